@@ -1,0 +1,281 @@
+//! Cutting long output down to a number of lines and bytes.
+
+use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
+
+/// How much may be shown, whichever is reached first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub lines: usize,
+    pub bytes: usize,
+}
+
+/// Which part of a long text is worth keeping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    Head,
+    Tail,
+    /// Both ends; the middle goes.
+    Middle,
+    /// Everything, however long: it was bounded before.
+    All,
+}
+
+/// What is left of a text that was too long, and what went.
+///
+/// A last line without a newline is a line; a line is shown if any of it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pieces<'a> {
+    pub head: &'a str,
+    pub tail: &'a str,
+    /// Lines of which `head` shows at least a part.
+    pub head_lines: usize,
+    /// Lines of which `tail` shows at least a part.
+    pub tail_lines: usize,
+    /// A line too long to be shown goes on after the end of `head`.
+    pub head_is_open: bool,
+    /// A line too long to be shown began before the start of `tail`.
+    pub tail_is_open: bool,
+    pub total_lines: usize,
+    pub total_bytes: usize,
+    /// Lines of which nothing is shown.
+    pub removed_lines: usize,
+    pub removed_bytes: usize,
+}
+
+/// Cuts `text` to within `limits`, or returns `None` if it fits.
+///
+/// Cuts fall between lines; only a line that is by itself over the limit of bytes is cut inside, between characters.
+pub fn cut(text: &str, keep: Keep, limits: Limits) -> Option<Pieces<'_>> {
+    let total_lines = count_lines(text);
+    if total_lines <= limits.lines && text.len() <= limits.bytes {
+        return None;
+    }
+    let (head, tail) = match keep {
+        Keep::All => return None,
+        Keep::Head => (head(text, limits), ""),
+        Keep::Tail => ("", tail(text, limits)),
+        Keep::Middle => {
+            let half = Limits { lines: limits.lines.div_ceil(2), bytes: limits.bytes.div_ceil(2) };
+            let head = head(text, half);
+            let lines = limits.lines - count_lines(head);
+            let rest = Limits { lines, bytes: limits.bytes - head.len() };
+            (head, tail(&text[head.len()..], rest))
+        }
+    };
+    Some(pieces(text, total_lines, head, tail))
+}
+
+/// Counts lines; what follows the last newline is one more, unless it is empty.
+pub fn count_lines(text: &str) -> usize {
+    let open = usize::from(!text.is_empty() && !text.ends_with('\n'));
+    memchr_iter(b'\n', text.as_bytes()).count() + open
+}
+
+/// The longest start of `text` within `limits`.
+fn head(text: &str, limits: Limits) -> &str {
+    let Some(last) = limits.lines.checked_sub(1) else { return "" };
+    let window = &text[..text.floor_char_boundary(limits.bytes)];
+    if let Some(newline) = memchr_iter(b'\n', window.as_bytes()).nth(last) {
+        return &window[..=newline];
+    }
+    let start = memrchr(b'\n', window.as_bytes()).map_or(0, |newline| newline + 1);
+    let rest = &text.as_bytes()[start..];
+    let is_too_long = rest.len() > limits.bytes && memchr(b'\n', &rest[..limits.bytes]).is_none();
+    if is_too_long || window.len() == text.len() { window } else { &window[..start] }
+}
+
+/// The longest end of `text` within `limits`.
+fn tail(text: &str, limits: Limits) -> &str {
+    let Some(last) = limits.lines.checked_sub(1) else { return "" };
+    let start = text.ceil_char_boundary(text.len().saturating_sub(limits.bytes));
+    let window = &text[start..];
+    // The newline that ends the text does not start a line.
+    let body = window.strip_suffix('\n').unwrap_or(window);
+    if let Some(newline) = memrchr_iter(b'\n', body.as_bytes()).nth(last) {
+        return &window[newline + 1..];
+    }
+    if start == 0 || text.as_bytes()[start - 1] == b'\n' {
+        return window;
+    }
+    let first = memchr(b'\n', window.as_bytes()).unwrap_or(window.len());
+    let line = &text.as_bytes()[..start + first];
+    let is_too_long =
+        line.len() >= limits.bytes && memrchr(b'\n', &line[line.len() - limits.bytes..]).is_none();
+    // Of a line that is too long, its bare newline would show nothing.
+    if is_too_long && first > 0 { window } else { window.get(first + 1..).unwrap_or_default() }
+}
+
+fn pieces<'a>(text: &'a str, total_lines: usize, head: &'a str, tail: &'a str) -> Pieces<'a> {
+    let (head_lines, tail_lines) = (count_lines(head), count_lines(tail));
+    let removed = &text[head.len()..text.len() - tail.len()];
+    let head_is_open = !head.is_empty() && !head.ends_with('\n') && !removed.is_empty();
+    let tail_is_open = !tail.is_empty() && !removed.is_empty() && !removed.ends_with('\n');
+    // Both ends may show the same line.
+    let shared =
+        usize::from(head_is_open && tail_is_open && memchr(b'\n', removed.as_bytes()).is_none());
+    Pieces {
+        head,
+        tail,
+        head_lines,
+        tail_lines,
+        head_is_open,
+        tail_is_open,
+        total_lines,
+        total_bytes: text.len(),
+        removed_lines: total_lines + shared - head_lines - tail_lines,
+        removed_bytes: removed.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::{Keep, Limits, Pieces, count_lines, cut};
+
+    #[track_caller]
+    fn check(text: &str, keep: Keep, (lines, bytes): (usize, usize), expect: Expect) {
+        let shown = match cut(text, keep, Limits { lines, bytes }) {
+            None => "fits".to_owned(),
+            Some(it) => {
+                let open = |yes| if yes { "…" } else { "" };
+                let (before, after) = (open(it.head_is_open), open(it.tail_is_open));
+                let (lines, bytes) = (it.removed_lines, it.removed_bytes);
+                format!("{:?}{before} -{lines} -{bytes} {after}{:?}", it.head, it.tail)
+            }
+        };
+        expect.assert_eq(&shown);
+    }
+
+    #[test]
+    fn what_fits_is_left_alone() {
+        check("", Keep::Head, (0, 0), expect!["fits"]);
+        check("a\nb\n", Keep::Head, (2, 4), expect!["fits"]);
+        check("a\nb", Keep::Tail, (2, 3), expect!["fits"]);
+        check("a\nb\nc\n", Keep::All, (1, 1), expect!["fits"]);
+    }
+
+    #[test]
+    fn head_keeps_whole_lines() {
+        check("a\nb\nc\n", Keep::Head, (2, 99), expect![[r#""a\nb\n" -1 -2 """#]]);
+        check("a\nb\nc", Keep::Head, (2, 99), expect![[r#""a\nb\n" -1 -1 """#]]);
+        check("aa\nbb\ncc\n", Keep::Head, (9, 8), expect![[r#""aa\nbb\n" -1 -3 """#]]);
+        check("aa\nbb\ncc", Keep::Head, (9, 7), expect![[r#""aa\nbb\n" -1 -2 """#]]);
+        check("\n\n\n", Keep::Head, (1, 99), expect![[r#""\n" -2 -2 """#]]);
+        check("a\nb\n", Keep::Head, (0, 99), expect![[r#""" -2 -4 """#]]);
+    }
+
+    #[test]
+    fn tail_keeps_whole_lines() {
+        check("a\nb\nc\n", Keep::Tail, (2, 99), expect![[r#""" -1 -2 "b\nc\n""#]]);
+        check("a\nb\nc", Keep::Tail, (2, 99), expect![[r#""" -1 -2 "b\nc""#]]);
+        check("aa\nbb\ncc\n", Keep::Tail, (9, 8), expect![[r#""" -1 -3 "bb\ncc\n""#]]);
+        check("aa\nbb\ncc", Keep::Tail, (9, 5), expect![[r#""" -1 -3 "bb\ncc""#]]);
+        check("aa\nbb\ncc", Keep::Tail, (9, 6), expect![[r#""" -1 -3 "bb\ncc""#]]);
+        check("\n\n\n", Keep::Tail, (1, 99), expect![[r#""" -2 -2 "\n""#]]);
+    }
+
+    #[test]
+    fn middle_keeps_both_ends() {
+        check("1\n2\n3\n4\n5\n", Keep::Middle, (2, 99), expect![[r#""1\n" -3 -6 "5\n""#]]);
+        check("1\n2\n3\n4\n5\n", Keep::Middle, (3, 99), expect![[r#""1\n2\n" -2 -4 "5\n""#]]);
+        check("1\n2\n3\n4\n5\n", Keep::Middle, (9, 6), expect![[r#""1\n" -2 -4 "4\n5\n""#]]);
+        check(
+            "1\n2222222222\n3\n4\n5\n",
+            Keep::Middle,
+            (9, 14),
+            expect![[r#""1\n22222"… -0 -6 "3\n4\n5\n""#]],
+        );
+        check("1\n2\n", Keep::Middle, (1, 99), expect![[r#""1\n" -1 -2 """#]]);
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_cut_between_characters() {
+        check("äöüäöü", Keep::Head, (9, 5), expect![[r#""äö"… -0 -8 """#]]);
+        check("äöüäöü", Keep::Tail, (9, 5), expect![[r#""" -0 -8 …"öü""#]]);
+        check("äöüäöü", Keep::Middle, (9, 6), expect![[r#""ä"… -0 -6 …"öü""#]]);
+        check("a\nxxxxxxxxxx\nb\n", Keep::Head, (9, 6), expect![[r#""a\nxxxx"… -1 -9 """#]]);
+        check("a\nxxxxxxxxxx\nb\n", Keep::Tail, (9, 6), expect![[r#""" -1 -9 …"xxx\nb\n""#]]);
+        check("a\nxxxxxxxxxx\nb\n", Keep::Tail, (9, 3), expect![[r#""" -2 -13 "b\n""#]]);
+        check("abc\n", Keep::Head, (9, 3), expect![[r#""abc"… -0 -1 """#]]);
+        check("abc\n", Keep::Tail, (9, 3), expect![[r#""" -0 -1 …"bc\n""#]]);
+        check("日本", Keep::Head, (9, 2), expect![[r#""" -1 -6 """#]]);
+    }
+
+    #[test]
+    fn a_hundred_megabytes_at_once() {
+        let text = "0123456789abcde\n".repeat(100 << 20 >> 4);
+        for keep in [Keep::Head, Keep::Tail, Keep::Middle] {
+            let it = cut(&text, keep, Limits { lines: 2_000, bytes: 50 << 10 }).unwrap();
+            assert_eq!(
+                (it.head_lines + it.tail_lines, it.removed_lines),
+                (2_000, (100 << 20 >> 4) - 2_000)
+            );
+        }
+    }
+
+    fn keep() -> impl Strategy<Value = Keep> {
+        prop_oneof![Just(Keep::Head), Just(Keep::Tail), Just(Keep::Middle)]
+    }
+
+    /// The lines of a text that a stretch of it touches.
+    fn touched(text: &str, from: usize, to: usize) -> std::ops::Range<usize> {
+        if from == to {
+            return 0..0;
+        }
+        let line_of = |byte: usize| text.as_bytes()[..byte].iter().filter(|b| **b == b'\n').count();
+        line_of(from)..line_of(to - 1) + 1
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn pieces_are_ends_within_limits(text in "[aé日\n\n]{0,40}", keep in keep(), lines in 0..8_usize, bytes in 0..40_usize) {
+            let Some(it) = cut(&text, keep, Limits { lines, bytes }) else {
+                prop_assert!(count_lines(&text) <= lines && text.len() <= bytes);
+                return Ok(());
+            };
+            prop_assert!(text.starts_with(it.head) && text.ends_with(it.tail));
+            prop_assert!(it.head.len() + it.tail.len() <= bytes);
+            prop_assert!(count_lines(it.head) + count_lines(it.tail) <= lines);
+            let removed = &text[it.head.len()..text.len() - it.tail.len()];
+            prop_assert!(!removed.is_empty());
+            counts(&text, &it, removed)?;
+            wholeness(&text, &it, keep, bytes)?;
+        }
+    }
+
+    fn counts(text: &str, it: &Pieces<'_>, removed: &str) -> Result<(), TestCaseError> {
+        let head = touched(text, 0, it.head.len());
+        let tail = touched(text, text.len() - it.tail.len(), text.len());
+        let shown = |line: &usize| head.contains(line) || tail.contains(line);
+        prop_assert_eq!((it.head_lines, it.tail_lines), (head.len(), tail.len()));
+        prop_assert_eq!((it.total_lines, it.total_bytes), (text.lines().count(), text.len()));
+        prop_assert_eq!(it.removed_bytes, removed.len());
+        prop_assert_eq!(it.removed_lines, (0..it.total_lines).filter(|line| !shown(line)).count());
+        prop_assert_eq!(it.head_is_open, !it.head.is_empty() && !it.head.ends_with('\n'));
+        prop_assert_eq!(it.tail_is_open, !it.tail.is_empty() && !removed.ends_with('\n'));
+        Ok(())
+    }
+
+    /// Only a line over the limit is cut inside.
+    fn wholeness(
+        text: &str,
+        it: &Pieces<'_>,
+        keep: Keep,
+        bytes: usize,
+    ) -> Result<(), TestCaseError> {
+        let share = if keep == Keep::Middle { bytes / 2 } else { bytes };
+        let line_at =
+            |byte: usize| text.split_inclusive('\n').nth(text[..byte].matches('\n').count());
+        for (open, at) in
+            [(it.head_is_open, it.head.len()), (it.tail_is_open, text.len() - it.tail.len())]
+        {
+            let length = line_at(at).map_or(0, str::len);
+            prop_assert!(!open || length > share, "line of {length} bytes cut");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! Lines as a reader sees them: numbered, clipped, and as a terminal would leave them.
+
+use std::ops::Range;
+
+mod collapse;
+
+pub use collapse::{Collapse, collapse};
+
+/// The lines of `text` without their endings, counted from `first`.
+pub fn numbered(text: &str, first: usize) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(move |(n, line)| (first.saturating_add(n), line))
+}
+
+/// The first `most` characters of `line`, and whether that left something out.
+pub fn clip(line: &str, most: usize) -> (&str, bool) {
+    let end = forward(line, 0, most);
+    (&line[..end], end < line.len())
+}
+
+/// A stretch of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clipped<'a> {
+    pub text: &'a str,
+    /// Where in the line `text` stands, in bytes; more of the line may lie before and after.
+    pub range: Range<usize>,
+    pub is_cut_before: bool,
+    pub is_cut_after: bool,
+}
+
+/// At most `most` characters of `line`, with what stands at `found` (in bytes) in their middle.
+///
+/// Of a longer `found` its start is shown. Bounds inside a character move to its start.
+pub fn clip_around(line: &str, found: Range<usize>, most: usize) -> Clipped<'_> {
+    let from = line.floor_char_boundary(found.start);
+    let to = line.floor_char_boundary(found.end).max(from);
+    let to = forward(line, from, most).min(to);
+    let spare = most - line[from..to].chars().count();
+    let after = line[to..forward(line, to, spare)].chars().count();
+    let start = backward(line, from, (spare / 2).max(spare - after));
+    let end = forward(line, to, spare - line[start..from].chars().count());
+    let (is_cut_before, is_cut_after) = (start > 0, end < line.len());
+    Clipped { text: &line[start..end], range: start..end, is_cut_before, is_cut_after }
+}
+
+/// Where `count` characters after `from` end. Never looks further, however long the line.
+fn forward(line: &str, from: usize, count: usize) -> usize {
+    line[from..].char_indices().nth(count).map_or(line.len(), |(at, _)| from + at)
+}
+
+/// Where `count` characters before `to` start.
+fn backward(line: &str, to: usize, count: usize) -> usize {
+    match count.checked_sub(1) {
+        None => to,
+        Some(last) => line[..to].char_indices().nth_back(last).map_or(0, |(at, _)| at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::{clip, clip_around, numbered};
+
+    #[test]
+    fn numbers() {
+        let lines: Vec<_> = numbered("a\r\n\nb", 9).collect();
+        assert_eq!(lines, [(9, "a"), (10, ""), (11, "b")]);
+        assert_eq!(numbered("", 1).count(), 0);
+    }
+
+    #[test]
+    fn clips() {
+        assert_eq!(clip("日本語", 3), ("日本語", false));
+        assert_eq!(clip("日本語", 2), ("日本", true));
+        assert_eq!(clip("abc", 0), ("", true));
+        assert_eq!(clip("", 0), ("", false));
+    }
+
+    #[track_caller]
+    fn check_around(line: &str, found: &str, most: usize, expect: Expect) {
+        let at = line.find(found).unwrap();
+        let it = clip_around(line, at..at + found.len(), most);
+        let mark = |cut| if cut { "…" } else { "" };
+        assert_eq!(it.text, &line[it.range.clone()]);
+        expect.assert_eq(&format!(
+            "{}{}{}",
+            mark(it.is_cut_before),
+            it.text,
+            mark(it.is_cut_after)
+        ));
+    }
+
+    #[test]
+    fn clips_around_what_was_found() {
+        check_around("0123456789", "45", 20, expect!["0123456789"]);
+        check_around("0123456789", "45", 6, expect!["…234567…"]);
+        check_around("0123456789", "0", 5, expect!["01234…"]);
+        check_around("0123456789", "9", 5, expect!["…56789"]);
+        check_around("0123456789", "8", 6, expect!["…456789"]);
+        check_around("0123456789", "23456", 3, expect!["…234…"]);
+        check_around("äöü日本語äöü", "本", 5, expect!["…ü日本語ä…"]);
+        check_around("0123456789", "", 4, expect!["0123…"]);
+        check_around("0123456789", "5", 0, expect!["……"]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_clip_holds_the_match(line in "[aé日]{0,30}", from in 0..99_usize, length in 0..20_usize, most in 0..20_usize) {
+            let it = clip_around(&line, from..from + length, most);
+            let total = line.chars().count();
+            prop_assert_eq!(it.text.chars().count(), most.min(total));
+            let found = line.floor_char_boundary(from)..line.floor_char_boundary(from + length);
+            if line[found.clone()].chars().count() <= most {
+                prop_assert!(it.range.start <= found.start && found.end <= it.range.end);
+            } else {
+                prop_assert_eq!(it.range.start, found.start);
+            }
+        }
+    }
+}

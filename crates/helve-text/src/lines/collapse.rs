@@ -1,0 +1,258 @@
+//! Progress bars and overprinting, reduced to what a terminal would show in the end.
+
+use crate::visible::{Sequence, sequence};
+
+/// Characters of a line that can still be overwritten; what came before them is settled.
+const LONGEST_LINE: usize = 64 * 1024;
+/// How much of an unfinished sequence is held back for its end.
+const LONGEST_HELD: usize = 4 * 1024;
+
+/// What a terminal would show of `text`, without anything to steer it.
+pub fn collapse(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut state = Collapse::default();
+    state.push(text, &mut shown);
+    state.finish(&mut shown);
+    shown
+}
+
+/// [`collapse`] for output that arrives in pieces: a line is settled by its newline.
+///
+/// Knows carriage return, backspace, and the sequences that erase in a line and move along it. Characters count as one
+/// column each. Other sequences and control characters are dropped.
+#[derive(Debug, Default)]
+pub struct Collapse {
+    line: Vec<char>,
+    column: usize,
+    is_overwritten: bool,
+    held: String,
+}
+
+impl Collapse {
+    /// Takes the next piece of output and adds what is settled by it to `shown`.
+    pub fn push(&mut self, piece: &str, shown: &mut String) {
+        if self.held.is_empty() {
+            let held = self.take(piece, shown);
+            self.held.push_str(held);
+        } else {
+            let mut text = std::mem::take(&mut self.held);
+            text.push_str(piece);
+            let held = self.take(&text, shown);
+            self.held.push_str(held);
+        }
+    }
+
+    /// Adds the last line, which no newline ended.
+    pub fn finish(mut self, shown: &mut String) {
+        let held = std::mem::take(&mut self.held);
+        if let Sequence::Unfinished(introducer) = sequence(&held) {
+            for c in held[introducer..].chars() {
+                self.put(c, shown);
+            }
+        }
+        self.settle(shown);
+    }
+
+    /// Works through `text` and returns its end if that is an unfinished sequence.
+    fn take<'a>(&mut self, text: &'a str, shown: &mut String) -> &'a str {
+        let mut rest = text;
+        loop {
+            if self.line.is_empty() && self.column == 0 && !self.is_overwritten {
+                rest = pass_whole_lines(rest, shown);
+            }
+            let Some(first) = rest.chars().next() else { return "" };
+            rest = match sequence(rest) {
+                Sequence::Unfinished(_) if rest.len() <= LONGEST_HELD => return rest,
+                Sequence::Broken(introducer) | Sequence::Unfinished(introducer) => {
+                    &rest[introducer..]
+                }
+                Sequence::Whole(length) => {
+                    self.obey(&rest[..length]);
+                    &rest[length..]
+                }
+                Sequence::None => {
+                    self.put(first, shown);
+                    &rest[first.len_utf8()..]
+                }
+            };
+        }
+    }
+
+    fn put(&mut self, c: char, shown: &mut String) {
+        match c {
+            '\n' => {
+                self.settle(shown);
+                shown.push('\n');
+            }
+            '\r' => self.column = 0,
+            '\u{8}' => self.column = self.column.saturating_sub(1),
+            c if c.is_control() && c != '\t' => {}
+            c => self.print(c, shown),
+        }
+    }
+
+    fn print(&mut self, c: char, shown: &mut String) {
+        if self.column >= LONGEST_LINE {
+            self.settle(shown);
+        }
+        if self.column < self.line.len() {
+            self.line[self.column] = c;
+            self.is_overwritten = true;
+        } else {
+            self.line.resize(self.column, ' ');
+            self.line.push(c);
+        }
+        self.column += 1;
+    }
+
+    /// Moves along the line or erases in it, as a control sequence says.
+    fn obey(&mut self, sequence: &str) {
+        let Some(body) = sequence.strip_prefix("\u{1b}[").or(sequence.strip_prefix('\u{9b}'))
+        else {
+            return;
+        };
+        let Some(verb) = body.chars().next_back() else { return };
+        let number = body[..body.len() - verb.len_utf8()].parse::<usize>().ok();
+        let distance = number.unwrap_or(1).max(1);
+        match verb {
+            'K' => self.erase(number.unwrap_or(0)),
+            'C' => self.column = self.column.saturating_add(distance).min(LONGEST_LINE),
+            'D' => self.column = self.column.saturating_sub(distance),
+            'G' => self.column = (distance - 1).min(LONGEST_LINE),
+            _ => {}
+        }
+    }
+
+    fn erase(&mut self, what: usize) {
+        self.is_overwritten |= !self.line.is_empty();
+        match what {
+            0 => self.line.truncate(self.column),
+            1 => self.line.iter_mut().take(self.column + 1).for_each(|c| *c = ' '),
+            2 => self.line.clear(),
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, shown: &mut String) {
+        if self.is_overwritten {
+            // Blanks that wiped something out are not text.
+            let end = self.line.iter().rposition(|c| *c != ' ').map_or(0, |last| last + 1);
+            self.line.truncate(end);
+        }
+        shown.extend(self.line.drain(..));
+        self.column = 0;
+        self.is_overwritten = false;
+    }
+}
+
+/// Copies the lines that hold nothing to obey, which is nearly all output, and returns what follows.
+fn pass_whole_lines<'a>(text: &'a str, shown: &mut String) -> &'a str {
+    let mut rest = text;
+    loop {
+        let plain =
+            rest.find(|c: char| c.is_control() && c != '\n' && c != '\t').unwrap_or(rest.len());
+        if let Some(after) = rest[plain..].strip_prefix("\r\n") {
+            shown.push_str(&rest[..plain]);
+            shown.push('\n');
+            rest = after;
+            continue;
+        }
+        let whole = rest[..plain].rfind('\n').map_or(0, |newline| newline + 1);
+        shown.push_str(&rest[..whole]);
+        return &rest[whole..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::{Collapse, LONGEST_LINE, collapse};
+    use crate::visible::strip;
+
+    #[track_caller]
+    fn check(text: &str, expect: Expect) {
+        expect.assert_eq(&format!("{:?}", collapse(text)));
+    }
+
+    #[test]
+    fn carriage_returns() {
+        check("a\rb\r\n", expect![[r#""b\n""#]]);
+        check("abc\rx", expect![[r#""xbc""#]]);
+        check("10%\r20%\r100%\r\ndone\n", expect![[r#""100%\ndone\n""#]]);
+        check("one\r\ntwo\r\n", expect![[r#""one\ntwo\n""#]]);
+        check("working\r       \rok\n", expect![[r#""ok\n""#]]);
+        check("kept  \n", expect![[r#""kept  \n""#]]);
+    }
+
+    #[test]
+    fn backspaces() {
+        check("N\x08NA\x08AM\x08ME\x08E _\x08x\n", expect![[r#""NAME x\n""#]]);
+        check("\x08\x08a|\x08/\x08-\x08done", expect![[r#""adone""#]]);
+    }
+
+    #[test]
+    fn erasing_and_moving() {
+        check("Building 10%\r\x1b[KBuilt\n", expect![[r#""Built\n""#]]);
+        check("long line\x1b[2K\x1b[1Gshort\n", expect![[r#""short\n""#]]);
+        check("abcdef\x1b[3DX\x1b[0K\n", expect![[r#""abcX\n""#]]);
+        check("a\x1b[3Cb\x1b[99999999999999999999Cc\n", expect![[r#""a   b c\n""#]]);
+        check("abc\x1b[1K!\n", expect![[r#""   !\n""#]]);
+    }
+
+    #[test]
+    fn nothing_else_steers() {
+        check("\x1b[32mok\x1b[0m\x07 \x1b]0;title\x07here\0\n", expect![[r#""ok here\n""#]]);
+        check("\x1b[1A\x1b[31", expect![[r#""31""#]]);
+        check("a\x1b]unfinished\nb", expect![[r#""aunfinished\nb""#]]);
+    }
+
+    #[test]
+    fn a_line_is_held_only_so_far() {
+        let mut state = Collapse::default();
+        let mut shown = String::new();
+        for _ in 0..100 {
+            state.push(&"x".repeat(10_000), &mut shown);
+        }
+        assert!(shown.len() >= 1_000_000 - LONGEST_LINE && state.line.len() <= LONGEST_LINE);
+        state.push("\r\x1b[999999999C!", &mut shown);
+        state.finish(&mut shown);
+        assert!(shown.len() <= 1_000_000 + LONGEST_LINE + 1);
+    }
+
+    fn output() -> impl Strategy<Value = Vec<String>> {
+        let controls = [
+            "\x1b", "\x1b[", "\x1b[K", "\x1b[2K", "\x1b[2D", "\x1b]0;", "\x07", "\r", "\r\n",
+            "\x08",
+        ];
+        let piece = prop_oneof![
+            "[a-z0-9;é \n\t]{0,4}",
+            prop::sample::select(controls.to_vec()).prop_map(str::to_owned)
+        ];
+        prop::collection::vec(piece, 0..20)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn pieces_do_not_matter(pieces in output()) {
+            let mut shown = String::new();
+            let mut state = Collapse::default();
+            for c in pieces.concat().chars() {
+                state.push(c.encode_utf8(&mut [0; 4]), &mut shown);
+            }
+            state.finish(&mut shown);
+            prop_assert_eq!(&shown, &collapse(&pieces.concat()));
+            prop_assert_eq!(strip(&shown), shown.as_str());
+            prop_assert_eq!(shown.matches('\n').count(), pieces.concat().matches('\n').count());
+        }
+
+        #[test]
+        fn plain_text_stays(text in "[a-zé \n\t]{0,40}") {
+            prop_assert_eq!(collapse(&text), text.as_str());
+            prop_assert_eq!(collapse(&text.replace('\n', "\r\n")), text);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Names that someone may have meant by a name that does not exist.
+
+use strsim::osa_distance;
+
+/// Longer names are only compared as a whole and by containment.
+const LONGEST: usize = 128;
+/// Letter comparisons to spend on one question; a list of 100,000 usual names stays below.
+const BUDGET: usize = 50_000_000;
+/// A shorter part in common says nothing.
+const SHORTEST_PART: usize = 3;
+
+/// Picks up to `most` of the `known` names that are near enough to `wanted`, nearest first.
+///
+/// First names that differ in case only, then in case and separators, then by a few letters, then those that contain
+/// `wanted` or are contained in it. The answer does not depend on the order of `known`.
+pub fn nearest<'a>(
+    wanted: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    most: usize,
+) -> Vec<&'a str> {
+    // Sorted first, so that the budget is always spent on the same names.
+    let mut known: Vec<&str> = known.into_iter().collect();
+    known.sort_unstable();
+    known.dedup();
+    let wanted = Name::new(wanted);
+    let mut budget = BUDGET;
+    let mut found: Vec<(Nearness, &str)> = known
+        .into_iter()
+        .filter_map(|name| Some((nearness(&wanted, &Name::new(name), &mut budget)?, name)))
+        .collect();
+    found.sort_unstable();
+    found.into_iter().take(most).map(|(_, name)| name).collect()
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Nearness {
+    SameButCase,
+    SameButSeparators,
+    /// Letters inserted, left out, replaced or swapped with their neighbour.
+    Typos(usize),
+    /// How much longer one is than the other.
+    Contained(usize),
+}
+
+struct Name {
+    lower: String,
+    letters: String,
+    /// Characters of `lower`.
+    length: usize,
+}
+
+impl Name {
+    fn new(name: &str) -> Name {
+        let lower = name.to_lowercase();
+        let letters = lower.replace(['_', '-', '.', ' '], "");
+        let length = lower.chars().count();
+        Name { lower, letters, length }
+    }
+}
+
+fn nearness(wanted: &Name, known: &Name, budget: &mut usize) -> Option<Nearness> {
+    if wanted.lower == known.lower {
+        return Some(Nearness::SameButCase);
+    }
+    if wanted.letters == known.letters && !known.letters.is_empty() {
+        return Some(Nearness::SameButSeparators);
+    }
+    if let Some(typos) = typos(wanted, known, budget) {
+        return Some(Nearness::Typos(typos));
+    }
+    let (short, long) =
+        if wanted.length < known.length { (wanted, known) } else { (known, wanted) };
+    let contained = short.length >= SHORTEST_PART && long.lower.contains(&short.lower);
+    contained.then(|| Nearness::Contained(long.length - short.length))
+}
+
+/// One typo in three letters is as much as still suggests the same name.
+fn typos(wanted: &Name, known: &Name, budget: &mut usize) -> Option<usize> {
+    let allowed = wanted.length.max(known.length).max(3) / 3;
+    if wanted.length.abs_diff(known.length) > allowed || wanted.length.max(known.length) > LONGEST {
+        return None;
+    }
+    *budget = budget.checked_sub(wanted.length * known.length)?;
+    let typos = osa_distance(&wanted.lower, &known.lower);
+    // Of names of one or two letters nothing would be left in common.
+    (typos <= allowed && typos < wanted.length.max(known.length)).then_some(typos)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::nearest;
+
+    #[track_caller]
+    fn check(wanted: &str, known: &str, expect: Expect) {
+        expect.assert_eq(&nearest(wanted, known.split_whitespace(), 3).join(" "));
+    }
+
+    #[test]
+    fn case_then_separators_then_typos_then_parts() {
+        check(
+            "readfile",
+            "readfiles read_file file ReadFile reedfile write",
+            expect!["ReadFile read_file readfiles"],
+        );
+        check("file", "profile filename tile File bash", expect!["File tile profile"]);
+    }
+
+    #[test]
+    fn tools() {
+        const TOOLS: &str =
+            "bash edit glob grep list multiedit read todoread todowrite webfetch write";
+        check("Read", TOOLS, expect!["read todoread"]);
+        check("todo_write", TOOLS, expect!["todowrite write"]);
+        check("wirte", TOOLS, expect!["write"]);
+        check("MultiEdit", TOOLS, expect!["multiedit edit"]);
+        check("web_fetch", TOOLS, expect!["webfetch"]);
+        check("grpe", TOOLS, expect!["grep"]);
+        check("str_replace_editor", TOOLS, expect!["edit"]);
+        check("launch_missiles", TOOLS, expect![""]);
+    }
+
+    #[test]
+    fn files() {
+        const FILES: &str =
+            "Cargo.toml README.md index.ts main.rs main_test.rs mod.rs utils-test.ts";
+        check("index.js", FILES, expect!["index.ts"]);
+        check("readme.MD", FILES, expect!["README.md"]);
+        check("utils.test.ts", FILES, expect!["utils-test.ts"]);
+        check("mian.rs", FILES, expect!["main.rs"]);
+        check("main", FILES, expect!["main.rs main_test.rs"]);
+        check("Cargo.lock", FILES, expect!["Cargo.toml"]);
+    }
+
+    #[test]
+    fn little_names_suggest_little() {
+        check("", "a ab abc", expect![""]);
+        check("a", "b A ab", expect!["A ab"]);
+        check("ls", "rs lsp lst l", expect!["l lsp lst"]);
+        check("日本語", "日本 日本誤", expect!["日本 日本誤"]);
+    }
+
+    #[test]
+    fn equal_names_are_named_once() {
+        check("read", "Read Read read", expect!["Read read"]);
+    }
+
+    #[test]
+    fn long_names_and_lists_cost_little() {
+        let long = "a".repeat(1_000_000);
+        let list = vec!["abcdefghijklmnopqrstuvwxyz"; 100_000];
+        assert!(nearest(&"b".repeat(1_000_000), [long.as_str()], 3).is_empty());
+        assert_eq!(nearest("abcdefghijklmnopqrstuvwxy", list, 3).len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn order_of_the_list_does_not_matter(wanted in "[abA_]{0,6}", known in prop::collection::vec("[abA_]{0,6}", 0..12), most in 0..6_usize) {
+            let forward = nearest(&wanted, known.iter().map(String::as_str), most);
+            let backward = nearest(&wanted, known.iter().rev().map(String::as_str), most);
+            prop_assert_eq!(&forward, &backward);
+            prop_assert!(forward.len() <= most);
+        }
+
+        #[test]
+        fn the_same_name_is_always_near(name in "\\PC{1,20}") {
+            prop_assert_eq!(nearest(&name, [name.as_str()], 1), [name.as_str()]);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Text that neither steers a terminal nor hides anything.
+
+use std::borrow::Cow;
+
+mod sequence;
+
+pub use sequence::{Sequence, sequence};
+
+/// Removes what a terminal would obey instead of show: escape sequences and control characters, for a model to read.
+///
+/// Newlines and tabs stay. Carriage returns before a newline or at the end go; others become a newline, so that
+/// nothing is overwritten and no two words run together. A sequence that never ends loses its introducer only.
+pub fn strip(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find(is_control) else { return Cow::Borrowed(text) };
+    let mut clean = String::with_capacity(text.len());
+    clean.push_str(&text[..first]);
+    let mut rest = &text[first..];
+    while let Some(control) = rest.chars().next() {
+        rest = match sequence(rest) {
+            Sequence::Whole(length) => &rest[length..],
+            Sequence::Broken(introducer) | Sequence::Unfinished(introducer) => &rest[introducer..],
+            Sequence::None if control == '\r' => {
+                let after = rest.trim_start_matches('\r');
+                if !after.is_empty() && !after.starts_with('\n') {
+                    clean.push('\n');
+                }
+                after
+            }
+            Sequence::None => &rest[control.len_utf8()..],
+        };
+        let plain = rest.find(is_control).unwrap_or(rest.len());
+        clean.push_str(&rest[..plain]);
+        rest = &rest[plain..];
+    }
+    Cow::Owned(clean)
+}
+
+fn is_control(c: char) -> bool {
+    c.is_control() && c != '\n' && c != '\t'
+}
+
+/// Shows control, bidirectional, zero-width and other invisible characters as `\u{202e}`, for a person to judge.
+///
+/// Newlines and tabs stay. What already reads `\u{202e}` stays too, so this cannot be undone.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    escape_those(text, |c| is_control(c) || is_hidden(c))
+}
+
+/// Like [`escape`], and shows newlines and tabs as `\n` and `\t`, for where only one line belongs.
+pub fn escape_line(text: &str) -> Cow<'_, str> {
+    escape_those(text, |c| c.is_control() || is_hidden(c))
+}
+
+fn escape_those(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let Some(first) = text.find(&hidden) else { return Cow::Borrowed(text) };
+    let mut shown = String::with_capacity(text.len() + 16);
+    shown.push_str(&text[..first]);
+    for c in text[first..].chars() {
+        match c {
+            '\n' if hidden(c) => shown.push_str("\\n"),
+            '\t' if hidden(c) => shown.push_str("\\t"),
+            c if hidden(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Characters that have no ink, or that move or alter their neighbours without being seen.
+fn is_hidden(c: char) -> bool {
+    if c.is_ascii() {
+        return false;
+    }
+    matches!(c,
+        // spaces that are not the space of the keyboard
+        '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}'
+        // zero width, joiners, soft hyphen, line and paragraph separators
+        | '\u{ad}' | '\u{34f}' | '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{feff}'
+        // marks, embeddings, overrides and isolates of writing direction
+        | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        // retired and script-specific format characters
+        | '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{890}' | '\u{891}' | '\u{8e2}'
+        | '\u{206a}'..='\u{206f}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        // fillers and vowels without a shape
+        | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}'
+        // variation selectors and tags, which can carry whole messages
+        | '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}'
+        | '\u{fdd0}'..='\u{fdef}'
+    ) || u32::from(c) & 0xfffe == 0xfffe
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use std::borrow::Cow;
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::{escape, escape_line, is_control, strip};
+
+#[track_caller]
+fn check_strip(text: &str, expect: Expect) {
+    expect.assert_eq(&format!("{:?}", strip(text)));
+}
+
+#[track_caller]
+fn check_escape(text: &str, expect: Expect) {
+    expect.assert_eq(&escape(text));
+}
+
+#[test]
+fn plain_text_is_borrowed() {
+    for text in ["", "plain\ttext\n", "naïve 日本 👍", r"C:\new [31m"] {
+        assert!(matches!(strip(text), Cow::Borrowed(same) if same == text));
+        assert!(matches!(escape(text), Cow::Borrowed(same) if same == text));
+    }
+}
+
+#[test]
+fn control_sequences_go() {
+    check_strip("\x1b[31mred\x1b[0m", expect![[r#""red""#]]);
+    check_strip("\x1b[38;2;1;2;3mx\x1b[1 q\x1b[?25l\x1b[2Ky", expect![[r#""xy""#]]);
+    check_strip("\u{9b}1mbold", expect![[r#""bold""#]]);
+    check_strip("a\x1b7b\x1b(Bc\x1b=d\x1bMe", expect![[r#""abcde""#]]);
+}
+
+#[test]
+fn strings_go_with_their_contents() {
+    check_strip("\x1b]0;title\x07text", expect![[r#""text""#]]);
+    check_strip("\x1b]8;;http://x/\x1b\\link\x1b]8;;\x1b\\!", expect![[r#""link!""#]]);
+    check_strip("\u{9d}0;title\u{9c}text", expect![[r#""text""#]]);
+    check_strip("\x1bPq#0~~\x1b\\a\x1b_x\x1b\\b\x1b^y\x1b\\c\x1bXz\x1b\\d", expect![[r#""abcd""#]]);
+}
+
+#[test]
+fn other_controls_go() {
+    check_strip("a\0b\x07c\x08d\x0be\x0cf\x7fg\u{85}h\u{8d}i", expect![[r#""abcdefghi""#]]);
+    check_strip("tab\tstays\n", expect![[r#""tab\tstays\n""#]]);
+}
+
+#[test]
+fn carriage_returns() {
+    check_strip("a\r\nb\r\n", expect![[r#""a\nb\n""#]]);
+    check_strip("10%\r20%\r\n", expect![[r#""10%\n20%\n""#]]);
+    check_strip("a\r\r\nb\r", expect![[r#""a\nb""#]]);
+}
+
+#[test]
+fn broken_sequences_swallow_nothing() {
+    check_strip("\x1b[31", expect![[r#""31""#]]);
+    check_strip("\x1b[31\nnext", expect![[r#""31\nnext""#]]);
+    check_strip("\x1b[3日", expect![[r#""3日""#]]);
+    check_strip("\x1b]0;never ends\nnext line", expect![[r#""0;never ends\nnext line""#]]);
+    check_strip("\x1b]0;cut short\x1b[0mnext", expect![[r#""0;cut shortnext""#]]);
+    check_strip("end\x1b", expect![[r#""end""#]]);
+    check_strip("end\x1b]", expect![[r#""end""#]]);
+    check_strip("\x1b\x1b[1mx\x1b日", expect![[r#""x日""#]]);
+    let far = format!("\x1b]0;{}\x07", "x".repeat(70_000));
+    assert_eq!(strip(&far).len(), 70_002);
+}
+
+#[test]
+fn hidden_characters_are_shown() {
+    check_escape("rm \u{202e}gpj.exe", expect![[r#"rm \u{202e}gpj.exe"#]]);
+    check_escape(
+        "\u{2066}a\u{2069}\u{200e}\u{200f}\u{61c}",
+        expect![[r#"\u{2066}a\u{2069}\u{200e}\u{200f}\u{61c}"#]],
+    );
+    check_escape(
+        "pay\u{200b}pal\u{feff}\u{2060}\u{ad}",
+        expect![[r#"pay\u{200b}pal\u{feff}\u{2060}\u{ad}"#]],
+    );
+    check_escape("a\u{a0}b\u{3000}c\u{3164}d", expect![[r#"a\u{a0}b\u{3000}c\u{3164}d"#]]);
+    check_escape("x\u{e0041}\u{fe0f}\u{2028}y", expect![[r#"x\u{e0041}\u{fe0f}\u{2028}y"#]]);
+    check_escape(
+        "\x1b[31mred\r\nline\ttab\0\u{9b}",
+        expect![[r#"
+        \u{1b}[31mred\u{d}
+        line	tab\u{0}\u{9b}"#]],
+    );
+    check_escape("\u{ffff}\u{1fffe}\u{fdd0}", expect![[r#"\u{ffff}\u{1fffe}\u{fdd0}"#]]);
+    assert_eq!(escape_line("a\n\tb\r\x1b"), r"a\n\tb\u{d}\u{1b}");
+}
+
+#[test]
+fn many_introducers_cost_little() {
+    for introducer in ["\x1b]", "\u{9d}", "\x1b[", "\x1b", "\r"] {
+        let text = introducer.repeat(500_000);
+        assert!(strip(&text).len() < text.len());
+    }
+}
+
+fn terminal_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "[a-z0-9;?\\[\\]\\\\ é\n\t]{0,4}",
+        prop::sample::select(vec![
+            "\x1b", "\x1b[", "\x1b]", "\x1bP", "\u{9b}", "\u{9d}", "\u{9c}", "\x07", "\r", "\r\n",
+            "\0"
+        ])
+        .prop_map(str::to_owned),
+    ];
+    prop::collection::vec(piece, 0..20).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn nothing_of_control_is_left(text in terminal_text()) {
+        let clean = strip(&text);
+        prop_assert!(!clean.contains(is_control));
+        prop_assert_eq!(strip(&clean), clean.as_ref());
+        prop_assert!(!escape_line(&text).contains(char::is_control));
+    }
+
+    #[test]
+    fn without_escapes_all_printable_text_stays(text in "[a-zé\r\n\t\0]{0,30}") {
+        let printable = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
+        prop_assert_eq!(printable(&strip(&text)), printable(&text));
+        prop_assert_eq!(strip(&text).matches('\t').count(), text.matches('\t').count());
+    }
+
+    #[test]
+    fn whole_lines_survive_broken_sequences(before in terminal_text(), line in "[a-z]{1,9}") {
+        let text = format!("{before}\n{line}\n");
+        let expected = format!("\n{line}\n");
+        prop_assert!(strip(&text).ends_with(&expected));
+    }
+}

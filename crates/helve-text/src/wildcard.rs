@@ -1,0 +1,295 @@
+//! Wildcard patterns of permission rules: `*` any run, `?` one character, nothing else is special.
+
+/// Tells whether the whole of `text` matches `pattern`.
+///
+/// `*` stands for any run of characters, `/` and newlines included, `?` for exactly one character, everything else,
+/// backslashes and brackets too, for itself. A trailing ` *` may be absent: `git status *` also matches `git status`.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    readings(pattern).any(|reading| glob(reading, text))
+}
+
+/// Tells whether `wide` certainly matches every text that `narrow` matches.
+///
+/// Never wrong when it says yes; a no may only mean that it could not tell.
+pub fn covers(wide: &str, narrow: &str) -> bool {
+    readings(narrow).all(|narrow| readings(wide).any(|wide| includes(wide, narrow)))
+}
+
+/// The plain patterns that `pattern` means: itself, and without its trailing ` *`.
+fn readings(pattern: &str) -> impl Iterator<Item = &str> {
+    pattern.strip_suffix(" *").into_iter().chain([pattern])
+}
+
+/// Greedy matching that only ever goes back to the last `*`, so at worst pattern length × text length.
+fn glob(pattern: &str, text: &str) -> bool {
+    let (wanted, given) = (pattern.as_bytes(), text.as_bytes());
+    let (mut at, mut here) = (0, 0);
+    let mut last_star = None;
+    while here < given.len() {
+        // A `*` or `?` byte is never part of a longer character, and equal literals have equal bytes.
+        match wanted.get(at) {
+            Some(b'*') => {
+                at += 1;
+                last_star = Some((at, here));
+                continue;
+            }
+            Some(b'?') => {
+                at += 1;
+                here = next_char(given, here);
+                continue;
+            }
+            Some(byte) if *byte == given[here] => {
+                at += 1;
+                here += 1;
+                continue;
+            }
+            Some(_) | None => {}
+        }
+        let Some((after_star, from)) = last_star else { return false };
+        let from = next_char(given, from);
+        (at, here) = (after_star, from);
+        last_star = Some((after_star, from));
+    }
+    wanted[at..].iter().all(|byte| *byte == b'*')
+}
+
+/// Where the character after the one at `here` starts.
+fn next_char(text: &[u8], here: usize) -> usize {
+    let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+    here + 1 + text[here + 1..].iter().take_while(continues).count()
+}
+
+/// A stretch of a pattern. `?` and `*` that stand together are one gap, because their order says nothing.
+enum Token {
+    Literal(char),
+    One,
+    /// At least so many characters.
+    Gap(usize),
+}
+
+fn tokens(pattern: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = pattern;
+    while let Some(first) = rest.chars().next() {
+        let wild = rest.find(|c| c != '*' && c != '?').unwrap_or(rest.len());
+        if wild == 0 {
+            tokens.push(Token::Literal(first));
+            rest = &rest[first.len_utf8()..];
+            continue;
+        }
+        let (run, after) = rest.split_at(wild);
+        let singles = run.bytes().filter(|byte| *byte == b'?').count();
+        if run.contains('*') {
+            tokens.push(Token::Gap(singles));
+        } else {
+            tokens.extend((0..singles).map(|_| Token::One));
+        }
+        rest = after;
+    }
+    tokens
+}
+
+/// The fewest characters that this token stands for.
+fn least(token: &Token) -> usize {
+    match token {
+        Token::Literal(_) | Token::One => 1,
+        Token::Gap(least) => *least,
+    }
+}
+
+/// Lays the tokens of `wide` over those of `narrow`, so that each covers whole tokens of `narrow`.
+fn includes(wide: &str, narrow: &str) -> bool {
+    let narrow = tokens(narrow);
+    // lengths[n]: the fewest characters that the first n tokens of `narrow` stand for.
+    let mut lengths = vec![0];
+    for token in &narrow {
+        lengths.push(lengths[lengths.len() - 1] + least(token));
+    }
+    // reached[n]: what was taken of `wide` so far can cover exactly the first n tokens of `narrow`.
+    let mut reached = vec![false; narrow.len() + 1];
+    reached[0] = true;
+    for token in tokens(wide) {
+        reached = match token {
+            Token::Literal(wanted) => {
+                step(&reached, &narrow, |given| matches!(given, Token::Literal(c) if *c == wanted))
+            }
+            Token::One => step(&reached, &narrow, |given| !matches!(given, Token::Gap(_))),
+            Token::Gap(least) => {
+                let Some(first) = reached.iter().position(|yes| *yes) else { return false };
+                let enough = |n: usize| n >= first && lengths[n] - lengths[first] >= least;
+                (0..reached.len()).map(enough).collect()
+            }
+        };
+    }
+    reached[narrow.len()]
+}
+
+/// What is reached after one more token of `narrow`, which must be `fit`.
+fn step(reached: &[bool], narrow: &[Token], fit: impl Fn(&Token) -> bool) -> Vec<bool> {
+    let stepped = reached.iter().zip(narrow).map(|(yes, given)| *yes && fit(given));
+    std::iter::once(false).chain(stepped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{covers, matches};
+
+    #[track_caller]
+    fn check(pattern: &str, yes: &[&str], no: &[&str]) {
+        for text in yes {
+            assert!(matches(pattern, text), "{pattern:?} should match {text:?}");
+        }
+        for text in no {
+            assert!(!matches(pattern, text), "{pattern:?} should not match {text:?}");
+        }
+    }
+
+    #[test]
+    fn literals_stand_for_themselves() {
+        check("", &[""], &["a"]);
+        check("git status", &["git status"], &["git statu", "git status ", "Git status"]);
+        check(r"a\*b", &[r"a\b", r"a\xyb"], &["a*b"]);
+        check("[ab].{c,d}", &["[ab].{c,d}"], &["a.c", "b.d"]);
+        check("naïve/日本", &["naïve/日本"], &["naive/日本"]);
+    }
+
+    #[test]
+    fn star_takes_any_run() {
+        check("*", &["", "a", "a/b\nc"], &[]);
+        check("src/*.rs", &["src/.rs", "src/a.rs", "src/a/b.rs"], &["src/a.rsx", "rc/a.rs"]);
+        check("*a*b*", &["ab", "xaxbx", "aab"], &["ba", ""]);
+        check("a**b", &["ab", "axb"], &["a"]);
+    }
+
+    #[test]
+    fn question_mark_takes_one_character() {
+        check("?", &["a", "é", "日", "\n", "/"], &["", "ab", "日本"]);
+        check("a?c", &["abc", "a日c"], &["ac", "abbc"]);
+        check("*?", &["a", "日本"], &[""]);
+        check("??*日", &["日日日", "ab日"], &["a日", "日日"]);
+    }
+
+    #[test]
+    fn trailing_space_star_may_be_absent() {
+        check(
+            "git status *",
+            &["git status", "git status -s", "git status "],
+            &["git statuses", "git"],
+        );
+        check("ls ?*", &["ls a"], &["ls", "ls "]);
+        check(" *", &["", " x"], &["x"]);
+        check("npm *-test *", &["npm unit-test", "npm unit-test --all"], &["npm unit-tests"]);
+    }
+
+    #[test]
+    fn no_blow_up() {
+        let pattern = "*a".repeat(200) + "b";
+        assert!(!matches(&pattern, &"a".repeat(20_000)));
+        assert!(!covers(&pattern, &("a".repeat(2_000) + "*")));
+    }
+
+    #[test]
+    fn wide_patterns_cover_narrow_ones() {
+        for (wide, narrow) in [
+            ("*", ""),
+            ("*", "git *"),
+            ("git *", "git *"),
+            ("git *", "git status *"),
+            ("git *", "git"),
+            ("git*", "git *"),
+            ("?*", "*?"),
+            ("?*", "*a"),
+            ("* *", "anything"),
+            ("*.rs", "src/*.rs"),
+            ("a?c*", "abcd?"),
+            ("*a?*", "*ab*"),
+            ("??*??", "?*???"),
+        ] {
+            assert!(covers(wide, narrow), "{wide:?} covers {narrow:?}");
+        }
+    }
+
+    #[test]
+    fn narrow_patterns_do_not_cover_wide_ones() {
+        for (wide, narrow) in [
+            ("git status *", "git *"),
+            ("git ?*", "git *"),
+            ("git *", "git*"),
+            ("?*", "*"),
+            ("a*b", "a*"),
+            ("*.rs", "*.?s"),
+            ("?", "*"),
+            ("", "*"),
+        ] {
+            assert!(!covers(wide, narrow), "{wide:?} does not cover {narrow:?}");
+        }
+    }
+
+    /// Says what a pattern means, in the shortest way.
+    fn reference(pattern: &str, text: &str) -> bool {
+        fn plain(pattern: &[char], text: &[char]) -> bool {
+            match pattern {
+                [] => text.is_empty(),
+                ['*', rest @ ..] => (0..=text.len()).any(|n| plain(rest, &text[n..])),
+                ['?', rest @ ..] => !text.is_empty() && plain(rest, &text[1..]),
+                [literal, rest @ ..] => text.first() == Some(literal) && plain(rest, &text[1..]),
+            }
+        }
+        let chars = |text: &str| text.chars().collect::<Vec<_>>();
+        plain(&chars(pattern), &chars(text))
+            || pattern.strip_suffix(" *").is_some_and(|bare| plain(&chars(bare), &chars(text)))
+    }
+
+    /// All texts of up to five characters of those in the patterns below, and one that is in none.
+    fn texts() -> Vec<String> {
+        let mut all = vec![String::new()];
+        let mut from = 0;
+        for _ in 0..5 {
+            let to = all.len();
+            for n in from..to {
+                all.extend(['a', 'é', ' ', 'z'].map(|c| format!("{}{c}", all[n])));
+            }
+            from = to;
+        }
+        all
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn agrees_with_the_reference(pattern in "[aé *?]{0,8}", text in "[aéz \n]{0,12}") {
+            prop_assert_eq!(matches(&pattern, &text), reference(&pattern, &text));
+        }
+
+        #[test]
+        fn a_text_without_wildcards_matches_only_itself(text in "[^*?]{0,10}", other in "[^*?]{0,10}") {
+            prop_assert!(matches(&text, &text));
+            prop_assert_eq!(matches(&text, &other), text == other);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn covers_never_says_yes_wrongly(wide in "[aé *?]{0,5}", narrow in "[aé *?]{0,5}") {
+            let counterexample = texts().into_iter().find(|t| matches(&narrow, t) && !matches(&wide, t));
+            prop_assert!(!covers(&wide, &narrow) || counterexample.is_none(), "{counterexample:?}");
+        }
+
+        #[test]
+        fn covers_misses_no_short_pattern(wide in "[aé *?]{0,3}", narrow in "[aé *?]{0,3}") {
+            let counterexample = texts().into_iter().find(|t| matches(&narrow, t) && !matches(&wide, t));
+            prop_assert!(covers(&wide, &narrow) || counterexample.is_some());
+        }
+
+        #[test]
+        fn every_pattern_covers_itself(pattern in "[aé *?\\\\\\[]{0,12}") {
+            prop_assert!(covers(&pattern, &pattern));
+            prop_assert!(covers("*", &pattern));
+        }
+    }
+}
