@@ -1,0 +1,154 @@
+//! The rules everybody has: the lowest of the user's wall, and two walls of their own.
+
+use std::path::Path;
+
+use crate::permission::{Action, Pattern, Policy, Rule, Source, Wall};
+
+/// What is allowed without asking, and what is asked, where nobody wrote a rule.
+pub fn rules() -> Vec<Rule> {
+    let mut rules = vec![rule("*", "*", Action::Ask)];
+    for free in ["read", "glob", "grep", "list", "todowrite", "todoread", "invalid"] {
+        rules.push(rule(free, "*", Action::Allow));
+    }
+    for name in SENSITIVE {
+        for pattern in anywhere(name) {
+            rules.push(folded("read", pattern, Action::Ask));
+        }
+    }
+    for harmless in [".env.example", ".env.sample", ".env.template"] {
+        for pattern in anywhere(harmless) {
+            rules.push(folded("read", pattern, Action::Allow));
+        }
+    }
+    rules
+}
+
+/// Names of files that hold secrets, whatever folder they lie in.
+const SENSITIVE: [&str; 20] = [
+    ".env.*",
+    "*.env",
+    ".envrc",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.keystore",
+    "*.jks",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    "credentials",
+    "credentials.*",
+    ".htpasswd",
+];
+
+/// Folders and files that run or configure programs: writing them is asked even where edits are allowed.
+const PROTECTED_FOLDERS: [&str; 4] = [".git", ".helve", ".opencode", ".vscode"];
+const PROTECTED_FILES: [&str; 6] =
+    [".mcp.json", ".envrc", "helve.json", "helve.jsonc", "opencode.json", "opencode.jsonc"];
+
+/// What no rule of a user makes free.
+pub fn protected() -> Wall {
+    let mut rules = Vec::new();
+    for folder in PROTECTED_FOLDERS {
+        for pattern in
+            [folder.into(), format!("{folder}/*"), format!("*/{folder}"), format!("*/{folder}/*")]
+        {
+            rules.push(folded("edit", pattern, Action::Ask));
+        }
+    }
+    for file in PROTECTED_FILES {
+        for pattern in anywhere(file) {
+            rules.push(folded("edit", pattern, Action::Ask));
+        }
+    }
+    Wall::narrowing("built-in", rules)
+}
+
+/// What is refused to everyone: the inside of other processes, devices, and Helve's own memory, so
+/// that no tool can change the policy it is judged by.
+pub fn refused(own_folders: &[&Path]) -> Wall {
+    let mut rules = Vec::new();
+    for inside in ["environ", "mem", "fd", "fd/*", "fdinfo/*", "task/*/environ", "task/*/mem"] {
+        for permission in ["read", "edit"] {
+            rules.push(rule(permission, &format!("/proc/*/{inside}"), Action::Deny));
+        }
+    }
+    for permission in ["read", "edit"] {
+        rules.push(rule(permission, "/dev/*", Action::Deny));
+    }
+    for folder in own_folders {
+        let folder = folder.to_string_lossy();
+        // A wildcard in the folder's own name matches more than the folder: stricter, never looser.
+        rules.push(rule("edit", &folder, Action::Deny));
+        rules.push(rule("edit", &format!("{folder}/*"), Action::Deny));
+    }
+    Wall::narrowing("built-in", rules)
+}
+
+/// The walls of a session, from the rules that were written.
+pub struct Written {
+    pub user: Vec<Rule>,
+    pub project: Vec<Rule>,
+    /// Whether a person trusted the folder: then its rules may lift an ask of the user's.
+    pub trusted: bool,
+    /// `--allow`.
+    pub flags: Vec<Rule>,
+    /// The agent's name and rules.
+    pub agent: Option<(String, Vec<Rule>)>,
+}
+
+/// Puts a policy together: see the walls of ARCHITECTURE.md.
+pub fn policy(written: Written, own_folders: &[&Path]) -> Policy {
+    let mut user = rules();
+    user.extend(written.user);
+    let mut walls = Vec::new();
+    let mut later = Vec::new();
+    if written.trusted {
+        later.extend(written.project);
+    } else if !written.project.is_empty() {
+        walls.push(Wall::narrowing("untrusted project", written.project));
+    }
+    later.extend(written.flags);
+    walls.insert(
+        0,
+        Wall {
+            name: "user".into(),
+            rules: user.into(),
+            later: later.into(),
+            otherwise: Action::Ask,
+        },
+    );
+    walls.push(protected());
+    walls.push(refused(own_folders));
+    if let Some((name, rules)) = written.agent {
+        walls.push(Wall::narrowing(format!("agent {name}"), rules));
+    }
+    Policy { walls, remembered: Vec::new() }
+}
+
+/// A name at the root and in any folder.
+fn anywhere(name: &str) -> Vec<String> {
+    if name.starts_with('*') {
+        return vec![name.into()];
+    }
+    vec![name.into(), format!("*/{name}")]
+}
+
+fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
+    Rule::new(permission, pattern, action, Source::Builtin)
+}
+
+fn folded(permission: &str, pattern: String, action: Action) -> Rule {
+    Rule {
+        permission: permission.into(),
+        pattern: Pattern::Folded(pattern),
+        action,
+        source: Source::Builtin,
+    }
+}

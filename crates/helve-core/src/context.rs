@@ -1,0 +1,122 @@
+//! Everything one call may touch. Built by the engine, dropped with the call.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::dialect::Words;
+use crate::engine::{Engine, ToolResult};
+use crate::event::{Event, Progress, What, now};
+use crate::files::Files;
+use crate::gate::Refusal;
+use crate::input::Input;
+use crate::permission::{Ask, AskKey, Grant, Reply, Rule};
+use crate::registry::ToolSet;
+use crate::session::{Session, Slot};
+use crate::tool::{ErrorKind, Origin, ToolCall, ToolError};
+
+/// Which call it is.
+#[derive(Debug)]
+pub struct CallRef {
+    pub id: Arc<str>,
+    /// The call that came over the wire, of which this one may be a part.
+    pub root: Arc<str>,
+    pub session: Arc<str>,
+    pub agent: String,
+    pub origin: Origin,
+    pub depth: u8,
+    pub answers: HashMap<AskKey, Reply>,
+}
+
+/// How deep calls may nest.
+pub const MOST_DEPTH: u8 = 4;
+
+/// What a tool is given: narrow views, nothing of the session itself.
+pub struct ToolContext {
+    pub call: Arc<CallRef>,
+    pub files: Files,
+    pub memory: Memory,
+    /// Fires when the call is to end; a tool that does not notice is dropped a little later.
+    pub cancel: CancellationToken,
+    pub(crate) session: Arc<Session>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) tools: ToolSet,
+}
+
+impl ToolContext {
+    /// One question for all of it; the answer is proof for exactly that.
+    pub async fn ask(&self, ask: Ask) -> Result<Grant<'_>, ToolError> {
+        let asking = self.session.gate.ask(ask, &self.call, |what| self.emit(what));
+        let refusal = tokio::select! {
+            answer = asking => match answer {
+                Ok(grant) => return Ok(grant),
+                Err(refusal) => refusal,
+            },
+            // Dropping the question withdraws it.
+            () = self.cancel.cancelled() => return Err(self.words().aborted()),
+        };
+        Err(match refusal {
+            Refusal::Explained => ToolError::new(ErrorKind::Explained, ""),
+            refusal => self.words().refused(&refusal),
+        })
+    }
+
+    /// Tells whoever watches. Never waits.
+    pub fn progress(&self, progress: Progress) {
+        self.emit(What::Progress(progress));
+    }
+
+    pub fn words(&self) -> &'static dyn Words {
+        self.session.dialect.words
+    }
+
+    /// A sub-agent's session under this call.
+    pub fn child(&self, agent: &str, rules: Vec<Rule>) -> Arc<Session> {
+        self.session.child(&self.call, agent, rules)
+    }
+
+    /// Runs another tool as part of this call: the same session, one level deeper.
+    pub async fn call_inside(&self, name: &str, input: Input) -> ToolResult {
+        let mut call = ToolCall::new(name, input);
+        call.origin = Origin::Inside { parent: self.call.id.to_string() };
+        call.answers.clone_from(&self.call.answers);
+        if self.call.depth >= MOST_DEPTH {
+            return ToolResult { call: call.id, outcome: Err(self.words().too_deep(MOST_DEPTH)) };
+        }
+        let cancel = self.cancel.child_token();
+        self.engine.call_at(Some(&self.call), &self.session, &self.tools, call, cancel).await
+    }
+
+    fn emit(&self, what: What) {
+        let call = &self.call;
+        self.engine.emit(Event {
+            call: call.id.clone(),
+            root: call.root.clone(),
+            session: call.session.clone(),
+            at: now(),
+            what,
+        });
+    }
+}
+
+/// What the session remembers, by type.
+pub struct Memory(pub(crate) Arc<Session>);
+
+impl Memory {
+    pub async fn recall<T: Slot>(&self) -> Result<T, ToolError> {
+        self.0.recall().await.map_err(|err| self.failed(&err))
+    }
+
+    /// Runs until nobody else changed the slot meanwhile, so `change` may run more than once.
+    pub async fn update<T: Slot, R>(
+        &self,
+        change: impl FnMut(&mut T) -> R,
+    ) -> Result<R, ToolError> {
+        self.0.update(change).await.map_err(|err| self.failed(&err))
+    }
+
+    fn failed(&self, err: &std::io::Error) -> ToolError {
+        self.0.dialect.words.memory_failed(&err.to_string())
+    }
+}

@@ -1,0 +1,69 @@
+//! A dialect: limits, and the words for what the spine has to say. The spine has none of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_text::cut::{Limits, Pieces};
+
+use crate::files::Resolved;
+use crate::gate::Refusal;
+use crate::input::BadInput;
+use crate::machine::MachineError;
+use crate::store::Saved;
+use crate::tool::ToolError;
+use crate::validate::{Extra, Problem};
+
+/// Limits and words of one way of speaking to a model.
+pub struct Dialect {
+    pub name: &'static str,
+    pub limits: Limits,
+    pub words: &'static dyn Words,
+}
+
+/// A cut that was made, with what the notice needs to know.
+#[derive(Debug)]
+pub struct Cut<'a> {
+    pub pieces: Pieces<'a>,
+    /// `None` when the whole could not be saved.
+    pub saved: Option<&'a Saved>,
+    /// Whether the agent may hand the reading to a sub-agent.
+    pub may_delegate: bool,
+}
+
+/// Everything the spine may have to say to a model.
+pub trait Words: Send + Sync {
+    /// The kept text with a notice of what was cut and how to go on.
+    fn notice(&self, cut: &Cut<'_>) -> String;
+    fn bad_input(&self, tool: &str, bad: &BadInput) -> String;
+    fn invalid(&self, tool: &str, problems: &[Problem]) -> String;
+    /// Parameters that the tool does not have; appended to its answer.
+    fn ignored(&self, tool: &str, extra: &[Extra]) -> String;
+    fn unknown(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
+    fn refused(&self, refusal: &Refusal) -> ToolError;
+    fn machine(&self, path: &Resolved, error: &MachineError) -> ToolError;
+    /// A path that is no path: NUL, an unknown home folder, too long.
+    fn bad_path(&self, given: &str, why: &BadPath) -> ToolError;
+    fn aborted(&self) -> ToolError;
+    fn panicked(&self, tool: &str) -> ToolError;
+    fn too_deep(&self, most: u8) -> ToolError;
+    fn hook_failed(&self, hook: &str, why: &HookFault) -> ToolError;
+    fn not_granted(&self) -> ToolError;
+    fn memory_failed(&self, why: &str) -> ToolError;
+}
+
+/// Why a text cannot name a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadPath {
+    Empty,
+    Nul,
+    TooLong { most: usize },
+    NoHome,
+}
+
+/// How a hook failed; a call whose `before` failed does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookFault {
+    Refused(Arc<str>),
+    Panicked,
+    TimedOut(Duration),
+}

@@ -1,0 +1,358 @@
+//! The whole life of a call, top to bottom. One engine per process; it holds no session.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::join_all;
+use helve_text::cut::cut;
+use helve_text::visible;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::BoxFuture;
+use crate::context::{CallRef, Memory, ToolContext};
+use crate::dialect::{Cut, HookFault};
+use crate::event::{Event, Events, Outcome, What, now};
+use crate::files::Files;
+use crate::input::{self, Input};
+use crate::permission::{Action, Part};
+use crate::registry::ToolSet;
+use crate::schema::unfit;
+use crate::session::Session;
+use crate::store::Store;
+use crate::tool::{
+    AnyTool, Content, ErrorKind, InputSpec, Origin, ToolCall, ToolError, ToolOutput, ToolSpec,
+};
+use crate::validate::{Extra, validate};
+
+/// The tool that a call to an unknown name becomes.
+const INVALID: &str = "invalid";
+
+/// What became of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    pub call: String,
+    pub outcome: Result<ToolOutput, ToolError>,
+}
+
+/// Runs calls.
+pub struct Engine {
+    pub events: Events,
+    pub store: Arc<dyn Store>,
+    pub patience: Patience,
+}
+
+/// How long the engine waits for others.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For a tool to notice that it was cancelled, before it is dropped.
+    pub grace: Duration,
+    /// For each hook.
+    pub hook: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { grace: Duration::from_secs(2), hook: Duration::from_secs(10) }
+    }
+}
+
+impl Engine {
+    pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { events: Events::default(), store, patience: Patience::default() })
+    }
+
+    /// Runs one call. The future owns all it needs, so a door may spawn it, park it, or drop it.
+    pub fn call(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        tools: &ToolSet,
+        call: ToolCall,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'static, ToolResult> {
+        self.call_at(session.under.as_ref(), session, tools, call, cancel)
+    }
+
+    /// Runs the calls of one message: neighbours that may run together do, others wait their turn.
+    pub async fn call_all(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        tools: &ToolSet,
+        calls: Vec<ToolCall>,
+        cancel: CancellationToken,
+    ) -> Vec<ToolResult> {
+        let (mut results, mut together) = (Vec::new(), Vec::new());
+        for call in calls {
+            let parallel = tools.traits(&call.name).is_none_or(|traits| traits.parallel);
+            let running = self.call(session, tools, call, cancel.child_token());
+            if parallel {
+                together.push(running);
+                continue;
+            }
+            results.extend(join_all(together.drain(..)).await);
+            results.push(running.await);
+        }
+        results.extend(join_all(together).await);
+        results
+    }
+
+    /// `above` is the call that this one is part of. Never waits for other calls: order is `call_all`'s.
+    pub(crate) fn call_at(
+        self: &Arc<Self>,
+        above: Option<&Arc<CallRef>>,
+        session: &Arc<Session>,
+        tools: &ToolSet,
+        mut call: ToolCall,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'static, ToolResult> {
+        let id: Arc<str> = call.id.as_str().into();
+        let (depth, root) =
+            above.map_or((0, id.clone()), |above| (above.depth + 1, above.root.clone()));
+        let who = Arc::new(CallRef {
+            id,
+            root,
+            session: session.id.clone(),
+            agent: session.caller.agent.clone(),
+            origin: call.origin.clone(),
+            depth,
+            answers: std::mem::take(&mut call.answers),
+        });
+        let life = Life {
+            engine: self.clone(),
+            session: session.clone(),
+            tools: tools.clone(),
+            who,
+            cancel,
+        };
+        Box::pin(life.run(call))
+    }
+
+    pub(crate) fn emit(&self, event: Event) {
+        self.store.append(&event);
+        self.events.send(event);
+    }
+}
+
+/// One call on its way.
+struct Life {
+    engine: Arc<Engine>,
+    session: Arc<Session>,
+    tools: ToolSet,
+    who: Arc<CallRef>,
+    cancel: CancellationToken,
+}
+
+impl Life {
+    async fn run(self, mut call: ToolCall) -> ToolResult {
+        let parent = match &call.origin {
+            Origin::Model | Origin::Person => None,
+            Origin::Inside { parent } => Some(parent.clone()),
+        };
+        self.emit(What::Started { tool: call.name.clone(), parent });
+        let outcome = self.attempt(&mut call).await;
+        let mut result = ToolResult { call: call.id.clone(), outcome };
+        self.after(&call, &mut result).await;
+        if let Ok(output) = &mut result.outcome {
+            self.bound(output).await;
+        }
+        self.emit(What::Finished(ended(&result)));
+        result
+    }
+
+    async fn attempt(&self, call: &mut ToolCall) -> Result<ToolOutput, ToolError> {
+        let words = self.session.dialect.words;
+        self.parse(call)?;
+        self.before(call).await?;
+        let Some((spec, tool)) = self.tools.find(&call.name) else {
+            return self.unknown(call).await;
+        };
+        let extras = self.decode(spec, tool, call)?;
+        self.emit(What::Running { input: Arc::new(told(&call.input)) });
+        let mut output = self.under_guard(&spec.name, tool, call.input.clone()).await?;
+        if !extras.is_empty() {
+            output.content.push(Content::Text(words.ignored(&spec.name, &extras)));
+        }
+        Ok(output)
+    }
+
+    /// Wire text becomes a value, within limits, or the call ends here.
+    fn parse(&self, call: &mut ToolCall) -> Result<(), ToolError> {
+        let checked = match &call.input {
+            Input::Raw(text) => input::parse(text).map(Some),
+            Input::Json(value) => input::check(value).map(|()| None),
+            Input::Text(text) if text.len() > input::MOST_BYTES => {
+                Err(input::BadInput::TooLarge { bytes: text.len(), most: input::MOST_BYTES })
+            }
+            Input::Text(_) => Ok(None),
+        };
+        match checked {
+            Ok(None) => Ok(()),
+            Ok(Some(value)) => {
+                call.input = Input::Json(value);
+                Ok(())
+            }
+            Err(bad) => {
+                call.input = Input::Json(Value::Null);
+                let words = self.session.dialect.words.bad_input(&call.name, &bad);
+                Err(ToolError::new(ErrorKind::InvalidArgs, words))
+            }
+        }
+    }
+
+    async fn before(&self, call: &mut ToolCall) -> Result<(), ToolError> {
+        for hook in self.session.workspace.hooks() {
+            let running = AssertUnwindSafe(hook.before(&self.who, call)).catch_unwind();
+            let patience = self.engine.patience.hook;
+            let fault = match tokio::time::timeout(patience, running).await {
+                Ok(Ok(Ok(()))) => continue,
+                Ok(Ok(Err(reason))) => HookFault::Refused(reason),
+                Ok(Err(_panic)) => HookFault::Panicked,
+                Err(_elapsed) => HookFault::TimedOut(patience),
+            };
+            return Err(self.session.dialect.words.hook_failed(hook.name(), &fault));
+        }
+        Ok(())
+    }
+
+    async fn after(&self, call: &ToolCall, result: &mut ToolResult) {
+        for hook in self.session.workspace.hooks() {
+            let mut changed = result.clone();
+            let running =
+                AssertUnwindSafe(hook.after(&self.who, call, &mut changed)).catch_unwind();
+            // What a failing hook left behind may be half done: the result stays as it was.
+            if let Ok(Ok(())) = tokio::time::timeout(self.engine.patience.hook, running).await {
+                *result = changed;
+            }
+        }
+    }
+
+    /// A name that no tool has becomes a call of `invalid`, which says which names are near.
+    async fn unknown(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+        let near = self.tools.nearest(&call.name);
+        let error = self.session.dialect.words.unknown(&call.name, &near, &self.tools.names());
+        let Some((spec, tool)) = self.tools.find(INVALID) else {
+            return Err(ToolError::new(ErrorKind::UnknownTool, error));
+        };
+        let input = Input::Json(json!({"tool": call.name, "error": error}));
+        let outcome = self.under_guard(&spec.name, tool, input).await;
+        outcome.map_err(|err| ToolError { kind: ErrorKind::UnknownTool, ..err })
+    }
+
+    fn decode(
+        &self,
+        spec: &ToolSpec,
+        tool: &Arc<dyn AnyTool>,
+        call: &mut ToolCall,
+    ) -> Result<Vec<Extra>, ToolError> {
+        call.input =
+            unfit(&spec.input, std::mem::replace(&mut call.input, Input::Text(String::new())));
+        let (InputSpec::Json(schema), Input::Json(args)) = (&spec.input, &mut call.input) else {
+            return Ok(Vec::new());
+        };
+        let findings = validate(schema, args);
+        if findings.problems.is_empty() {
+            return Ok(findings.extras);
+        }
+        let words = tool
+            .invalid(&findings.problems)
+            .unwrap_or_else(|| self.session.dialect.words.invalid(&spec.name, &findings.problems));
+        Err(ToolError::new(ErrorKind::InvalidArgs, words))
+    }
+
+    /// A panic ends the call and nothing else; a cancelled call has a moment to tidy up.
+    async fn under_guard(
+        &self,
+        name: &str,
+        tool: &Arc<dyn AnyTool>,
+        input: Input,
+    ) -> Result<ToolOutput, ToolError> {
+        let words = self.session.dialect.words;
+        if self.cancel.is_cancelled() {
+            return Err(words.aborted());
+        }
+        let ctx = ToolContext {
+            call: self.who.clone(),
+            files: Files { session: self.session.clone() },
+            memory: Memory(self.session.clone()),
+            cancel: self.cancel.clone(),
+            session: self.session.clone(),
+            engine: self.engine.clone(),
+            tools: self.tools.clone(),
+        };
+        let running = AssertUnwindSafe(tool.call(input, &ctx)).catch_unwind();
+        let out_of_patience = async {
+            self.cancel.cancelled().await;
+            tokio::time::sleep(self.engine.patience.grace).await;
+        };
+        tokio::select! {
+            outcome = running => outcome.unwrap_or_else(|_panic| Err(words.panicked(name))),
+            () = out_of_patience => Err(words.aborted()),
+        }
+    }
+
+    /// Holds the text to the session's limits; the whole is saved and the notice says where.
+    async fn bound(&self, output: &mut ToolOutput) {
+        for content in &mut output.content {
+            if let Content::Text(text) = content
+                && let std::borrow::Cow::Owned(plain) = visible::strip(text)
+            {
+                *text = plain;
+            }
+        }
+        let text = output.joined();
+        let Some(pieces) = cut(&text, output.keep, self.session.limits) else {
+            output.metadata.entry("truncated").or_insert(Value::Bool(false));
+            return;
+        };
+        if output.saved.is_none() {
+            output.saved = self.session.outputs.save(&self.session.id, &text).await.ok();
+        }
+        let may_delegate = self.session.gate.judge(&Part::new("task", "*")).await.action
+            != Action::Deny
+            && self.tools.find("task").is_some();
+        let notice = self.session.dialect.words.notice(&Cut {
+            pieces,
+            saved: output.saved.as_ref(),
+            may_delegate,
+        });
+        output.content.retain(|content| !matches!(content, Content::Text(_)));
+        output.content.insert(0, Content::Text(notice));
+        output.metadata.insert("truncated".into(), true.into());
+        output.metadata.insert("outputBytes".into(), text.len().into());
+        if let Some(saved) = &output.saved {
+            let path = saved.path.display().to_string();
+            output.metadata.insert("outputPath".into(), path.into());
+        }
+    }
+
+    fn emit(&self, what: What) {
+        self.engine.emit(Event {
+            call: self.who.id.clone(),
+            root: self.who.root.clone(),
+            session: self.who.session.clone(),
+            at: now(),
+            what,
+        });
+    }
+}
+
+/// The arguments as they are told to watchers.
+fn told(input: &Input) -> Value {
+    match input {
+        Input::Json(value) => value.clone(),
+        Input::Text(text) | Input::Raw(text) => Value::String(text.clone()),
+    }
+}
+
+fn ended(result: &ToolResult) -> Outcome {
+    match &result.outcome {
+        Ok(output) => Outcome::Completed {
+            title: output.title.clone(),
+            metadata: output.metadata.clone(),
+            output: output.joined(),
+        },
+        Err(err) => Outcome::Failed { kind: err.kind, error: err.words() },
+    }
+}

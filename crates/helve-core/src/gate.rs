@@ -1,0 +1,260 @@
+//! Between a call and its effects: judges, asks the person once, hands out the grant.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{OnceCell, watch};
+
+use crate::BoxFuture;
+use crate::context::CallRef;
+use crate::event::What;
+use crate::permission::{
+    Action, Ask, Grant, Part, Pattern, Policy, Reply, Rule, Scope, Source, Verdict, Wall,
+};
+use crate::store::{Owner, Store};
+use crate::tool::Origin;
+
+/// Whoever answers for a session. The door brings it: a terminal, an MCP client, a page.
+pub trait Person: Send + Sync {
+    /// `call.root` is the wire call that waits: asks of sub-agents and nested calls surface there.
+    /// Dropping the future withdraws the question.
+    fn approve<'a>(&'a self, call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply>;
+}
+
+/// There is nobody: every ask is refused with a word on how to allow it.
+pub struct Nobody;
+
+impl Person for Nobody {
+    fn approve<'a>(&'a self, _call: &'a CallRef, _ask: &'a Ask) -> BoxFuture<'a, Reply> {
+        Box::pin(async { Reply::Unanswered })
+    }
+}
+
+/// `--yes`: answers every ask. A deny never becomes an ask, so it stays a deny.
+pub struct SaysYes;
+
+impl Person for SaysYes {
+    fn approve<'a>(&'a self, _call: &'a CallRef, _ask: &'a Ask) -> BoxFuture<'a, Reply> {
+        Box::pin(async { Reply::Yes(Scope::Once) })
+    }
+}
+
+/// Why there is no grant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// A rule forbids a part; that is final.
+    Forbidden {
+        part: Part,
+        verdict: Verdict,
+    },
+    /// These parts need a yes and nobody could be asked.
+    Unanswered {
+        parts: Vec<(Part, Verdict)>,
+    },
+    Rejected {
+        word: Option<String>,
+    },
+    /// `helve why`: judged, never granted.
+    Explained,
+}
+
+/// A session's gate.
+///
+/// The policy is shared with every sub-agent below, so that a new yes reaches them at once; the
+/// walls of the sub-agents are the gate's own.
+pub struct Gate {
+    shared: Arc<Shared>,
+    more: Vec<Wall>,
+    from: Vec<String>,
+}
+
+struct Shared {
+    policy: watch::Sender<Policy>,
+    recalled: OnceCell<()>,
+    person: Arc<dyn Person>,
+    store: Arc<dyn Store>,
+    session: String,
+    root: PathBuf,
+    mode: Mode,
+}
+
+/// Whether asks are asked or only explained.
+enum Mode {
+    Live,
+    Explain(Mutex<Vec<(Part, Verdict)>>),
+}
+
+impl Gate {
+    pub fn new(
+        policy: Policy,
+        person: Arc<dyn Person>,
+        store: Arc<dyn Store>,
+        session: &str,
+        root: PathBuf,
+    ) -> Self {
+        Self::in_mode(Mode::Live, policy, person, store, session, root)
+    }
+
+    /// A gate that judges as [`Gate::new`] would and never grants: no effect is possible behind it.
+    pub fn explaining(policy: Policy, store: Arc<dyn Store>, session: &str, root: PathBuf) -> Self {
+        let mode = Mode::Explain(Mutex::default());
+        Self::in_mode(mode, policy, Arc::new(Nobody), store, session, root)
+    }
+
+    fn in_mode(
+        mode: Mode,
+        policy: Policy,
+        person: Arc<dyn Person>,
+        store: Arc<dyn Store>,
+        session: &str,
+        root: PathBuf,
+    ) -> Self {
+        let shared = Shared {
+            policy: watch::Sender::new(policy),
+            recalled: OnceCell::new(),
+            person,
+            store,
+            session: session.into(),
+            root,
+            mode,
+        };
+        Self { shared: Arc::new(shared), more: Vec::new(), from: Vec::new() }
+    }
+
+    /// A sub-agent's gate: one more wall, the same person, who is told for whom it is asked.
+    pub fn child(&self, agent: &str, rules: Vec<Rule>) -> Self {
+        let wall = Wall::narrowing(format!("agent {agent}"), rules);
+        Self {
+            shared: self.shared.clone(),
+            more: self.more.iter().cloned().chain([wall]).collect(),
+            from: self.from.iter().cloned().chain([agent.to_string()]).collect(),
+        }
+    }
+
+    /// What an explaining gate was asked, with its verdicts.
+    pub fn explained(&self) -> Vec<(Part, Verdict)> {
+        match &self.shared.mode {
+            Mode::Live => Vec::new(),
+            Mode::Explain(seen) => seen.lock().clone(),
+        }
+    }
+
+    /// Whether a tool is denied outright, whatever it would be called with.
+    pub fn forbids(&self, tool: &Part) -> bool {
+        self.shared.policy.borrow().forbids(&self.more, tool)
+    }
+
+    pub async fn judge(&self, part: &Part) -> Verdict {
+        let verdict = self.shared.policy.borrow().judge(&self.more, part);
+        if verdict.action != Action::Ask {
+            return verdict;
+        }
+        // Approvals can only lift an ask, so they are fetched when the first one comes up.
+        self.shared.recall().await;
+        self.shared.policy.borrow().judge(&self.more, part)
+    }
+
+    /// Asks for everything at once. `tell` hears when a person is asked and answers.
+    pub(crate) async fn ask<'call>(
+        &self,
+        mut ask: Ask,
+        call: &'call CallRef,
+        tell: impl Fn(What),
+    ) -> Result<Grant<'call>, Refusal> {
+        ask.from.clone_from(&self.from);
+        let mut open = Vec::new();
+        let mut judged = Vec::new();
+        for part in &ask.parts {
+            judged.push((part.clone(), self.judge(part).await));
+        }
+        if let Mode::Explain(seen) = &self.shared.mode {
+            seen.lock().extend(judged);
+            return Err(Refusal::Explained);
+        }
+        for (part, verdict) in judged {
+            match verdict.action {
+                Action::Allow => {}
+                Action::Ask => open.push((part, verdict)),
+                Action::Deny => return Err(Refusal::Forbidden { part, verdict }),
+            }
+        }
+        if open.is_empty() || call.origin == Origin::Person {
+            return Ok(Grant::of(ask));
+        }
+        let reply = match call.answers.get(&ask.key()) {
+            Some(reply) => reply.clone(),
+            None => self.put_to_person(&ask, call, tell).await,
+        };
+        match reply {
+            Reply::Yes(scope) => {
+                self.remember(scope, &open).await;
+                Ok(Grant::of(ask))
+            }
+            Reply::No { word } => Err(Refusal::Rejected { word }),
+            Reply::Unanswered => Err(Refusal::Unanswered { parts: open }),
+        }
+    }
+
+    async fn put_to_person(&self, ask: &Ask, call: &CallRef, tell: impl Fn(What)) -> Reply {
+        tell(What::Asked { summary: summary(ask) });
+        let mut policy = self.shared.policy.subscribe();
+        let settled =
+            policy.wait_for(|policy| policy.judge_all(&self.more, &ask.parts) == Action::Allow);
+        let reply = tokio::select! {
+            reply = self.shared.person.approve(call, ask) => reply,
+            // Another call's lasting yes covers this one too.
+            _ = settled => Reply::Yes(Scope::Once),
+        };
+        tell(What::Answered { yes: matches!(reply, Reply::Yes(_)) });
+        reply
+    }
+
+    /// Keeps a lasting yes: exactly the patterns that were shown for the parts that were open.
+    async fn remember(&self, scope: Scope, open: &[(Part, Verdict)]) {
+        let Some(owner) = Owner::of(scope, &self.shared.session, &self.shared.root) else {
+            return;
+        };
+        let rules: Vec<Rule> = open.iter().flat_map(|(part, _)| lasting(part, scope)).collect();
+        for rule in &rules {
+            // It holds for this process in any case; a store that cannot keep it says so itself.
+            self.shared.store.remember(owner, rule).await.ok();
+        }
+        self.shared.policy.send_modify(|policy| policy.remembered.extend(rules));
+    }
+}
+
+impl Shared {
+    async fn recall(&self) {
+        let fetch = || async {
+            let rules = self.store.remembered(&self.session, &self.root).await.unwrap_or_default();
+            if !rules.is_empty() {
+                self.policy.send_modify(|policy| policy.remembered.extend(rules));
+            }
+        };
+        self.recalled.get_or_init(fetch).await;
+    }
+}
+
+/// The rules a lasting yes to a part leaves behind: the pattern that was shown, or the thing itself
+/// under each of its names.
+fn lasting(part: &Part, scope: Scope) -> Vec<Rule> {
+    let patterns = match &part.always {
+        None => Vec::new(),
+        Some(Pattern::Exact(_)) => part.subjects.iter().cloned().map(Pattern::Exact).collect(),
+        Some(wide) => vec![wide.clone()],
+    };
+    let permission = part.permission.to_string();
+    let (action, source) = (Action::Allow, Source::Approved(scope));
+    let rule =
+        |pattern| Rule { permission: permission.clone(), pattern, action, source: source.clone() };
+    patterns.into_iter().map(rule).collect()
+}
+
+fn summary(ask: &Ask) -> String {
+    let parts = ask.parts.iter().map(|part| format!("{} {}", part.permission, part.subject()));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! What a call is given, and the limits on it: nothing is guessed, nothing half is repaired.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// The largest arguments that are read.
+pub const MOST_BYTES: usize = 8 << 20;
+/// The deepest nesting that is read; the parser's own limit lies at 128.
+pub const MOST_DEPTH: usize = 64;
+/// The most values, counting every element and member.
+pub const MOST_VALUES: usize = 100_000;
+
+/// The arguments of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// JSON text as it came over the wire.
+    Raw(String),
+    Json(Value),
+    /// For tools that take text.
+    Text(String),
+}
+
+impl From<Value> for Input {
+    fn from(value: Value) -> Self {
+        Input::Json(value)
+    }
+}
+
+/// Why arguments cannot be read at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadInput {
+    TooLarge {
+        bytes: usize,
+        most: usize,
+    },
+    TooDeep {
+        most: usize,
+    },
+    TooMany {
+        most: usize,
+    },
+    /// The text stops in the middle.
+    CutOff {
+        line: usize,
+        column: usize,
+    },
+    NotJson {
+        line: usize,
+        column: usize,
+        what: String,
+    },
+    /// The same member twice: which one was meant is not ours to guess.
+    Twice {
+        field: String,
+    },
+}
+
+/// Reads JSON text within the limits.
+pub fn parse(text: &str) -> Result<Value, BadInput> {
+    if text.len() > MOST_BYTES {
+        return Err(BadInput::TooLarge { bytes: text.len(), most: MOST_BYTES });
+    }
+    let state = RefCell::new(State::default());
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let parsed = Node { state: &state, depth: 0 }
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value));
+    parsed.map_err(|err| match state.into_inner().fault {
+        Some(fault) => fault,
+        None if err.is_eof() => BadInput::CutOff { line: err.line(), column: err.column() },
+        None => BadInput::NotJson { line: err.line(), column: err.column(), what: bare(&err) },
+    })
+}
+
+/// Holds a value that was parsed elsewhere to the same limits.
+pub fn check(value: &Value) -> Result<(), BadInput> {
+    let (mut bytes, mut values) = (0, 0);
+    let mut open = vec![(value, 0)];
+    while let Some((value, depth)) = open.pop() {
+        if depth > MOST_DEPTH {
+            return Err(BadInput::TooDeep { most: MOST_DEPTH });
+        }
+        values += 1;
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => bytes += text.len(),
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(members) => {
+                bytes += members.keys().map(String::len).sum::<usize>();
+                open.extend(members.values().map(|member| (member, depth + 1)));
+            }
+        }
+        if values > MOST_VALUES {
+            return Err(BadInput::TooMany { most: MOST_VALUES });
+        }
+        if bytes > MOST_BYTES {
+            return Err(BadInput::TooLarge { bytes, most: MOST_BYTES });
+        }
+    }
+    Ok(())
+}
+
+/// The parser's words without its "at line 1 column 5", which we say ourselves.
+fn bare(err: &serde_json::Error) -> String {
+    let text = err.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text[..at].to_string(),
+        None => text,
+    }
+}
+
+#[derive(Default)]
+struct State {
+    values: usize,
+    path: Vec<String>,
+    fault: Option<BadInput>,
+}
+
+/// One value somewhere in the text.
+#[derive(Clone, Copy)]
+struct Node<'a> {
+    state: &'a RefCell<State>,
+    depth: usize,
+}
+
+impl Node<'_> {
+    fn inside<E: Error>(self) -> Result<Self, E> {
+        if self.depth >= MOST_DEPTH {
+            return Err(self.fail(BadInput::TooDeep { most: MOST_DEPTH }));
+        }
+        Ok(Self { depth: self.depth + 1, ..self })
+    }
+
+    fn fail<E: Error>(self, fault: BadInput) -> E {
+        self.state.borrow_mut().fault.get_or_insert(fault);
+        E::custom("refused")
+    }
+
+    fn enter(self, segment: String) {
+        self.state.borrow_mut().path.push(segment);
+    }
+
+    fn leave(self) {
+        self.state.borrow_mut().path.pop();
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        self.state.borrow_mut().values += 1;
+        if self.state.borrow().values > MOST_VALUES {
+            return Err(self.fail(BadInput::TooMany { most: MOST_VALUES }));
+        }
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.into()))
+    }
+
+    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
+        let mut array = Vec::new();
+        loop {
+            self.enter(format!("[{}]", array.len()));
+            match items.next_element_seed(inside)? {
+                Some(item) => array.push(item),
+                None => break,
+            }
+            self.leave();
+        }
+        self.leave();
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
+        let mut object = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            let dot = if self.state.borrow().path.is_empty() { "" } else { "." };
+            self.enter(format!("{dot}{key}"));
+            if object.contains_key(&key) {
+                let field = self.state.borrow().path.concat();
+                return Err(self.fail(BadInput::Twice { field }));
+            }
+            let value = members.next_value_seed(inside)?;
+            object.insert(key, value);
+            self.leave();
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check_parse(text: &str, expected: Expect) {
+        let found = match parse(text) {
+            Ok(value) => value.to_string(),
+            Err(bad) => format!("{bad:?}"),
+        };
+        expected.assert_eq(&found);
+    }
+
+    #[test]
+    fn reads_what_is_whole() {
+        check_parse(
+            r#" {"a":[1,-2,0.5,"x",null,true]} "#,
+            expect![[r#"{"a":[1,-2,0.5,"x",null,true]}"#]],
+        );
+    }
+
+    #[test]
+    fn a_cut_off_text_is_not_repaired() {
+        check_parse(r#"{"command":"rm -rf build"#, expect!["CutOff { line: 1, column: 24 }"]);
+        check_parse("", expect!["CutOff { line: 1, column: 0 }"]);
+    }
+
+    #[test]
+    fn garbage_after_the_end() {
+        check_parse(
+            r#"{"a":1} and more"#,
+            expect![[r#"NotJson { line: 1, column: 9, what: "trailing characters" }"#]],
+        );
+    }
+
+    #[test]
+    fn numbers_beyond_reach() {
+        check_parse(
+            r#"{"n": NaN}"#,
+            expect![[r#"NotJson { line: 1, column: 7, what: "expected value" }"#]],
+        );
+        check_parse(
+            r#"{"n": 1e400}"#,
+            expect![[r#"NotJson { line: 1, column: 11, what: "number out of range" }"#]],
+        );
+    }
+
+    #[test]
+    fn half_a_surrogate_pair() {
+        check_parse(
+            r#"{"s": "\ud800"}"#,
+            expect![[r#"NotJson { line: 1, column: 14, what: "unexpected end of hex escape" }"#]],
+        );
+    }
+
+    #[test]
+    fn the_same_member_twice_names_the_field() {
+        check_parse(r#"{"a":1,"a":2}"#, expect![[r#"Twice { field: "a" }"#]]);
+        check_parse(
+            r#"{"todos":[{},{"id":1,"id":2}]}"#,
+            expect![[r#"Twice { field: "todos[1].id" }"#]],
+        );
+    }
+
+    #[test]
+    fn deep_wide_and_large_are_refused() {
+        check_parse(&"[".repeat(100_000), expect!["TooDeep { most: 64 }"]);
+        check_parse(&r#"{"a":"#.repeat(100_000), expect!["TooDeep { most: 64 }"]);
+        let million = format!("[{}1]", "1,".repeat(1_000_000));
+        check_parse(&million, expect!["TooMany { most: 100000 }"]);
+        let large = format!("\"{}\"", "x".repeat(10_000_000));
+        check_parse(&large, expect!["TooLarge { bytes: 10000002, most: 8388608 }"]);
+    }
+
+    #[test]
+    fn a_value_parsed_elsewhere_is_held_to_the_same_limits() {
+        let mut deep = Value::Null;
+        for _ in 0..100 {
+            deep = Value::Array(vec![deep]);
+        }
+        assert_eq!(check(&deep), Err(BadInput::TooDeep { most: MOST_DEPTH }));
+        assert_eq!(check(&serde_json::json!({"a": [1, 2]})), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_plain_parser(text in "\\PC{0,40}|[\\[\\]{}\",:0-9a-e \\\\u]{0,40}") {
+            if let Ok(value) = parse(&text) {
+                prop_assert_eq!(Some(value), serde_json::from_str(&text).ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Rules in, verdicts out; and the whole against a slow, obvious reference.
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::*;
+
+/// `edit src/* deny` per line; `-- later` and `-- NAME` start the next list.
+fn walls(text: &str) -> Vec<Wall> {
+    let mut walls = vec![(String::from("user"), Vec::new(), Vec::new())];
+    let mut later = false;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some(name) = line.strip_prefix("-- ") {
+            later = name == "later";
+            if !later {
+                walls.push((name.into(), Vec::new(), Vec::new()));
+            }
+            continue;
+        }
+        let words: Vec<&str> = line.split(' ').collect();
+        let [key, pattern @ .., action] = words.as_slice() else { panic!("{line}") };
+        let (key, source) = match key.strip_prefix('!') {
+            Some(key) => (key, Source::Builtin),
+            None => (*key, Source::Program),
+        };
+        let rule = Rule::new(key, &pattern.join(" "), parse(action), source);
+        let wall = walls.last_mut().unwrap();
+        if later { wall.2.push(rule) } else { wall.1.push(rule) }
+    }
+    let build = |(at, (name, rules, later)): (usize, (String, Vec<Rule>, Vec<Rule>))| Wall {
+        name: name.into(),
+        rules: rules.into(),
+        later: later.into(),
+        otherwise: if at == 0 { Action::Ask } else { Action::Allow },
+    };
+    walls.into_iter().enumerate().map(build).collect()
+}
+
+fn parse(action: &str) -> Action {
+    match action {
+        "allow" => Action::Allow,
+        "ask" => Action::Ask,
+        "deny" => Action::Deny,
+        other => panic!("{other}"),
+    }
+}
+
+/// Parts are `permission subject`, or `tool:permission subject`.
+fn check(rules: &str, parts: &[&str], expected: Expect) {
+    let policy = Policy { walls: walls(rules), remembered: Vec::new() };
+    let mut seen = String::new();
+    for text in parts {
+        let (key, subject) = text.split_once(' ').unwrap();
+        let (tool, permission) = key.split_once(':').unwrap_or(("", key));
+        let mut part = Part::new(permission.to_string(), subject);
+        part.tool = (!tool.is_empty()).then(|| tool.to_string().into());
+        let verdict = policy.judge(&[], &part);
+        let rule =
+            verdict.rule.map(|rule| format!("{} {}", rule.permission, rule.pattern.as_str()));
+        let rule = rule.unwrap_or("no rule".into());
+        seen.push_str(&format!("{text}: {:?} by {}, {rule}\n", verdict.action, verdict.wall));
+    }
+    expected.assert_eq(&seen);
+}
+
+#[test]
+fn the_last_match_of_a_list_decides() {
+    check(
+        "bash * deny\n bash git * allow",
+        &["bash git", "bash git status", "bash github", "edit x"],
+        expect![[r#"
+            bash git: Allow by user, bash git *
+            bash git status: Allow by user, bash git *
+            bash github: Deny by user, bash *
+            edit x: Ask by user, no rule
+        "#]],
+    );
+}
+
+#[test]
+fn a_tool_is_judged_under_its_id_and_its_group() {
+    let check = |rules, expected| check(rules, &["write:edit a.md", "write:edit b.rs"], expected);
+    check(
+        "!* * ask\n !edit * ask\n write *.md allow",
+        expect![[r#"
+            write:edit a.md: Allow by user, write *.md
+            write:edit b.rs: Ask by user, edit *
+        "#]],
+    );
+    check(
+        "* * ask\n edit * allow",
+        expect![[r#"
+            write:edit a.md: Allow by user, edit *
+            write:edit b.rs: Allow by user, edit *
+        "#]],
+    );
+    check(
+        "edit * deny\n write *.md allow",
+        expect![[r#"
+            write:edit a.md: Deny by user, edit *
+            write:edit b.rs: Deny by user, edit *
+        "#]],
+    );
+    check(
+        "* * ask\n write *.md allow",
+        expect![[r#"
+            write:edit a.md: Allow by user, write *.md
+            write:edit b.rs: Ask by user, * *
+        "#]],
+    );
+    check(
+        "write * allow\n * * deny",
+        expect![[r#"
+            write:edit a.md: Deny by user, * *
+            write:edit b.rs: Deny by user, * *
+        "#]],
+    );
+}
+
+#[test]
+fn the_strictest_wall_decides() {
+    check(
+        "edit * allow\n -- agent plan\n edit * deny\n edit plans/* allow",
+        &["edit a", "edit plans/a", "bash ls"],
+        expect![[r#"
+            edit a: Deny by agent plan, edit *
+            edit plans/a: Allow by user, edit *
+            bash ls: Ask by user, no rule
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_appended_lifts_an_ask_and_never_a_deny() {
+    check(
+        "edit * ask\n edit secret/* deny\n -- later\n * * allow",
+        &["edit a", "edit secret/a"],
+        expect![[r#"
+            edit a: Allow by user, * *
+            edit secret/a: Deny by user, edit secret/*
+        "#]],
+    );
+}
+
+#[test]
+fn every_name_of_a_thing_must_be_allowed() {
+    let policy = Policy { walls: walls("read * allow\n read *.env deny"), remembered: Vec::new() };
+    let mut part = Part::new("read", "safe.txt");
+    part.subjects.push("link.env".into());
+    assert_eq!(policy.judge(&[], &part).action, Action::Deny);
+}
+
+#[test]
+fn a_tool_is_forbidden_when_nothing_gets_through() {
+    let forbids = |rules: &str, tool: &str, group: &str| {
+        let mut part = Part::new(group.to_string(), "*");
+        part.tool = (tool != group).then(|| tool.to_string().into());
+        Policy { walls: walls(rules), remembered: Vec::new() }.forbids(&[], &part)
+    };
+    assert!(forbids("bash * deny", "bash", "bash"));
+    assert!(!forbids("bash * deny\n bash git * allow", "bash", "bash"));
+    assert!(forbids("bash git * allow\n bash * deny", "bash", "bash"));
+    assert!(forbids("bash * deny\n bash rm * deny", "bash", "bash"));
+    assert!(forbids("edit * deny", "write", "edit"));
+    assert!(!forbids("* * deny\n edit * allow", "write", "edit"));
+    assert!(forbids("* * allow\n -- agent\n * * deny", "read", "read"));
+    assert!(!forbids("* * ask", "read", "read"));
+}
+
+#[test]
+fn a_file_whose_name_is_a_wildcard_stays_one_file() {
+    let part = Part::new("edit", "*").always_exactly();
+    let approved = Rule {
+        permission: "edit".into(),
+        pattern: part.always.clone().unwrap(),
+        action: Action::Allow,
+        source: Source::Approved(Scope::Session),
+    };
+    let policy = Policy { walls: walls("edit * ask"), remembered: vec![approved] };
+    assert_eq!(policy.judge(&[], &part).action, Action::Allow);
+    assert_eq!(policy.judge(&[], &Part::new("edit", "other")).action, Action::Ask);
+}
+
+#[test]
+fn the_key_of_an_ask_is_what_is_shown() {
+    let ask = |subject: &str, preview: &str| {
+        Ask::default()
+            .and(Let::Read("/w/a".into()), Part::new("read", subject).always_exactly())
+            .preview(preview)
+            .key()
+    };
+    assert_eq!(ask("a", "diff"), ask("a", "diff"));
+    assert_ne!(ask("a", "diff"), ask("b", "diff"));
+    assert_ne!(ask("a", "diff"), ask("a", "other"));
+}
+
+// The reference: every candidate is looked at, nothing is cut short.
+
+fn slow_wildcard(pattern: &[char], text: &[char]) -> bool {
+    match (pattern, text) {
+        ([], []) => true,
+        ([' ', '*'], []) => true,
+        (['*', rest @ ..], _) => (0..=text.len()).any(|skip| slow_wildcard(rest, &text[skip..])),
+        (['?', rest @ ..], [_, more @ ..]) => slow_wildcard(rest, more),
+        ([one, rest @ ..], [same, more @ ..]) if one == same => slow_wildcard(rest, more),
+        _ => false,
+    }
+}
+
+fn slow_match(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
+    slow_wildcard(&pattern, &text)
+}
+
+fn slow_judge(policy: &Policy, part: &Part) -> Action {
+    let mut strictest = None;
+    for wall in &policy.walls {
+        for subject in &part.subjects {
+            let own: Vec<&Rule> = wall.rules.iter().collect();
+            let all: Vec<&Rule> = wall.rules.iter().chain(wall.later.iter()).collect();
+            let base = slow_list(&own, part, subject).unwrap_or(wall.otherwise);
+            let action = match base {
+                Action::Deny => Action::Deny,
+                _ => slow_list(&all, part, subject).unwrap_or(wall.otherwise),
+            };
+            strictest = strictest.max(Some(action));
+        }
+    }
+    match strictest.unwrap_or(Action::Ask) {
+        Action::Ask => {
+            let covered = |subject: &String| {
+                let mut last = None;
+                for rule in &policy.remembered {
+                    if slow_match(&rule.permission, &part.permission)
+                        && slow_match(rule.pattern.as_str(), subject)
+                    {
+                        last = Some(rule.action);
+                    }
+                }
+                last == Some(Action::Allow)
+            };
+            if !part.subjects.is_empty() && part.subjects.iter().all(covered) {
+                Action::Allow
+            } else {
+                Action::Ask
+            }
+        }
+        settled => settled,
+    }
+}
+
+fn slow_list(rules: &[&Rule], part: &Part, subject: &str) -> Option<Action> {
+    let matching = |key: &str| {
+        let mut found = None;
+        for (at, rule) in rules.iter().enumerate() {
+            if slow_match(&rule.permission, key) && slow_match(rule.pattern.as_str(), subject) {
+                found = Some((at, *rule));
+            }
+        }
+        found
+    };
+    let group = matching(&part.permission);
+    let Some(tool) = &part.tool else { return group.map(|(_, rule)| rule.action) };
+    let (Some(group), Some(own)) = (group, matching(tool)) else {
+        return group.or(matching(tool)).map(|(_, rule)| rule.action);
+    };
+    let shared = |rule: &Rule| {
+        slow_match(&rule.permission, tool) && slow_match(&rule.permission, &part.permission)
+    };
+    if shared(group.1) && own.0 >= group.0 {
+        return Some(own.1.action);
+    }
+    if shared(own.1) && group.0 >= own.0 {
+        return Some(group.1.action);
+    }
+    let built_in = |rule: &Rule| rule.source == Source::Builtin;
+    Some(match (built_in(group.1), built_in(own.1)) {
+        (true, false) => own.1.action,
+        (false, true) => group.1.action,
+        _ => own.1.action.max(group.1.action),
+    })
+}
+
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let key = prop::sample::select(vec!["*", "edit", "write", "read", "e*", "w?ite"]);
+    let pattern = prop::sample::select(vec!["*", "a", "a*", "*a", "?", "a *", "b/*", "*/b", "ab"]);
+    let action = prop::sample::select(vec![Action::Allow, Action::Ask, Action::Deny]);
+    let source = prop::sample::select(vec![Source::Builtin, Source::Program]);
+    (key, pattern, action, source)
+        .prop_map(|(key, pattern, action, source)| Rule::new(key, pattern, action, source))
+}
+
+pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
+    let rules = || prop::collection::vec(any_rule(), 0..6);
+    let otherwise = prop::sample::select(vec![Action::Allow, Action::Ask]);
+    let wall = (rules(), rules(), otherwise).prop_map(|(rules, later, otherwise)| Wall {
+        name: "wall".into(),
+        rules: rules.into(),
+        later: later.into(),
+        otherwise,
+    });
+    let remembered = prop::collection::vec(any_rule(), 0..3);
+    (prop::collection::vec(wall, 0..3), remembered)
+        .prop_map(|(walls, remembered)| Policy { walls, remembered })
+}
+
+pub(crate) fn any_part() -> impl Strategy<Value = Part> {
+    let key = prop::sample::select(vec!["edit", "read", "bash"]);
+    let tool = prop::sample::select(vec![None, Some("write")]);
+    let subject =
+        prop::sample::select(vec!["a", "b", "ab", "a b", "b/a", "a/b", "*", "?", "a *", ""]);
+    (key, tool, prop::collection::vec(subject, 1..3)).prop_map(|(key, tool, subjects)| Part {
+        permission: key.into(),
+        tool: tool.map(Into::into),
+        subjects: subjects.into_iter().map(String::from).collect(),
+        always: None,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn judging_agrees_with_the_reference(policy in any_policy(), part in any_part()) {
+        prop_assert_eq!(policy.judge(&[], &part).action, slow_judge(&policy, &part));
+    }
+
+    #[test]
+    fn one_more_wall_only_narrows(policy in any_policy(), rules in prop::collection::vec(any_rule(), 0..6), part in any_part()) {
+        let wall = Wall::narrowing("agent", rules);
+        let without = Policy { remembered: Vec::new(), ..policy };
+        if without.walls.is_empty() {
+            return Ok(());
+        }
+        prop_assert!(without.judge(&[wall], &part).action >= without.judge(&[], &part).action);
+    }
+
+    #[test]
+    fn what_the_walls_deny_nothing_lifts(policy in any_policy(), more in prop::collection::vec(any_rule(), 0..6), part in any_part()) {
+        let bare = Policy { remembered: Vec::new(), ..policy.clone() };
+        if bare.judge(&[], &part).action == Action::Deny {
+            let mut lifted = policy;
+            lifted.remembered.extend(more);
+            prop_assert_eq!(lifted.judge(&[], &part).action, Action::Deny);
+        }
+    }
+}

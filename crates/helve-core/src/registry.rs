@@ -1,0 +1,148 @@
+//! Which tools there are, and which of them one caller is offered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use helve_text::{near, wildcard};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::permission::Source;
+use crate::tool::{AnyTool, Caller, ToolSpec, Traits};
+
+/// Where a tool comes from. A higher layer shadows a lower one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    Builtin,
+    Config,
+    Plugin,
+    Runtime,
+}
+
+/// All tools of a workspace.
+#[derive(Default)]
+pub struct Registry {
+    entries: Mutex<Vec<Entry>>,
+    version: watch::Sender<u64>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    id: u64,
+    layer: Layer,
+    tool: Arc<dyn AnyTool>,
+}
+
+/// A tool's place in the registry. Dropping it takes the tool out and reveals what it shadowed.
+#[must_use = "dropping a registration takes the tool out again"]
+pub struct Registration {
+    registry: Arc<Registry>,
+    id: u64,
+}
+
+impl Registration {
+    /// Leaves the tool in for as long as the registry lives.
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.registry.entries.lock().retain(|entry| entry.id != self.id);
+        self.registry.version.send_modify(|version| *version += 1);
+    }
+}
+
+/// A line of the config's `tools` map; the last one that matches decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// A tool's name, or a wildcard.
+    pub pattern: String,
+    pub on: bool,
+    pub source: Source,
+}
+
+impl Registry {
+    pub fn register(self: &Arc<Self>, layer: Layer, tool: Arc<dyn AnyTool>) -> Registration {
+        let mut entries = self.entries.lock();
+        let id = entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
+        entries.push(Entry { id, layer, tool });
+        drop(entries);
+        self.version.send_modify(|version| *version += 1);
+        Registration { registry: self.clone(), id }
+    }
+
+    /// Changes with every registration and removal.
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    /// The tools for one caller: its audience, the switches, and whatever else `keep` asks.
+    pub fn offer(
+        &self,
+        who: &Caller,
+        switches: &[Switch],
+        keep: impl Fn(&ToolSpec) -> bool,
+    ) -> ToolSet {
+        let mut entries = self.entries.lock().clone();
+        entries.sort_by_key(|entry| (entry.layer, entry.id));
+        let mut tools = BTreeMap::new();
+        for entry in entries {
+            let spec = entry.tool.spec(who);
+            tools.insert(spec.name.clone(), Offered { spec, tool: entry.tool });
+        }
+        tools.retain(|name, offered| {
+            offered.spec.audience.hidden
+                || (offered.spec.audience.admits(who)
+                    && is_on(switches, name)
+                    && keep(&offered.spec))
+        });
+        ToolSet(Arc::new(tools))
+    }
+}
+
+fn is_on(switches: &[Switch], name: &str) -> bool {
+    let last = switches.iter().rev().find(|switch| wildcard::matches(&switch.pattern, name));
+    last.is_none_or(|switch| switch.on)
+}
+
+struct Offered {
+    spec: ToolSpec,
+    tool: Arc<dyn AnyTool>,
+}
+
+/// An immutable snapshot: specs made once, tools kept alive while a call runs.
+#[derive(Clone, Default)]
+pub struct ToolSet(Arc<BTreeMap<String, Offered>>);
+
+impl ToolSet {
+    /// The tools to list, by name.
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.0.values().map(|offered| &offered.spec).filter(|spec| !spec.audience.hidden)
+    }
+
+    pub fn names(&self) -> Vec<&str> {
+        self.specs().map(|spec| spec.name.as_str()).collect()
+    }
+
+    /// The tool of this name, or the only one that differs in letter case.
+    pub fn find(&self, name: &str) -> Option<(&ToolSpec, &Arc<dyn AnyTool>)> {
+        let offered = self.0.get(name).or_else(|| {
+            let mut alike = self.0.values().filter(|one| one.spec.name.eq_ignore_ascii_case(name));
+            alike.next().filter(|_| alike.next().is_none())
+        })?;
+        Some((&offered.spec, &offered.tool))
+    }
+
+    pub fn nearest(&self, name: &str) -> Vec<&str> {
+        near::nearest(name, self.names(), 3)
+    }
+
+    pub(crate) fn traits(&self, name: &str) -> Option<Traits> {
+        self.find(name).map(|(spec, _)| spec.traits)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! What a provider or a door can carry of a tool's input, and the way back.
+//!
+//! Validation always uses the tool's own schema, never a fitted one.
+
+use serde_json::{Map, Value, json};
+
+use crate::input::Input;
+use crate::tool::InputSpec;
+
+/// Who the schema is fitted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// JSON schema as it is: MCP and most providers.
+    Plain,
+    /// Anthropic: an object at the top, no choice there.
+    Anthropic,
+    /// OpenAI's strict mode: every property required, null for absent, nothing else let in.
+    OpenAiStrict,
+    /// OpenAI's free-form tools: raw text under a grammar.
+    OpenAiFreeform,
+    /// Gemini: a subset of OpenAPI 3.0.
+    Gemini,
+}
+
+/// The input of a tool as it goes on the wire.
+pub fn fit(input: &InputSpec, flavour: Flavour) -> Value {
+    let schema = match (input, flavour) {
+        (InputSpec::Text { grammar, .. }, Flavour::OpenAiFreeform) => {
+            return json!({"type": "grammar", "syntax": "lark", "definition": grammar});
+        }
+        (InputSpec::Text { field, about, .. }, _) => json!({
+            "type": "object",
+            "properties": {*field: {"type": "string", "description": about}},
+            "required": [field],
+        }),
+        (InputSpec::Json(schema), _) => schema.clone(),
+    };
+    match flavour {
+        Flavour::Plain | Flavour::OpenAiFreeform => schema,
+        Flavour::Anthropic => anthropic(schema),
+        Flavour::OpenAiStrict => strict(schema),
+        Flavour::Gemini => gemini(schema),
+    }
+}
+
+/// Undoes what [`fit`] asked a model to do: a null for an optional member means absent, and text in
+/// its wrapping object is text.
+pub fn unfit(input: &InputSpec, args: Input) -> Input {
+    match (input, args) {
+        (InputSpec::Json(schema), Input::Json(mut value)) => {
+            without_nulls(schema, &mut value);
+            Input::Json(value)
+        }
+        (InputSpec::Text { field, .. }, Input::Json(Value::Object(mut members))) => {
+            match members.shift_remove(*field) {
+                Some(Value::String(text)) => Input::Text(text),
+                Some(other) => Input::Json(other),
+                None => Input::Json(Value::Object(members)),
+            }
+        }
+        (InputSpec::Text { .. }, Input::Json(Value::String(text))) => Input::Text(text),
+        (_, args) => args,
+    }
+}
+
+fn without_nulls(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            let required = schema.get("required").and_then(Value::as_array);
+            let needed = |name: &str| {
+                required.is_some_and(|all| all.iter().any(|one| one.as_str() == Some(name)))
+            };
+            let Some(known) = schema.get("properties") else { return };
+            members.retain(|name, member| !member.is_null() || needed(name));
+            for (name, member) in members {
+                without_nulls(known.get(name).unwrap_or(&Value::Null), member);
+            }
+        }
+        Value::Array(items) => {
+            let each = schema.get("items").unwrap_or(&Value::Null);
+            items.iter_mut().for_each(|item| without_nulls(each, item));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+const CHOICES: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+
+fn anthropic(mut schema: Value) -> Value {
+    if let Some(top) = schema.as_object_mut() {
+        for choice in CHOICES {
+            top.shift_remove(choice);
+        }
+        top.entry("type").or_insert_with(|| json!("object"));
+        top.entry("properties").or_insert_with(|| json!({}));
+    }
+    schema
+}
+
+fn strict(mut schema: Value) -> Value {
+    each_schema(&mut schema, &mut |node| {
+        for unsupported in ["default", "format", "minLength", "maxLength", "$schema", "title"] {
+            node.shift_remove(unsupported);
+        }
+        if let Some(choices) = node.shift_remove("oneOf") {
+            node.insert("anyOf".into(), choices);
+        }
+        let required: Vec<Value> =
+            node.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        let Some(Value::Object(members)) = node.get_mut("properties") else { return };
+        for (name, member) in members.iter_mut() {
+            if !required.contains(&json!(name)) {
+                make_nullable(member);
+            }
+        }
+        let names: Vec<String> = members.keys().cloned().collect();
+        node.insert("required".into(), json!(names));
+        node.insert("additionalProperties".into(), json!(false));
+    });
+    schema
+}
+
+fn make_nullable(schema: &mut Value) {
+    match schema.get("type").cloned() {
+        Some(Value::Array(types)) if types.contains(&json!("null")) => {}
+        Some(Value::String(kind)) if schema.get("enum").is_none() => {
+            schema["type"] = json!([kind, "null"]);
+        }
+        _ => *schema = json!({"anyOf": [schema.take(), {"type": "null"}]}),
+    }
+}
+
+fn gemini(mut schema: Value) -> Value {
+    each_schema(&mut schema, &mut |node| {
+        for unsupported in
+            ["$schema", "additionalProperties", "default", "title", "patternProperties"]
+        {
+            node.shift_remove(unsupported);
+        }
+        if let Some(choices) = node.shift_remove("oneOf") {
+            node.insert("anyOf".into(), choices);
+        }
+        if let Some(one) = node.shift_remove("const") {
+            node.insert("enum".into(), json!([one]));
+        }
+        one_type(node);
+        if let Some(Value::Array(known)) = node.get_mut("enum") {
+            for one in known.iter_mut().filter(|one| !one.is_string()) {
+                *one = json!(one.to_string());
+            }
+            node.insert("type".into(), json!("string"));
+        }
+        if node.get("type") == Some(&json!("array")) {
+            node.entry("items").or_insert_with(|| json!({"type": "string"}));
+        }
+        if let (Some(Value::Object(members)), Some(Value::Array(required))) =
+            (node.get("properties").cloned(), node.get_mut("required"))
+        {
+            required.retain(|name| name.as_str().is_some_and(|name| members.contains_key(name)));
+        }
+        // Only 32 and 64 bit formats are known there.
+        let known = ["float", "double", "int32", "int64", "enum", "date-time"];
+        if node.get("format").and_then(Value::as_str).is_some_and(|format| !known.contains(&format))
+        {
+            node.shift_remove("format");
+        }
+    });
+    schema
+}
+
+/// `["string", "null"]` becomes a nullable string.
+fn one_type(node: &mut Map<String, Value>) {
+    let Some(Value::Array(types)) = node.get("type").cloned() else { return };
+    let real: Vec<Value> = types.iter().filter(|kind| **kind != json!("null")).cloned().collect();
+    if real.len() < types.len() {
+        node.insert("nullable".into(), json!(true));
+    }
+    match real.as_slice() {
+        [one] => {
+            node.insert("type".into(), one.clone());
+        }
+        several => {
+            let choices: Vec<Value> = several.iter().map(|kind| json!({"type": kind})).collect();
+            node.shift_remove("type");
+            node.insert("anyOf".into(), json!(choices));
+        }
+    }
+}
+
+/// Visits every schema within a schema, innermost first.
+fn each_schema(schema: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
+    let Some(node) = schema.as_object_mut() else { return };
+    for key in ["properties", "$defs"] {
+        if let Some(Value::Object(members)) = node.get_mut(key) {
+            members.values_mut().for_each(|member| each_schema(member, visit));
+        }
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = node.get_mut(key) {
+            each_schema(inner, visit);
+        }
+    }
+    for key in CHOICES {
+        if let Some(Value::Array(choices)) = node.get_mut(key) {
+            choices.iter_mut().for_each(|choice| each_schema(choice, visit));
+        }
+    }
+    visit(node);
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn spec() -> InputSpec {
+        InputSpec::Json(json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "minLength": 1},
+                "limit": {"type": ["integer", "null"], "format": "uint32", "minimum": 0},
+                "level": {"type": "integer", "enum": [1, 2]},
+                "edits": {"type": "array", "items": {
+                    "type": "object", "properties": {"old": {"type": "string"}}, "required": ["old"],
+                }},
+            },
+            "required": ["path", "edits"],
+        }))
+    }
+
+    fn check(flavour: Flavour, expected: Expect) {
+        expected.assert_eq(&fit(&spec(), flavour).to_string().replace("},\"", "},\n\""));
+    }
+
+    #[test]
+    fn strict_requires_everything_and_takes_null() {
+        check(
+            Flavour::OpenAiStrict,
+            expect![[r#"
+                {"type":"object","properties":{"path":{"type":"string"},
+                "limit":{"type":["integer","null"],"minimum":0},
+                "level":{"anyOf":[{"type":"integer","enum":[1,2]},{"type":"null"}]},
+                "edits":{"type":"array","items":{"type":"object","properties":{"old":{"type":"string"}},
+                "required":["old"],"additionalProperties":false}}},
+                "required":["path","limit","level","edits"],"additionalProperties":false}"#]],
+        );
+    }
+
+    #[test]
+    fn gemini_has_one_type_and_text_for_choices() {
+        check(
+            Flavour::Gemini,
+            expect![[r#"
+                {"type":"object","properties":{"path":{"type":"string","minLength":1},
+                "limit":{"type":"integer","minimum":0,"nullable":true},
+                "level":{"type":"string","enum":["1","2"]},
+                "edits":{"type":"array","items":{"type":"object","properties":{"old":{"type":"string"}},
+                "required":["old"]}}},
+                "required":["path","edits"]}"#]],
+        );
+    }
+
+    #[test]
+    fn anthropic_has_no_choice_at_the_top() {
+        let open = InputSpec::Json(json!({"anyOf": [{"required": ["a"]}]}));
+        let fitted = fit(&open, Flavour::Anthropic);
+        assert_eq!(fitted, json!({"type": "object", "properties": {}}));
+    }
+
+    #[test]
+    fn null_for_an_optional_member_means_absent_at_any_depth() {
+        let args = json!({"path": "a", "limit": null, "edits": [{"old": null, "new": null}]});
+        let back = unfit(&spec(), Input::Json(args));
+        assert_eq!(back, Input::Json(json!({"path": "a", "edits": [{"old": null}]})));
+    }
+
+    #[test]
+    fn text_travels_in_an_object_where_it_must() {
+        let text = InputSpec::Text { grammar: "start: /.*/", field: "input", about: "A patch." };
+        assert_eq!(fit(&text, Flavour::OpenAiFreeform)["syntax"], "lark");
+        assert_eq!(fit(&text, Flavour::Plain)["required"], json!(["input"]));
+        let back = unfit(&text, Input::Json(json!({"input": "*** Begin"})));
+        assert_eq!(back, Input::Text("*** Begin".into()));
+    }
+}

@@ -1,0 +1,110 @@
+//! One conversation: who calls, who answers, what may be done, what is remembered.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use helve_text::cut::Limits;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::context::CallRef;
+use crate::dialect::Dialect;
+use crate::gate::Gate;
+use crate::permission::{Part, Rule};
+use crate::registry::{Switch, ToolSet};
+use crate::store::{Outputs, Store, StoreError};
+use crate::tool::{Caller, ToolSpec};
+use crate::workspace::Workspace;
+
+/// What a session is made of.
+pub struct Session {
+    pub id: Arc<str>,
+    pub caller: Caller,
+    pub workspace: Arc<Workspace>,
+    pub gate: Gate,
+    pub dialect: &'static Dialect,
+    /// The dialect's limits, or what the config says instead.
+    pub limits: Limits,
+    pub switches: Vec<Switch>,
+    pub store: Arc<dyn Store>,
+    pub outputs: Arc<dyn Outputs>,
+    /// The call this session works for, when it is a sub-agent's.
+    pub under: Option<Arc<CallRef>>,
+}
+
+/// Something a session remembers across calls and processes, by type.
+pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
+    const KEY: &'static str;
+}
+
+/// How often a slot is tried when others keep changing it.
+const TRIES: usize = 100;
+
+impl Session {
+    /// A sub-agent's session: own memory, the same folder and person, rules that only narrow.
+    pub(crate) fn child(
+        self: &Arc<Self>,
+        under: &Arc<CallRef>,
+        agent: &str,
+        rules: Vec<Rule>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id: format!("{}/{}", self.id, under.id).into(),
+            caller: Caller { agent: agent.into(), ..self.caller.clone() },
+            workspace: self.workspace.clone(),
+            gate: self.gate.child(agent, rules),
+            dialect: self.dialect,
+            limits: self.limits,
+            switches: self.switches.clone(),
+            store: self.store.clone(),
+            outputs: self.outputs.clone(),
+            under: Some(under.clone()),
+        })
+    }
+
+    /// The tools this session is offered now. `only` is a call-time override of the switches.
+    pub fn offer(&self, only: &[Switch]) -> ToolSet {
+        let switches: Vec<Switch> = self.switches.iter().chain(only).cloned().collect();
+        let allowed = |spec: &ToolSpec| !self.gate.forbids(&tool_part(spec));
+        self.workspace.registry.offer(&self.caller, &switches, allowed)
+    }
+
+    /// Folders this session may read without asking: its saved outputs.
+    pub(crate) fn own_folder(&self) -> PathBuf {
+        self.outputs.folder(&self.id)
+    }
+
+    pub async fn recall<T: Slot>(&self) -> Result<T, StoreError> {
+        Ok(self.stored::<T>().await?.1)
+    }
+
+    /// Changes a slot. Optimistic: two processes that share a session cannot lose each other's change.
+    pub async fn update<T: Slot, R>(
+        &self,
+        mut change: impl FnMut(&mut T) -> R,
+    ) -> Result<R, StoreError> {
+        for _ in 0..TRIES {
+            let (version, mut state) = self.stored::<T>().await?;
+            let answer = change(&mut state);
+            let value = serde_json::to_value(&state)?;
+            if self.store.put(&self.id, T::KEY, version, value).await? {
+                return Ok(answer);
+            }
+        }
+        Err(StoreError::other("it keeps being changed by others"))
+    }
+
+    async fn stored<T: Slot>(&self) -> Result<(u64, T), StoreError> {
+        let (version, value) = self.store.get(&self.id, T::KEY).await?.unwrap_or((0, Value::Null));
+        // What another version of Helve wrote and this one cannot read counts as empty.
+        Ok((version, serde_json::from_value(value).unwrap_or_default()))
+    }
+}
+
+/// A tool as something to be judged whatever it is called with.
+fn tool_part(spec: &ToolSpec) -> Part {
+    let mut part = Part::new(spec.group.clone(), "*");
+    part.tool = (spec.group != spec.name).then(|| spec.name.clone().into());
+    part
+}

@@ -1,0 +1,350 @@
+//! Arguments against a schema: every problem at once, as values that a dialect words.
+
+use helve_text::near;
+use serde_json::{Map, Value};
+
+/// The most problems that are listed.
+const MOST_PROBLEMS: usize = 20;
+/// Schemas of others may nest without end through references.
+const MOST_DEPTH: usize = 64;
+
+/// Something wrong with an argument.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// `todos[2].status`; empty for the arguments as a whole.
+    pub path: String,
+    pub expected: Expected,
+    pub found: Found,
+    /// A parameter that was given and may be the missing one misspelt.
+    pub near: Option<String>,
+}
+
+/// A parameter that the tool does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extra {
+    pub path: String,
+    /// The known parameter it resembles.
+    pub near: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expected {
+    /// JSON types: `string`, `integer`, …
+    Types(Vec<String>),
+    OneOf(Vec<Value>),
+    AtLeast(Value),
+    MoreThan(Value),
+    AtMost(Value),
+    LessThan(Value),
+    /// Length in characters or items.
+    LengthAtLeast(u64),
+    LengthAtMost(u64),
+    /// What only the tool itself could tell, in the decoder's words.
+    Words(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    Nothing,
+    Value(Value),
+    Length(u64),
+    /// Left to the words of [`Expected::Words`].
+    Untold,
+}
+
+/// What validation has to say about arguments that it may have put right.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    pub problems: Vec<Problem>,
+    pub extras: Vec<Extra>,
+}
+
+/// Checks arguments against a schema.
+///
+/// Puts right in place what is unambiguous: numbers and booleans given as strings, a null for an
+/// optional parameter. Parameters that the schema does not know are taken out and reported.
+pub fn validate(schema: &Value, args: &mut Value) -> Findings {
+    let mut walk = Walk { root: schema, findings: Findings::default() };
+    walk.value(schema, args, &mut String::new(), 0);
+    walk.findings.problems.truncate(MOST_PROBLEMS);
+    walk.findings
+}
+
+/// A value that satisfies the schema and yet not the type behind it.
+pub(crate) fn beyond_schema(err: &serde_json::Error) -> Problem {
+    Problem {
+        path: String::new(),
+        expected: Expected::Words(err.to_string()),
+        found: Found::Untold,
+        near: None,
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    findings: Findings,
+}
+
+impl<'a> Walk<'a> {
+    fn value(&mut self, schema: &'a Value, value: &mut Value, path: &mut String, depth: usize) {
+        let Some(schema) = self.resolve(schema) else { return };
+        if depth > MOST_DEPTH || self.findings.problems.len() >= MOST_PROBLEMS {
+            return;
+        }
+        if !self.fits_type(schema, value, path) || !self.is_listed(schema, value, path) {
+            return;
+        }
+        self.within(schema, value, path);
+        match value {
+            Value::Object(members) => self.members(schema, members, path, depth),
+            Value::Array(items) => self.items(schema, items, path, depth),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        for part in list(schema, "allOf") {
+            self.value(part, value, path, depth + 1);
+        }
+        self.branches(schema, value, path, depth);
+    }
+
+    /// Follows references within the schema; `None` for one that leads nowhere or in circles.
+    fn resolve(&self, mut schema: &'a Value) -> Option<&'a Map<String, Value>> {
+        for _ in 0..MOST_DEPTH {
+            let object = schema.as_object()?;
+            let Some(target) = object.get("$ref").and_then(Value::as_str) else {
+                return Some(object);
+            };
+            schema = self.root.pointer(target.strip_prefix('#')?)?;
+        }
+        None
+    }
+
+    fn fits_type(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &str) -> bool {
+        let types: Vec<&str> = match schema.get("type") {
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+            Some(_) | None => return true,
+        };
+        if types.iter().any(|kind| is_a(kind, value)) {
+            return true;
+        }
+        if let Some(better) = types.iter().find_map(|kind| coerce(kind, value)) {
+            *value = better;
+            return true;
+        }
+        let types = types.into_iter().map(String::from).collect();
+        self.problem(path, Expected::Types(types), Found::Value(value.clone()));
+        false
+    }
+
+    fn is_listed(&mut self, schema: &Map<String, Value>, value: &Value, path: &str) -> bool {
+        let known = match (schema.get("const"), schema.get("enum")) {
+            (Some(one), _) => vec![one.clone()],
+            (None, Some(Value::Array(several))) => several.clone(),
+            (None, Some(_) | None) => return true,
+        };
+        let listed = known.contains(value);
+        if !listed {
+            self.problem(path, Expected::OneOf(known), Found::Value(value.clone()));
+        }
+        listed
+    }
+
+    fn within(&mut self, schema: &Map<String, Value>, value: &Value, path: &str) {
+        if let Some(number) = value.as_f64() {
+            type Bound = (&'static str, fn(f64, f64) -> bool, fn(Value) -> Expected);
+            let bounds: [Bound; 4] = [
+                ("minimum", |number, bound| number >= bound, Expected::AtLeast),
+                ("exclusiveMinimum", |number, bound| number > bound, Expected::MoreThan),
+                ("maximum", |number, bound| number <= bound, Expected::AtMost),
+                ("exclusiveMaximum", |number, bound| number < bound, Expected::LessThan),
+            ];
+            for (key, holds, expected) in bounds {
+                let Some(bound) = schema.get(key) else { continue };
+                if bound.as_f64().is_some_and(|bound| !holds(number, bound)) {
+                    self.problem(path, expected(bound.clone()), Found::Value(value.clone()));
+                }
+            }
+        }
+        let (length, least, most) = match value {
+            Value::String(text) => (text.chars().count(), "minLength", "maxLength"),
+            Value::Array(items) => (items.len(), "minItems", "maxItems"),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => return,
+        };
+        let length = length as u64;
+        if let Some(least) = schema.get(least).and_then(Value::as_u64).filter(|n| length < *n) {
+            self.problem(path, Expected::LengthAtLeast(least), Found::Length(length));
+        }
+        if let Some(most) = schema.get(most).and_then(Value::as_u64).filter(|n| length > *n) {
+            self.problem(path, Expected::LengthAtMost(most), Found::Length(length));
+        }
+    }
+
+    fn members(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        members: &mut Map<String, Value>,
+        path: &mut String,
+        depth: usize,
+    ) {
+        let Some(known) = schema.get("properties").and_then(Value::as_object) else { return };
+        let required: Vec<&str> = list(schema, "required").filter_map(Value::as_str).collect();
+        members.retain(|name, value| !value.is_null() || required.contains(&name.as_str()));
+        let strangers = self.strangers(schema, known, members, path);
+        for name in &required {
+            if !members.contains_key(*name) {
+                let near = near::nearest(name, strangers.iter().map(String::as_str), 1);
+                let near = near.first().map(ToString::to_string);
+                let expected = expectation(known.get(*name));
+                let path = join(path, name);
+                let found = Found::Nothing;
+                self.findings.problems.push(Problem { path, expected, found, near });
+            }
+        }
+        for (name, value) in members.iter_mut() {
+            let Some(schema) = known.get(name) else { continue };
+            let length = path.len();
+            *path = join(path, name);
+            self.value(schema, value, path, depth + 1);
+            path.truncate(length);
+        }
+    }
+
+    /// Takes out and reports members that the schema does not know, unless it lets any pass.
+    fn strangers(
+        &mut self,
+        schema: &Map<String, Value>,
+        known: &Map<String, Value>,
+        members: &mut Map<String, Value>,
+        path: &str,
+    ) -> Vec<String> {
+        let open = match schema.get("additionalProperties") {
+            Some(Value::Bool(open)) => *open,
+            Some(_) => true,
+            None => schema.contains_key("patternProperties"),
+        };
+        if open {
+            return Vec::new();
+        }
+        let strangers: Vec<String> =
+            members.keys().filter(|name| !known.contains_key(*name)).cloned().collect();
+        members.retain(|name, _| known.contains_key(name));
+        for name in strangers.iter().take(MOST_PROBLEMS) {
+            let near = near::nearest(name, known.keys().map(String::as_str), 1);
+            let near = near.first().map(ToString::to_string);
+            self.findings.extras.push(Extra { path: join(path, name), near });
+        }
+        strangers
+    }
+
+    fn items(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        items: &mut [Value],
+        path: &mut String,
+        depth: usize,
+    ) {
+        let Some(each) = schema.get("items") else { return };
+        for (at, item) in items.iter_mut().enumerate() {
+            let length = path.len();
+            path.push_str(&format!("[{at}]"));
+            self.value(each, item, path, depth + 1);
+            path.truncate(length);
+        }
+    }
+
+    /// One branch of a choice must fit; where none does, the closest one says why.
+    fn branches(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        value: &mut Value,
+        path: &mut String,
+        depth: usize,
+    ) {
+        let choices: Vec<&Value> = list(schema, "anyOf").chain(list(schema, "oneOf")).collect();
+        if choices.is_empty() {
+            return;
+        }
+        let constants: Option<Vec<Value>> =
+            choices.iter().map(|choice| choice.get("const").cloned()).collect();
+        if let Some(constants) = constants {
+            if !constants.contains(value) {
+                self.problem(path, Expected::OneOf(constants), Found::Value(value.clone()));
+            }
+            return;
+        }
+        let mut closest: Option<Findings> = None;
+        for choice in choices {
+            let mut attempt = value.clone();
+            let mut walk = Walk { root: self.root, findings: Findings::default() };
+            walk.value(choice, &mut attempt, path, depth + 1);
+            if walk.findings.problems.is_empty() {
+                *value = attempt;
+                self.findings.extras.extend(walk.findings.extras);
+                return;
+            }
+            let fewer = |best: &Findings| walk.findings.problems.len() < best.problems.len();
+            if closest.as_ref().is_none_or(fewer) {
+                closest = Some(walk.findings);
+            }
+        }
+        self.findings.problems.extend(closest.into_iter().flat_map(|found| found.problems));
+    }
+
+    fn problem(&mut self, path: &str, expected: Expected, found: Found) {
+        let problem = Problem { path: path.into(), expected, found, near: None };
+        self.findings.problems.push(problem);
+    }
+}
+
+fn list<'a>(schema: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a Value> {
+    schema.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.into() } else { format!("{path}.{name}") }
+}
+
+fn expectation(schema: Option<&Value>) -> Expected {
+    let schema = schema.unwrap_or(&Value::Null);
+    if let Some(Value::Array(known)) = schema.get("enum") {
+        return Expected::OneOf(known.clone());
+    }
+    match schema.get("type") {
+        Some(Value::String(kind)) => Expected::Types(vec![kind.clone()]),
+        Some(_) | None => Expected::Types(Vec::new()),
+    }
+}
+
+fn is_a(kind: &str, value: &Value) -> bool {
+    match kind {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
+        // A type we do not know is not ours to refuse.
+        _ => true,
+    }
+}
+
+/// The same value in the wanted type, where there is only one way to read it.
+fn coerce(kind: &str, value: &Value) -> Option<Value> {
+    match (kind, value) {
+        ("integer", Value::Number(number)) => {
+            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15)?;
+            Some(Value::from(whole as i64))
+        }
+        ("integer", Value::String(text)) => text.trim().parse::<i64>().ok().map(Value::from),
+        ("number", Value::String(text)) => match text.trim().parse::<i64>() {
+            Ok(whole) => Some(Value::from(whole)),
+            Err(_) => text.trim().parse::<f64>().ok().filter(|n| n.is_finite()).map(Value::from),
+        },
+        ("boolean", Value::String(text)) => text.trim().parse::<bool>().ok().map(Value::from),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
