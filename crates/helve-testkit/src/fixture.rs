@@ -1,0 +1,173 @@
+//! The fixture language: files, rules, replies and calls in; asks, results and files out.
+//!
+//! ```text
+//! --- file src/main.rs
+//! fn main() {}
+//! --- link latest -> src/main.rs
+//! --- fifo pipe            (also: locked NAME, device NAME)
+//! --- rule edit src/* deny
+//! --- agent edit * deny    (a rule of the agent's wall)
+//! --- reply once           (session, project, everywhere, no, no: a word)
+//! --- call read {"filePath": "src/main.rs"}
+//! --- write src/main.rs    (someone else writes between calls)
+//! fn main() { println!() }
+//! ```
+//!
+//! The root is `/w`, home is `/home/u`. Paths are relative to the root unless absolute.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use expect_test::Expect;
+use helve_core::builtin::{Written, policy};
+use helve_core::permission::Source;
+use helve_core::{
+    Action, AnyTool, Caller, Dialect, Engine, Gate, Input, Kind, Layer, Reply, Rule, Scope,
+    Session, ToolCall, ToolResult, Workspace,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::machine::{MemoryMachine, Node};
+use crate::person::Scripted;
+use crate::store::{MemoryOutputs, MemoryStore};
+
+/// Where the fixtures' files lie.
+pub const ROOT: &str = "/w";
+
+/// Runs a fixture and compares what came of it.
+pub fn check(
+    dialect: &'static Dialect,
+    tools: Vec<Arc<dyn AnyTool>>,
+    fixture: &str,
+    expected: Expect,
+) {
+    expected.assert_eq(&run(dialect, tools, fixture));
+}
+
+/// Runs a fixture; the answer is what a reader would see, call by call.
+pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &str) -> String {
+    let sections = sections(fixture);
+    let machine = Arc::new(MemoryMachine::default());
+    machine.write(Path::new(ROOT).join(".keep"), "");
+    let of = |name: &'static str| {
+        sections.iter().filter(move |(head, _)| head.split(' ').next() == Some(name))
+    };
+    let rules = |name| of(name).map(|(head, _)| rule(head)).collect::<Vec<_>>();
+    let person = Arc::new(Scripted::with(of("reply").map(|(head, _)| reply(head))));
+    let agent = Some(rules("agent")).filter(|rules| !rules.is_empty());
+    let written = Written {
+        user: rules("rule"),
+        project: rules("project"),
+        trusted: of("trusted").next().is_some(),
+        flags: rules("allow"),
+        agent: agent.map(|rules| ("tester".into(), rules)),
+    };
+    let store = Arc::new(MemoryStore::default());
+    let policy = policy(written, &[Path::new("/data")]);
+    let gate = Gate::new(policy, person.clone(), store.clone(), "s", ROOT.into());
+    let workspace =
+        Workspace::new(ROOT.into(), Some("/home/u".into()), machine.clone(), Vec::new());
+    for tool in tools {
+        workspace.registry.register(Layer::Builtin, tool).keep();
+    }
+    let session = Arc::new(Session {
+        id: "s".into(),
+        caller: Caller::default(),
+        workspace,
+        gate,
+        dialect,
+        limits: dialect.limits,
+        switches: Vec::new(),
+        store: store.clone(),
+        outputs: Arc::new(MemoryOutputs::on(machine.clone())),
+        under: None,
+    });
+    let engine = Engine::new(store);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.unwrap_or_else(|err| panic!("no runtime: {err}"));
+    let mut seen = String::new();
+    for (head, body) in &sections {
+        let (word, rest) = head.split_once(' ').unwrap_or((head, ""));
+        match word {
+            "call" => {
+                let (tool, input) = rest.split_once(' ').unwrap_or((rest, "{}"));
+                let input = if body.is_empty() { input.to_string() } else { body.clone() };
+                let call = ToolCall::new(tool, Input::Raw(input));
+                let tools = session.offer(&[]);
+                let running = engine.call(&session, &tools, call, CancellationToken::new());
+                let result = runtime.block_on(running);
+                seen.push_str(&person.asked().concat());
+                seen.push_str(&render(&result));
+            }
+            "rule" | "agent" | "project" | "allow" | "reply" | "trusted" => {}
+            _ => place(&machine, word, rest, body),
+        }
+    }
+    seen
+}
+
+fn sections(fixture: &str) -> Vec<(String, String)> {
+    let mut sections: Vec<(String, String)> = Vec::new();
+    for line in fixture.split_inclusive('\n') {
+        match (line.strip_prefix("--- "), sections.last_mut()) {
+            (Some(head), _) => sections.push((head.trim_end().into(), String::new())),
+            (None, Some((_, body))) => body.push_str(line),
+            (None, None) => assert!(line.trim().is_empty(), "text before the first --- line"),
+        }
+    }
+    sections
+}
+
+fn place(machine: &MemoryMachine, word: &str, rest: &str, body: &str) {
+    let at = |name: &str| Path::new(ROOT).join(name);
+    let node = match word {
+        "file" | "write" => Node::File(bytes::Bytes::copy_from_slice(body.as_bytes())),
+        "fifo" => Node::Special(Kind::Fifo),
+        "device" => Node::Special(Kind::Device),
+        "locked" => Node::Locked,
+        "link" => {
+            let (name, target) =
+                rest.split_once(" -> ").unwrap_or_else(|| panic!("`link NAME -> TARGET`: {rest}"));
+            machine.0.lock().insert(at(name), Node::Link(target.into()));
+            return;
+        }
+        other => panic!("the fixture language has no `{other}`"),
+    };
+    machine.0.lock().insert(at(rest), node);
+}
+
+fn rule(head: &str) -> Rule {
+    let words: Vec<&str> = head.split(' ').collect();
+    let [_, permission, pattern @ .., action] = words.as_slice() else {
+        panic!("`rule PERMISSION PATTERN ACTION`: {head}");
+    };
+    let action = match *action {
+        "allow" => Action::Allow,
+        "ask" => Action::Ask,
+        "deny" => Action::Deny,
+        other => panic!("no action `{other}`"),
+    };
+    Rule::new(permission, &pattern.join(" "), action, Source::Program)
+}
+
+fn reply(head: &str) -> Reply {
+    match head.strip_prefix("reply ").unwrap_or("") {
+        "once" => Reply::Yes(Scope::Once),
+        "session" => Reply::Yes(Scope::Session),
+        "project" => Reply::Yes(Scope::Project),
+        "everywhere" => Reply::Yes(Scope::Everywhere),
+        "no" => Reply::No { word: None },
+        other => match other.strip_prefix("no: ") {
+            Some(word) => Reply::No { word: Some(word.into()) },
+            None => panic!("no reply `{other}`"),
+        },
+    }
+}
+
+/// A result as a reader sees it.
+pub fn render(result: &ToolResult) -> String {
+    match &result.outcome {
+        Ok(output) => format!("== {}\n{}\n", output.title, output.joined().trim_end()),
+        Err(err) => format!("!! {:?}\n{}\n", err.kind, err.words().trim_end()),
+    }
+}

@@ -1,0 +1,12 @@
+//! For tests: a machine and a store in memory, a scripted person, and the fixture language.
+
+pub mod fixture;
+mod machine;
+mod person;
+pub mod scenario;
+mod store;
+
+pub use fixture::{check, run};
+pub use machine::{MemoryMachine, Node};
+pub use person::Scripted;
+pub use store::{MemoryOutputs, MemoryStore};

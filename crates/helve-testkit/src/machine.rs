@@ -1,0 +1,171 @@
+//! A machine whose files are a map.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use bytes::Bytes;
+use helve_core::BoxFuture;
+use helve_core::machine::{
+    Entry, Kind, Listing, Located, Machine, MachineError, Place, Span, Window, Windowed,
+};
+use parking_lot::Mutex;
+
+/// Something in the map. Folders are there when something is in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    File(Bytes),
+    Link(PathBuf),
+    Special(Kind),
+    /// The system refuses to open it.
+    Locked,
+}
+
+/// Files in memory, by absolute path.
+#[derive(Default)]
+pub struct MemoryMachine(pub Mutex<BTreeMap<PathBuf, Node>>);
+
+/// As many links as Linux follows.
+const MOST_LINKS: usize = 40;
+
+impl MemoryMachine {
+    pub fn write(&self, path: impl Into<PathBuf>, text: impl Into<Bytes>) {
+        self.0.lock().insert(path.into(), Node::File(text.into()));
+    }
+
+    fn kind(&self, path: &Path) -> Option<Kind> {
+        let nodes = self.0.lock();
+        match nodes.get(path) {
+            Some(Node::File(_) | Node::Locked) => Some(Kind::File),
+            Some(Node::Link(_)) => Some(Kind::DeadLink),
+            Some(Node::Special(kind)) => Some(*kind),
+            None => {
+                let beneath = |other: &PathBuf| other.starts_with(path) && other != path;
+                let folder = path == Path::new("/") || nodes.keys().any(beneath);
+                folder.then_some(Kind::Folder)
+            }
+        }
+    }
+
+    fn follow(&self, path: &Path) -> Result<Located, MachineError> {
+        let mut todo: Vec<OsString> = parts(path);
+        let (mut real, mut links) = (PathBuf::from("/"), 0);
+        while let Some(part) = todo.pop() {
+            if part == ".." {
+                real.pop();
+                continue;
+            }
+            let next = real.join(&part);
+            let target = match self.0.lock().get(&next) {
+                Some(Node::Link(target)) => Some(target.clone()),
+                Some(_) | None => None,
+            };
+            match target {
+                None => real = next,
+                Some(_) if links == MOST_LINKS => return Err(MachineError::LinkLoop),
+                Some(target) => {
+                    links += 1;
+                    if target.is_absolute() {
+                        real = PathBuf::from("/");
+                    }
+                    todo.extend(parts(&target));
+                }
+            }
+        }
+        Ok(Located { kind: self.kind(&real), real })
+    }
+
+    fn open(&self, at: &Place) -> Result<Bytes, MachineError> {
+        let path = at.path();
+        let node = self.0.lock().get(&path).cloned();
+        match node {
+            Some(Node::File(bytes)) => Ok(bytes),
+            Some(Node::Locked) => Err(MachineError::NotPermitted),
+            Some(Node::Link(_)) => Err(MachineError::Moved),
+            Some(Node::Special(kind)) => Err(MachineError::NotAFile(kind)),
+            None => Err(self.kind(&path).map_or(MachineError::NotFound, MachineError::NotAFile)),
+        }
+    }
+}
+
+/// The components of a path, last first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let named = path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_os_string()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    let mut parts: Vec<OsString> = named.collect();
+    parts.reverse();
+    parts
+}
+
+impl Machine for MemoryMachine {
+    fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Located, MachineError>> {
+        Box::pin(async move { self.follow(path) })
+    }
+
+    fn window<'a>(
+        &'a self,
+        at: &'a Place,
+        want: Window,
+    ) -> BoxFuture<'a, Result<Windowed, MachineError>> {
+        Box::pin(async move { Ok(window(&self.open(at)?, want)) })
+    }
+
+    fn list<'a>(
+        &'a self,
+        at: &'a Place,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Listing, MachineError>> {
+        Box::pin(async move {
+            let folder = at.path();
+            if self.kind(&folder) != Some(Kind::Folder) {
+                return Err(MachineError::NotAFolder);
+            }
+            let paths: Vec<PathBuf> = self.0.lock().keys().cloned().collect();
+            let mut names: Vec<OsString> = paths
+                .iter()
+                .filter_map(|path| path.strip_prefix(&folder).ok())
+                .filter_map(|beneath| beneath.components().next())
+                .map(|first| first.as_os_str().to_os_string())
+                .collect();
+            names.dedup();
+            let left_out = names.len().saturating_sub(most) as u64;
+            names.truncate(most);
+            let mut entries = Vec::new();
+            for name in names {
+                let located = self.follow(&folder.join(&name));
+                let kind = located.ok().and_then(|located| located.kind);
+                entries.push(Entry { name, kind: kind.unwrap_or(Kind::DeadLink) });
+            }
+            Ok(Listing { entries, left_out })
+        })
+    }
+}
+
+fn window(bytes: &Bytes, want: Window) -> Windowed {
+    let all: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let (mut kept, mut lines) = (Vec::new(), Vec::new());
+    let before = usize::try_from(want.first - 1).unwrap_or(usize::MAX);
+    for line in all.iter().skip(before).take(usize::try_from(want.lines).unwrap_or(usize::MAX)) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let keep = line.len().min(want.line_bytes);
+        if !lines.is_empty() && kept.len() + keep > want.most_bytes {
+            break;
+        }
+        kept.extend_from_slice(&line[..keep]);
+        lines.push(Span { end: kept.len(), skipped: (line.len() - keep) as u64 });
+    }
+    let after = before.saturating_add(lines.len());
+    Windowed {
+        bytes: kept.into(),
+        first: want.first,
+        more: after < all.len(),
+        seen: after.min(all.len()) as u64,
+        lines,
+        size: bytes.len() as u64,
+        sample: bytes.slice(..bytes.len().min(4096)),
+    }
+}

@@ -1,0 +1,41 @@
+//! Scenario folders: `input/`, `call.json`, `expected/`, `output.txt`; also for other programs to run.
+
+use std::path::{Path, PathBuf};
+
+/// One folder.
+#[derive(Debug)]
+pub struct Scenario {
+    pub name: String,
+    pub folder: PathBuf,
+    /// `[{"tool": …, "arguments": {…}}, …]`
+    pub calls: serde_json::Value,
+    /// What the last call says, with the workspace's path written as `{root}`.
+    pub output: String,
+}
+
+/// Every scenario below a folder, by name.
+#[expect(clippy::disallowed_methods, reason = "scenarios are real files")]
+pub fn all(below: &Path) -> Vec<Scenario> {
+    let mut found = Vec::new();
+    let mut open = vec![below.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let call = folder.join("call.json");
+        if !call.is_file() {
+            open.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()));
+            continue;
+        }
+        let text = read(&call);
+        let calls = serde_json::from_str(&text).unwrap_or_else(|err| panic!("{call:?}: {err}"));
+        let name = folder.strip_prefix(below).unwrap_or(&folder).display().to_string();
+        let output = read(&folder.join("output.txt"));
+        found.push(Scenario { name, folder, calls, output });
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+#[expect(clippy::disallowed_methods, reason = "scenarios are real files")]
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|err| panic!("{}: {err}", path.display()))
+}

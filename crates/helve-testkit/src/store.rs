@@ -1,0 +1,162 @@
+//! A store and saved outputs that live as long as the test.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helve_core::store::{Outputs, Owner, Saved, Store, StoreError};
+use helve_core::{BoxFuture, CallState, Event, Rule};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::machine::MemoryMachine;
+
+/// Everything a store keeps, in maps.
+#[derive(Default)]
+pub struct MemoryStore {
+    slots: Mutex<HashMap<(String, String), (u64, Value)>>,
+    calls: Mutex<Vec<CallState>>,
+    rules: Mutex<Vec<(Kept, Rule)>>,
+    trust: Mutex<BTreeMap<PathBuf, String>>,
+}
+
+#[derive(PartialEq)]
+enum Kept {
+    Session(String),
+    Project(PathBuf),
+    Everyone,
+}
+
+impl Store for MemoryStore {
+    fn get<'a>(
+        &'a self,
+        session: &'a str,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<(u64, Value)>, StoreError>> {
+        let found = self.slots.lock().get(&(session.into(), key.into())).cloned();
+        Box::pin(async { Ok(found) })
+    }
+
+    fn put<'a>(
+        &'a self,
+        session: &'a str,
+        key: &'a str,
+        seen: u64,
+        value: Value,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let mut slots = self.slots.lock();
+        let slot = slots.entry((session.into(), key.into())).or_insert((0, Value::Null));
+        let holds = slot.0 == seen;
+        if holds {
+            *slot = (seen + 1, value);
+        }
+        Box::pin(async move { Ok(holds) })
+    }
+
+    fn append(&self, event: &Event) {
+        let mut calls = self.calls.lock();
+        if let Some(state) = CallState::begin(event) {
+            calls.push(state);
+        } else if let Some(state) = calls.iter_mut().find(|state| *state.id == *event.call) {
+            state.fold(event);
+        }
+    }
+
+    fn calls<'a>(
+        &'a self,
+        session: Option<&'a str>,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<CallState>, StoreError>> {
+        let calls = self.calls.lock();
+        let of = calls.iter().rev().filter(|state| session.is_none_or(|id| state.session == id));
+        let found = of.take(most).cloned().collect();
+        Box::pin(async { Ok(found) })
+    }
+
+    fn remember<'a>(
+        &'a self,
+        owner: Owner<'a>,
+        rule: &'a Rule,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let kept = match owner {
+            Owner::Session(id) => Kept::Session(id.into()),
+            Owner::Project(root) => Kept::Project(root.into()),
+            Owner::Everyone => Kept::Everyone,
+        };
+        self.rules.lock().push((kept, rule.clone()));
+        Box::pin(async { Ok(()) })
+    }
+
+    fn remembered<'a>(
+        &'a self,
+        session: &'a str,
+        root: &'a Path,
+    ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>> {
+        let holds = |kept: &Kept| match kept {
+            Kept::Session(id) => id == session,
+            Kept::Project(of) => of == root,
+            Kept::Everyone => true,
+        };
+        let rules = self.rules.lock();
+        let found = rules.iter().filter(|(kept, _)| holds(kept)).map(|(_, rule)| rule.clone());
+        let found = found.collect();
+        Box::pin(async { Ok(found) })
+    }
+
+    fn trusted<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        let found = self.trust.lock().get(root).cloned();
+        Box::pin(async { Ok(found) })
+    }
+
+    fn trust<'a>(
+        &'a self,
+        root: &'a Path,
+        digest: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        match digest {
+            Some(digest) => self.trust.lock().insert(root.into(), digest.into()),
+            None => self.trust.lock().remove(root),
+        };
+        Box::pin(async { Ok(()) })
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn notice(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async { None })
+    }
+}
+
+/// Saved outputs as files of a memory machine, numbered from 1.
+pub struct MemoryOutputs {
+    pub machine: Arc<MemoryMachine>,
+    saved: Mutex<u64>,
+}
+
+impl MemoryOutputs {
+    pub fn on(machine: Arc<MemoryMachine>) -> Self {
+        Self { machine, saved: Mutex::new(0) }
+    }
+}
+
+impl Outputs for MemoryOutputs {
+    fn save<'a>(
+        &'a self,
+        session: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<Saved, StoreError>> {
+        let mut saved = self.saved.lock();
+        *saved += 1;
+        let path = self.folder(session).join(format!("{saved}.txt"));
+        self.machine.write(path.clone(), Bytes::copy_from_slice(text.as_bytes()));
+        let saved = Saved { id: saved.to_string(), path, bytes: text.len() as u64 };
+        Box::pin(async { Ok(saved) })
+    }
+
+    fn folder(&self, session: &str) -> PathBuf {
+        Path::new("/data/outputs").join(session)
+    }
+}

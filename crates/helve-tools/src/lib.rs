@@ -1,0 +1,3 @@
+//! Words: one file per tool, one folder per dialect. No algorithm and no effect lives here.
+
+pub mod opencode;

@@ -1,0 +1,341 @@
+//! What the spine has to say, in this dialect's words.
+
+use helve_core::dialect::{BadPath, HookFault};
+use helve_core::gate::Refusal;
+use helve_core::permission::{Part, Source, Verdict};
+use helve_core::validate::{Expected, Extra, Found, Problem};
+use helve_core::{BadInput, Cut, ErrorKind, Kind, MachineError, Resolved, Scope, ToolError, Words};
+use helve_text::lines;
+use helve_text::visible;
+use serde_json::Value;
+
+pub(super) struct Opencode;
+
+impl Words for Opencode {
+    fn notice(&self, cut: &Cut<'_>) -> String {
+        let pieces = &cut.pieces;
+        let gone = if pieces.removed_lines > 0 {
+            format!("{} lines ({} bytes)", pieces.removed_lines, pieces.removed_bytes)
+        } else {
+            format!("{} bytes", pieces.removed_bytes)
+        };
+        let next = match (cut.saved, cut.may_delegate) {
+            (None, _) => "The whole could not be saved; narrow the call to see the rest.".into(),
+            (Some(saved), true) => format!(
+                "The whole is saved in {}. Have a sub-agent search it with grep and read (task tool), so that it does not fill this conversation.",
+                saved.path.display()
+            ),
+            (Some(saved), false) => format!(
+                "The whole is saved in {}. Search it with grep, or read it with offset and limit.",
+                saved.path.display()
+            ),
+        };
+        let notice = format!("[{gone} left out here. {next}]");
+        let kept = [pieces.head.trim_end_matches('\n'), &notice, pieces.tail];
+        let shown: Vec<&str> = kept.into_iter().filter(|piece| !piece.is_empty()).collect();
+        shown.join("\n\n")
+    }
+
+    fn bad_input(&self, tool: &str, bad: &BadInput) -> String {
+        match bad {
+            BadInput::TooLarge { bytes, most } => format!(
+                "The arguments of {tool} are too large: {bytes} bytes, where {most} are the most. Nothing was done.\nSplit the call."
+            ),
+            BadInput::TooDeep { most } => format!(
+                "The arguments of {tool} are nested too deeply: {most} levels are the most. Nothing was done.\nSend plain arguments."
+            ),
+            BadInput::TooMany { most } => format!(
+                "The arguments of {tool} hold too many values: {most} are the most. Nothing was done.\nSplit the call."
+            ),
+            BadInput::CutOff { line, column } => format!(
+                "The arguments of {tool} are cut off at line {line}, column {column}: the JSON ends in the middle. Nothing was done.\nSend the whole call again; if it was too long, split it."
+            ),
+            BadInput::NotJson { line, column, what } => format!(
+                "The arguments of {tool} are not JSON: {what} at line {line}, column {column}. Nothing was done.\nSend one JSON object."
+            ),
+            BadInput::Twice { field } => format!(
+                "The arguments of {tool} give {field} twice. Nothing was done.\nGive it once."
+            ),
+        }
+    }
+
+    fn invalid(&self, tool: &str, problems: &[Problem]) -> String {
+        let mut text = format!("The arguments of {tool} do not fit:\n");
+        for problem in problems {
+            text.push_str(&format!("- {}\n", wrong(problem)));
+        }
+        text.push_str("Correct them and call again.");
+        text
+    }
+
+    fn ignored(&self, tool: &str, extra: &[Extra]) -> String {
+        let each = extra.iter().map(|extra| match &extra.near {
+            Some(near) => format!("{} (did you mean {near}?)", clip(&extra.path)),
+            None => clip(&extra.path),
+        });
+        let names = each.collect::<Vec<_>>().join(", ");
+        let it = if extra.len() == 1 { "it was" } else { "they were" };
+        format!("({tool} has no parameter {names}; {it} ignored.)")
+    }
+
+    fn unknown(&self, tool: &str, near: &[&str], all: &[&str]) -> String {
+        let tool = clip(tool);
+        match (near, all) {
+            ([], []) => format!("There is no tool \"{tool}\", and no other is offered here."),
+            ([], all) => format!("There is no tool \"{tool}\". There are: {}.", all.join(", ")),
+            (near, _) => format!("There is no tool \"{tool}\". Did you mean {}?", near.join(", ")),
+        }
+    }
+
+    fn refused(&self, refusal: &Refusal) -> ToolError {
+        match refusal {
+            Refusal::Forbidden { part, verdict } => denied(format!(
+                "A rule forbids this: {}. No approval lifts it.",
+                judged(part, verdict)
+            ))
+            .hint("Go on without it, or tell the user which rule stands in the way."),
+            Refusal::Unanswered { parts } => unanswered(parts),
+            Refusal::Rejected { word: None } => denied("The user said no to this call.".into())
+                .hint("Do not try it again in another form; ask what is wanted instead."),
+            Refusal::Rejected { word: Some(word) } => {
+                denied(format!("The user said no to this call: {word}"))
+            }
+            Refusal::Explained => ToolError::new(ErrorKind::Explained, "Judged, not run."),
+        }
+    }
+
+    fn machine(&self, path: &Resolved, error: &MachineError) -> ToolError {
+        let shown = path.shown();
+        let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
+        match error {
+            MachineError::NotFound => {
+                ToolError::new(ErrorKind::NotFound, format!("{shown} does not exist."))
+            }
+            MachineError::NotPermitted => failed(format!(
+                "{shown} cannot be opened: the system does not permit it to this user."
+            ))
+            .hint("Ask the user to change its permissions, or go on without it."),
+            MachineError::NotAFile(Kind::Folder) => failed(format!("{shown} is a folder.")),
+            MachineError::NotAFile(kind) => failed(format!(
+                "{shown} is {}, not a file. Reading it could wait for ever.",
+                named(*kind)
+            ))
+            .hint("Name a regular file."),
+            MachineError::NotAFolder => failed(format!("{shown} is not a folder.")),
+            MachineError::Moved => failed(format!(
+                "{shown} changed into a link, or moved, while it was being opened; nothing was read."
+            ))
+            .hint("Look at the folder again, then retry."),
+            MachineError::LinkLoop => failed(format!("{shown} is a link that leads in circles.")),
+            MachineError::TimedOut(after) => ToolError::new(
+                ErrorKind::TimedOut,
+                format!("{shown} could not be read within {} seconds.", after.as_secs()),
+            )
+            .hint("Ask for a smaller window, or an earlier one."),
+            MachineError::TooManyOpen => failed(format!(
+                "{shown} cannot be opened: this process has too many files open."
+            ))
+            .hint("Retry when other calls are done."),
+            MachineError::Other(what) => failed(format!("{shown} cannot be read: {what}.")),
+        }
+    }
+
+    fn bad_path(&self, given: &str, why: &BadPath) -> ToolError {
+        let given = clip(given);
+        let text = match why {
+            BadPath::Empty => "The path is empty.".into(),
+            BadPath::Nul => format!("The path \"{given}\" holds a NUL character."),
+            BadPath::TooLong { most } => {
+                format!("The path \"{given}\" is longer than {most} bytes.")
+            }
+            BadPath::NoHome => {
+                format!("The path \"{given}\" starts from the home folder, and there is none here.")
+            }
+        };
+        ToolError::new(ErrorKind::InvalidArgs, text)
+    }
+
+    fn aborted(&self) -> ToolError {
+        ToolError::new(ErrorKind::Cancelled, "The call was aborted.")
+    }
+
+    fn panicked(&self, tool: &str) -> ToolError {
+        ToolError::new(
+            ErrorKind::Failed,
+            format!(
+                "The tool {tool} failed from within; this is a fault of Helve, not of the call."
+            ),
+        )
+        .hint("Other tools still work. Try it another way, and tell the user.")
+    }
+
+    fn too_deep(&self, most: u8) -> ToolError {
+        ToolError::new(ErrorKind::Failed, format!("Calls nest at most {most} deep."))
+    }
+
+    fn hook_failed(&self, hook: &str, why: &HookFault) -> ToolError {
+        let text = match why {
+            HookFault::Refused(reason) => format!("{hook} refused this call: {reason}"),
+            HookFault::Panicked => format!("{hook} failed before this call, so it was not made."),
+            HookFault::TimedOut(after) => format!(
+                "{hook} did not answer within {} seconds before this call, so it was not made.",
+                after.as_secs()
+            ),
+        };
+        denied(text)
+    }
+
+    fn not_granted(&self) -> ToolError {
+        denied("The tool tried something that was not granted; nothing was done.".into())
+    }
+
+    fn memory_failed(&self, why: &str) -> ToolError {
+        ToolError::new(
+            ErrorKind::Failed,
+            format!("What this session remembers cannot be reached: {why}."),
+        )
+        .hint("`helve doctor` says more.")
+    }
+}
+
+fn denied(text: String) -> ToolError {
+    ToolError::new(ErrorKind::Denied, text)
+}
+
+fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
+    let each: Vec<String> = parts.iter().map(|(part, verdict)| judged(part, verdict)).collect();
+    let flags: Vec<String> = parts
+        .iter()
+        .map(|(part, verdict)| format!("--allow '{}:{}'", part.permission, deciding(part, verdict)))
+        .collect();
+    let rules: Vec<String> = parts
+        .iter()
+        .map(|(part, verdict)| {
+            let pattern = Value::from(deciding(part, verdict));
+            format!("\"{}\": {{{pattern}: \"allow\"}}", part.permission)
+        })
+        .collect();
+    let text = format!("This needs permission, and nobody can be asked here: {}.", each.join("; "));
+    denied(text).hint(format!(
+        "To allow it: {}, or \"permission\": {{{}}} in the user's helve.json; --yes answers every such question.",
+        flags.join(" "),
+        rules.join(", ")
+    ))
+}
+
+/// The name under which the strictest rule caught the thing: that name must be allowed.
+fn deciding<'a>(part: &'a Part, verdict: &Verdict) -> &'a str {
+    let caught =
+        |subject: &&String| verdict.rule.as_ref().is_some_and(|rule| rule.pattern.matches(subject));
+    part.subjects.iter().find(caught).map_or(part.subject(), String::as_str)
+}
+
+fn judged(part: &Part, verdict: &Verdict) -> String {
+    let what = format!("{} {}", part.permission, visible::escape_line(part.subject()));
+    match &verdict.rule {
+        None => format!("{what} (no rule allows it)"),
+        Some(rule) => {
+            let text = format!(
+                "rule {} \"{}\": {}",
+                rule.permission,
+                visible::escape_line(rule.pattern.as_str()),
+                match rule.action {
+                    helve_core::Action::Allow => "allow",
+                    helve_core::Action::Ask => "ask",
+                    helve_core::Action::Deny => "deny",
+                }
+            );
+            match &rule.source {
+                Source::Builtin => format!("{what} (built-in {text})"),
+                Source::File { path, line, .. } => {
+                    format!("{what} ({text}, {}:{line})", path.display())
+                }
+                Source::Flag(flag) => format!("{what} ({text}, {flag})"),
+                Source::Approved(scope) => format!("{what} ({text}, approved {})", lasting(*scope)),
+                Source::Program => format!("{what} ({text}, set by the program)"),
+            }
+        }
+    }
+}
+
+fn lasting(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "once",
+        Scope::Session => "for this session",
+        Scope::Project => "for this project",
+        Scope::Everywhere => "everywhere",
+    }
+}
+
+fn named(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "a file",
+        Kind::Folder => "a folder",
+        Kind::DeadLink => "a link to nothing",
+        Kind::Fifo => "a FIFO",
+        Kind::Socket => "a socket",
+        Kind::Device => "a device",
+        Kind::Other => "something special",
+    }
+}
+
+fn wrong(problem: &Problem) -> String {
+    let place = match problem.path.as_str() {
+        "" => "the arguments".into(),
+        path => clip(path),
+    };
+    let expected = match &problem.expected {
+        Expected::Types(types) if types.is_empty() => "a value".into(),
+        Expected::Types(types) => {
+            let known = types.iter().filter(|kind| *kind != "null").map(|kind| article(kind));
+            known.collect::<Vec<_>>().join(" or ")
+        }
+        Expected::OneOf(known) => {
+            let known: Vec<String> = known.iter().map(Value::to_string).collect();
+            format!("one of {}", known.join(", "))
+        }
+        Expected::AtLeast(bound) => format!("at least {bound}"),
+        Expected::MoreThan(bound) => format!("more than {bound}"),
+        Expected::AtMost(bound) => format!("at most {bound}"),
+        Expected::LessThan(bound) => format!("less than {bound}"),
+        Expected::LengthAtLeast(least) => format!("a length of at least {least}"),
+        Expected::LengthAtMost(most) => format!("a length of at most {most}"),
+        Expected::Words(words) => return format!("{place}: {words}"),
+    };
+    let found = match &problem.found {
+        Found::Nothing => "nothing".into(),
+        Found::Value(value) => told(value),
+        Found::Length(length) => length.to_string(),
+        Found::Untold => "something else".into(),
+    };
+    match &problem.near {
+        Some(near) => {
+            format!("{place}: expected {expected}, found {found} (you gave {})", clip(near))
+        }
+        None => format!("{place}: expected {expected}, found {found}"),
+    }
+}
+
+fn article(kind: &str) -> String {
+    match kind {
+        "integer" | "array" | "object" => format!("an {kind}"),
+        kind => format!("a {kind}"),
+    }
+}
+
+fn told(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => format!("the string \"{}\"", clip(text)),
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::Object(members) => format!("an object of {}", members.len()),
+    }
+}
+
+/// A name from outside, short and visible.
+fn clip(text: &str) -> String {
+    let (short, cut) = lines::clip(text, 80);
+    let dots = if cut { "…" } else { "" };
+    format!("{}{dots}", visible::escape_line(short))
+}
