@@ -1,0 +1,203 @@
+//! A session on a memory machine, with whatever tools, rules, hooks and person a test needs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::builtin::{Written, policy};
+use helve_core::engine::Patience;
+use helve_core::{
+    Action, AnyTool, Ask, Caller, Engine, Event, Events, Gate, Hook, Layer, Nobody, Person, Policy,
+    Rule, Session, Source, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, Traits,
+    Workspace,
+};
+use helve_testkit::{MemoryMachine, MemoryOutputs, MemoryStore};
+use helve_tools::opencode::{DIALECT, tools};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) struct Stage {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) store: Arc<MemoryStore>,
+}
+
+/// What a test sets the stage with.
+pub(crate) struct Setting {
+    pub(crate) written: Written,
+    pub(crate) hooks: Vec<Arc<dyn Hook>>,
+    pub(crate) person: Arc<dyn Person>,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) tools: Vec<Arc<dyn AnyTool>>,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        let written = Written {
+            user: Vec::new(),
+            project: Vec::new(),
+            trusted: false,
+            flags: Vec::new(),
+            agent: None,
+        };
+        let (hooks, tools) = (Vec::new(), Vec::new());
+        Self { written, hooks, person: Arc::new(Nobody), store: Arc::default(), tools }
+    }
+}
+
+impl Setting {
+    pub(crate) fn tool(mut self, tool: impl AnyTool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    pub(crate) fn hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.hooks.push(Arc::new(hook));
+        self
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        let Written { user, project, trusted, flags, agent } = &self.written;
+        let written = Written {
+            user: user.clone(),
+            project: project.clone(),
+            trusted: *trusted,
+            flags: flags.clone(),
+            agent: agent.clone(),
+        };
+        policy(written, &[Path::new("/data")])
+    }
+
+    pub(crate) fn build(self) -> Stage {
+        let store = self.store.clone();
+        let gate = Gate::new(self.policy(), self.person.clone(), store, "s", "/w".into());
+        self.behind(gate)
+    }
+
+    pub(crate) fn behind(self, gate: Gate) -> Stage {
+        let machine = Arc::new(MemoryMachine::default());
+        machine.write("/w/a.txt", "hello\n");
+        machine.write("/w/secret.txt", "s3cret\n");
+        let workspace = Workspace::new("/w".into(), None, machine.clone(), self.hooks);
+        for tool in tools().into_iter().chain(self.tools) {
+            workspace.registry.register(Layer::Builtin, tool).keep();
+        }
+        let session = Arc::new(Session {
+            id: "s".into(),
+            caller: Caller::default(),
+            workspace,
+            gate,
+            dialect: &DIALECT,
+            limits: DIALECT.limits,
+            switches: Vec::new(),
+            store: self.store.clone(),
+            outputs: Arc::new(MemoryOutputs::on(machine)),
+            under: None,
+        });
+        let patience =
+            Patience { grace: Duration::from_millis(50), hook: Duration::from_millis(50) };
+        let engine = Engine { events: Events::default(), store: self.store.clone(), patience };
+        Stage { engine: Arc::new(engine), session, store: self.store }
+    }
+}
+
+impl Stage {
+    pub(crate) async fn call(&self, tool: &str, input: Value) -> ToolResult {
+        self.call_until(tool, input, CancellationToken::new()).await
+    }
+
+    pub(crate) async fn call_until(
+        &self,
+        tool: &str,
+        input: Value,
+        cancel: CancellationToken,
+    ) -> ToolResult {
+        let call = ToolCall::new(tool, input);
+        self.engine.call(&self.session, &self.session.offer(&[]), call, cancel).await
+    }
+
+    pub(crate) async fn read(&self, path: &str) -> String {
+        told(&self.call("read", serde_json::json!({"filePath": path})).await)
+    }
+}
+
+/// The first line of what a model would read, with the kind of an error.
+pub(crate) fn told(result: &ToolResult) -> String {
+    match &result.outcome {
+        Ok(output) => format!("ok: {}", output.joined().lines().nth(1).unwrap_or_default()),
+        Err(err) => format!("{:?}: {}", err.kind, err.message.lines().next().unwrap_or_default()),
+    }
+}
+
+pub(crate) fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
+    Rule::new(permission, pattern, action, Source::Program)
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+pub(crate) struct NoArgs {}
+
+/// A tool from a closure, for what no real tool does.
+pub(crate) struct Does<F>(&'static str, F);
+
+/// The bounds tell the compiler that the closure takes any context.
+pub(crate) fn does<F>(name: &'static str, body: F) -> Does<F>
+where
+    F: for<'a> Fn(&'a ToolContext) -> helve_core::BoxFuture<'a, Result<ToolOutput, ToolError>>,
+{
+    Does(name, body)
+}
+
+impl<F> AnyTool for Does<F>
+where
+    F: for<'a> Fn(&'a ToolContext) -> helve_core::BoxFuture<'a, Result<ToolOutput, ToolError>>
+        + Send
+        + Sync
+        + 'static,
+{
+    fn spec(&self, who: &Caller) -> helve_core::ToolSpec {
+        let mut spec = AnyTool::spec(&Plain, who);
+        spec.name = self.0.into();
+        spec.group = self.0.into();
+        spec
+    }
+
+    fn invalid(&self, _problems: &[helve_core::validate::Problem]) -> Option<String> {
+        None
+    }
+
+    fn call<'a>(
+        &'a self,
+        _input: helve_core::Input,
+        ctx: &'a ToolContext,
+    ) -> helve_core::BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        (self.1)(ctx)
+    }
+}
+
+/// A tool without arguments that asks under its own name.
+pub(crate) struct Plain;
+
+impl Tool for Plain {
+    type Args = NoArgs;
+    const NAME: &'static str = "plain";
+    const ABOUT: &'static str = "Does nothing.";
+    const TRAITS: Traits = Traits::READ_ONLY;
+
+    async fn run(&self, _args: NoArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        ctx.ask(Ask::to_use(Self::NAME)).await?;
+        Ok(ToolOutput::text("plain", "\ndone"))
+    }
+}
+
+/// The events that are waiting, each in a word.
+pub(crate) async fn drain(events: &mut helve_core::Subscription, most: usize) -> Vec<Event> {
+    let mut seen = Vec::new();
+    while seen.len() < most {
+        match events.next().await {
+            Some(helve_core::event::News::Event(event)) => seen.push(event),
+            Some(helve_core::event::News::Missed(_)) => {}
+            None => break,
+        }
+    }
+    seen
+}

@@ -1,0 +1,153 @@
+//! The binary under test, with a home and a workspace of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::command_line::Options;
+use crate::mcp::Server;
+use crate::process::{self, Finished};
+use crate::repository;
+use crate::scratch::Scratch;
+
+/// How long one `helve call` may take before it counts as hung.
+pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
+/// How long one server may live.
+const SERVER_LIMIT: Duration = Duration::from_secs(600);
+
+pub(crate) struct Helve {
+    binary: PathBuf,
+    home: PathBuf,
+    pub workspace: PathBuf,
+}
+
+impl Helve {
+    /// The binary that `--helve` names, else a fresh release build; its files go below `scratch`.
+    pub(crate) fn prepare(options: &Options, scratch: &Scratch) -> Result<Helve, String> {
+        let binary = match &options.helve {
+            Some(path) => {
+                path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?
+            }
+            None => build()?,
+        };
+        Ok(Helve { binary, home: scratch.folder("home")?, workspace: scratch.folder("workspace")? })
+    }
+
+    pub(crate) fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.home.join("data")
+    }
+
+    /// The environment that keeps a run away from the user's own files.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        vec![
+            ("HOME", self.home.clone()),
+            ("XDG_CONFIG_HOME", self.home.join("config")),
+            ("XDG_DATA_HOME", self.data()),
+            ("XDG_CACHE_HOME", self.home.join("cache")),
+            ("XDG_STATE_HOME", self.home.join("state")),
+        ]
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.envs(self.environment()).env_remove("HELVE_SESSION").current_dir(&self.workspace);
+        command.arg("--dir").arg(&self.workspace);
+        command
+    }
+
+    pub(crate) fn call_command(&self, session: &str, tool: &str, arguments: &Value) -> Command {
+        let mut command = self.command();
+        command.args(["--session", session, "call", tool, &arguments.to_string()]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn call(
+        &self,
+        session: &str,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<Finished, String> {
+        process::finish(&mut self.call_command(session, tool, arguments), CALL_LIMIT)
+    }
+
+    /// A running `helve mcp` that has not been spoken to yet.
+    pub(crate) fn serve(&self) -> Result<Server, String> {
+        Server::start(self.command().arg("mcp").stderr(Stdio::null()), SERVER_LIMIT)
+    }
+}
+
+fn build() -> Result<PathBuf, String> {
+    eprintln!("building helve (release) …");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "build",
+            "--release",
+            "--package",
+            "helve-cli",
+            "--bin",
+            "helve",
+            "--message-format",
+            "json",
+        ])
+        .current_dir(repository::root())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo build: {error}"))?;
+    if !output.status.success() {
+        return Err("helve could not be built".into());
+    }
+    built_executable(&String::from_utf8_lossy(&output.stdout))
+        .ok_or_else(|| "cargo built no `helve`".into())
+}
+
+/// Where cargo says it put the binary, which depends on CARGO_TARGET_DIR and the like.
+fn built_executable(messages: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages
+        .filter(|message| {
+            message["reason"] == "compiler-artifact" && message["target"]["name"] == "helve"
+        })
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn cargo_says_where_the_binary_is() {
+        let messages = [
+            json!({"reason": "compiler-artifact", "target": {"name": "helve"}, "executable": null}),
+            json!({"reason": "compiler-artifact", "target": {"name": "other"}, "executable": "/t/other"}),
+            json!({"reason": "compiler-artifact", "target": {"name": "helve"}, "executable": "/t/release/helve"}),
+        ];
+        let text: String = messages.iter().map(|message| format!("{message}\n")).collect();
+        assert_eq!(built_executable(&text), Some("/t/release/helve".into()));
+        assert_eq!(built_executable("warning: x\n"), None);
+    }
+
+    #[test]
+    fn calls_are_made_in_a_home_of_their_own() {
+        let helve = Helve {
+            binary: "/t/helve".into(),
+            home: "/t/home".into(),
+            workspace: "/t/work".into(),
+        };
+        let command = helve.call_command("s1", "read", &json!({"filePath": "a"}));
+        let arguments: Vec<_> = command.get_args().map(|it| it.to_string_lossy()).collect();
+        assert_eq!(
+            arguments,
+            ["--dir", "/t/work", "--session", "s1", "call", "read", r#"{"filePath":"a"}"#]
+        );
+        assert!(helve.environment().iter().all(|(_, path)| path.starts_with("/t/home")));
+    }
+}

@@ -1,0 +1,219 @@
+//! Arrows point down only: which of our crates may know which, and who may know rusqlite and rmcp.
+
+use super::Findings;
+use crate::metadata::{Package, Purpose, Workspace};
+use crate::repository::Source;
+
+/// What a crate may depend on among our own, tests aside.
+enum Below {
+    Only(&'static [&'static str]),
+    AllBut(&'static [&'static str]),
+}
+
+const MIDDLE: Below = Below::Only(&["helve-core", "helve-text"]);
+
+const PLACES: &[(&str, Below)] = &[
+    ("helve-text", Below::Only(&[])),
+    ("helve-core", Below::Only(&["helve-text"])),
+    ("helve-machine", MIDDLE),
+    ("helve-store", MIDDLE),
+    ("helve-tools", MIDDLE),
+    ("helve-lsp", MIDDLE),
+    ("helve-ext", MIDDLE),
+    ("helve-mcp", MIDDLE),
+    ("helve-agent", MIDDLE),
+    ("helve-testkit", Below::AllBut(&["helve", "helve-cli", "xtask"])),
+    ("helve", Below::AllBut(&["helve-cli", "helve-testkit", "xtask"])),
+    ("helve-cli", Below::AllBut(&["helve-testkit", "xtask"])),
+    ("xtask", Below::Only(&[])),
+];
+
+/// Packages that only these crates may build on.
+const RESERVED: &[(&str, &[&str])] =
+    &[("rusqlite", &["helve-store"]), ("rmcp", &["helve-mcp", "helve-ext"])];
+
+/// What must not be reached from a crate, however far down.
+const KEPT_OUT: &[(&str, &[&str])] = &[("helve-text", &["tokio", "serde_json"])];
+
+pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
+    for package in workspace.ours() {
+        check_own_edges(package, workspace, sources, findings);
+        check_reserved(package, sources, findings);
+    }
+    check_kept_out(workspace, sources, findings);
+}
+
+fn check_own_edges(
+    package: &Package,
+    workspace: &Workspace,
+    sources: &[Source],
+    findings: &mut Findings,
+) {
+    let Some((_, below)) = PLACES.iter().find(|(name, _)| *name == package.name) else {
+        let remedy = "add it to PLACES in xtask/src/tidy/graph.rs and to ARCHITECTURE.md";
+        findings.add(
+            &package.manifest,
+            1,
+            format!("{} has no place among the crates", package.name),
+            remedy,
+        );
+        return;
+    };
+    let ours = |name: &str| workspace.ours().any(|other| other.name == name);
+    for needed in
+        package.declared.iter().filter(|it| it.purpose == Purpose::Product && ours(&it.name))
+    {
+        let allowed = match below {
+            Below::Only(names) => names.contains(&&*needed.name),
+            Below::AllBut(names) => !names.contains(&&*needed.name),
+        };
+        if !allowed {
+            let line = line_of(package, &needed.name, sources);
+            let what = format!("{} depends on {}", package.name, needed.name);
+            let remedy = match &*needed.name {
+                "helve-testkit" => "it is for tests: move it to [dev-dependencies]",
+                _ => "arrows point down: move what is needed to helve-core or helve-text",
+            };
+            findings.add(&package.manifest, line, what, remedy);
+        }
+    }
+}
+
+fn check_reserved(package: &Package, sources: &[Source], findings: &mut Findings) {
+    for (name, owners) in RESERVED {
+        let needs =
+            package.declared.iter().any(|it| it.name == *name && it.purpose == Purpose::Product);
+        if needs && !owners.contains(&&*package.name) {
+            let line = line_of(package, name, sources);
+            let remedy =
+                format!("only {} may; go through a trait of helve-core", owners.join(" and "));
+            findings.add(
+                &package.manifest,
+                line,
+                format!("{} depends on {name}", package.name),
+                remedy,
+            );
+        }
+    }
+}
+
+fn check_kept_out(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
+    for (name, unwanted) in KEPT_OUT {
+        for id in &workspace.members {
+            let Some(package) = workspace.packages.get(id).filter(|package| package.name == *name)
+            else {
+                continue;
+            };
+            for (reached, way) in workspace.ways([id], &[Purpose::Product]) {
+                let Some(reached) = workspace.packages.get(reached) else { continue };
+                if unwanted.contains(&&*reached.name) {
+                    let line = way.get(1).map_or(1, |first| line_of(package, first, sources));
+                    let what = format!("{name} reaches {} ({})", reached.name, way.join(" → "));
+                    findings.add(
+                        &package.manifest,
+                        line,
+                        what,
+                        "keep the crate pure: leave the dependency out",
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn line_of(package: &Package, dependency: &str, sources: &[Source]) -> usize {
+    let manifest = sources.iter().find(|source| source.path == package.manifest);
+    let is_entry = |line: &str| {
+        line.trim_start()
+            .strip_prefix(dependency)
+            .is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
+    };
+    manifest.and_then(|source| source.text.lines().position(is_entry)).map_or(1, |index| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::sample;
+
+    #[track_caller]
+    fn check_graph(lines: &str, expected: &[&str]) {
+        let mut findings = Findings::default();
+        check(&sample(lines), &[], &mut findings);
+        let found: Vec<_> = findings.sorted().into_iter().map(|it| it.what).collect();
+        assert_eq!(found, expected, "{lines}");
+    }
+
+    #[test]
+    fn the_designed_graph_passes() {
+        check_graph(
+            "helve-text: memchr dev:proptest
+             helve-core: helve-text tokio dev:helve-testkit
+             helve-tools: helve-core helve-text dev:helve-testkit dev:helve-machine
+             helve-machine: helve-core tokio
+             helve-store: helve-core rusqlite
+             helve-mcp: helve-core rmcp
+             helve-testkit: helve-core
+             helve: helve-core helve-tools helve-machine helve-store helve-mcp dev:helve-testkit
+             helve-cli: helve helve-core
+             xtask: serde_json
+             memchr:\nproptest:\ntokio:\nrusqlite:\nrmcp:\nserde_json:",
+            &[],
+        );
+    }
+
+    #[test]
+    fn middle_crates_do_not_see_one_another() {
+        check_graph(
+            "helve-tools: helve-machine\nhelve-machine:",
+            &["helve-tools depends on helve-machine"],
+        );
+        check_graph(
+            "helve-core: helve-tools\nhelve-tools:",
+            &["helve-core depends on helve-tools"],
+        );
+        check_graph("helve-text: helve-core\nhelve-core:", &["helve-text depends on helve-core"]);
+        check_graph("helve: helve-cli\nhelve-cli:", &["helve depends on helve-cli"]);
+        check_graph("xtask: helve\nhelve:", &["xtask depends on helve"]);
+    }
+
+    #[test]
+    fn the_testkit_is_for_tests() {
+        check_graph("helve: helve-testkit\nhelve-testkit:", &["helve depends on helve-testkit"]);
+        check_graph(
+            "helve-ext: helve-testkit\nhelve-testkit:",
+            &["helve-ext depends on helve-testkit"],
+        );
+    }
+
+    #[test]
+    fn databases_and_protocols_stay_in_their_crates() {
+        check_graph("helve-core: rusqlite\nrusqlite:", &["helve-core depends on rusqlite"]);
+        check_graph("helve-tools: rmcp\nrmcp:", &["helve-tools depends on rmcp"]);
+        check_graph("helve-ext: rmcp\nrmcp:", &[]);
+    }
+
+    #[test]
+    fn the_text_crate_reaches_no_runtime() {
+        check_graph(
+            "helve-text: a\na: tokio\ntokio:",
+            &["helve-text reaches tokio (helve-text → a → tokio)"],
+        );
+        check_graph("helve-text: dev:a\na: serde_json\nserde_json:", &[]);
+    }
+
+    #[test]
+    fn a_new_crate_needs_a_place() {
+        check_graph("helve-new:", &["helve-new has no place among the crates"]);
+    }
+
+    #[test]
+    fn the_line_of_the_manifest_is_named() {
+        let text =
+            "[dependencies]\nhelve-core.workspace = true\nhelve-machine = { path = \"..\" }\n";
+        let manifest = Source { path: "crates/helve-tools/Cargo.toml".into(), text: text.into() };
+        let mut findings = Findings::default();
+        check(&sample("helve-tools: helve-machine\nhelve-machine:"), &[manifest], &mut findings);
+        assert_eq!(findings.sorted()[0].line, 3);
+    }
+}

@@ -1,0 +1,183 @@
+//! What belongs together: a tool, its description, its place in the list, its scenarios; the crates and their map.
+
+use super::{Findings, lexer};
+use crate::metadata::Workspace;
+use crate::repository::Source;
+
+const TOOLS: &str = "crates/helve-tools/src/";
+const DIALECTS: &[&str] = &["opencode", "codex", "pi"];
+/// Files of a dialect that are no tool.
+const NO_TOOLS: &[&str] = &["mod", "words", "tests"];
+
+const MAP: &str = "ARCHITECTURE.md";
+const LONGEST_MAP: usize = 200;
+
+pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
+    check_map(workspace, sources, findings);
+    for source in sources {
+        let Some((dialect, file)) =
+            source.path.strip_prefix(TOOLS).and_then(|path| path.split_once('/'))
+        else {
+            continue;
+        };
+        if file.contains('/') {
+            continue;
+        }
+        if !DIALECTS.contains(&dialect) {
+            if source.extension() == "txt" {
+                let remedy = "add it to DIALECTS in xtask/src/tidy/layout.rs";
+                findings.add(
+                    &source.path,
+                    1,
+                    format!("`{dialect}` is no dialect that tidy knows"),
+                    remedy,
+                );
+            }
+        } else if let Some(tool) = file.strip_suffix(".rs").filter(|tool| !NO_TOOLS.contains(tool))
+        {
+            check_tool(dialect, tool, source, sources, findings);
+        }
+    }
+}
+
+fn check_tool(
+    dialect: &str,
+    tool: &str,
+    source: &Source,
+    sources: &[Source],
+    findings: &mut Findings,
+) {
+    let find = |path: &str| sources.iter().find(|source| source.path == path);
+    if find(&format!("{TOOLS}{dialect}/{tool}.txt")).is_none() {
+        let remedy = format!("write {tool}.txt beside it");
+        findings.add(&source.path, 1, format!("`{tool}` has no description"), remedy);
+    }
+    let list =
+        find(&format!("{TOOLS}{dialect}/mod.rs")).or_else(|| find(&format!("{TOOLS}{dialect}.rs")));
+    if !list.is_some_and(|list| names_module(&list.text, tool)) {
+        let remedy = format!("name `{tool}::…` in the list of {dialect}");
+        findings.add(&source.path, 1, format!("`{tool}` is not in its dialect's list"), remedy);
+    }
+    let scenarios = format!("scenarios/{dialect}/{tool}/");
+    if !sources.iter().any(|source| source.path.starts_with(&scenarios)) {
+        findings.add(
+            &source.path,
+            1,
+            format!("`{tool}` has no scenario"),
+            format!("add one under {scenarios}"),
+        );
+    }
+}
+
+/// Whether the code uses something of the module, not only declares it.
+fn names_module(list: &str, module: &str) -> bool {
+    let code = lexer::code_only(list);
+    lexer::words(&code)
+        .any(|(at, word)| word == module && code[at + word.len()..].starts_with("::"))
+}
+
+fn check_map(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
+    let Some(map) = sources.iter().find(|source| source.path == MAP) else {
+        return findings.add(
+            MAP,
+            1,
+            "the map is missing",
+            "write the rooms and their invariants down",
+        );
+    };
+    let length = map.text.lines().count();
+    if length > LONGEST_MAP {
+        let what = format!("{length} lines, over {LONGEST_MAP}");
+        findings.add(MAP, LONGEST_MAP + 1, what, "a map that is read is short: shorten it");
+    }
+    for package in workspace.ours().filter(|package| !names_crate(&map.text, &package.name)) {
+        let what = format!("{} is not on the map", package.name);
+        findings.add(MAP, 1, what, "say what the crate is for, in one line");
+    }
+}
+
+fn names_crate(text: &str, name: &str) -> bool {
+    let belongs = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    text.split(|c| !belongs(c)).any(|word| word == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::sample;
+
+    #[track_caller]
+    fn check_files(files: &[(&str, &str)], expected: &[&str]) {
+        let mut findings = Findings::default();
+        let map = ("ARCHITECTURE.md", "helve-tools: words");
+        let sources: Vec<_> = files
+            .iter()
+            .chain([&map])
+            .map(|(path, text)| Source { path: (*path).into(), text: (*text).into() })
+            .collect();
+        check(&sample("helve-tools:"), &sources, &mut findings);
+        let found: Vec<_> = findings.sorted().into_iter().map(|it| it.what).collect();
+        assert_eq!(found, expected);
+    }
+
+    const WHOLE: &[(&str, &str)] = &[
+        ("crates/helve-tools/src/pi/read.rs", ""),
+        ("crates/helve-tools/src/pi/read.txt", "Reads."),
+        ("crates/helve-tools/src/pi/words.rs", ""),
+        ("crates/helve-tools/src/pi/mod.rs", "mod read;\nconst ALL: &[X] = &[&read::Read];"),
+        ("scenarios/pi/read/001_plain/call.json", "{}"),
+    ];
+
+    #[test]
+    fn a_whole_tool_passes() {
+        check_files(WHOLE, &[]);
+    }
+
+    #[test]
+    fn each_missing_part_is_named() {
+        for (part, what) in [
+            (1, "`read` has no description"),
+            (3, "`read` is not in its dialect's list"),
+            (4, "`read` has no scenario"),
+        ] {
+            let files: Vec<_> = WHOLE
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| *index != part)
+                .map(|(_, file)| *file)
+                .collect();
+            check_files(&files, &[what]);
+        }
+    }
+
+    #[test]
+    fn declaring_is_not_listing() {
+        let mut files = WHOLE.to_vec();
+        files[3].1 = "mod read;\n// read::Read comes later";
+        check_files(&files, &["`read` is not in its dialect's list"]);
+    }
+
+    #[test]
+    fn an_unknown_dialect_is_named() {
+        check_files(
+            &[("crates/helve-tools/src/new/read.txt", "")],
+            &["`new` is no dialect that tidy knows"],
+        );
+    }
+
+    #[test]
+    fn the_map_is_short_and_whole() {
+        let check_map = |text: String, expected: &[&str]| {
+            let mut findings = Findings::default();
+            let source = Source { path: MAP.into(), text };
+            check(&sample("helve:\nhelve-core:"), &[source], &mut findings);
+            assert_eq!(
+                findings.sorted().into_iter().map(|it| it.what).collect::<Vec<_>>(),
+                expected
+            );
+        };
+        check_map("`helve`, helve-core.".into(), &[]);
+        check_map("helve-core".into(), &["helve is not on the map"]);
+        check_map(format!("helve helve-core{}", "\n.".repeat(200)), &["201 lines, over 200"]);
+    }
+}

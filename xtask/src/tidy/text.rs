@@ -1,0 +1,137 @@
+//! Rules on all text: blanks that nobody sees, paths of somebody's machine (invented paths).
+
+use super::{Findings, lexer};
+use crate::repository::Source;
+
+pub(super) fn check(source: &Source, findings: &mut Findings) {
+    if source.is_test_data() {
+        return;
+    }
+    if matches!(source.extension(), "rs" | "md" | "toml") {
+        check_blanks(source, findings);
+    }
+    check_paths(source, findings);
+}
+
+/// Blanks inside string literals are what a program says, and stay.
+fn check_blanks(source: &Source, findings: &mut Findings) {
+    let is_rust = source.extension() == "rs";
+    let classes = if is_rust { lexer::classify(&source.text) } else { Vec::new() };
+    let is_quoted = |at: usize| classes.get(at) == Some(&lexer::Class::Quoted);
+    let mut start = 0;
+    for (index, line) in source.text.split('\n').enumerate() {
+        if line.bytes().enumerate().any(|(at, byte)| byte == b'\t' && !is_quoted(start + at)) {
+            findings.add(&source.path, index + 1, "a tab", "use spaces");
+        }
+        if line.ends_with([' ', '\t', '\r']) && !is_quoted(start + line.len() - 1) {
+            findings.add(&source.path, index + 1, "a blank at the end of the line", "take it out");
+        }
+        start += line.len() + 1;
+    }
+}
+
+/// Folders at the top of a machine below which a person's or a build's files live.
+const PRIVATE: &[&str] = &["root", "home", "Users", "work"];
+/// Names of nobody, for examples.
+const NOBODY: &[&str] = &["user", "me", "you", "someone", "alice", "bob", "name", "USER"];
+/// Said in a file's first lines, or on the line itself, where such paths are invented.
+const FILE_MARK: &str = "(invented paths)";
+const LINE_MARK: &str = "invented path";
+
+fn check_paths(source: &Source, findings: &mut Findings) {
+    if source.text.lines().take(5).any(|line| line.contains(FILE_MARK)) {
+        return;
+    }
+    for (index, line) in source.text.lines().enumerate() {
+        if let (Some(path), false) = (private_path(line), line.contains(LINE_MARK)) {
+            let what = format!("`{path}` is a path of somebody's machine");
+            let remedy = format!(
+                "use a relative or an invented one (/home/user/…), or say `{LINE_MARK}` on the line"
+            );
+            findings.add(&source.path, index + 1, what, remedy);
+        }
+    }
+}
+
+fn private_path(line: &str) -> Option<&str> {
+    line.match_indices('/').find_map(|(at, _)| {
+        let continues =
+            line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-~*}>)$/".contains(c));
+        let mut parts = line[at + 1..].splitn(3, '/');
+        let (top, name, below) = (parts.next()?, parts.next()?, parts.next());
+        let private = match top {
+            "home" | "Users" => below.is_some() && is_name(name) && !is_nobody(name),
+            _ => PRIVATE.contains(&top),
+        };
+        let length = 1 + top.len() + 1 + if is_name(name) { name.len() } else { 0 };
+        (private && !continues).then(|| &line[at..at + length])
+    })
+}
+
+fn is_nobody(name: &str) -> bool {
+    name.len() == 1 || NOBODY.contains(&name)
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_text(path: &str, text: &str, expected: &[&str]) {
+        let mut findings = Findings::default();
+        check(&Source { path: path.into(), text: text.into() }, &mut findings);
+        let found: Vec<_> =
+            findings.sorted().iter().map(|it| format!("{}: {}", it.line, it.what)).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn blanks_are_seen() {
+        check_text(
+            "a.md",
+            "one\ntwo \n\tthree\n",
+            &["2: a blank at the end of the line", "3: a tab"],
+        );
+        check_text("a.toml", "a = 1\r\n", &["1: a blank at the end of the line"]);
+        check_text(
+            "a.rs",
+            "// a \nlet b;\t// c\n",
+            &["1: a blank at the end of the line", "2: a tab"],
+        );
+        check_text("a.rs", "let a = \"\n00001| \n\tb\n\";\n", &[]);
+        check_text("a.txt", "a \tb \n", &[]);
+        check_text("scenarios/opencode/read/001/input/a.md", "a \n", &[]);
+    }
+
+    #[test]
+    fn paths_of_a_machine_are_seen() {
+        check_text(
+            "a.json",
+            r#"{"dir": "/home/kim/code"}"#,
+            &["1: `/home/kim` is a path of somebody's machine"],
+        );
+        check_text(
+            "a.txt",
+            "x\nsee /root/.ssh/id",
+            &["2: `/root/.ssh` is a path of somebody's machine"],
+        );
+        check_text("a.md", "`/work/a/b`", &["1: `/work/a` is a path of somebody's machine"]);
+        check_text("a.md", "(/Users/kim/a)", &["1: `/Users/kim` is a path of somebody's machine"]);
+    }
+
+    #[test]
+    fn invented_and_relative_paths_pass() {
+        check_text(
+            "a.md",
+            "/home/user/a, /home/u/x, /home/<name>/b, $HOME/root/a, ./work/x, src/root/x, /home/kim, ~/work/a",
+            &[],
+        );
+        check_text("a.rs", "let a = \"/root/a\"; // an invented path", &[]);
+        check_text("a.rs", "//! Cases (invented paths).\nlet a = \"/root/a\";", &[]);
+        check_text("crates/helve-text/tests/corpus/attacks.tsv", "cat /root/.ssh/id", &[]);
+    }
+}
