@@ -1,0 +1,233 @@
+//! Real files: what is not one, what is too large, what leads away.
+#![expect(clippy::disallowed_methods, reason = "these tests work on real folders")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use expect_test::{Expect, expect};
+
+use crate::config::{Config, Disk, Outside as _, Places, Reach, Trust, Unreadable, gather};
+
+/// `user` and `project` in a temporary folder, filled by `make`.
+#[track_caller]
+fn check(trust: Trust, make: impl FnOnce(&Path), expect: Expect) -> Config {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().canonicalize().unwrap();
+    fs::create_dir_all(base.join("user")).unwrap();
+    fs::create_dir_all(base.join("project")).unwrap();
+    make(&base);
+    let places = Places {
+        user: Some(base.join("user")),
+        named: Vec::new(),
+        root: base.join("project"),
+        home: Some(base.join("home")),
+    };
+    let before = everything(&base);
+    let config = gather(&Disk, &places).understand(&Disk, trust);
+    assert_eq!(everything(&base), before, "configuration is never written");
+    let problems: Vec<_> = config.problems.iter().map(ToString::to_string).collect();
+    let user = super::spelled(&config.user);
+    let project = super::spelled(&config.project);
+    let all = format!("user\n{user}project\n{project}{}", problems.join("\n"));
+    expect.assert_eq(&all.replace(base.to_str().unwrap(), "BASE"));
+    config
+}
+
+/// Every path below with its time of change.
+fn everything(folder: &Path) -> Vec<(PathBuf, SystemTime)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let about = fs::symlink_metadata(&path).unwrap();
+        all.push((path.clone(), about.modified().unwrap()));
+        if about.is_dir() {
+            all.extend(everything(&path));
+        }
+    }
+    all.sort();
+    all
+}
+
+fn fifo(path: &Path) {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+}
+
+#[test]
+fn a_fifo_is_refused_without_waiting() {
+    check(
+        Trust::Trusted,
+        |base| {
+            fifo(&base.join("project/opencode.json"));
+            fifo(&base.join("user/helve.json"));
+        },
+        expect![[r#"
+            user
+            * * Ask
+            project
+            * * Ask
+            BASE/user/helve.json: this is a FIFO, not a file
+            BASE/project/opencode.json: this is a FIFO, not a file"#]],
+    );
+}
+
+#[test]
+fn folders_and_devices_are_refused() {
+    check(
+        Trust::Trusted,
+        |base| {
+            fs::create_dir(base.join("project/opencode.json")).unwrap();
+            symlink("/dev/zero", base.join("user/helve.json")).unwrap();
+        },
+        expect![[r#"
+            user
+            * * Ask
+            project
+            * * Ask
+            BASE/user/helve.json: this is a device, not a file
+            BASE/project/opencode.json: this is a folder, not a file"#]],
+    );
+}
+
+#[test]
+fn project_links_may_not_lead_out() {
+    check(
+        Trust::Trusted,
+        |base| {
+            fs::write(base.join("outside.json"), r#"{"permission": "allow"}"#).unwrap();
+            symlink(base.join("outside.json"), base.join("project/opencode.json")).unwrap();
+            fs::create_dir_all(base.join("elsewhere/agents")).unwrap();
+            fs::write(base.join("elsewhere/helve.json"), r#"{"permission": "allow"}"#).unwrap();
+            fs::write(base.join("elsewhere/agents/a.md"), "A").unwrap();
+            symlink(base.join("elsewhere"), base.join("project/.helve")).unwrap();
+        },
+        expect![[r#"
+            user
+            project
+            * * Ask
+            BASE/project/opencode.json: this leads out of the project, to BASE/outside.json, and is not read
+              put the file itself into the project, or name it with --config
+            BASE/project/.helve/helve.json: this leads out of the project, to BASE/elsewhere/helve.json, and is not read
+              put the file itself into the project, or name it with --config
+            BASE/project/.helve/agents: this leads out of the project, to BASE/elsewhere/agents, and is not read
+              put the file itself into the project, or name it with --config"#]],
+    );
+}
+
+#[test]
+fn other_links_are_followed() {
+    let config = check(
+        Trust::Trusted,
+        |base| {
+            fs::write(base.join("dotfile.json"), r#"{"permission": {"bash": "ask"}}"#).unwrap();
+            symlink(base.join("dotfile.json"), base.join("user/helve.json")).unwrap();
+            fs::create_dir_all(base.join("project/.helve/agents")).unwrap();
+            fs::write(base.join("project/real.json"), r#"{"permission": {"edit": "ask"}}"#)
+                .unwrap();
+            symlink("../real.json", base.join("project/.helve/helve.json")).unwrap();
+            symlink("nowhere", base.join("project/helve.json")).unwrap();
+            fs::create_dir_all(base.join("dotagents/sub")).unwrap();
+            fs::write(base.join("dotagents/sub/mine.md"), "Mine.").unwrap();
+            symlink(base.join("dotagents"), base.join("user/agents")).unwrap();
+            symlink(base.join("dotagents"), base.join("project/.helve/agents/linked")).unwrap();
+            symlink(".", base.join("dotagents/round")).unwrap();
+        },
+        expect![[r#"
+            user
+            bash * Ask
+            project
+            * * Ask
+            edit * Ask
+            BASE/project/.helve/agents/linked: this is a link to a folder; in a project such links are not followed
+            BASE/project/helve.json: this is a link that leads nowhere"#]],
+    );
+    assert!(config.agents.iter().any(|agent| agent.name == "sub/mine"));
+}
+
+#[test]
+fn ten_megabytes_are_refused() {
+    check(
+        Trust::Trusted,
+        |base| fs::write(base.join("project/opencode.json"), vec![b' '; 10 << 20]).unwrap(),
+        expect![[r#"
+            user
+            project
+            * * Ask
+            BASE/project/opencode.json: this is larger than 1024 KiB"#]],
+    );
+}
+
+#[test]
+fn unreadable_files_close_the_layer() {
+    // To root nothing is unreadable, so the file is one that no one can open: its name is a loop.
+    check(
+        Trust::Trusted,
+        |base| {
+            symlink("helve.json", base.join("user/helve.json")).unwrap();
+            fs::write(base.join("user/helve.jsonc"), r#"{"permission": "allow"}"#).unwrap();
+        },
+        expect![[r#"
+            user
+            * * Ask
+            * * Ask
+            project
+            BASE/user/helve.json: this cannot be read: Too many levels of symbolic links (os error 40)"#]],
+    );
+    if rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json");
+    fs::write(&path, "{}").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    assert!(matches!(Disk.read(&path, Reach::Anywhere), Err(Unreadable::Failed(_))));
+}
+
+#[test]
+fn a_file_that_takes_itself_in_is_refused() {
+    check(
+        Trust::Trusted,
+        |base| {
+            fs::write(base.join("user/helve.json"), r#"{"shell": "{file:link.json}"}"#).unwrap();
+            symlink("helve.json", base.join("user/link.json")).unwrap();
+            fs::write(base.join("project/a"), "{file:a}").unwrap();
+            fs::write(base.join("project/helve.json"), r#"{"shell": "{file:a}"}"#).unwrap();
+            fifo(&base.join("project/fifo"));
+            fs::write(base.join("project/opencode.json"), r#"{"shell": "{file:fifo}"}"#).unwrap();
+        },
+        expect![[r#"
+            user
+            project
+            BASE/user/helve.json:1:11: a file cannot take itself in
+              {"shell": "{file:link.json}"}
+                        ^
+            BASE/project/opencode.json:1:11: BASE/project/fifo cannot be taken in: this is a FIFO, not a file
+              {"shell": "{file:fifo}"}
+                        ^"#]],
+    );
+}
+
+#[test]
+fn agent_files_are_counted() {
+    let config = check(
+        Trust::Trusted,
+        |base| {
+            let folder = base.join("project/.opencode/agent");
+            let deep = folder.join("a/b/c/d/e/f/g/h");
+            fs::create_dir_all(&deep).unwrap();
+            fs::write(deep.join("deep.md"), "x").unwrap();
+            fs::write(folder.join(".hidden.md"), "x").unwrap();
+            fs::write(folder.join("other.txt"), "x").unwrap();
+            for n in 0..250 {
+                fs::write(folder.join(format!("n{n:03}.md")), "x").unwrap();
+            }
+        },
+        expect![[r#"
+            user
+            project
+            BASE/project/.opencode/agent: not everything here is read: at most 200 files, and 8 folders deep"#]],
+    );
+    assert_eq!(config.agents.len(), 4 + 200);
+}

@@ -1,0 +1,150 @@
+//! Whatever the bytes, nothing panics, and nothing that is not understood allows.
+
+use helve_core::permission::{Action, Rule, decide};
+use proptest::prelude::*;
+
+use super::{Shelf, full, places, rendered};
+use crate::config::{Config, Severity, Trust, gather};
+
+fn config(path: &str, bytes: &[u8]) -> Config {
+    let mut shelf = Shelf::default();
+    shelf.files.insert(full(path), bytes.to_vec());
+    gather(&shelf, &places()).understand(&shelf, Trust::Trusted)
+}
+
+fn allows(rules: &[Rule]) -> bool {
+    rules.iter().any(|rule| rule.action == Action::Allow)
+}
+
+/// Pieces that make texts that are nearly right.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"",
+        "\\",
+        "\n",
+        "---\n",
+        "- ",
+        " ",
+        "'",
+        "//",
+        "/*",
+        "é",
+        "\"permission\":",
+        "\"tools\":",
+        "\"agent\":",
+        "\"mcp\":",
+        "\"bash\":",
+        "\"*\":",
+        "\"a\":",
+        "\"allow\"",
+        "\"ask\"",
+        "\"deny\"",
+        "true",
+        "null",
+        "1e999",
+        "{env:X}",
+        "{file:~/x}",
+        "permission:\n",
+        "  bash: allow\n",
+        "tools: {a: no}\n",
+        "&x ",
+        "*x ",
+        "<<: ",
+        "!!str ",
+        "\u{feff}",
+        "\u{202e}",
+        "~/",
+    ]);
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+/// A `permission` section with one place where a value can be put.
+fn section(value: &str) -> String {
+    format!(
+        r#"{{"permission": {{"*": "allow", "bash": {{"*": "deny", "x": {value}, "ls": "allow"}}, "edit": "deny"}}}}"#
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for path in ["user/helve.json", "project/opencode.jsonc", "user/agents/a.md"] {
+            rendered(&config(path, &bytes));
+        }
+    }
+
+    #[test]
+    fn nearly_right_texts(text in pieces()) {
+        for path in ["user/helve.json", "project/opencode.jsonc", "user/agents/a.md"] {
+            rendered(&config(path, text.as_bytes()));
+        }
+        rendered(&config("user/agents/a.md", format!("---\n{text}\n---\n").as_bytes()));
+        rendered(&config("user/helve.json", format!("{{\"permission\":{text}}}").as_bytes()));
+    }
+
+    #[test]
+    fn a_broken_section_never_allows(word in "[a-zA-Z ]{0,8}") {
+        prop_assume!(!["allow", "ask", "deny"].contains(&word.as_str()));
+        for value in [format!("\"{word}\""), word, "[]".into(), "1".into(), "{\"a\": \"allow\"}".into()] {
+            let config = config("user/helve.json", section(&value).as_bytes());
+            prop_assert!(!allows(&config.user), "{}", value);
+            prop_assert!(!config.problems.is_empty());
+        }
+    }
+
+    /// Cutting a file anywhere, or spoiling one byte of it: where that is a mistake, nothing is allowed.
+    #[test]
+    fn damage_never_loosens(cut in 0..200_usize, byte in any::<u8>(), spoil in any::<bool>()) {
+        let mut bytes = section("\"ask\"").into_bytes();
+        let cut = cut % bytes.len();
+        if spoil { bytes[cut] = byte } else { bytes.truncate(cut) }
+        let config = config("user/helve.json", &bytes);
+        prop_assert!(!has_errors(&config) || !allows(&config.user));
+        prop_assert!(spoil || cut == 0 || has_errors(&config));
+    }
+
+    #[test]
+    fn denies_before_the_damage_hold(rest in "\\PC{0,20}") {
+        let text = format!(r#"{{"permission": {{"bash": {{"rm *": "deny"}}, "edit": {rest}"#);
+        let config = config("user/helve.json", text.as_bytes());
+        let rule = decide(&config.user, "bash", "rm -rf x").map(|rule| rule.action);
+        prop_assert_eq!(rule, Some(Action::Deny));
+        prop_assert!(!allows(&config.user));
+    }
+
+    /// One bad entry among good ones asks where they allow or are silent, and leaves the rest as it was.
+    #[test]
+    fn closing_lifts_allows_to_asks(
+        keys in prop::sample::subsequence(vec!["*", "bash", "edit", "b*"], 1..=4).prop_shuffle(),
+        actions in prop::collection::vec(prop::sample::select(vec!["allow", "ask", "deny"]), 12),
+        bad in 0..4_usize,
+    ) {
+        let mut actions = actions.into_iter().cycle();
+        let mut entries: Vec<_> = keys.iter().map(|key| {
+            let patterns = ["*", "x*", "y"].map(|it| format!("\"{it}\": \"{}\"", actions.next().unwrap()));
+            format!("\"{key}\": {{{}}}", patterns.join(", "))
+        }).collect();
+        let whole = |entries: &[String]| format!("{{\"permission\": {{{}}}}}", entries.join(", "));
+        let good = config("user/helve.json", whole(&entries).as_bytes());
+        entries.insert(bad.min(entries.len()), "\"other\": 1".into());
+        let closed = config("user/helve.json", whole(&entries).as_bytes());
+        for permission in ["bash", "edit", "bar", "read"] {
+            for text in ["x", "xy", "y", "z"] {
+                let of = |config: &Config| decide(&config.user, permission, text).map(|rule| rule.action);
+                prop_assert_eq!(of(&closed), Some(of(&good).unwrap_or(Action::Ask).max(Action::Ask)));
+            }
+        }
+    }
+}
+
+fn has_errors(config: &Config) -> bool {
+    config.problems.iter().any(|problem| problem.severity == Severity::Error)
+}

@@ -1,0 +1,158 @@
+//! `{env:…}` and `{file:…}`.
+
+use expect_test::expect;
+
+use super::{check, check_trusted, read};
+use crate::config::Trust;
+
+#[test]
+fn are_put_in() {
+    let fixture = r#"
+$NAME=world
+$MODE=deny
+-- user/helve.json
+{
+  "shell": "a {env:NAME} b {file:sub/x.txt} c {env:} {other} {",
+  "agent": {"a": {"prompt": "{file:~/prompt.md}"}, "b": {"prompt": "{file:/abs.md}"}},
+  "permission": {"bash": "{env:MODE}", "edit": {"{env:NAME}/*": "ask"}}
+}
+-- user/sub/x.txt
+ text with {env:NAME}
+-- /home/user/prompt.md
+One
+Two
+-- /abs.md
+Absolute
+"#;
+    check(
+        fixture,
+        expect![[r#"
+        user/helve.json:4:18 permission.bash."*" = deny
+        user/helve.json:4:49 permission.edit."world/*" = ask
+        user/helve.json:2:12 shell = a {env:NAME} b {file:sub/x.txt} c {env:} {other} {
+        user/helve.json:3:13 agent.a.mode = all
+        user/helve.json:3:29 agent.a.prompt = {file:~/prompt.md}
+        user/helve.json:3:52 agent.b.mode = all
+        user/helve.json:3:68 agent.b.prompt = {file:/abs.md}
+    "#]],
+    );
+    let config = read(fixture, Trust::Untrusted);
+    assert_eq!(config.shell.unwrap().value, "a world b text with {env:NAME} c {env:} {other} {");
+    let prompt = |name: &str| {
+        let agent = config.agents.iter().find(|agent| agent.name == name);
+        agent.and_then(|agent| agent.prompt.clone()).unwrap().value
+    };
+    assert_eq!((prompt("a").as_str(), prompt("b").as_str()), ("One\nTwo", "Absolute"));
+}
+
+#[test]
+fn unset_variables_are_empty_but_not_in_rules() {
+    check(
+        r#"
+$EMPTY=
+-- user/helve.json
+{
+  "shell": "{env:NOPE}sh",
+  "permission": {"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
+}
+"#,
+        expect![[r#"
+            user/helve.json:3:44 permission."*"."*" = ask
+            user/helve.json:3:44 permission.read."*" = ask
+            user/helve.json:2:12 shell = {env:NOPE}sh
+            ! user/helve.json:2:12: warning: the variable NOPE is not set; it counts as empty
+              "shell": "{env:NOPE}sh",
+                       ^
+            ! user/helve.json:3:44: the variable EMPTY is not set, so this rule has no meaning
+              "permission": {"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOP…
+                                                       ^
+              until this is mended nothing here is allowed without asking; denies hold
+            ! user/helve.json:3:78: the variable NOPE is not set, so this rule has no meaning
+              …"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
+                                                                           ^
+              until this is mended nothing here is allowed without asking; denies hold
+            ! user/helve.json:3:92: the variable NOPE is not set, so this rule has no meaning
+              …", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
+                                                                           ^
+              until this is mended nothing here is allowed without asking; denies hold
+        "#]],
+    );
+}
+
+#[test]
+fn are_refused_to_untrusted_projects() {
+    const FIXTURE: &str = r#"
+$HOME_KEY=secret
+-- project/opencode.json
+{
+  "agent": {"a": {"prompt": "{file:/etc/passwd}", "model": "{env:HOME_KEY}"}},
+  "permission": {"read": "allow", "bash": {"{env:HOME_KEY}": "deny"}}
+}
+-- /etc/passwd
+root
+"#;
+    check(
+        FIXTURE,
+        expect![[r#"
+            project/opencode.json:3:44 permission."*"."*" = ask
+            project/opencode.json:3:44 permission.read."*" = ask
+            project/opencode.json:2:13 agent.a.mode = all
+            ! project/opencode.json:2:29: {env:…} and {file:…} of a project are only looked up once the project is trusted
+              "agent": {"a": {"prompt": "{file:/etc/passwd}", "model": "{env:HOME_KEY}"}},
+                                        ^
+              write the value itself, or trust the project
+            ! project/opencode.json:2:60: {env:…} and {file:…} of a project are only looked up once the project is trusted
+              "agent": {"a": {"prompt": "{file:/etc/passwd}", "model": "{env:HOME_KEY}"}},
+                                                                       ^
+              write the value itself, or trust the project
+            ! project/opencode.json:3:44: {env:…} and {file:…} of a project are only looked up once the project is trusted
+              "permission": {"read": "allow", "bash": {"{env:HOME_KEY}": "deny"}}
+                                                       ^
+              write the value itself, or trust the project
+        "#]],
+    );
+    check_trusted(
+        FIXTURE,
+        expect![[r#"
+        project/opencode.json:3:18 permission.read."*" = allow
+        project/opencode.json:3:44 permission.bash.secret = deny
+        project/opencode.json:2:13 agent.a.mode = all
+        project/opencode.json:2:60 agent.a.model = {env:HOME_KEY}
+        project/opencode.json:2:29 agent.a.prompt = {file:/etc/passwd}
+    "#]],
+    );
+}
+
+#[test]
+fn bad_files_drop_the_value() {
+    check(
+        r#"
+-- user/helve.json
+{"shell": "{file:helve.json}", "default_agent": "{file:../helve/missing.txt}"}
+"#,
+        expect![[r#"
+            ! user/helve.json:1:11: a file cannot take itself in
+              {"shell": "{file:helve.json}", "default_agent": "{file:../helve/missing.txt}"}
+                        ^
+            ! user/helve.json:1:49: user/../helve/missing.txt cannot be taken in: there is no such file
+              {"shell": "{file:helve.json}", "default_agent": "{file:../helve/missing.txt}"}
+                                                              ^
+        "#]],
+    );
+}
+
+#[test]
+fn putting_in_is_bounded() {
+    let big = "x".repeat(700_000);
+    let many = "{file:small}".repeat(100);
+    let fixture = format!(
+        "-- user/helve.json\n{{\"shell\": \"{{file:big}}{{file:big}}\", \"default_agent\": \"{many}\"}}\n-- user/big\n{big}\n-- user/small\ns\n"
+    );
+    let config = read(&fixture, Trust::Untrusted);
+    let problems: Vec<_> = config.problems.iter().map(|problem| problem.what.as_str()).collect();
+    expect![[r#"
+        with its files put in this value is larger than 1024 KiB
+        a configuration file may take in 64 files"#]]
+    .assert_eq(&problems.join("\n"));
+    assert_eq!((config.shell, config.default_agent), (None, None));
+}

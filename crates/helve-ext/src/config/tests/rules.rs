@@ -1,0 +1,444 @@
+//! `permission` and `tools`.
+
+use expect_test::expect;
+use helve_core::permission::Action;
+
+use super::{check, check_trusted, read, spelled};
+use crate::config::Trust;
+
+#[test]
+fn an_action_alone_is_about_everything() {
+    check(
+        r#"
+-- user/helve.json
+{"permission": "ask"}
+"#,
+        expect![[r#"
+            user/helve.json:1:16 permission."*"."*" = ask
+        "#]],
+    );
+}
+
+#[test]
+fn objects_keep_their_order() {
+    check(
+        r#"
+-- user/helve.json
+{
+  // comments and trailing commas are fine
+  "permission": {
+    "*": "ask",
+    "bash": {"*": "deny", "git status *": "allow"},
+    "write": {"**/*.md": "allow"},
+    "mymcp_*": "deny",
+  },
+}
+-- project/opencode.json
+{"permission": {"edit": "deny"}}
+"#,
+        expect![[r#"
+            user/helve.json:4:5 permission."*"."*" = ask
+            user/helve.json:5:14 permission.bash."*" = deny
+            user/helve.json:5:27 permission.bash."git status *" = allow
+            user/helve.json:6:15 permission.write."**/*.md" = allow
+            user/helve.json:7:5 permission."mymcp_*"."*" = deny
+            project/opencode.json:1:17 permission.edit."*" = deny
+        "#]],
+    );
+}
+
+#[test]
+fn home_is_put_into_patterns() {
+    check(
+        r#"
+-- user/helve.json
+{"permission": {"external_directory": {"~": "ask", "~/src/*": "allow", "$HOME/a": "ask", "$HOMER": "ask", "a/~/b": "ask", "~x": "ask"}}}
+"#,
+        expect![[r#"
+            user/helve.json:1:40 permission.external_directory./home/user = ask
+            user/helve.json:1:52 permission.external_directory."/home/user/src/*" = allow
+            user/helve.json:1:72 permission.external_directory./home/user/a = ask
+            user/helve.json:1:90 permission.external_directory.$HOMER = ask
+            user/helve.json:1:107 permission.external_directory."a/~/b" = ask
+            user/helve.json:1:123 permission.external_directory."~x" = ask
+        "#]],
+    );
+}
+
+#[test]
+fn tools_switch_and_deny() {
+    check(
+        r#"
+-- user/helve.json
+{"permission": {"edit": "ask"}, "tools": {"write": false, "webfetch": true, "github_*": false}}
+-- user/helve.jsonc
+{"tools": {"github_*": true}}
+"#,
+        expect![[r#"
+            user/helve.json:1:43 permission.edit."*" = deny
+            user/helve.json:1:17 permission.edit."*" = ask
+            user/helve.json:1:43 tools.write = false
+            user/helve.json:1:59 tools.webfetch = true
+            user/helve.json:1:77 tools."github_*" = false
+            user/helve.jsonc:1:12 tools."github_*" = true
+        "#]],
+    );
+}
+
+#[test]
+fn later_files_are_appended() {
+    check_trusted(
+        r#"
+-- user/helve.json
+{"permission": {"bash": "ask"}}
+-- user/helve.jsonc
+{"permission": {"bash": "deny"}}
+-- /named/extra.json
+{"permission": {"bash": "allow"}}
+-- project/.helve/helve.json
+{"permission": {"bash": {"4": "ask"}}}
+-- project/helve.jsonc
+{"permission": {"bash": {"3": "ask"}}}
+-- project/.opencode/opencode.jsonc
+{"permission": {"bash": {"2": "ask"}}}
+-- project/opencode.json
+{"permission": {"bash": {"1": "ask"}}}
+"#,
+        expect![[r#"
+            user/helve.json:1:17 permission.bash."*" = ask
+            user/helve.jsonc:1:17 permission.bash."*" = deny
+            /named/extra.json:1:17 permission.bash."*" = allow
+            project/opencode.json:1:26 permission.bash.1 = ask
+            project/.opencode/opencode.jsonc:1:26 permission.bash.2 = ask
+            project/helve.jsonc:1:26 permission.bash.3 = ask
+            project/.helve/helve.json:1:26 permission.bash.4 = ask
+        "#]],
+    );
+}
+
+#[test]
+fn a_wrong_action_closes_the_layer() {
+    check(
+        r#"
+-- user/helve.json
+{
+  "permission": {
+    "read": "allow",
+    "bash": {"*": "allow", "rm *": "dney", "sudo *": "deny"},
+    "edit": "Ask"
+  }
+}
+-- user/helve.jsonc
+{"permission": {"webfetch": "allow"}}
+-- project/opencode.json
+{"permission": {"list": "allow"}}
+"#,
+        expect![[r#"
+            user/helve.json:4:36 permission."*"."*" = ask
+            user/helve.json:4:36 permission.read."*" = ask
+            user/helve.json:4:36 permission.bash."*" = ask
+            user/helve.json:4:44 permission.bash."sudo *" = deny
+            user/helve.json:4:36 permission.webfetch."*" = ask
+            project/opencode.json:1:17 permission.list."*" = allow
+            ! user/helve.json:4:36: a rule says "allow", "ask" or "deny", not "dney"
+              "bash": {"*": "allow", "rm *": "dney", "sudo *": "deny"},
+                                             ^
+              did you mean "deny"? until this is mended nothing here is allowed without asking; denies hold
+            ! user/helve.json:5:13: a rule says "allow", "ask" or "deny", not "Ask"
+              "edit": "Ask"
+                      ^
+              did you mean "ask"? until this is mended nothing here is allowed without asking; denies hold
+        "#]],
+    );
+}
+
+#[test]
+fn wrong_types_close_the_layer() {
+    check(
+        r#"
+-- project/opencode.json
+{
+  "permission": {
+    "read": "allow",
+    "bash": true,
+    "edit": {"*": null, "a": ["deny"]},
+    "list": 7
+  }
+}
+"#,
+        expect![[r#"
+            project/opencode.json:4:13 permission."*"."*" = ask
+            project/opencode.json:4:13 permission.read."*" = ask
+            ! project/opencode.json:4:13: permission.bash must be "allow", "ask", "deny" or an object of these, and this is true
+              "bash": true,
+                      ^
+              until this is mended nothing here is allowed without asking; denies hold
+            ! project/opencode.json:5:19: a rule says "allow", "ask" or "deny", and this is null
+              "edit": {"*": null, "a": ["deny"]},
+                            ^
+              until this is mended nothing here is allowed without asking; denies hold
+            ! project/opencode.json:5:30: a rule says "allow", "ask" or "deny", and this is a list
+              "edit": {"*": null, "a": ["deny"]},
+                                       ^
+              until this is mended nothing here is allowed without asking; denies hold
+            ! project/opencode.json:6:13: permission.list must be "allow", "ask", "deny" or an object of these, and this is 7
+              "list": 7
+                      ^
+              until this is mended nothing here is allowed without asking; denies hold
+        "#]],
+    );
+    check(
+        "-- user/helve.json\n{\"permission\": [\"allow\"]}\n-- project/helve.json\n{\"tools\": {\"bash\": \"false\", \"edit\": false}}",
+        expect![[r#"
+            user/helve.json:1:16 permission."*"."*" = ask
+            project/helve.json:1:20 permission."*"."*" = ask
+            project/helve.json:1:29 permission.edit."*" = deny
+            project/helve.json:1:29 tools.edit = false
+            ! user/helve.json:1:16: permission must be "allow", "ask", "deny" or an object of these, and this is a list
+              {"permission": ["allow"]}
+                             ^
+              until this is mended nothing here is allowed without asking; denies hold
+            ! project/helve.json:1:20: tools.bash must be true or false, and this is "false"
+              {"tools": {"bash": "false", "edit": false}}
+                                 ^
+        "#]],
+    );
+}
+
+#[test]
+fn repeated_rules_close_the_layer() {
+    check(
+        r#"
+-- user/helve.json
+{
+  "permission": {"bash": "deny", "bash": "allow"},
+  "permission": {"edit": {"a": "allow", "a": "deny"}},
+  "shell": "zsh",
+  "shell": "bash"
+}
+"#,
+        expect![[r#"
+            user/helve.json:3:3 permission."*"."*" = ask
+            user/helve.json:2:18 permission.bash."*" = deny
+            user/helve.json:2:34 permission.bash."*" = deny
+            user/helve.json:3:27 permission.edit.a = deny
+            user/helve.json:3:41 permission.edit.a = deny
+            user/helve.json:5:12 shell = bash
+            ! user/helve.json:2:34: "bash" is already set on line 2
+              "permission": {"bash": "deny", "bash": "allow"},
+                                             ^
+              keep one of the two
+            ! user/helve.json:3:3: "permission" is already set on line 2
+              "permission": {"edit": {"a": "allow", "a": "deny"}},
+              ^
+              keep one of the two
+            ! user/helve.json:3:41: "a" is already set on line 3
+              "permission": {"edit": {"a": "allow", "a": "deny"}},
+                                                    ^
+              keep one of the two
+            ! user/helve.json:5:3: warning: "shell" is already set on line 4
+              "shell": "bash"
+              ^
+              keep one of the two
+        "#]],
+    );
+}
+
+#[test]
+fn repeated_switches_and_sections_close_and_the_denies_win() {
+    check(
+        r#"
+-- user/helve.json
+{
+  "tools": {"bash": false, "bash": true},
+  "tools": {"edit": true, "bash": true},
+  "agent": {"a": {"permission": {"edit": "deny"}, "permission": {"edit": "allow"}, "prompt": "1", "prompt": "2"}}
+}
+"#,
+        expect![[r#"
+            user/helve.json:3:3 permission."*"."*" = ask
+            user/helve.json:2:13 permission.bash."*" = deny
+            user/helve.json:2:13 tools.bash = false
+            user/helve.json:3:13 tools.edit = true
+            user/helve.json:4:13 agent.a.mode = all
+            user/helve.json:4:109 agent.a.prompt = 2
+            user/helve.json:4:51 agent.a.permission."*"."*" = ask
+            user/helve.json:4:34 agent.a.permission.edit."*" = deny
+            user/helve.json:4:66 agent.a.permission.edit."*" = deny
+            ! user/helve.json:2:28: "bash" is already set on line 2
+              "tools": {"bash": false, "bash": true},
+                                       ^
+              keep one of the two
+            ! user/helve.json:3:3: "tools" is already set on line 2
+              "tools": {"edit": true, "bash": true},
+              ^
+              keep one of the two
+            ! user/helve.json:4:51: "permission" is already set on line 4
+              "agent": {"a": {"permission": {"edit": "deny"}, "permission": {"edit": "allow"}, "prompt": "1", "p…
+                                                              ^
+              keep one of the two
+            ! user/helve.json:4:99: warning: "prompt" is already set on line 4
+              …": "deny"}, "permission": {"edit": "allow"}, "prompt": "1", "prompt": "2"}}
+                                                                           ^
+              keep one of the two
+        "#]],
+    );
+}
+
+#[test]
+fn rules_that_never_decide_are_pointed_out() {
+    check(
+        r#"
+-- user/helve.json
+{
+  "permission": {
+    "bash": {
+      "git log*": "allow",
+      "git status *": "ask",
+      "ls *": "deny",
+      "*": "deny"
+    },
+    "edit": "allow",
+    "*": "ask"
+  }
+}
+"#,
+        expect![[r#"
+            user/helve.json:4:7 permission.bash."git log*" = allow
+            user/helve.json:5:7 permission.bash."git status *" = ask
+            user/helve.json:6:7 permission.bash."ls *" = deny
+            user/helve.json:7:7 permission.bash."*" = deny
+            user/helve.json:9:5 permission.edit."*" = allow
+            user/helve.json:10:5 permission."*"."*" = ask
+            ! user/helve.json:4:7: warning: permission.bash."git log*": allow never decides, because permission."*"."*": ask on line 10 comes later and matches all of it
+              "git log*": "allow",
+              ^
+              the last match decides: put the general rule first and this one after it
+            ! user/helve.json:6:7: warning: permission.bash."ls *": deny never decides, because permission."*"."*": ask on line 10 comes later and matches all of it
+              "ls *": "deny",
+              ^
+              the last match decides: put the general rule first and this one after it
+            ! user/helve.json:7:7: warning: permission.bash."*": deny never decides, because permission."*"."*": ask on line 10 comes later and matches all of it
+              "*": "deny"
+              ^
+              the last match decides: put the general rule first and this one after it
+            ! user/helve.json:9:5: warning: permission.edit."*": allow never decides, because permission."*"."*": ask on line 10 comes later and matches all of it
+              "edit": "allow",
+              ^
+              the last match decides: put the general rule first and this one after it
+        "#]],
+    );
+}
+
+#[test]
+fn rules_in_the_right_order_are_not() {
+    check(
+        r#"
+-- user/helve.json
+{"permission": {"*": "ask", "bash": {"*": "deny", "git *": "allow", "git push *": "ask"}, "edit": "ask"}}
+-- /named/extra.json
+{"permission": "allow"}
+"#,
+        expect![[r#"
+            user/helve.json:1:17 permission."*"."*" = ask
+            user/helve.json:1:38 permission.bash."*" = deny
+            user/helve.json:1:51 permission.bash."git *" = allow
+            user/helve.json:1:69 permission.bash."git push *" = ask
+            user/helve.json:1:91 permission.edit."*" = ask
+            /named/extra.json:1:16 permission."*"."*" = allow
+        "#]],
+    );
+}
+
+#[test]
+fn misspelt_tools_are_pointed_out() {
+    check(
+        r#"
+-- user/helve.json
+{"permission": {"bsh": "deny", "web_fetch": "deny", "my_read": "ask", "github_search": "ask"}}
+"#,
+        expect![[r#"
+            user/helve.json:1:17 permission.bsh."*" = deny
+            user/helve.json:1:32 permission.web_fetch."*" = deny
+            user/helve.json:1:53 permission.my_read."*" = ask
+            user/helve.json:1:71 permission.github_search."*" = ask
+            ! user/helve.json:1:17: warning: no tool of Helve is called "bsh"
+              {"permission": {"bsh": "deny", "web_fetch": "deny", "my_read": "ask", "github_search": "ask"}}
+                              ^
+              did you mean "bash"? If a tool of yours has this name, all is well
+            ! user/helve.json:1:32: warning: no tool of Helve is called "web_fetch"
+              {"permission": {"bsh": "deny", "web_fetch": "deny", "my_read": "ask", "github_search": "ask"}}
+                                             ^
+              did you mean "webfetch"? If a tool of yours has this name, all is well
+        "#]],
+    );
+}
+
+#[test]
+fn denies_survive_a_file_that_stops_in_the_middle() {
+    check(
+        r#"
+-- user/helve.json
+{
+  "shell": "fish",
+  "permission": {
+    "bash": {"*": "allow", "rm *": "deny"},
+    "edit": "deny",
+    "read" "allow"
+  },
+  "tools": {"webfetch": false}
+}
+"#,
+        expect![[r#"
+            user/helve.json:6:12 permission."*"."*" = ask
+            user/helve.json:6:12 permission.bash."*" = ask
+            user/helve.json:4:28 permission.bash."rm *" = deny
+            user/helve.json:5:5 permission.edit."*" = deny
+            ! user/helve.json:6:12: a key must be followed by a colon
+              "read" "allow"
+                     ^
+              until this is mended nothing here is allowed without asking; denies hold
+        "#]],
+    );
+    check(
+        "-- user/helve.json\n{\"agent\": {\"build\": {\"permission\": {\"bash\": \"deny\", \"edit\": \"allow\"}, \"prompt\": \"x",
+        expect![[r#"
+            user/helve.json:1:81 permission."*"."*" = ask
+            user/helve.json:1:12 agent.build.permission."*"."*" = ask
+            user/helve.json:1:37 agent.build.permission.bash."*" = deny
+            user/helve.json:1:12 agent.build.permission.edit."*" = ask
+            ! user/helve.json:1:81: this text is never closed
+              …{"permission": {"bash": "deny", "edit": "allow"}, "prompt": "x
+                                                                           ^
+              until this is mended nothing here is allowed without asking; denies hold
+        "#]],
+    );
+}
+
+#[test]
+fn too_many_or_too_long_rules_close_the_layer() {
+    let rule =
+        |n: usize| format!("\"{n}\": \"{}\"", if n.is_multiple_of(2) { "allow" } else { "deny" });
+    let rules: Vec<_> = (0..2_100).map(rule).collect();
+    let config = read(
+        &format!("-- user/helve.json\n{{\"permission\": {{{}}}}}", rules.join(",")),
+        Trust::Untrusted,
+    );
+    assert!(config.user.iter().all(|rule| rule.action != Action::Allow));
+    let denies = config.user.iter().filter(|rule| rule.action == Action::Deny).count();
+    assert_eq!((denies, config.problems.len()), (1_050, 1));
+
+    let tools: String = (0..2_100).map(|n| format!("\"{n}\": false,")).collect();
+    let config = read(&format!("-- user/helve.json\n{{\"tools\": {{{tools}}}}}"), Trust::Untrusted);
+    assert_eq!((config.user.len(), config.problems.len()), (2_101, 1));
+
+    let long = "x".repeat(2_000);
+    let text = format!(
+        "-- user/helve.json\n{{\"permission\": {{\"a\": \"allow\", \"{long}\": \"deny\"}}}}"
+    );
+    expect![[r#"
+        * * Ask
+        a * Ask
+    "#]]
+    .assert_eq(&spelled(&read(&text, Trust::Untrusted).user));
+}

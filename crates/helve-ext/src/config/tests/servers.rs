@@ -1,0 +1,121 @@
+//! MCP servers.
+
+use expect_test::expect;
+
+use super::{check, check_trusted};
+
+#[test]
+fn both_kinds() {
+    check(
+        r#"
+$TOKEN=secret
+-- user/helve.json
+{
+  "mcp": {
+    "files": {"type": "local", "command": ["npx", "-y", "files"], "environment": {"A": "plain", "B": "{env:TOKEN}"}, "cwd": "sub", "timeout": 5000},
+    "web": {"type": "remote", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer {env:TOKEN}"}, "oauth": false, "enabled": false}
+  }
+}
+"#,
+        expect![[r#"
+            user/helve.json:3:44 mcp.files.command = npx -y files
+            user/helve.json:3:88 mcp.files.environment.A = (not shown)
+            user/helve.json:3:102 mcp.files.environment.B = {env:TOKEN}
+            user/helve.json:3:125 mcp.files.cwd = sub
+            user/helve.json:3:143 mcp.files.timeout = 5000
+            user/helve.json:4:38 mcp.web.url = https://example.com/mcp
+            user/helve.json:4:94 mcp.web.headers.Authorization = Bearer {env:TOKEN}
+            user/helve.json:4:144 mcp.web.enabled = false
+        "#]],
+    );
+}
+
+#[test]
+fn half_a_server_is_no_server() {
+    check(
+        r#"
+-- user/helve.json
+{
+  "mcp": {
+    "a": {"command": ["x"]},
+    "b": {"type": "remote"},
+    "c": {"type": "local", "command": "npx -y files"},
+    "d": {"type": "local", "command": []},
+    "e": {"type": "remote", "url": "file:///etc/passwd"},
+    "f": {"type": "stdio", "command": ["x"]},
+    "g": {"type": "local", "command": ["x", 1]},
+    "h": {"type": "local", "command": ["x"], "timeout": -1},
+    "i": {"enabled": true},
+    "j": {"type": "local", "command": ["x"], "env": {"A": "b"}}
+  }
+}
+"#,
+        expect![[r#"
+            user/helve.json:12:40 mcp.j.command = x
+            ! user/helve.json:3:5: the server "a" has no type
+              "a": {"command": ["x"]},
+              ^
+              add "type": "local"
+            ! user/helve.json:4:5: the server "b" has no url
+              "b": {"type": "remote"},
+              ^
+            ! user/helve.json:5:39: a command is a list: the program, then each argument
+              "c": {"type": "local", "command": "npx -y files"},
+                                                ^
+              write ["npx", "-y", "files"]
+            ! user/helve.json:6:39: the command of the server "d" is empty
+              "d": {"type": "local", "command": []},
+                                                ^
+            ! user/helve.json:7:36: "file:///etc/passwd" does not begin with https:// or http://
+              "e": {"type": "remote", "url": "file:///etc/passwd"},
+                                             ^
+            ! user/helve.json:8:19: a server's type is "local" or "remote", not "stdio"
+              "f": {"type": "stdio", "command": ["x"]},
+                            ^
+            ! user/helve.json:9:45: mcp.g.command[1] must be a text, and this is 1
+              "g": {"type": "local", "command": ["x", 1]},
+                                                      ^
+            ! user/helve.json:10:57: mcp.h.timeout must be a whole number from 1 to 86400000, and this is -1
+              "h": {"type": "local", "command": ["x"], "timeout": -1},
+                                                                  ^
+            ! user/helve.json:11:5: warning: no server "i" is set up that could be switched
+              "i": {"enabled": true},
+              ^
+            ! user/helve.json:12:46: warning: "env" is not a key that Helve knows; it has no effect
+              "j": {"type": "local", "command": ["x"], "env": {"A": "b"}}
+                                                       ^
+              did you mean "environment"?
+        "#]],
+    );
+}
+
+#[test]
+fn a_later_server_replaces_as_a_whole() {
+    const FIXTURE: &str = r#"
+$TOKEN=secret
+-- user/helve.json
+{"mcp": {"a": {"type": "remote", "url": "https://good.example", "headers": {"X": "{env:TOKEN}"}}, "b": {"type": "local", "command": ["b"]}}}
+-- project/opencode.json
+{"mcp": {"a": {"type": "remote", "url": "https://other.example"}, "b": {"enabled": false}, "c": {"type": "local", "command": ["sh", "-c", "{env:TOKEN}"]}}}
+"#;
+    check(
+        FIXTURE,
+        expect![[r#"
+            user/helve.json:1:41 mcp.a.url = https://good.example
+            user/helve.json:1:82 mcp.a.headers.X = {env:TOKEN}
+            user/helve.json:1:134 mcp.b.command = b
+            project/opencode.json:1:127 mcp.c.command = sh -c {env:TOKEN} (waits)
+            project/opencode.json:1:10 mcp.a = {…} (waits)
+            project/opencode.json:1:67 mcp.b = {…} (waits)
+        "#]],
+    );
+    check_trusted(
+        FIXTURE,
+        expect![[r#"
+            project/opencode.json:1:41 mcp.a.url = https://other.example
+            user/helve.json:1:134 mcp.b.command = b
+            project/opencode.json:1:84 mcp.b.enabled = false
+            project/opencode.json:1:127 mcp.c.command = sh -c {env:TOKEN}
+        "#]],
+    );
+}

@@ -1,0 +1,125 @@
+//! Single settings, and keys that are not known.
+
+use expect_test::expect;
+
+use super::{check, check_trusted};
+
+#[test]
+fn known_keys_pass_and_unknown_ones_are_noted() {
+    check(
+        r#"
+-- user/helve.json
+{
+  "$schema": "x", "theme": "dark", "provider": {"a": {"options": {"key": "{env:NOPE}"}}},
+  "permisson": {"bash": "deny"},
+  "zzz": 1
+}
+"#,
+        expect![[r#"
+            ! user/helve.json:3:3: warning: "permisson" is not a key that Helve knows; it has no effect
+              "permisson": {"bash": "deny"},
+              ^
+              did you mean "permission"?
+            ! user/helve.json:4:3: warning: "zzz" is not a key that Helve knows; it has no effect
+              "zzz": 1
+              ^
+        "#]],
+    );
+}
+
+#[test]
+fn settings_replace() {
+    const FIXTURE: &str = r#"
+-- user/helve.json
+{"shell": "/bin/zsh", "default_agent": "plan", "tool_output": {"max_lines": 100, "max_bytes": 1000}}
+-- project/opencode.json
+{"shell": "./evil", "default_agent": "build", "tool_output": {"max_lines": 9}}
+"#;
+    check(
+        FIXTURE,
+        expect![[r#"
+        user/helve.json:1:40 default_agent = plan
+        user/helve.json:1:11 shell = /bin/zsh
+        user/helve.json:1:77 tool_output.max_lines = 100
+        user/helve.json:1:95 tool_output.max_bytes = 1000
+        project/opencode.json:1:2 shell = ./evil (waits)
+        project/opencode.json:1:21 default_agent = build (waits)
+        project/opencode.json:1:47 tool_output = {…} (waits)
+    "#]],
+    );
+    check_trusted(
+        FIXTURE,
+        expect![[r#"
+        project/opencode.json:1:38 default_agent = build
+        project/opencode.json:1:11 shell = ./evil
+        project/opencode.json:1:76 tool_output.max_lines = 9
+        user/helve.json:1:95 tool_output.max_bytes = 1000
+    "#]],
+    );
+}
+
+#[test]
+fn wrong_settings_leave_the_ones_before() {
+    check(
+        r#"
+-- user/helve.json
+{"shell": "/bin/zsh", "tool_output": {"max_lines": 100}}
+-- user/helve.jsonc
+{"shell": ["/bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
+-- /named/extra.json
+{"tool_output": 7, "mcp": "x", "agent": null}
+"#,
+        expect![[r#"
+            user/helve.json:1:11 shell = /bin/zsh
+            user/helve.json:1:52 tool_output.max_lines = 100
+            ! user/helve.jsonc:1:11: shell must be a text, and this is a list
+              {"shell": ["/bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
+                        ^
+            ! user/helve.jsonc:1:53: tool_output.max_lines must be a whole number from 1 to 1000000, and this is 0
+              {"shell": ["/bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
+                                                                  ^
+            ! user/helve.jsonc:1:69: tool_output.max_bytes must be a whole number from 1 to 16777216, and this is 1.5
+              …: ["/bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
+                                                                           ^
+            ! user/helve.jsonc:1:74: warning: "max_line" is not a key that Helve knows; it has no effect
+              …bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
+                                                                           ^
+              did you mean "max_lines"?
+            ! /named/extra.json:1:17: tool_output must be an object, and this is 7
+              {"tool_output": 7, "mcp": "x", "agent": null}
+                              ^
+            ! /named/extra.json:1:27: mcp must be an object, and this is "x"
+              {"tool_output": 7, "mcp": "x", "agent": null}
+                                        ^
+            ! /named/extra.json:1:41: agent must be an object, and this is null
+              {"tool_output": 7, "mcp": "x", "agent": null}
+                                                      ^
+        "#]],
+    );
+}
+
+#[test]
+fn the_default_agent_must_be_one_that_can_be_started() {
+    for (name, words) in [
+        (
+            "plna",
+            expect![[r#"
+                ! user/helve.json:1:19: there is no agent "plna"
+                  {"default_agent": "plna"}
+                                    ^
+                  did you mean "plan"?
+            "#]],
+        ),
+        (
+            "explore",
+            expect![[r#"
+                ! user/helve.json:1:19: "explore" cannot be the default: only other agents start it
+                  {"default_agent": "explore"}
+                                    ^
+                  these can: build, plan
+            "#]],
+        ),
+    ] {
+        check(&format!("-- user/helve.json\n{{\"default_agent\": \"{name}\"}}"), words);
+    }
+}

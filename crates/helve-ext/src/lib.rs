@@ -1,0 +1,3 @@
+//! What users bring along: their configuration, with the agents and MCP servers it names.
+
+pub mod config;
