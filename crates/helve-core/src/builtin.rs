@@ -91,7 +91,8 @@ pub fn refused(own_folders: &[&Path]) -> Wall {
     Wall::narrowing("built-in", rules)
 }
 
-/// The walls of a session, from the rules that were written.
+/// The rules that were written, by whom.
+#[derive(Clone, Debug, Default)]
 pub struct Written {
     pub user: Vec<Rule>,
     pub project: Vec<Rule>,
@@ -99,8 +100,8 @@ pub struct Written {
     pub trusted: bool,
     /// `--allow`.
     pub flags: Vec<Rule>,
-    /// The agent's name and rules.
-    pub agent: Option<(String, Vec<Rule>)>,
+    /// Whose rules only narrow: the agent's, and what a project adds to them.
+    pub agents: Vec<(String, Vec<Rule>)>,
 }
 
 /// Puts a policy together: see the walls of ARCHITECTURE.md.
@@ -126,7 +127,7 @@ pub fn policy(written: Written, own_folders: &[&Path]) -> Policy {
     );
     walls.push(protected());
     walls.push(refused(own_folders));
-    if let Some((name, rules)) = written.agent {
+    for (name, rules) in written.agents {
         walls.push(Wall::narrowing(format!("agent {name}"), rules));
     }
     Policy { walls, remembered: Vec::new() }

@@ -40,8 +40,15 @@ pub struct ToolResult {
 /// Runs calls.
 pub struct Engine {
     pub events: Events,
-    pub store: Arc<dyn Store>,
+    pub record: Record,
     pub patience: Patience,
+}
+
+/// Whether calls go down in history.
+pub enum Record {
+    In(Arc<dyn Store>),
+    /// For calls that are only judged.
+    Off,
 }
 
 /// How long the engine waits for others.
@@ -61,7 +68,21 @@ impl Default for Patience {
 
 impl Engine {
     pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { events: Events::default(), store, patience: Patience::default() })
+        let record = Record::In(store);
+        Arc::new(Self { events: Events::default(), record, patience: Patience::default() })
+    }
+
+    pub fn off_the_record() -> Arc<Self> {
+        let (events, patience) = (Events::default(), Patience::default());
+        Arc::new(Self { events, record: Record::Off, patience })
+    }
+
+    /// Waits until the record is on disk.
+    pub async fn flush(&self) {
+        match &self.record {
+            Record::In(store) => store.flush().await,
+            Record::Off => {}
+        }
     }
 
     /// Runs one call. The future owns all it needs, so a door may spawn it, park it, or drop it.
@@ -130,7 +151,10 @@ impl Engine {
     }
 
     pub(crate) fn emit(&self, event: Event) {
-        self.store.append(&event);
+        match &self.record {
+            Record::In(store) => store.append(&event),
+            Record::Off => {}
+        }
         self.events.send(event);
     }
 }

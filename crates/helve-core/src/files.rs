@@ -15,8 +15,8 @@ const MOST_PATH: usize = 4096;
 /// A path that was looked up and can be judged: as given, and with every link followed.
 #[derive(Clone)]
 pub struct Resolved {
-    machine: Arc<dyn Machine>,
-    place: Place,
+    pub(crate) machine: Arc<dyn Machine>,
+    pub(crate) place: Place,
     kind: Option<Kind>,
     /// What rules are matched against: relative to the root inside it, absolute outside.
     subjects: Vec<String>,
@@ -118,7 +118,7 @@ impl Files {
         entries.into_iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect()
     }
 
-    fn demand(&self, grant: &Grant<'_>, path: &Resolved) -> Result<(), ToolError> {
+    pub(crate) fn demand(&self, grant: &Grant<'_>, path: &Resolved) -> Result<(), ToolError> {
         if grant.covers(&Let::Read(path.real())) {
             return Ok(());
         }

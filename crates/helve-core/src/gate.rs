@@ -155,6 +155,12 @@ impl Gate {
         self.shared.policy.borrow().judge(&self.more, part)
     }
 
+    /// All rules, for verbs that meet more files than can be judged one by one.
+    pub(crate) async fn rules(&self) -> (Policy, Vec<Wall>) {
+        self.shared.recall().await;
+        (self.shared.policy.borrow().clone(), self.more.clone())
+    }
+
     /// Asks for everything at once. `tell` hears when a person is asked and answers.
     pub(crate) async fn ask<'call>(
         &self,

@@ -8,6 +8,14 @@ use bytes::Bytes;
 
 use crate::BoxFuture;
 
+mod tree;
+
+pub use tree::{
+    Amount, BadPattern, Beyond, Case, Counts, Cutting, Ended, Find, FindFlow, Found, Hidden, Hit,
+    HitLine, Ignored, Order, Reach, Role, Search, SearchError, SearchFlow, Shape, Skipped, Syntax,
+    Tree,
+};
+
 /// The verbs of a machine. They are coarse: one hop each. Dropping a returned future cancels the verb.
 pub trait Machine: Send + Sync {
     /// Follows every link of an absolute path as far as it exists. Says nothing of the content.
@@ -26,6 +34,12 @@ pub trait Machine: Send + Sync {
         at: &'a Place,
         most: usize,
     ) -> BoxFuture<'a, Result<Listing, MachineError>>;
+
+    /// Files of a tree by name, in an order that does not depend on how they were found.
+    fn find(&self, want: Find) -> FindFlow;
+
+    /// Lines of the files of a tree, in an order that does not depend on how they were found.
+    fn search(&self, want: Search) -> SearchFlow;
 }
 
 /// A path beneath a folder that was judged. It is opened from `anchor` without following links, so

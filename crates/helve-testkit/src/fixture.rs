@@ -54,13 +54,12 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     };
     let rules = |name| of(name).map(|(head, _)| rule(head)).collect::<Vec<_>>();
     let person = Arc::new(Scripted::with(of("reply").map(|(head, _)| reply(head))));
-    let agent = Some(rules("agent")).filter(|rules| !rules.is_empty());
     let written = Written {
         user: rules("rule"),
         project: rules("project"),
         trusted: of("trusted").next().is_some(),
         flags: rules("allow"),
-        agent: agent.map(|rules| ("tester".into(), rules)),
+        agents: vec![("tester".into(), rules("agent"))],
     };
     let store = Arc::new(MemoryStore::default());
     let policy = policy(written, &[Path::new("/data")]);

@@ -5,6 +5,7 @@ mod machine;
 mod person;
 pub mod scenario;
 mod store;
+mod tree;
 
 pub use fixture::{check, run};
 pub use machine::{MemoryMachine, Node};

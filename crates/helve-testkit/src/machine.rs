@@ -7,9 +7,12 @@ use std::path::{Component, Path, PathBuf};
 use bytes::Bytes;
 use helve_core::BoxFuture;
 use helve_core::machine::{
-    Entry, Kind, Listing, Located, Machine, MachineError, Place, Span, Window, Windowed,
+    Entry, Find, FindFlow, Kind, Listing, Located, Machine, MachineError, Place, Search, SearchFlow,
+    Span, Window, Windowed,
 };
 use parking_lot::Mutex;
+
+use crate::tree;
 
 /// Something in the map. Folders are there when something is in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,6 +144,14 @@ impl Machine for MemoryMachine {
             }
             Ok(Listing { entries, left_out })
         })
+    }
+
+    fn find(&self, want: Find) -> FindFlow {
+        tree::find(&self.0.lock(), &want)
+    }
+
+    fn search(&self, want: Search) -> SearchFlow {
+        tree::search(&self.0.lock(), &want)
     }
 }
 

@@ -32,7 +32,7 @@ async fn a_trusted_project_does_not_lift_it() {
 #[tokio::test]
 async fn an_agent_does_not_lift_it() {
     let mut setting = denying();
-    setting.written.agent = Some(("any".into(), vec![rule("*", "*", Action::Allow)]));
+    setting.written.agents = vec![("any".into(), vec![rule("*", "*", Action::Allow)])];
     assert_eq!(setting.build().read("secret.txt").await, FORBIDDEN);
 }
 

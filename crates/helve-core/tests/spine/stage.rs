@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::builtin::{Written, policy};
-use helve_core::engine::Patience;
+use helve_core::engine::{Patience, Record};
 use helve_core::{
     Action, AnyTool, Ask, Caller, Engine, Event, Events, Gate, Hook, Layer, Nobody, Person, Policy,
     Rule, Session, Source, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, Traits,
@@ -33,15 +33,9 @@ pub(crate) struct Setting {
 
 impl Default for Setting {
     fn default() -> Self {
-        let written = Written {
-            user: Vec::new(),
-            project: Vec::new(),
-            trusted: false,
-            flags: Vec::new(),
-            agent: None,
-        };
         let (hooks, tools) = (Vec::new(), Vec::new());
-        Self { written, hooks, person: Arc::new(Nobody), store: Arc::default(), tools }
+        let (written, store) = (Written::default(), Arc::default());
+        Self { written, hooks, person: Arc::new(Nobody), store, tools }
     }
 }
 
@@ -57,15 +51,7 @@ impl Setting {
     }
 
     pub(crate) fn policy(&self) -> Policy {
-        let Written { user, project, trusted, flags, agent } = &self.written;
-        let written = Written {
-            user: user.clone(),
-            project: project.clone(),
-            trusted: *trusted,
-            flags: flags.clone(),
-            agent: agent.clone(),
-        };
-        policy(written, &[Path::new("/data")])
+        policy(self.written.clone(), &[Path::new("/data")])
     }
 
     pub(crate) fn build(self) -> Stage {
@@ -96,7 +82,8 @@ impl Setting {
         });
         let patience =
             Patience { grace: Duration::from_millis(50), hook: Duration::from_millis(50) };
-        let engine = Engine { events: Events::default(), store: self.store.clone(), patience };
+        let record = Record::In(self.store.clone());
+        let engine = Engine { events: Events::default(), record, patience };
         Stage { engine: Arc::new(engine), session, store: self.store }
     }
 }

@@ -1,0 +1,118 @@
+//! Asking at the terminal: what would happen, then one key.
+
+use std::io::{BufRead, Write};
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, read};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use helve::{Ask, BoxFuture, CallRef, Person, Reply, Scope, visible};
+
+use crate::paint::{BOLD, CYAN, DIM, GREEN, PLAIN, RED};
+
+/// The person at the terminal.
+pub(crate) struct Terminal;
+
+impl Person for Terminal {
+    fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
+        let question = question(ask);
+        let lasting = ask.parts.iter().any(|part| part.always.is_some());
+        Box::pin(async move {
+            let asked = tokio::task::spawn_blocking(move || answer(&question, lasting)).await;
+            match asked {
+                Ok(Ok(reply)) => reply,
+                // A terminal that cannot be read is nobody.
+                Ok(Err(_)) | Err(_) => Reply::Unanswered,
+            }
+        })
+    }
+}
+
+/// Everything that will happen, with nothing hidden in odd characters.
+fn question(ask: &Ask) -> String {
+    let mut text = format!("\n{BOLD}Allow this?{PLAIN}");
+    if !ask.from.is_empty() {
+        text.push_str(&format!(" {DIM}(asked by {}){PLAIN}", ask.from.join(" › ")));
+    }
+    text.push('\n');
+    for part in &ask.parts {
+        let subjects: Vec<_> =
+            part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
+        text.push_str(&format!(
+            "  {CYAN}{}{PLAIN} {}\n",
+            part.permission,
+            subjects.join(&format!(" {DIM}given as{PLAIN} "))
+        ));
+        if let Some(always) = &part.always
+            && always.as_str() != part.subject()
+        {
+            let shown = visible::escape_line(always.as_str());
+            text.push_str(&format!("    {DIM}remembered, if it is to last: {shown}{PLAIN}\n"));
+        }
+    }
+    for line in visible::escape(&ask.preview).lines() {
+        let colour = match line.as_bytes().first() {
+            Some(b'+') => GREEN,
+            Some(b'-') => RED,
+            Some(b'@') => CYAN,
+            Some(_) | None => "",
+        };
+        text.push_str(&format!("  {colour}{line}{PLAIN}\n"));
+    }
+    text
+}
+
+fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
+    let longer = if lasting { "[s] this session  [p] this project  [e] everywhere  " } else { "" };
+    let mut err = anstream::stderr().lock();
+    write!(err, "{question}{BOLD}[y] once{PLAIN}  {longer}[n] no  [w] no, with a word: ")?;
+    err.flush()?;
+    let reply = loop {
+        match key()? {
+            'y' => break Reply::Yes(Scope::Once),
+            's' if lasting => break Reply::Yes(Scope::Session),
+            'p' if lasting => break Reply::Yes(Scope::Project),
+            'e' if lasting => break Reply::Yes(Scope::Everywhere),
+            'n' => break Reply::No { word: None },
+            'w' => {
+                write!(err, "\nA word to the model: ")?;
+                err.flush()?;
+                let mut word = String::new();
+                std::io::stdin().lock().read_line(&mut word)?;
+                let word = Some(word.trim().to_string()).filter(|word| !word.is_empty());
+                return Ok(Reply::No { word });
+            }
+            _ => {}
+        }
+    };
+    let said = match &reply {
+        Reply::Yes(Scope::Once) => "yes, once",
+        Reply::Yes(Scope::Session) => "yes, for this session",
+        Reply::Yes(Scope::Project) => "yes, for this project",
+        Reply::Yes(Scope::Everywhere) => "yes, everywhere",
+        Reply::No { .. } | Reply::Unanswered => "no",
+    };
+    writeln!(err, "{said}")?;
+    Ok(reply)
+}
+
+/// The next key. Escape and Ctrl-C mean no.
+fn key() -> std::io::Result<char> {
+    enable_raw_mode()?;
+    let pressed = loop {
+        match read() {
+            Ok(Event::Key(KeyEvent { code, modifiers, .. })) => {
+                if code == KeyCode::Esc
+                    || code == KeyCode::Char('c') && modifiers.contains(KeyModifiers::CONTROL)
+                {
+                    break Ok('n');
+                }
+                if let KeyCode::Char(typed) = code {
+                    break Ok(typed.to_ascii_lowercase());
+                }
+            }
+            Ok(_) => {}
+            Err(err) => break Err(err),
+        }
+    };
+    disable_raw_mode()?;
+    pressed
+}

@@ -1,0 +1,98 @@
+//! Configuration that is broken, widens, or changes under a running session.
+
+use crate::stage::Stage;
+
+#[test]
+fn a_broken_permission_section_asks_and_says_where() {
+    let stage = Stage::new();
+    let broken = "{\n  \"permission\": {\n    \"read\": \"alow\"\n  }\n}\n";
+    stage.write("home/.config/helve/helve.json", broken);
+    let ran = stage.run(&["call", "read", "filePath=README.md"]);
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    assert!(ran.err.contains("home/.config/helve/helve.json:3:13"), "{}", ran.err);
+    let ran = stage.run(&["config"]);
+    assert_eq!(ran.code, 1, "{}", ran.shown());
+}
+
+#[test]
+fn a_file_that_does_not_parse_asks_and_says_where() {
+    let stage = Stage::new();
+    stage.write("home/.config/helve/helve.json", "{\"permission\": {\"*\": \"allow\"\n");
+    let ran = stage.run(&["call", "read", "filePath=README.md"]);
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    assert!(ran.err.contains("helve.json:"), "{}", ran.err);
+}
+
+#[test]
+fn a_rule_that_can_never_decide_is_pointed_out_at_start_up() {
+    let stage = Stage::new();
+    let text = "{\"permission\": {\"bash\": {\n\"git log*\": \"allow\",\n\"*\": \"deny\"}}}";
+    stage.write("home/.config/helve/helve.json", text);
+    let ran = stage.run(&["tools"]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.err.contains("warning:") && ran.err.contains("helve.json:2:"), "{}", ran.err);
+}
+
+#[test]
+fn an_untrusted_project_forbids_and_does_not_allow() {
+    let stage = Stage::new();
+    let text = r#"{"permission": {"read": {"*": "allow", "README.md": "deny"}}}"#;
+    stage.write("app/opencode.json", text);
+    assert_eq!(stage.run(&["call", "read", "filePath=.env"]).code, 3);
+    assert_eq!(stage.run(&["--yes", "call", "read", "filePath=README.md"]).code, 3);
+    let trusted = stage.run(&["trust"]);
+    assert_eq!(trusted.code, 0, "{}", trusted.shown());
+    assert_eq!(stage.run(&["call", "read", "filePath=.env"]).code, 0);
+    // Trust is in what was there: another configuration is not trusted.
+    stage.write("app/opencode.json", r#"{"permission": {"*": "allow"}}"#);
+    let changed = stage.run(&["call", "read", "filePath=.env"]);
+    assert_eq!(changed.code, 3);
+    assert!(changed.err.contains("changed since it was trusted"), "{}", changed.err);
+    assert_eq!(stage.run(&["trust"]).code, 0);
+    assert_eq!(stage.run(&["trust", "--remove"]).code, 0);
+    assert_eq!(stage.run(&["call", "read", "filePath=.env"]).code, 3);
+}
+
+#[test]
+fn a_users_deny_is_not_lifted_by_a_trusted_project_a_flag_or_an_agent() {
+    let stage = Stage::new();
+    let user = r#"{"permission": {"read": {"README.md": "deny"}}}"#;
+    stage.write("home/.config/helve/helve.json", user);
+    let project = r#"{"permission": {"*": "allow"}, "agent": {"build": {"permission": "allow"}}}"#;
+    stage.write("app/helve.json", project);
+    assert_eq!(stage.run(&["trust"]).code, 0);
+    let args = ["--yes", "--allow", "read", "--agent", "build", "call", "read"];
+    let ran = stage.run(&[&args[..], &["filePath=README.md"]].concat());
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    assert!(ran.err.contains("home/.config/helve/helve.json:1"), "{}", ran.err);
+}
+
+#[test]
+fn an_agent_narrows() {
+    let stage = Stage::new();
+    let text = "---\ndescription: looks at nothing secret\npermission:\n  read:\n    \"*.md\": deny\n---\nBe brief.\n";
+    stage.write("home/.config/helve/agents/shy.md", text);
+    assert_eq!(stage.run(&["--agent", "shy", "call", "read", "filePath=README.md"]).code, 3);
+    assert_eq!(stage.run(&["call", "read", "filePath=README.md"]).code, 0);
+    let ran = stage.run(&["--agent", "shi", "tools"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("did you mean shy?"), "{}", ran.err);
+}
+
+#[test]
+fn a_tool_that_is_switched_off_is_not_offered() {
+    let stage = Stage::new();
+    stage.write("home/.config/helve/helve.json", r#"{"tools": {"todo*": false}}"#);
+    assert_eq!(stage.run(&["tools"]).out, "read  Reads a file, or lists a folder.\n");
+}
+
+#[test]
+fn config_is_never_written() {
+    let stage = Stage::new();
+    let text = "{ \"permission\" : \"ask\" }";
+    stage.write("home/.config/helve/helve.json", text);
+    stage.run(&["config"]);
+    let path = stage.path("home/.config/helve");
+    assert_eq!(std::fs::read_to_string(path.join("helve.json")).unwrap(), text);
+    assert_eq!(std::fs::read_dir(path).unwrap().count(), 1);
+}

@@ -1,0 +1,11 @@
+//! The program as a person or a script meets it: arguments in; output, errors and exit code out.
+#![expect(clippy::disallowed_methods, reason = "these tests start the real program on real files")]
+
+mod config;
+mod large;
+mod mcp;
+mod reading;
+mod stage;
+mod terminal;
+mod trouble;
+mod why;

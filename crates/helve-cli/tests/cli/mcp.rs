@@ -1,0 +1,104 @@
+//! `helve mcp` with raw JSON lines: the binary's wiring; the server's own tests are in its crate.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+struct Client {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    sent: u64,
+}
+
+impl Client {
+    fn start(stage: &Stage, args: &[&str]) -> Self {
+        let mut command = stage.command();
+        command.arg("mcp").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut client = Self { child, to, from: BufReader::new(from), sent: 0 };
+        client.request(
+            "initialize",
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}),
+        );
+        client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn send(&mut self, message: Value) {
+        writeln!(self.to, "{message}").unwrap();
+    }
+
+    fn request(&mut self, method: &str, params: Value) -> Value {
+        self.sent += 1;
+        self.send(json!({"jsonrpc": "2.0", "id": self.sent, "method": method, "params": params}));
+        loop {
+            let mut line = String::new();
+            assert!(self.from.read_line(&mut line).unwrap() > 0, "the server is gone");
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            if answer["id"] == self.sent {
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    fn read(&mut self, path: &str) -> (bool, String) {
+        let arguments = json!({"filePath": path});
+        let result = self.request("tools/call", json!({"name": "read", "arguments": arguments}));
+        let text = result["content"][0]["text"].as_str().unwrap().to_string();
+        (result["isError"] == true, text)
+    }
+
+    /// Closes standard input and waits for the end.
+    fn leave(self) -> i32 {
+        let Self { mut child, to, .. } = self;
+        drop(to);
+        child.wait().unwrap().code().unwrap()
+    }
+}
+
+#[test]
+fn it_lists_reads_and_refuses_in_words() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &[]);
+    let tools = client.request("tools/list", json!({}));
+    let names: Vec<&str> = tools["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"read") && !names.contains(&"invalid"), "{names:?}");
+    let (failed, text) = client.read("README.md");
+    assert!(!failed && text.contains("00001| # app"), "{text}");
+    let (failed, text) = client.read(".env");
+    assert!(failed && text.contains("--allow 'read:.env'"), "{text}");
+    assert_eq!(client.leave(), 0);
+}
+
+#[test]
+fn yes_answers_and_does_not_lift_a_deny() {
+    let stage = Stage::new();
+    let user = r#"{"permission": {"read": {"README.md": "deny"}}}"#;
+    stage.write("home/.config/helve/helve.json", user);
+    let mut client = Client::start(&stage, &["--yes"]);
+    assert!(!client.read(".env").0);
+    assert!(client.read("README.md").0);
+    client.leave();
+}
+
+#[test]
+fn rules_are_not_loaded_again_under_a_running_session() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &[]);
+    assert!(client.read(".env").0);
+    let allow = r#"{"permission": {"*": "allow"}}"#;
+    stage.write("app/helve.json", allow);
+    stage.write("home/.config/helve/helve.json", allow);
+    assert!(client.read(".env").0, "a rule came in through the back door");
+    client.leave();
+}

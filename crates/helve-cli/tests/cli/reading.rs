@@ -1,0 +1,185 @@
+//! `helve call read` on everything that may lie in a folder.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use expect_test::{Expect, expect};
+use serde_json::Value;
+
+use crate::stage::Stage;
+
+fn check(args: &[&str], expected: Expect) {
+    expected.assert_eq(&Stage::new().run(args).shown());
+}
+
+#[test]
+fn a_file_in_an_empty_home() {
+    check(
+        &["call", "read", r#"{"filePath":"README.md"}"#],
+        expect![[r#"
+            0
+            <file>
+            00001| # app
+            00002| 
+            00003| Hello.
+
+            (End of file, 3 lines)
+            </file>
+        "#]],
+    );
+}
+
+#[test]
+fn the_same_as_json_for_a_script() {
+    let ran = Stage::new().run(&["call", "read", "filePath=README.md", "limit=1", "--json"]);
+    let value: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &value["ok"], &value["title"]), (0, &true.into(), &"README.md".into()));
+    assert_eq!(value["metadata"]["preview"], "# app");
+}
+
+#[test]
+fn arguments_from_standard_input() {
+    let stage = Stage::new();
+    stage.write("args.json", r#"{"filePath": "src"}"#);
+    let file = std::fs::File::open(stage.path("args.json")).unwrap();
+    let ran = stage.finish(stage.command().args(["call", "read", "-"]).stdin(file));
+    expect![[r#"
+        0
+        <folder>
+        main.rs
+
+        (1 entry)
+        </folder>
+    "#]]
+    .assert_eq(&ran.shown());
+}
+
+#[test]
+fn what_is_missing() {
+    check(
+        &["call", "read", "filePath=src/mian.rs"],
+        expect![[r#"
+            1
+            error: src/mian.rs does not exist.
+            Did you mean src/main.rs?
+        "#]],
+    );
+}
+
+#[test]
+fn bad_json_an_unknown_tool_and_bad_pairs_are_bad_usage() {
+    check(
+        &["call", "read", r#"{"filePath": "#],
+        expect![[r#"
+            2
+            error: The arguments of read are cut off at line 1, column 13: the JSON ends in the middle. Nothing was done.
+            Send the whole call again; if it was too long, split it.
+        "#]],
+    );
+    check(
+        &["call", "reed", "{}"],
+        expect![[r#"
+            2
+            error: There is no tool "reed". Did you mean read?
+        "#]],
+    );
+    check(
+        &["call", "read", "filePath=a", "limit"],
+        expect![[r#"
+            2
+            error: `limit` is not KEY=VALUE; give one JSON object, or pairs such as filePath=README.md
+        "#]],
+    );
+}
+
+#[test]
+fn special_files_are_refused_without_waiting() {
+    let stage = Stage::new();
+    let made = Command::new("mkfifo").arg(stage.path("app/pipe")).status().unwrap();
+    assert!(made.success());
+    expect![[r#"
+        1
+        error: pipe is a FIFO, not a file. Reading it could wait for ever.
+        Name a regular file.
+    "#]]
+    .assert_eq(&stage.run(&["call", "read", "filePath=pipe"]).shown());
+    for path in ["/dev/zero", "/proc/self/environ", "/proc/self/mem", "/proc/self/fd/0"] {
+        let ran = stage.run(&["--yes", "call", "read", &format!("filePath={path}")]);
+        assert_eq!(ran.code, 3, "{path}: {}", ran.shown());
+        assert!(ran.err.contains("A rule forbids this: read /"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_file_of_another_user() {
+    let stage = Stage::new();
+    let path = stage.path("app/theirs.txt");
+    stage.write("app/theirs.txt", "secret\n");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let mut command = stage.command();
+    // Root may read everything, so the reader is somebody else then.
+    if std::fs::read(&path).is_ok() {
+        for folder in ["app", "home", ""] {
+            let all = std::fs::Permissions::from_mode(0o777);
+            std::fs::set_permissions(stage.path(folder), all).unwrap();
+        }
+        let copy = stage.path("helve");
+        std::fs::copy(env!("CARGO_BIN_EXE_helve"), &copy).unwrap();
+        command = stage.dressed(Command::new(copy));
+        command.uid(65534).gid(65534);
+    }
+    let ran = stage.finish(command.args(["call", "read", "filePath=theirs.txt"]));
+    expect![[r#"
+        1
+        error: theirs.txt cannot be opened: the system does not permit it to this user.
+        Ask the user to change its permissions, or go on without it.
+    "#]]
+    .assert_eq(&ran.shown());
+}
+
+#[test]
+fn outside_the_folder_needs_permission_and_says_how() {
+    let stage = Stage::new();
+    stage.write("outside/a.txt", "x\n");
+    let outside = stage.path("outside");
+    let file = format!("filePath={}/a.txt", outside.display());
+    let refused = stage.run(&["call", "read", &file]);
+    assert_eq!(refused.code, 3);
+    assert!(
+        refused.err.contains("--allow 'external_directory:{base}/outside/*'"),
+        "{}",
+        refused.err
+    );
+    let allow = format!("external_directory:{}/*", outside.display());
+    assert_eq!(stage.run(&["--allow", &allow, "call", "read", &file]).code, 0);
+    assert_eq!(stage.run(&["--yes", "call", "read", &file]).code, 0);
+}
+
+#[test]
+fn a_link_that_leads_out_is_judged_by_where_it_leads() {
+    let stage = Stage::new();
+    stage.write("outside/a.txt", "x\n");
+    std::os::unix::fs::symlink(stage.path("outside/a.txt"), stage.path("app/inside.txt")).unwrap();
+    assert_eq!(stage.run(&["call", "read", "filePath=inside.txt"]).code, 3);
+}
+
+#[test]
+fn the_home_folder_is_too_wide_unless_it_is_named() {
+    let stage = Stage::new();
+    stage.write("home/note.txt", "x\n");
+    let ran = stage.finish(stage.command().current_dir(stage.path("home")).arg("tools"));
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("too wide to work in unasked"), "{}", ran.err);
+    let home = stage.path("home").display().to_string();
+    assert_eq!(stage.run(&["--dir", &home, "call", "read", "filePath=note.txt"]).code, 0);
+}
+
+#[test]
+fn separate_processes_of_one_session_see_each_other() {
+    let stage = Stage::new();
+    let todos = r#"{"todos":[{"content":"a","status":"pending"}]}"#;
+    assert_eq!(stage.run(&["call", "todowrite", todos]).code, 0);
+    assert!(stage.run(&["call", "todoread"]).out.contains("\"a\""));
+    assert_eq!(stage.run(&["--session", "other", "call", "todoread"]).out, "[]\n");
+}

@@ -1,0 +1,110 @@
+//! Questions at a terminal, played through a real pty by Python.
+
+use std::process::Command;
+
+use expect_test::{Expect, expect};
+
+use crate::stage::Stage;
+
+/// Types each key when the question has been asked, prints what the terminal showed, then the exit code.
+const PLAYER: &str = r#"
+import os, pty, select, sys
+keys, argv = sys.argv[1], sys.argv[2:]
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(argv[0], argv)
+shown, typed = b"", 0
+while True:
+    ready, _, _ = select.select([fd], [], [], 30)
+    if not ready:
+        break
+    try:
+        data = os.read(fd, 65536)
+    except OSError:
+        break
+    if not data:
+        break
+    shown += data
+    if typed == 0 and b"with a word: " in shown:
+        os.write(fd, keys[:1].encode())
+        typed = 1
+    if typed == 1 and len(keys) > 1 and b"to the model: " in shown:
+        os.write(fd, (keys[1:] + "\n").encode())
+        typed = 2
+_, status = os.waitpid(pid, 0)
+sys.stdout.write(shown.decode(errors="replace").replace("\r\n", "\n"))
+print("exit", os.waitstatus_to_exitcode(status))
+"#;
+
+fn play(stage: &Stage, keys: &str) -> String {
+    let mut command = Command::new("python3");
+    command.args([
+        "-c",
+        PLAYER,
+        keys,
+        env!("CARGO_BIN_EXE_helve"),
+        "call",
+        "read",
+        "filePath=.env",
+    ]);
+    let mut command = stage.dressed(command);
+    stage.finish(command.env("TERM", "dumb").env("NO_COLOR", "1")).out
+}
+
+fn check(keys: &str, expected: Expect) {
+    expected.assert_eq(&play(&Stage::new(), keys));
+}
+
+#[test]
+fn one_key_answers() {
+    check(
+        "y",
+        expect![[r#"
+
+            Allow this?
+              read .env
+            [y] once  [s] this session  [p] this project  [e] everywhere  [n] no  [w] no, with a word: yes, once
+            <file>
+            00001| TOKEN=12345678
+
+            (End of file, 1 line)
+            </file>
+            exit 0
+        "#]],
+    );
+    check(
+        "n",
+        expect![[r#"
+
+            Allow this?
+              read .env
+            [y] once  [s] this session  [p] this project  [e] everywhere  [n] no  [w] no, with a word: no
+            error: The user said no to this call.
+            Do not try it again in another form; ask what is wanted instead.
+            exit 3
+        "#]],
+    );
+}
+
+#[test]
+fn ctrl_c_means_no() {
+    let shown = play(&Stage::new(), "\u{3}");
+    assert!(shown.ends_with("exit 3\n"), "{shown}");
+}
+
+#[test]
+fn a_word_reaches_the_model() {
+    let shown = play(&Stage::new(), "wnot that one");
+    assert!(shown.contains("The user said no to this call: not that one"), "{shown}");
+}
+
+#[test]
+fn a_lasting_yes_is_not_asked_again() {
+    let stage = Stage::new();
+    assert!(play(&stage, "p").contains("yes, for this project"));
+    let again = play(&stage, "n");
+    assert!(!again.contains("Allow this?") && again.contains("TOKEN"), "{again}");
+    // It is that file and no other.
+    stage.write("app/other.env", "X=1\n");
+    assert_eq!(stage.run(&["call", "read", "filePath=other.env"]).code, 3);
+}

@@ -1,0 +1,62 @@
+//! A data folder in trouble: it is said, and the tools still work.
+
+use std::fs;
+
+use crate::stage::{Ran, Stage};
+
+const DATABASE: &str = "home/.local/share/helve/store.db";
+
+fn still_works(stage: &Stage) -> Ran {
+    let ran = stage.run(&["call", "read", "filePath=README.md"]);
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    assert!(ran.out.contains("00001| # app"), "{}", ran.out);
+    ran
+}
+
+#[test]
+fn a_corrupt_database_is_moved_aside() {
+    let stage = Stage::new();
+    stage.write(DATABASE, &"not a database ".repeat(1000));
+    let ran = still_works(&stage);
+    assert!(ran.err.contains("store.db.corrupt-"), "{}", ran.err);
+    assert_eq!(still_works(&stage).err, "");
+}
+
+#[test]
+fn a_newer_database_is_left_alone() {
+    let stage = Stage::new();
+    still_works(&stage);
+    let path = stage.path(DATABASE);
+    // The schema's version is the big-endian number at offset 60 of the header.
+    let mut bytes = fs::read(&path).unwrap();
+    for more in ["store.db-wal", "store.db-shm"] {
+        fs::remove_file(path.with_file_name(more)).ok();
+    }
+    bytes[60..64].copy_from_slice(&9999u32.to_be_bytes());
+    fs::write(&path, &bytes).unwrap();
+    let ran = still_works(&stage);
+    assert!(!ran.err.is_empty(), "a newer database is said");
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_is_said() {
+    let stage = Stage::new();
+    stage.write("home/.local", "a file where a folder should be");
+    let ran = still_works(&stage);
+    assert!(ran.err.contains(".local"), "{}", ran.err);
+    let doctor = stage.run(&["doctor"]);
+    assert_eq!(doctor.code, 1, "{}", doctor.shown());
+}
+
+#[test]
+fn nothing_of_the_project_is_written() {
+    let stage = Stage::new();
+    still_works(&stage);
+    let mut names: Vec<_> = fs::read_dir(stage.root().join("app"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, [".env", "README.md", "src"]);
+}

@@ -1,0 +1,86 @@
+//! `helve why`: an allow, an ask and a deny, each with the file and line of its rule.
+
+use expect_test::{Expect, expect};
+
+use crate::stage::Stage;
+
+const USER: &str = r#"{
+  // mine
+  "permission": {
+    "read": {
+      "*": "allow",
+      "src/*": "ask",
+      "*.md": "deny",
+    },
+  },
+}
+"#;
+
+fn check(path: &str, expected: Expect) {
+    let stage = Stage::new();
+    stage.write("home/.config/helve/helve.jsonc", USER);
+    expected.assert_eq(&stage.run(&["why", "read", &format!("filePath={path}")]).shown());
+}
+
+#[test]
+fn allow_ask_and_deny_name_their_rule() {
+    check(
+        ".env",
+        expect![[r#"
+            0
+            allow
+              allow read .env
+                    user: read "*": allow ({base}/home/.config/helve/helve.jsonc:5)
+        "#]],
+    );
+    check(
+        "src/main.rs",
+        expect![[r#"
+            0
+            ask
+              ask   read src/main.rs
+                    user: read "src/*": ask ({base}/home/.config/helve/helve.jsonc:6)
+              a lasting yes would remember: read src/main.rs
+        "#]],
+    );
+    check(
+        "README.md",
+        expect![[r#"
+            0
+            deny
+              deny  read README.md
+                    user: read "*.md": deny ({base}/home/.config/helve/helve.jsonc:7)
+        "#]],
+    );
+}
+
+#[test]
+fn the_last_line_of_json_is_one_object() {
+    let stage = Stage::new();
+    let ran = stage.run(&["why", "--json", "read", r#"{"filePath": ".env"}"#]);
+    let last = ran.out.lines().last().unwrap();
+    let value: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert_eq!(value["decision"], "ask");
+    assert_eq!(value["parts"][0]["rule"]["source"], "built-in");
+    assert_eq!(value["always"][0]["pattern"], ".env");
+}
+
+#[test]
+fn a_call_that_is_not_valid_is_not_allowed_either() {
+    let ran = Stage::new().run(&["why", "read", "{}"]);
+    expect![[r#"
+        0
+        deny
+          It ends before it asks for anything: The arguments of read do not fit:
+        - filePath: expected a string, found nothing
+        Correct them and call again.
+    "#]]
+    .assert_eq(&ran.shown());
+}
+
+#[test]
+fn nothing_is_called() {
+    let stage = Stage::new();
+    stage.run(&["why", "todowrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#]);
+    assert_eq!(stage.run(&["call", "todoread"]).out, "[]\n");
+}

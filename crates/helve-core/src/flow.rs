@@ -1,0 +1,105 @@
+//! What a long verb gives back: items while it goes on, one value at its end. Dropping it cancels the verb.
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The receiving end.
+///
+/// At most as many items wait as the channel was made for, so that a slow reader slows the verb down.
+#[derive(Debug)]
+pub struct Flow<T, E> {
+    items: mpsc::Receiver<T>,
+    end: oneshot::Receiver<E>,
+    _stop: DropGuard,
+}
+
+/// The end at which the verb works.
+#[derive(Debug)]
+pub struct Source<T, E> {
+    items: mpsc::Sender<T>,
+    end: oneshot::Sender<E>,
+    stop: CancellationToken,
+}
+
+impl<T, E> Flow<T, E> {
+    /// Both ends, with room for `most` items (at least one) between them.
+    pub fn channel(most: usize) -> (Source<T, E>, Self) {
+        let (give_item, items) = mpsc::channel(most.max(1));
+        let (give_end, end) = oneshot::channel();
+        let stop = CancellationToken::new();
+        let source = Source { items: give_item, end: give_end, stop: stop.clone() };
+        (source, Self { items, end, _stop: stop.drop_guard() })
+    }
+
+    /// A flow that is over before it began.
+    pub fn ended(end: E) -> Self {
+        let (source, flow) = Self::channel(1);
+        source.finish(end);
+        flow
+    }
+
+    /// The next item; `None` when there are no more.
+    pub async fn next(&mut self) -> Option<T> {
+        self.items.recv().await
+    }
+
+    /// What the verb comes to, once the items are read. `None` if it broke off without a word.
+    pub async fn end(mut self) -> Option<E> {
+        while self.items.recv().await.is_some() {}
+        self.end.await.ok()
+    }
+}
+
+impl<T, E> Source<T, E> {
+    /// Hands an item on. Waits for room, so it must not be called where waiting is forbidden. Whether anybody still listens.
+    pub fn give(&self, item: T) -> bool {
+        self.items.blocking_send(item).is_ok()
+    }
+
+    /// Fires when nobody listens any more.
+    pub fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// The last word. Nobody may be there to hear it.
+    pub fn finish(self, end: E) {
+        self.end.send(end).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn items_then_the_end() {
+        let (source, mut flow) = Flow::channel(1);
+        let giving = std::thread::spawn(move || {
+            let all = (0..5).all(|item| source.give(item));
+            source.finish(all);
+        });
+        let mut seen = Vec::new();
+        while let Some(item) = flow.next().await {
+            seen.push(item);
+        }
+        assert_eq!((seen, flow.end().await), (vec![0, 1, 2, 3, 4], Some(true)));
+        assert!(giving.join().is_ok());
+    }
+
+    #[tokio::test]
+    async fn dropping_it_stops_the_source() {
+        let (source, flow) = Flow::<u8, ()>::channel(1);
+        assert!(!source.stop().is_cancelled());
+        drop(flow);
+        assert!(source.stop().is_cancelled());
+        assert!(!std::thread::spawn(move || source.give(1)).join().unwrap_or(true));
+    }
+
+    #[tokio::test]
+    async fn a_source_that_vanishes_leaves_no_end() {
+        let (source, flow) = Flow::<u8, ()>::channel(1);
+        drop(source);
+        assert_eq!(flow.end().await, None);
+        assert_eq!(Flow::<u8, _>::ended(3).end().await, Some(3));
+    }
+}

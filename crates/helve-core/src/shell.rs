@@ -1,0 +1,202 @@
+//! Judging a shell script: from what it may do to the parts of one ask, with a verdict for each.
+//!
+//! [`helve_text::shell::read`] says what a script may run and touch; [`wants`] turns that into parts, with what is
+//! known of the files in question; [`judge`] weighs a part against the rules. All of it is pure: files are looked up
+//! by whoever implements [`Ground`].
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use helve_text::shell::{Access, Doubt, Risk, RiskKind, Script, Target, Touch};
+
+use crate::permission::{Action, Part, Policy, Verdict, Wall};
+
+mod arity;
+mod command;
+mod glob;
+mod ground;
+#[cfg(test)]
+mod tests;
+
+pub use command::{Command, Decision};
+pub use ground::{Answer, Entry, Facts, Ground, Question, Resolution};
+
+/// One thing that a script wants, and how rules are matched with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Want {
+    pub part: Part,
+    pub terms: Terms,
+}
+
+/// How rules match.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Terms {
+    /// By the part's texts, like any other part.
+    Plain,
+    /// By the words of a command.
+    Command(Box<Command>),
+    /// No rule allows what is not understood; a rule may still refuse it.
+    Unclear(Unclear),
+}
+
+/// Why no rule can allow it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unclear {
+    Doubt(Doubt),
+    /// Which file it is cannot be told.
+    Target,
+    /// A file name that is filled in would act as a flag.
+    Flag,
+}
+
+/// Everything a script wants. `source` is the script itself.
+pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Want> {
+    let mut wants = Wants { ground, all: Vec::new(), seen: HashSet::new(), extra: Vec::new() };
+    for touch in &script.touches {
+        wants.touch(touch);
+    }
+    let touched = std::mem::take(&mut wants.all);
+    wants.seen.clear();
+    for (at, run) in script.runs.iter().enumerate() {
+        let extra = wants.extra.iter().filter(|(run, _)| *run == at).map(|(_, risk)| risk.clone());
+        let command = Command::new(run, extra.collect());
+        let part = command.part();
+        wants.push(Want { part, terms: Terms::Command(Box::new(command)) });
+    }
+    for want in touched {
+        wants.push(want);
+    }
+    for doubt in &script.doubts {
+        let shown = if doubt.shown.is_empty() { source } else { &doubt.shown };
+        let part = Part::new("bash", shown);
+        wants.push(Want { part, terms: Terms::Unclear(Unclear::Doubt(doubt.clone())) });
+    }
+    wants.all
+}
+
+/// The verdict for one want. `more` are the walls of the sub-agents on the way down.
+pub fn judge(policy: &Policy, more: &[Wall], want: &Want) -> Verdict {
+    let command = match &want.terms {
+        Terms::Plain => return policy.judge(more, &want.part),
+        Terms::Unclear(_) => return unclear(policy.judge(more, &want.part)),
+        Terms::Command(command) => command,
+    };
+    let mut strictest: Option<Verdict> = None;
+    for wall in policy.walls.iter().chain(more) {
+        let verdict = wall_verdict(wall, command);
+        if strictest.as_ref().is_none_or(|so_far| verdict.action > so_far.action) {
+            strictest = Some(verdict);
+        }
+    }
+    let nothing = Verdict { action: Action::Ask, rule: None, wall: Cow::Borrowed("built-in") };
+    let verdict = strictest.unwrap_or(nothing);
+    if verdict.action != Action::Ask {
+        return verdict;
+    }
+    match command.decide(policy.remembered.iter()) {
+        Decision { action: Some(Action::Allow), rule } => Verdict {
+            action: Action::Allow,
+            rule: rule.cloned(),
+            wall: Cow::Borrowed("approved"),
+        },
+        Decision { .. } => verdict,
+    }
+}
+
+/// The strictest of all verdicts.
+pub fn judge_all(policy: &Policy, more: &[Wall], wants: &[Want]) -> Action {
+    let actions = wants.iter().map(|want| judge(policy, more, want).action);
+    actions.max().unwrap_or(Action::Allow)
+}
+
+fn wall_verdict(wall: &Wall, command: &Command) -> Verdict {
+    let verdict = |decision: Decision<'_>| Verdict {
+        action: decision.action.unwrap_or_else(|| command.otherwise(wall.otherwise)),
+        rule: decision.rule.cloned(),
+        wall: wall.name.clone(),
+    };
+    let base = verdict(command.decide(wall.rules.iter()));
+    if base.action == Action::Deny || wall.later.is_empty() {
+        return base;
+    }
+    verdict(command.decide(wall.rules.iter().chain(wall.later.iter())))
+}
+
+fn unclear(verdict: Verdict) -> Verdict {
+    match verdict.action {
+        Action::Allow => Verdict { action: Action::Ask, rule: None, ..verdict },
+        Action::Ask | Action::Deny => verdict,
+    }
+}
+
+struct Wants<'g, G> {
+    ground: &'g G,
+    all: Vec<Want>,
+    seen: HashSet<(Cow<'static, str>, Vec<String>)>,
+    /// Risks that only the files tell, by run.
+    extra: Vec<(usize, Risk)>,
+}
+
+impl<G: Ground> Wants<'_, G> {
+    fn push(&mut self, want: Want) {
+        let key = (want.part.permission.clone(), want.part.subjects.clone());
+        let plain = matches!(want.terms, Terms::Plain);
+        // Two commands of the same text may differ in what their words are.
+        if !plain && !self.all.contains(&want) || plain && self.seen.insert(key) {
+            self.all.push(want);
+        }
+    }
+
+    fn touch(&mut self, touch: &Touch) {
+        match &touch.at {
+            Target::Unknown(shown) => self.unclear(touch.access, shown, Unclear::Target),
+            Target::Path(path) => match self.ground.resolve(path) {
+                Some(resolution) => self.resolved(touch, &resolution),
+                None => self.unclear(touch.access, path, Unclear::Target),
+            },
+            Target::Glob(pattern) => match glob::expand(pattern, self.ground) {
+                Some(found) => {
+                    if found.flags {
+                        self.unclear(touch.access, pattern, Unclear::Flag);
+                    }
+                    if touch.access != Access::Fill {
+                        found.resolutions.iter().for_each(|it| self.resolved(touch, it));
+                    }
+                }
+                None => self.unclear(touch.access, pattern, Unclear::Target),
+            },
+        }
+    }
+
+    fn unclear(&mut self, access: Access, shown: &str, why: Unclear) {
+        let permission = match access {
+            Access::Write => "edit",
+            Access::Look | Access::Read | Access::Enter => "external_directory",
+            Access::Name | Access::Fill => "bash",
+        };
+        let part = Part::new(permission, shown);
+        self.push(Want { part, terms: Terms::Unclear(why) });
+    }
+
+    fn resolved(&mut self, touch: &Touch, resolution: &Resolution) {
+        if let Some(part) = &resolution.outside {
+            self.push(Want { part: part.clone(), terms: Terms::Plain });
+        }
+        let permission = match touch.access {
+            Access::Read if resolution.exists || resolution.outside.is_some() => "read",
+            Access::Write => "edit",
+            Access::Name => {
+                // It is a file after all, so what the command does to it must be spelled out.
+                if let Some(run) = touch.run.filter(|_| resolution.exists) {
+                    let kind = RiskKind::Destroys;
+                    self.extra.push((run, Risk { word: usize::MAX, spelled: String::new(), kind }));
+                }
+                return;
+            }
+            Access::Read | Access::Look | Access::Enter | Access::Fill => return,
+        };
+        let mut part = Part::new(permission, "");
+        part.subjects.clone_from(&resolution.subjects);
+        self.push(Want { part: part.always_exactly(), terms: Terms::Plain });
+    }
+}

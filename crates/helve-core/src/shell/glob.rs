@@ -1,0 +1,179 @@
+//! Which files a pattern in a script stands for: all that any shell would fill in, rather too many than too few.
+
+use super::ground::{Entry, Ground, Resolution};
+
+/// More names than this are not looked at.
+const MOST: usize = 4_000;
+
+pub(super) struct Found {
+    pub(super) resolutions: Vec<Resolution>,
+    /// A name starts with a dash.
+    pub(super) flags: bool,
+}
+
+/// Expands an absolute pattern. `None` if that cannot be told.
+pub(super) fn expand(pattern: &str, ground: &impl Ground) -> Option<Found> {
+    let names: Vec<&str> = pattern.split('/').collect();
+    let wild = names.iter().position(|name| is_wild(name))?;
+    let mut search = Search { ground, left: MOST, matches: Vec::new(), flags: false };
+    let folder: Vec<String> = names[..wild].iter().map(|name| unescape(name)).collect();
+    search.within(&folder.join("/"), &names[wild..], 0)?;
+    let mut resolutions = Vec::new();
+    for path in &search.matches {
+        resolutions.push(ground.resolve(path)?);
+    }
+    // What stands before the wildcards is reached in any case.
+    resolutions.push(Resolution { exists: false, ..ground.resolve(&non_empty(&folder.join("/")))? });
+    Some(Found { resolutions, flags: search.flags })
+}
+
+struct Search<'g, G> {
+    ground: &'g G,
+    left: usize,
+    matches: Vec<String>,
+    flags: bool,
+}
+
+impl<G: Ground> Search<'_, G> {
+    fn within(&mut self, folder: &str, names: &[&str], depth: usize) -> Option<()> {
+        const DEEPEST: usize = 24;
+        let Some((name, rest)) = names.split_first() else {
+            self.matches.push(non_empty(folder));
+            return Some(());
+        };
+        if depth > DEEPEST {
+            return None;
+        }
+        if !is_wild(name) {
+            let next = format!("{folder}/{}", unescape(name));
+            return self.within(&next, rest, depth + 1);
+        }
+        let deep = name.contains("**");
+        if deep && !rest.is_empty() {
+            self.within(folder, rest, depth + 1)?;
+        }
+        for entry in self.ground.list(&non_empty(folder))? {
+            self.left = self.left.checked_sub(1)?;
+            self.entry(folder, &entry, name, names, deep, depth)?;
+        }
+        Some(())
+    }
+
+    fn entry(
+        &mut self,
+        folder: &str,
+        entry: &Entry,
+        name: &str,
+        names: &[&str],
+        deep: bool,
+        depth: usize,
+    ) -> Option<()> {
+        if entry.name.starts_with('.') && !name.starts_with('.') && !name.starts_with("\\.") {
+            return Some(());
+        }
+        let next = format!("{folder}/{}", entry.name);
+        if deep && entry.folder && !entry.link {
+            self.within(&next, names, depth + 1)?;
+        }
+        if !matches(name, &entry.name) {
+            return Some(());
+        }
+        self.flags |= entry.name.starts_with('-');
+        self.within(&next, &names[1..], depth + 1)
+    }
+}
+
+fn non_empty(folder: &str) -> String {
+    if folder.is_empty() { "/".to_string() } else { folder.to_string() }
+}
+
+fn is_wild(name: &str) -> bool {
+    let mut chars = name.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                chars.next();
+            }
+            '*' | '?' | '[' => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn unescape(name: &str) -> String {
+    let mut text = String::new();
+    let mut chars = name.chars();
+    while let Some(c) = chars.next() {
+        text.extend(if c == '\\' { chars.next() } else { Some(c) });
+    }
+    text
+}
+
+enum Token {
+    Any,
+    One,
+    Literal(char),
+}
+
+/// Whether a name may match. A bracket counts as any one character.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut tokens = Vec::new();
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        tokens.push(match c {
+            '*' => Token::Any,
+            '?' => Token::One,
+            '[' => {
+                let rest: String = chars.clone().collect();
+                match rest.char_indices().skip(1).find(|(_, c)| *c == ']') {
+                    Some((end, _)) => {
+                        chars.by_ref().take(rest[..=end].chars().count()).for_each(drop);
+                        Token::One
+                    }
+                    None => Token::Literal('['),
+                }
+            }
+            '\\' => Token::Literal(chars.next().unwrap_or('\\')),
+            c => Token::Literal(c),
+        });
+    }
+    let name: Vec<char> = name.chars().collect();
+    let mut reached = vec![false; name.len() + 1];
+    reached[0] = true;
+    for token in tokens {
+        let mut next = vec![false; name.len() + 1];
+        match token {
+            Token::Any => {
+                let first = reached.iter().position(|yes| *yes).unwrap_or(reached.len());
+                next[first..].fill(true);
+            }
+            Token::One => next[1..].copy_from_slice(&reached[..name.len()]),
+            Token::Literal(c) => {
+                for at in 0..name.len() {
+                    next[at + 1] = reached[at] && name[at] == c;
+                }
+            }
+        }
+        reached = next;
+    }
+    reached[name.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn names_match_as_in_a_shell_or_wider() {
+        for (pattern, name) in [
+            ("*", "a"), ("*.rs", "a.rs"), ("?.rs", "é.rs"), ("[ab]*", "ax"), ("\\*", "*"), ("a[!b]c", "axc"),
+            ("[]x]", "x"), ("a[", "a["), ("**", "abc"),
+        ] {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("*.rs", "a.r"), ("\\*", "a"), ("?", ""), ("a", "b")] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Finding and searching in a map of files: the plainest way, one file after the other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use grep_matcher::Matcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use helve_core::machine::{
+    Amount, BadPattern, Beyond, Case, Counts, Find, FindFlow, Found, Hidden, Hit, HitLine, Ignored,
+    Kind, MachineError, Order, Reach, Role, Search, SearchError, SearchFlow, Shape, Skipped,
+    Syntax, Tree,
+};
+use helve_core::Flow;
+use helve_text::{lines, near};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::overrides::{Override, OverrideBuilder};
+
+use crate::machine::Node;
+
+type Nodes = BTreeMap<PathBuf, Node>;
+
+pub(crate) fn find(nodes: &Nodes, want: &Find) -> FindFlow {
+    over(found(nodes, want))
+}
+
+pub(crate) fn search(nodes: &Nodes, want: &Search) -> SearchFlow {
+    over(hits(nodes, want))
+}
+
+fn over<T: Send + 'static>(
+    answer: Result<(Vec<T>, Counts), SearchError>,
+) -> Flow<Vec<T>, Result<Counts, SearchError>> {
+    let (source, flow) = Flow::channel(1);
+    // Not on this thread, which may be one that must not wait.
+    std::thread::spawn(move || match answer {
+        Ok((items, counts)) => {
+            source.give(items);
+            source.finish(Ok(counts));
+        }
+        Err(err) => source.finish(Err(err)),
+    });
+    flow
+}
+
+/// The files that are meant, below the tree, and those that ignore rules hide.
+struct Walked {
+    files: Vec<PathBuf>,
+    ignored: Vec<PathBuf>,
+    skipped: Skipped,
+}
+
+fn walk(nodes: &Nodes, tree: &Tree) -> Result<Walked, SearchError> {
+    let at = tree.at.path();
+    let mut walked = Walked { files: Vec::new(), ignored: Vec::new(), skipped: Skipped::default() };
+    match nodes.get(&at) {
+        Some(Node::Special(kind)) => return Err(MachineError::NotAFile(*kind).into()),
+        Some(Node::Link(_)) => return Err(MachineError::Moved.into()),
+        Some(Node::File(_) | Node::Locked) => {
+            walked.files.push(PathBuf::new());
+            return Ok(walked);
+        }
+        None if !nodes.keys().any(|path| path.starts_with(&at)) => {
+            return Err(MachineError::NotFound.into());
+        }
+        None => {}
+    }
+    let globs = globs(&at, &tree.globs)?;
+    let rules = rules(nodes);
+    let mut hidden_folders: Vec<&Path> = Vec::new();
+    for (path, node) in nodes.iter().filter(|(path, _)| path.starts_with(&at)) {
+        let Ok(beneath) = path.strip_prefix(&at) else { continue };
+        let is_git = beneath.iter().any(|name| name == ".git");
+        let is_hidden = beneath.iter().any(|name| name.to_string_lossy().starts_with('.'));
+        let folders = || path.ancestors().skip(1).take_while(|folder| **folder != *at);
+        let left_out = folders().any(|folder| globs.matched(folder, true).is_ignore());
+        if is_git || (is_hidden && tree.hidden == Hidden::Skip) || left_out {
+            continue;
+        }
+        let hides = |path: &Path, is_folder| {
+            let decided = rules.iter().rev().map(|rule| rule.matched(path, is_folder));
+            decided.into_iter().find(|it| !it.is_none()).is_some_and(|it| it.is_ignore())
+        };
+        let folder = folders().filter(|folder| hides(folder, true)).last();
+        let hidden = folder.is_some() || hides(path, false);
+        let meant = match globs.num_whitelists() {
+            0 => true,
+            _ => globs.matched(path, false).is_whitelist(),
+        } && !globs.matched(path, false).is_ignore();
+        match node {
+            Node::Link(_) | Node::Special(_) => walked.skipped.special += 1,
+            Node::File(_) | Node::Locked if hidden && tree.ignored != Ignored::Include => {
+                match folder {
+                    None => walked.skipped.ignored.files += 1,
+                    Some(folder) if hidden_folders.contains(&folder) => {}
+                    Some(folder) => {
+                        walked.skipped.ignored.folders += 1;
+                        hidden_folders.push(folder);
+                    }
+                }
+                if meant {
+                    walked.ignored.push(beneath.into());
+                }
+            }
+            Node::File(_) | Node::Locked if meant => walked.files.push(beneath.into()),
+            Node::File(_) | Node::Locked => {}
+        }
+    }
+    Ok(walked)
+}
+
+fn globs(at: &Path, globs: &[String]) -> Result<Override, SearchError> {
+    let mut builder = OverrideBuilder::new(at);
+    for glob in globs {
+        let bad = |err: ignore::Error| SearchError::Glob { glob: glob.clone(), why: err.to_string() };
+        builder.add(glob).map_err(bad)?;
+    }
+    builder.build().map_err(|err| SearchError::Glob { glob: globs.join(" "), why: err.to_string() })
+}
+
+/// The `.gitignore` files of the map, outermost first.
+fn rules(nodes: &Nodes) -> Vec<Gitignore> {
+    let mut rules = Vec::new();
+    for (path, node) in nodes {
+        let (Node::File(text), Some(folder)) = (node, path.parent()) else { continue };
+        if path.file_name().is_none_or(|name| name != ".gitignore") {
+            continue;
+        }
+        let mut builder = GitignoreBuilder::new(folder);
+        for line in String::from_utf8_lossy(text).lines() {
+            builder.add_line(None, line).ok();
+        }
+        rules.extend(builder.build());
+    }
+    rules
+}
+
+fn found(nodes: &Nodes, want: &Find) -> Result<(Vec<Found>, Counts), SearchError> {
+    let Walked { files, ignored, skipped } = walk(nodes, &want.tree)?;
+    let mut counts = Counts { files: files.len() as u64, skipped, ..Counts::default() };
+    counts.matches = counts.files;
+    if files.is_empty() && !ignored.is_empty() {
+        let first = ignored.iter().take(3).cloned().collect();
+        let files = ignored.len() as u64;
+        counts.beyond = Some(Beyond { matches: files, files, first, ..Beyond::default() });
+    }
+    let file = |path: &PathBuf| Found {
+        path: path.clone(),
+        kind: Kind::File,
+        modified: Some(SystemTime::UNIX_EPOCH),
+        holds: Amount::default(),
+    };
+    let mut items: Vec<Found> = match &want.order {
+        Order::Newest => files.iter().map(file).collect(),
+        Order::Near(name) => {
+            let names: Vec<String> = files.iter().map(|path| last_name(path)).collect();
+            let near = near::nearest(name, names.iter().map(String::as_str), want.most);
+            let mut called: Vec<Found> = Vec::new();
+            for name in near {
+                called.extend(files.iter().filter(|path| last_name(path) == name).map(file));
+            }
+            called
+        }
+        Order::Levels => {
+            let folders = folders(&files);
+            counts.folders = folders.len() as u64;
+            let mut all: Vec<Found> = files.iter().map(file).collect();
+            all.extend(folders.into_iter().map(|(path, holds)| Found {
+                path,
+                kind: Kind::Folder,
+                modified: None,
+                holds,
+            }));
+            all.sort_by_key(|one| (one.path.iter().count(), one.path.clone()));
+            all
+        }
+    };
+    items.truncate(want.most);
+    Ok((items, counts))
+}
+
+fn last_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn folders(files: &[PathBuf]) -> BTreeMap<PathBuf, Amount> {
+    let mut folders: BTreeMap<PathBuf, Amount> = BTreeMap::new();
+    for file in files {
+        for folder in file.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+            folders.entry(folder.into()).or_default().files += 1;
+        }
+    }
+    let names: Vec<PathBuf> = folders.keys().cloned().collect();
+    for (folder, holds) in &mut folders {
+        let within = names.iter().filter(|other| other.starts_with(folder) && *other != folder);
+        holds.folders = within.count() as u64;
+    }
+    folders
+}
+
+fn hits(nodes: &Nodes, want: &Search) -> Result<(Vec<Hit>, Counts), SearchError> {
+    let matcher = matcher(want)?;
+    let mut walked = walk(nodes, &want.tree)?;
+    let hits = hits_in(nodes, want, &matcher, &walked.files, &mut walked.skipped);
+    let mut counts = counted(&hits);
+    if hits.is_empty() {
+        let hidden = hits_in(nodes, want, &matcher, &walked.ignored, &mut Skipped::default());
+        let Counts { matches, files, .. } = counted(&hidden);
+        let first = hidden.into_iter().take(3).map(|hit| hit.path).collect();
+        counts.beyond = (matches > 0).then(|| Beyond { matches, files, first, ..Beyond::default() });
+    }
+    counts.skipped = walked.skipped;
+    Ok((kept(hits, want.shape), counts))
+}
+
+fn hits_in(
+    nodes: &Nodes,
+    want: &Search,
+    matcher: &RegexMatcher,
+    files: &[PathBuf],
+    skipped: &mut Skipped,
+) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for file in files {
+        if want.readable.as_ref().is_some_and(|readable| !readable.allows(file)) {
+            skipped.unasked += 1;
+            continue;
+        }
+        let at = want.tree.at.path();
+        let path = if file.as_os_str().is_empty() { at } else { at.join(file) };
+        match nodes.get(&path) {
+            Some(Node::File(bytes)) if bytes.contains(&0) => skipped.binary += 1,
+            Some(Node::File(bytes)) => hits.extend(hit(file, bytes, want, matcher)),
+            Some(_) | None => skipped.unreadable.files += 1,
+        }
+    }
+    hits
+}
+
+fn counted(hits: &[Hit]) -> Counts {
+    let matches = hits.iter().map(|hit| hit.matches).sum();
+    Counts { matches, files: hits.len() as u64, ..Counts::default() }
+}
+
+/// What the shape asks for.
+fn kept(hits: Vec<Hit>, shape: Shape) -> Vec<Hit> {
+    match shape {
+        Shape::Names { most } | Shape::Counts { most } => hits.into_iter().take(most).collect(),
+        Shape::Lines { most, .. } => {
+            let mut left = most as u64;
+            let mut told = Vec::new();
+            for mut hit in hits {
+                if left == 0 {
+                    break;
+                }
+                let mut seen = 0;
+                hit.lines.retain(|line| {
+                    seen += u64::from(line.role == Role::Match);
+                    seen <= left
+                });
+                left -= left.min(hit.matches);
+                told.push(hit);
+            }
+            told
+        }
+    }
+}
+
+fn matcher(want: &Search) -> Result<RegexMatcher, SearchError> {
+    let pattern = &want.pattern;
+    let bad = |at, what: String| SearchError::Pattern(BadPattern { at, what });
+    if want.syntax == Syntax::Regex {
+        regex_syntax::ast::parse::Parser::new().parse(pattern).map_err(|err| {
+            let span = err.span();
+            bad(span.start.offset..span.end.offset, err.kind().to_string())
+        })?;
+    }
+    let mut builder = RegexMatcherBuilder::new();
+    builder.multi_line(true).fixed_strings(want.syntax == Syntax::Literal);
+    builder.case_insensitive(want.case == Case::Ignored);
+    if want.reach == Reach::OneLine {
+        builder.line_terminator(Some(b'\n'));
+    }
+    builder.build(pattern).map_err(|err| bad(0..pattern.len(), err.to_string()))
+}
+
+fn hit(path: &Path, bytes: &[u8], want: &Search, matcher: &RegexMatcher) -> Option<Hit> {
+    let text = String::from_utf8_lossy(bytes);
+    let numbered: Vec<&str> = text.lines().collect();
+    let mut roles: BTreeMap<usize, (Role, std::ops::Range<usize>)> = BTreeMap::new();
+    let mut matches = 0;
+    let starts: Vec<usize> = numbered
+        .iter()
+        .map(|line| line.as_ptr() as usize - text.as_ptr() as usize)
+        .collect();
+    let line_at = |offset: usize| starts.partition_point(|start| *start <= offset).saturating_sub(1);
+    // A pattern that cannot fail to run has no error to tell.
+    matcher
+        .find_iter(text.as_bytes(), |found| {
+            let (first, last) =
+                (line_at(found.start()), line_at(found.end().max(found.start() + 1) - 1));
+            if numbered.is_empty() || roles.get(&first).is_some_and(|(role, _)| *role != Role::Context) {
+                return true;
+            }
+            matches += 1;
+            roles.insert(first, (Role::Match, found.start() - starts[first]..found.end() - starts[first]));
+            for rest in first + 1..=last {
+                roles.insert(rest, (Role::Rest, 0..0));
+            }
+            true
+        })
+        .ok();
+    if matches == 0 {
+        return None;
+    }
+    let lines = match want.shape {
+        Shape::Lines { context, cut, .. } => {
+            let told: Vec<usize> = roles.keys().copied().collect();
+            for line in told {
+                let around = line.saturating_sub(context)..(line + context + 1).min(numbered.len());
+                for near in around {
+                    roles.entry(near).or_insert((Role::Context, 0..0));
+                }
+            }
+            let line = |(line, (role, found)): (&usize, &(Role, std::ops::Range<usize>))| {
+                let text = numbered[*line];
+                let most = if text.chars().count() > cut.longest { cut.kept } else { cut.longest };
+                let clipped = lines::clip_around(text, found.clone(), most);
+                HitLine {
+                    number: *line as u64 + 1,
+                    role: *role,
+                    text: clipped.text.into(),
+                    is_cut_before: clipped.is_cut_before,
+                    is_cut_after: clipped.is_cut_after,
+                }
+            };
+            roles.iter().map(line).collect()
+        }
+        Shape::Counts { .. } | Shape::Names { .. } => Vec::new(),
+    };
+    Some(Hit { path: path.into(), modified: SystemTime::UNIX_EPOCH, matches, lines })
+}

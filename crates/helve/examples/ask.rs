@@ -1,0 +1,50 @@
+//! Lists the tools, calls one, prints what happens and answers when permission is asked for.
+//!
+//! `cargo run -p helve --example ask`
+
+use helve::{Ask, BoxFuture, CallRef, News, Person, Reply, Scope, Toolbox, What};
+use serde_json::json;
+
+/// Says yes to reading and no to anything else.
+struct Careful;
+
+impl Person for Careful {
+    fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
+        let reading = ask.parts.iter().all(|part| {
+            println!("  asked: {} {}", part.permission, part.subject());
+            ["read", "external_directory"].contains(&part.permission.as_ref())
+        });
+        let word = Some("only reading, please".into());
+        let reply = if reading { Reply::Yes(Scope::Once) } else { Reply::No { word } };
+        Box::pin(async { reply })
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let toolbox = Toolbox::builder().dir(".").person(Careful).build().await?;
+    for tool in toolbox.tools().specs() {
+        println!("{}: {}", tool.name, tool.about.lines().next().unwrap_or_default());
+    }
+    let mut events = toolbox.events();
+    let watching = tokio::spawn(async move {
+        while let Some(News::Event(event)) = events.next().await {
+            match event.what {
+                What::Started { tool, .. } => println!("  started: {tool}"),
+                What::Finished(_) => println!("  finished"),
+                _ => {}
+            }
+        }
+    });
+    for path in ["Cargo.toml", "/etc/hostname"] {
+        println!("read {path}");
+        let result = toolbox.call("read", json!({"filePath": path, "limit": 3})).await;
+        match result.outcome {
+            Ok(output) => println!("{}", output.joined()),
+            Err(err) => println!("{}", err.words()),
+        }
+    }
+    toolbox.close().await;
+    watching.abort();
+    Ok(())
+}

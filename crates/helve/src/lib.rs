@@ -1,0 +1,46 @@
+//! The tool layer of a coding agent.
+//!
+//! A [`Toolbox`] is a folder, the tools that may work in it, and somebody who answers when a tool
+//! needs permission:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let data = tempfile::tempdir()?;
+//! # std::fs::write(folder.path().join("hello.txt"), "Hello\n")?;
+//! use serde_json::json;
+//!
+//! let toolbox = helve::Toolbox::builder().dir(folder.path()).data(data.path()).build().await?;
+//! for tool in toolbox.tools().specs() {
+//!     println!("{}: {}", tool.name, tool.about);
+//! }
+//! let result = toolbox.call("read", json!({"filePath": "hello.txt"})).await;
+//! assert!(result.outcome?.joined().contains("00001| Hello"));
+//! toolbox.close().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod build;
+mod toolbox;
+
+pub use build::{BuildError, Builder};
+pub use toolbox::{Explanation, Toolbox, TrustState};
+
+pub use helve_core::context::CallRef;
+pub use helve_core::event::{News, What};
+pub use helve_core::{
+    Action, AnyTool, Ask, BoxFuture, CallState, Content, ErrorKind, Event, Flavour, Hook, Input,
+    Let, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope, Source, Status, Subscription,
+    Tool, ToolContext, ToolError, ToolOutput, ToolResult, ToolSet, ToolSpec, Traits, Verdict, fit,
+};
+pub use helve_ext::config;
+pub use helve_mcp::ServeError;
+pub use helve_text::visible;
+
+/// Bytes as text, the way JSON carries them.
+pub fn base64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

@@ -1,0 +1,87 @@
+//! Runs every scenario folder on the real machine: files and calls in, the last answer and files out.
+//!
+//! `UPDATE_EXPECT=1` writes what came of it; look at the difference before you commit it.
+#![expect(clippy::disallowed_methods, reason = "scenarios are real files in a real folder")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use helve::Toolbox;
+use helve_testkit::scenario::{Scenario, all};
+
+#[tokio::test]
+async fn scenarios() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let found = all(&folder);
+    assert!(!found.is_empty(), "no scenario below {}", folder.display());
+    let mut wrong = Vec::new();
+    for scenario in &found {
+        let seen = play(scenario).await;
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            fs::write(scenario.folder.join("output.txt"), &seen.output).unwrap();
+            put(&scenario.folder.join("expected"), &seen.files);
+            continue;
+        }
+        let expected = files(&scenario.folder.join("expected"));
+        if seen.output != scenario.output || seen.files != expected {
+            wrong.push(format!(
+                "{}\n--- expected\n{}\n--- found\n{}\n--- files expected {:?}, found {:?}",
+                scenario.name,
+                scenario.output,
+                seen.output,
+                expected.keys(),
+                seen.files.keys()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+struct Seen {
+    output: String,
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+async fn play(scenario: &Scenario) -> Seen {
+    let (root, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let root_path = root.path().canonicalize().unwrap();
+    put(&root_path, &files(&scenario.folder.join("input")));
+    let toolbox = Toolbox::builder().dir(&root_path).data(data.path()).yes().build().await.unwrap();
+    let mut output = String::new();
+    for call in scenario.calls.as_array().expect("call.json is a list") {
+        let tool = call["tool"].as_str().expect("each call names its tool");
+        let result = toolbox.call(tool, call["arguments"].clone()).await;
+        output = match result.outcome {
+            Ok(output) => format!("{}\n", output.joined()),
+            Err(err) => format!("error: {}\n", err.words()),
+        };
+    }
+    toolbox.close().await;
+    let output = output.replace(&root_path.display().to_string(), "{root}");
+    Seen { output, files: files(&root_path) }
+}
+
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut found, mut open) = (BTreeMap::new(), vec![folder.to_path_buf()]);
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_path_buf();
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn put(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
+    for (name, content) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
