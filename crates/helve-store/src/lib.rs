@@ -1,0 +1,13 @@
+//! What outlives a process: one SQLite file and the saved outputs. No other crate touches the data folder.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this crate is the one that touches the data folder"
+)]
+
+mod outputs;
+mod private;
+mod sqlite;
+
+pub use outputs::OutputFiles;
+pub use sqlite::Sqlite;

@@ -1,0 +1,177 @@
+//! Whole outputs on disk, where a model was shown a part: private, unguessable, and not for ever.
+
+mod sweep;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use helve_core::BoxFuture;
+use helve_core::store::{Outputs, Saved, StoreError};
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use crate::private;
+
+/// How much is kept, and for how long.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// The largest output; of a larger one the beginning is kept.
+    one: usize,
+    /// All outputs together; the oldest go first.
+    all: u64,
+    files: usize,
+    age: Duration,
+    /// How often what is too old or too much is looked for.
+    every: Duration,
+    /// How much this process may add before it looks again, whatever the time.
+    unswept: u64,
+}
+
+const LIMITS: Limits = Limits {
+    one: 64 << 20,
+    all: 512 << 20,
+    files: 20_000,
+    age: Duration::from_secs(7 * 24 * 3600),
+    every: Duration::from_secs(3600),
+    unswept: 64 << 20,
+};
+
+/// Saved outputs in the folder `outputs` of a data folder.
+pub struct OutputFiles(Arc<Files>);
+
+struct Files {
+    folder: PathBuf,
+    limits: Limits,
+    swept: Mutex<Swept>,
+}
+
+/// What this process knows about the last look.
+struct Swept {
+    next: Option<SystemTime>,
+    since: u64,
+}
+
+impl OutputFiles {
+    /// Touches nothing until something is saved.
+    pub fn at(folder: PathBuf) -> Self {
+        Self::with(&folder, LIMITS)
+    }
+
+    fn with(data: &Path, limits: Limits) -> Self {
+        let swept = Mutex::new(Swept { next: None, since: 0 });
+        Self(Arc::new(Files { folder: data.join("outputs"), limits, swept }))
+    }
+}
+
+impl Outputs for OutputFiles {
+    fn save<'a>(
+        &'a self,
+        session: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<Saved, StoreError>> {
+        let files = self.0.clone();
+        let folder = self.folder(session);
+        let text = within(text, files.limits.one);
+        Box::pin(off_the_hot_path(move || {
+            let saved = files.save(&folder, &text)?;
+            if files.is_sweep_due(saved.bytes) {
+                spawn(move || sweep::sweep(&files.folder, &files.limits));
+            }
+            Ok(saved)
+        }))
+    }
+
+    fn folder(&self, session: &str) -> PathBuf {
+        self.0.folder.join(safe_name(session))
+    }
+}
+
+/// The beginning of a text that is too long, with a line that says so.
+fn within(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let kept = &text[..text.floor_char_boundary(most)];
+    let end = if kept.ends_with('\n') { "" } else { "\n" };
+    format!("{kept}{end}[Only the first {} of {} bytes were kept.]\n", kept.len(), text.len())
+}
+
+/// A file name for a session: its id where that is harmless everywhere, otherwise a hash of it.
+///
+/// Upper case is not: some file systems fold it. Neither are short names: `con` and `nul` are devices somewhere.
+fn safe_name(session: &str) -> String {
+    let is_harmless = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+    if (8..=64).contains(&session.len()) && session.bytes().all(is_harmless) {
+        return session.to_owned();
+    }
+    format!("={}", &blake3::hash(session.as_bytes()).to_hex()[..32])
+}
+
+async fn off_the_hot_path<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => runtime.spawn_blocking(work).await.map_err(io::Error::other)?,
+        Err(_) => work(),
+    }
+}
+
+/// Nobody waits for it. Where there is no thread to be had, another time will do.
+fn spawn(work: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().name("helve-outputs".into()).spawn(work).ok();
+}
+
+impl Files {
+    fn save(&self, folder: &Path, text: &str) -> io::Result<Saved> {
+        let id = Uuid::new_v4().simple().to_string();
+        let path = folder.join(format!("{id}.txt"));
+        let mut file = match private::create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => create_in(folder, &path)?,
+            otherwise => otherwise?,
+        };
+        if let Err(error) = file.write_all(text.as_bytes()) {
+            // A part would pass for the whole. If it cannot be removed, at least nobody is told its name.
+            std::fs::remove_file(&path).ok();
+            return Err(error);
+        }
+        Ok(Saved { id, path, bytes: u64::try_from(text.len()).unwrap_or(u64::MAX) })
+    }
+
+    /// Whether it is this process's turn to look for what is too old or too much.
+    fn is_sweep_due(&self, added: u64) -> bool {
+        let now = SystemTime::now();
+        let mut swept = self.swept.lock();
+        swept.since = swept.since.saturating_add(added);
+        let is_much = swept.since >= self.limits.unswept;
+        if !is_much && swept.next.is_some_and(|next| now < next) {
+            return false;
+        }
+        swept.next = Some(now + self.limits.every);
+        if !is_much && !sweep::is_due(&self.folder, self.limits.every) {
+            return false;
+        }
+        swept.since = 0;
+        sweep::claim(&self.folder);
+        true
+    }
+}
+
+/// How often a folder is made anew that a sweep finds empty and removes.
+const TRIES: usize = 3;
+
+fn create_in(folder: &Path, path: &Path) -> io::Result<std::fs::File> {
+    for _ in 1..TRIES {
+        private::folder(folder)?;
+        match private::create(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            otherwise => return otherwise,
+        }
+    }
+    private::folder(folder)?;
+    private::create(path)
+}
+
+#[cfg(test)]
+mod tests;

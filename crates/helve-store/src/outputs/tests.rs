@@ -1,0 +1,257 @@
+//! Saved outputs on real folders.
+
+use std::fs::FileTimes;
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::*;
+
+const SMALL: Limits = Limits {
+    one: 100,
+    all: 1000,
+    files: 30,
+    age: Duration::from_secs(7 * 24 * 3600),
+    every: Duration::from_secs(3600),
+    unswept: 500,
+};
+
+fn save(files: &OutputFiles, session: &str, text: &str) -> io::Result<Saved> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(files.save(session, text))
+}
+
+#[test]
+fn an_output_is_saved_whole_for_its_session() {
+    let data = tempfile::tempdir().unwrap();
+    let files = OutputFiles::at(data.path().into());
+    assert!(!data.path().join("outputs").exists());
+    let one = save(&files, "01890a5d-ac96", "whole\n").unwrap();
+    let two = save(&files, "01890a5d-ac96", "").unwrap();
+    assert_eq!(std::fs::read_to_string(&one.path).unwrap(), "whole\n");
+    assert_eq!((one.bytes, two.bytes), (6, 0));
+    assert_ne!(one.id, two.id);
+    assert_eq!(one.path, files.folder("01890a5d-ac96").join(format!("{}.txt", one.id)));
+    assert_eq!(one.path.parent().unwrap(), data.path().join("outputs/01890a5d-ac96"));
+    assert!(one.id.len() == 32 && one.id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+}
+
+#[test]
+fn it_works_outside_a_runtime_too() {
+    let data = tempfile::tempdir().unwrap();
+    let files = OutputFiles::at(data.path().into());
+    let mut saving = files.save("s", "text");
+    let waker = std::task::Waker::noop();
+    let saved = saving.as_mut().poll(&mut std::task::Context::from_waker(waker));
+    assert!(matches!(saved, std::task::Poll::Ready(Ok(saved)) if saved.bytes == 4));
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_can_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let data = tempfile::tempdir().unwrap();
+    let files = OutputFiles::at(data.path().join("helve"));
+    let saved = save(&files, "session-1", "secret").unwrap();
+    let modes = saved
+        .path
+        .ancestors()
+        .take(4)
+        .map(|path| format!("{:o}", path.metadata().unwrap().permissions().mode() & 0o7777));
+    assert_eq!(modes.collect::<Vec<_>>(), ["600", "700", "700", "700"]);
+}
+
+#[test]
+fn a_session_is_a_safe_name() {
+    let check = |session: &str, name: Expect| name.assert_eq(&safe_name(session));
+    check("3f2a9c00-session_1", expect!["3f2a9c00-session_1"]);
+    check("", expect!["=af1349b9f5f9a1a6a0404dea36dcc949"]);
+    check("nul", expect!["=0f90718637e63a8b68e1ef5e5593489f"]);
+    check("../../etc/passwd", expect!["=58374639e1651454c03c8fe1059d0110"]);
+    check("Sessions", expect!["=8c5735755cd33034189cc8f8f99f0eb9"]);
+    check("sessions", expect!["sessions"]);
+    check("parent-1/child", expect!["=5bacb2254e9c2f8e2c6d5208cb4bafa2"]);
+    check("=af1349b9f5f9a1a6a0404dea36dcc949", expect!["=de0caf9bcbb04d2229ff5c5cc6775adb"]);
+}
+
+proptest! {
+    #[test]
+    fn names_are_safe_and_of_one_session_each(one in ".*", two in ".*") {
+        let (name, other) = (safe_name(&one), safe_name(&two));
+        prop_assert!(name.len() >= 8 && name.len() <= 64);
+        prop_assert!(name.bytes().all(|b| b == b'=' || b == b'-' || b == b'_' || b.is_ascii_digit() || b.is_ascii_lowercase()));
+        prop_assert_eq!(name == other, one == two);
+    }
+
+    #[test]
+    fn what_is_kept_is_a_beginning(text in "(?s).{0,80}", most in 0usize..100) {
+        let kept = within(&text, most);
+        if text.len() <= most {
+            prop_assert_eq!(kept, text);
+        } else {
+            let (beginning, line) = kept.rsplit_once("[Only the first ").unwrap();
+            let length: usize = line.split(' ').next().unwrap().parse().unwrap();
+            prop_assert!(length <= most && length + 4 > most);
+            prop_assert!(beginning.starts_with(&text[..length]) && beginning.len() <= length + 1);
+        }
+    }
+}
+
+#[test]
+fn a_single_output_is_bounded_and_says_so() {
+    let data = tempfile::tempdir().unwrap();
+    let files = OutputFiles::with(data.path(), SMALL);
+    let saved = save(&files, "s", &"äöü\n".repeat(50)).unwrap();
+    let text = std::fs::read_to_string(&saved.path).unwrap();
+    assert_eq!(saved.bytes, text.len() as u64);
+    expect![[r#"
+
+        äöü
+        ä
+        [Only the first 100 of 350 bytes were kept.]
+    "#]]
+    .assert_eq(&text[90..]);
+}
+
+/// Makes outputs of so many bytes and days, sweeps, and says which are left.
+fn check(outputs: &[(&str, usize, u64)], left: Expect) {
+    let data = tempfile::tempdir().unwrap();
+    let folder = data.path().join("outputs");
+    for (name, bytes, days) in outputs {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "x".repeat(*bytes)).unwrap();
+        let at = SystemTime::now() - Duration::from_secs(days * 24 * 3600);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_times(FileTimes::new().set_modified(at)).unwrap();
+    }
+    sweep::sweep(&folder, &SMALL);
+    let mut names = Vec::new();
+    for session in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+        names.push(format!("{}/", session.file_name().unwrap().to_str().unwrap()));
+        for file in std::fs::read_dir(&session).into_iter().flatten() {
+            let path = file.unwrap().path();
+            names.push(path.strip_prefix(&folder).unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    names.sort();
+    left.assert_eq(&names.join(" "));
+}
+
+#[test]
+fn old_outputs_go_and_their_folders_with_them() {
+    check(
+        &[("a/1.txt", 1, 0), ("a/2.txt", 1, 6), ("a/3.txt", 1, 8), ("b/1.txt", 1, 300)],
+        expect!["a/ a/1.txt a/2.txt"],
+    );
+}
+
+#[test]
+fn the_oldest_go_when_all_are_too_large() {
+    check(
+        &[("a/1.txt", 400, 3), ("a/2.txt", 400, 1), ("b/1.txt", 400, 2), ("b/2.txt", 10, 4)],
+        expect!["a/ a/2.txt b/ b/1.txt"],
+    );
+}
+
+#[test]
+fn the_newest_stays_however_large_or_old() {
+    check(&[("a/1.txt", 5000, 1), ("a/2.txt", 1, 2)], expect!["a/ a/1.txt"]);
+    check(&[("a/1.txt", 1, 20), ("a/2.txt", 1, 21)], expect!["a/ a/1.txt"]);
+}
+
+#[test]
+fn only_so_many_files_are_kept() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = data.path().join("outputs/a");
+    std::fs::create_dir_all(&folder).unwrap();
+    for number in 0..40 {
+        std::fs::write(folder.join(format!("{number}.txt")), "x").unwrap();
+    }
+    sweep::sweep(&data.path().join("outputs"), &SMALL);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 30);
+}
+
+#[test]
+fn what_is_not_ours_is_left_alone() {
+    check(
+        &[("a/1.txt", 1, 0), ("a/notes.md", 1, 300), ("b/c/3.txt", 1, 300)],
+        expect!["a/ a/1.txt a/notes.md b/ b/c"],
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_not_followed() {
+    let data = tempfile::tempdir().unwrap();
+    let (folder, elsewhere) = (data.path().join("outputs"), data.path().join("elsewhere"));
+    for path in [folder.join("a"), elsewhere.clone()] {
+        std::fs::create_dir_all(path).unwrap();
+    }
+    let at = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
+    for name in ["1.txt", "2.txt"] {
+        let file = std::fs::File::create(elsewhere.join(name)).unwrap();
+        file.set_times(at).unwrap();
+    }
+    std::os::unix::fs::symlink(&elsewhere, folder.join("b")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.join("1.txt"), folder.join("a/1.txt")).unwrap();
+    sweep::sweep(&folder, &SMALL);
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 2);
+}
+
+#[test]
+fn a_sweep_is_due_once_an_hour_for_all_processes() {
+    let data = tempfile::tempdir().unwrap();
+    let [one, two] = [(); 2].map(|()| OutputFiles::with(data.path(), SMALL));
+    private::folder(&one.0.folder).unwrap();
+    assert!(one.0.is_sweep_due(1));
+    assert!(!one.0.is_sweep_due(1));
+    assert!(!two.0.is_sweep_due(1));
+    let mark = private::lockable(&one.0.folder.join(".swept")).unwrap();
+    let [long_ago, not_yet] = [-3700, 3700].map(|seconds: i64| {
+        let apart = Duration::from_secs(seconds.unsigned_abs());
+        if seconds < 0 { SystemTime::now() - apart } else { SystemTime::now() + apart }
+    });
+    for wrong in [long_ago, not_yet] {
+        mark.set_modified(wrong).unwrap();
+        assert!(!two.0.is_sweep_due(1), "it has looked a moment ago");
+        let three = OutputFiles::with(data.path(), SMALL);
+        assert!(three.0.is_sweep_due(1));
+        assert!(!three.0.is_sweep_due(1));
+    }
+    assert!(two.0.is_sweep_due(497), "it has added much since");
+    assert!(!two.0.is_sweep_due(1));
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_an_error() {
+    let data = tempfile::tempdir().unwrap();
+    std::fs::write(data.path().join("outputs"), "").unwrap();
+    assert!(save(&OutputFiles::at(data.path().into()), "s", "text").is_err());
+}
+
+/// The system refuses to let a file grow beyond 64 KiB, as a full disk would; the test runs itself under that limit.
+#[cfg(unix)]
+#[test]
+fn no_room_on_the_disk_leaves_no_part() {
+    const FOLDER: &str = "HELVE_OUTPUTS_TEST_FOLDER";
+    if let Some(data) = std::env::var_os(FOLDER) {
+        let files = OutputFiles::at(data.into());
+        assert!(save(&files, "s", &"x".repeat(1000)).is_ok());
+        let error = save(&files, "s", &"x".repeat(1 << 20)).unwrap_err();
+        println!("\n> {:?}", error.kind());
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let limited = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", "outputs::tests::no_room_on_the_disk_leaves_no_part"])
+        .env(FOLDER, data.path())
+        .output()
+        .unwrap();
+    assert!(limited.status.success());
+    assert!(String::from_utf8_lossy(&limited.stdout).contains("\n> FileTooLarge\n"));
+    let left = std::fs::read_dir(OutputFiles::at(data.path().into()).folder("s")).unwrap();
+    assert_eq!(left.count(), 1);
+}

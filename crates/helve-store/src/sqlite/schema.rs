@@ -1,0 +1,143 @@
+//! The tables, as the steps that made them.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::trouble::{Failure, Trouble};
+
+/// Step *n* leads to version *n* + 1. Never change a step that was released; append one.
+///
+/// A process of the version before may have the file open while a step is made, so steps add.
+const STEPS: &[&str] = &["
+    CREATE TABLE slots (
+        session TEXT NOT NULL,
+        key     TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        touched INTEGER NOT NULL,
+        value   TEXT NOT NULL,
+        PRIMARY KEY (session, key)
+    ) STRICT;
+    CREATE INDEX slots_by_time ON slots (touched);
+
+    CREATE TABLE calls (
+        number   INTEGER PRIMARY KEY,
+        owner    TEXT,
+        created  INTEGER NOT NULL,
+        started  INTEGER,
+        ended    INTEGER,
+        id       TEXT NOT NULL,
+        session  TEXT NOT NULL,
+        parent   TEXT,
+        tool     TEXT NOT NULL,
+        status   TEXT NOT NULL,
+        title    TEXT NOT NULL,
+        input    TEXT NOT NULL,
+        metadata TEXT NOT NULL,
+        error    TEXT,
+        output   TEXT
+    ) STRICT;
+    CREATE INDEX calls_by_time ON calls (created);
+    CREATE INDEX calls_of_session ON calls (session, created);
+    CREATE INDEX calls_not_ended ON calls (owner) WHERE owner IS NOT NULL;
+
+    CREATE TABLE rules (
+        number     INTEGER PRIMARY KEY,
+        scope      TEXT NOT NULL,
+        holder     BLOB NOT NULL,
+        permission TEXT NOT NULL,
+        kind       TEXT NOT NULL,
+        pattern    TEXT NOT NULL,
+        action     TEXT NOT NULL,
+        remembered INTEGER NOT NULL,
+        UNIQUE (scope, holder, permission, kind, pattern)
+    ) STRICT;
+
+    CREATE TABLE trust (
+        root   BLOB PRIMARY KEY,
+        digest TEXT,
+        given  INTEGER NOT NULL
+    ) STRICT;
+"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Table {
+    Slots,
+    Calls,
+    Rules,
+    Trust,
+}
+
+pub(crate) const TABLES: [Table; 4] = [Table::Slots, Table::Calls, Table::Rules, Table::Trust];
+
+impl Table {
+    fn name(self) -> &'static str {
+        match self {
+            Table::Slots => "slots",
+            Table::Calls => "calls",
+            Table::Rules => "rules",
+            Table::Trust => "trust",
+        }
+    }
+
+    fn columns(self) -> &'static str {
+        match self {
+            Table::Slots => "session key version touched value",
+            Table::Calls => {
+                "number owner created started ended id session parent tool status title input metadata error output"
+            }
+            Table::Rules => "number scope holder permission kind pattern action remembered",
+            Table::Trust => "root digest given",
+        }
+    }
+
+    /// Whether a database has this table exactly as we know it; a further column could change what a row means.
+    pub(crate) fn fits(self, connection: &Connection) -> rusqlite::Result<bool> {
+        let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+        let names = statement.query_map([self.name()], |row| row.get::<_, String>(0))?;
+        Ok(names.collect::<rusqlite::Result<Vec<_>>>()?.join(" ") == self.columns())
+    }
+}
+
+/// The version that this program writes.
+pub(crate) fn known() -> i64 {
+    i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// Makes sure that we know a version; what is older than ours can be brought up to it.
+pub(crate) fn check(found: i64) -> Result<(), Failure> {
+    let known = known();
+    let (trouble, why) = match found {
+        ..0 => (Trouble::Damaged, format!("its version is {found}")),
+        _ if found > known => (Trouble::Newer { found, known }, String::new()),
+        _ => return Ok(()),
+    };
+    Err(Failure { trouble, why })
+}
+
+/// Brings a database to the version we know, and makes sure that it is what it says.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Failure> {
+    if version(connection)? != known() {
+        step(connection)?;
+    }
+    for table in TABLES {
+        if !table.fits(connection)? {
+            let why = format!("the table {} is not as it should be", table.name());
+            return Err(Failure { trouble: Trouble::Damaged, why });
+        }
+    }
+    Ok(())
+}
+
+fn step(connection: &mut Connection) -> Result<(), Failure> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found = version(&transaction)?;
+    check(found)?;
+    for step in STEPS.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", known())?;
+    Ok(transaction.commit()?)
+}

@@ -1,0 +1,427 @@
+//! A store under test follows a script, line by line, and what it answers is compared.
+
+mod damage;
+mod processes;
+mod trouble;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+use helve_core::event::{Event, Outcome, Progress, What};
+use helve_core::permission::{Action, Pattern, Rule, Source};
+use helve_core::store::{Owner, Store};
+use helve_core::tool::ErrorKind;
+use serde_json::{Map, Value, json};
+
+use super::Sqlite;
+
+/// A store that does not wait long for others.
+fn store(folder: &Path) -> Sqlite {
+    let mut store = Sqlite::at(folder.into());
+    store.patience = Duration::from_millis(100);
+    store
+}
+
+fn check(script: &str, answers: Expect) {
+    let folder = tempfile::tempdir().unwrap();
+    answers.assert_eq(&play(folder.path(), script));
+}
+
+/// Plays a script on a data folder; paths in answers are shown as `DATA`.
+fn play(folder: &Path, script: &str) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut current = store(folder);
+    let mut answers = String::new();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if line == "restart" {
+            drop(current);
+            current = store(folder);
+            continue;
+        }
+        let answer = runtime.block_on(step(&current, line));
+        if let Some(answer) = answer {
+            let space = if answer.is_empty() || answer.starts_with('\n') { "" } else { " " };
+            writeln!(answers, "{line}:{space}{answer}").unwrap();
+        }
+    }
+    answers.replace(folder.to_str().unwrap(), "DATA")
+}
+
+async fn step(store: &Sqlite, line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    match words.as_slice() {
+        ["get", session, key] => Some(match store.get(session, key).await.unwrap() {
+            Some((version, value)) => format!("{value} (version {version})"),
+            None => "nothing".into(),
+        }),
+        ["put", session, key, seen, value] => {
+            let value = serde_json::from_str(value).unwrap();
+            let put = store.put(session, key, seen.parse().unwrap(), value).await.unwrap();
+            Some(if put { "done" } else { "refused" }.into())
+        }
+        ["set", session, key, value] => {
+            store.note(session, key, serde_json::from_str(value).unwrap());
+            None
+        }
+        ["trusted", root] => Some(format!("{:?}", store.trusted(Path::new(root)).await.unwrap())),
+        ["trust", root, digest] => {
+            store.trust(Path::new(root), Some(*digest)).await.unwrap();
+            None
+        }
+        ["distrust", root] => {
+            store.trust(Path::new(root), None).await.unwrap();
+            None
+        }
+        ["remember", owner, action, permission, kind, pattern] => {
+            let rule = rule(action, permission, kind, pattern);
+            store.remember(owner_of(owner), &rule).await.unwrap();
+            None
+        }
+        ["remembered", session, root] => {
+            let rules = store.remembered(session, Path::new(root)).await.unwrap();
+            Some(rules.iter().map(show).collect::<String>())
+        }
+        ["calls", session] => {
+            let session = Some(*session).filter(|session| *session != "*");
+            let calls = store.calls(session, 10).await.unwrap();
+            Some(calls.iter().fold(String::new(), |all, call| {
+                let (output, error) = (call.output.as_deref(), call.error.as_deref());
+                let end = output.or(error).unwrap_or("-");
+                let status = format!("{:?}", call.status).to_lowercase();
+                format!(
+                    "{all}\n  {} {} {status} {:?} {} {end}",
+                    call.id, call.tool, call.title, call.input
+                )
+            }))
+        }
+        ["notice"] => Some(store.notice().await.unwrap_or_else(|| "none".into())),
+        ["flush"] => {
+            store.flush().await;
+            None
+        }
+        [what, call, rest @ ..] => {
+            let (session, call) = call.split_once('/').unwrap();
+            store.append(&event(session, call, happening(what, rest)));
+            None
+        }
+        _ => panic!("not a line of a script: {line}"),
+    }
+}
+
+fn happening(what: &str, rest: &[&str]) -> What {
+    match what {
+        "start" => What::Started { tool: rest.join(" "), parent: None },
+        "run" => What::Running { input: Arc::new(json!({ "with": rest.join(" ") })) },
+        "title" => What::Progress(Progress { title: Some(rest.join(" ")), ..Progress::default() }),
+        "say" => What::Progress(Progress::text(rest.join(" "))),
+        "ask" => What::Asked { summary: rest.join(" ") },
+        "end" => completed(&rest.join(" ")),
+        "fail" => {
+            What::Finished(Outcome::Failed { kind: ErrorKind::Failed, error: rest.join(" ") })
+        }
+        _ => panic!("nothing of that kind happens: {what}"),
+    }
+}
+
+fn completed(output: &str) -> What {
+    What::Finished(Outcome::Completed {
+        title: "done".into(),
+        metadata: Map::new(),
+        output: output.into(),
+    })
+}
+
+fn event(session: &str, call: &str, what: What) -> Event {
+    let at = super::unsigned(super::now());
+    Event { call: call.into(), root: call.into(), session: session.into(), at, what }
+}
+
+fn owner_of(text: &str) -> Owner<'_> {
+    match text.split_once(':') {
+        Some(("session", id)) => Owner::Session(id),
+        Some(("project", root)) => Owner::Project(Path::new(root)),
+        _ => Owner::Everyone,
+    }
+}
+
+fn rule(action: &str, permission: &str, kind: &str, pattern: &str) -> Rule {
+    let pattern = match kind {
+        "wild" => Pattern::Wild(pattern.into()),
+        "folded" => Pattern::Folded(pattern.into()),
+        _ => Pattern::Exact(pattern.into()),
+    };
+    let action = if action == "allow" { Action::Allow } else { Action::Deny };
+    Rule { permission: permission.into(), pattern, action, source: Source::Builtin }
+}
+
+fn show(rule: &Rule) -> String {
+    let Rule { permission, pattern, action, source } = rule;
+    format!("\n  {action:?} {permission} {pattern:?} {source:?}")
+}
+
+#[test]
+fn slots_are_replaced_only_by_who_saw_the_last_value() {
+    check(
+        r#"
+        get a todo
+        put a todo 1 "early"
+        put a todo 0 [1]
+        put a todo 0 [2]
+        get a todo
+        put a todo 1 {"three":3}
+        put a todo 1 "late"
+        put a todo 18446744073709551615 "never"
+        get a todo
+        get b todo
+        restart
+        get a todo
+        "#,
+        expect![[r#"
+            get a todo: nothing
+            put a todo 1 "early": refused
+            put a todo 0 [1]: done
+            put a todo 0 [2]: refused
+            get a todo: [1] (version 1)
+            put a todo 1 {"three":3}: done
+            put a todo 1 "late": refused
+            put a todo 18446744073709551615 "never": refused
+            get a todo: {"three":3} (version 2)
+            get b todo: nothing
+            get a todo: {"three":3} (version 2)
+        "#]],
+    );
+}
+
+#[test]
+fn slots_that_are_set_are_found_by_who_asks_next() {
+    check(
+        r#"
+        set a shown 1
+        get a shown
+        set a shown 2
+        set a shown 3
+        set b shown 4
+        put a shown 1 "late"
+        get a shown
+        put a shown 2 "seen"
+        set b shown 5
+        restart
+        get a shown
+        get b shown
+        "#,
+        expect![[r#"
+            get a shown: 1 (version 1)
+            put a shown 1 "late": refused
+            get a shown: 3 (version 2)
+            put a shown 2 "seen": done
+            get a shown: "seen" (version 3)
+            get b shown: 5 (version 2)
+        "#]],
+    );
+}
+
+#[test]
+fn approvals_hold_where_they_were_given() {
+    check(
+        "
+        remember everyone allow webfetch wild *
+        remember project:/p allow edit exact *
+        remember session:s allow read folded *.env
+        remember session:s allow read folded *.env
+        remember project:/q allow bash wild git
+        remembered s /p
+        remembered t /q
+        remember everyone deny webfetch wild *
+        restart
+        remembered t /nowhere
+        remembered s /p
+        ",
+        expect![[r#"
+            remembered s /p:
+              Allow webfetch Wild("*") Approved(Everywhere)
+              Allow edit Exact("*") Approved(Project)
+              Allow read Folded("*.env") Approved(Session)
+            remembered t /q:
+              Allow webfetch Wild("*") Approved(Everywhere)
+              Allow bash Wild("git") Approved(Project)
+            remembered t /nowhere:
+              Deny webfetch Wild("*") Approved(Everywhere)
+            remembered s /p:
+              Allow edit Exact("*") Approved(Project)
+              Allow read Folded("*.env") Approved(Session)
+              Deny webfetch Wild("*") Approved(Everywhere)
+        "#]],
+    );
+}
+
+#[test]
+fn trust_is_given_and_withdrawn_by_path() {
+    check(
+        "
+        trusted /p
+        trust /p one
+        trust /p/q two
+        trust /p three
+        trusted /p
+        restart
+        trusted /p
+        trusted /p/q
+        distrust /p
+        trusted /p
+        trusted /P/q
+        ",
+        expect![[r#"
+            trusted /p: None
+            trusted /p: Some("three")
+            trusted /p: Some("three")
+            trusted /p/q: Some("two")
+            trusted /p: None
+            trusted /P/q: None
+        "#]],
+    );
+}
+
+#[test]
+fn a_call_is_one_row_whatever_happens_to_it() {
+    check(
+        "
+        start s/1 read
+        calls s
+        run s/1 a.txt
+        title s/1 halfway
+        say s/1 not kept
+        ask s/1 not kept
+        calls s
+        end s/1 two lines
+        end s/1 a call ends once
+        start t/1 bash
+        fail t/1 no
+        calls s
+        calls *
+        start s/1 ids come again
+        restart
+        calls s
+        end s/2 without a beginning
+        calls u
+        notice
+        ",
+        expect![[r#"
+            calls s:
+              1 read pending "" null -
+            calls s:
+              1 read running "halfway" {"with":"a.txt"} -
+            calls s:
+              1 read completed "done" {"with":"a.txt"} two lines
+            calls *:
+              1 bash error "" null no
+              1 read completed "done" {"with":"a.txt"} two lines
+            calls s:
+              1 ids come again error "" null interrupted
+              1 read completed "done" {"with":"a.txt"} two lines
+            calls u:
+            notice: none
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_is_touched_before_the_first_job() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = store(&data);
+    runtime.block_on(store.flush());
+    drop(store);
+    assert!(!data.exists());
+}
+
+#[test]
+fn the_last_handle_waits_for_what_is_queued() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    for call in 0..500 {
+        let id = call.to_string();
+        store.append(&event("s", &id, What::Started { tool: "read".into(), parent: None }));
+        store.append(&event("s", &id, completed("output")));
+    }
+    assert_eq!(store.dropped(), 0);
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.path().join("store.db")).unwrap();
+    let count = connection.query_row("SELECT count(*) FROM calls", [], |row| row.get(0));
+    assert_eq!(count, Ok(500));
+}
+
+#[test]
+fn only_a_long_log_is_emptied_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = || folder.path().join("store.db-wal").metadata().map_or(0, |log| log.len());
+    play(folder.path(), "put s k 0 1");
+    let short = log();
+    assert!(short > 0);
+    play(folder.path(), "put s k 1 2");
+    assert!(log() > short);
+    play(folder.path(), &format!("put s k 2 \"{}\"", "x".repeat(300_000)));
+    assert_eq!(log(), 0);
+    let value = play(folder.path(), "get s k");
+    assert!(value.ends_with("x\" (version 3)\n"));
+}
+
+#[test]
+fn large_values_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = store(folder.path());
+    let too_large = Value::String("x".repeat(17 << 20));
+    let refusal = runtime.block_on(store.put("s", "k", 0, too_large)).unwrap_err();
+    expect!["A value of 17825794 bytes is too large to be remembered; the most is 16777216."]
+        .assert_eq(&refusal.to_string());
+
+    let input = Arc::new(json!({ "filePath": "a", "content": "y".repeat(1 << 20) }));
+    store.append(&event("s", "1", What::Started { tool: "write".into(), parent: None }));
+    store.append(&event("s", "1", What::Running { input }));
+    store.append(&event("s", "1", completed(&"ü".repeat(1 << 20))));
+    let calls = runtime.block_on(store.calls(None, usize::MAX)).unwrap();
+    let [call] = calls.as_slice() else { panic!("one call: {calls:?}") };
+    let output = call.output.as_ref().unwrap();
+    let content = call.input["content"].as_str().unwrap();
+    let ends = [output, content].map(|text| text.trim_start_matches(['ü', 'y']));
+    let lengths = [output.len(), content.len()];
+    expect![[r#"[65560, 1048] ["… (2031616 more bytes)", "… (1047552 more bytes)"] "a""#]]
+        .assert_eq(&format!("{lengths:?} {ends:?} {}", call.input["filePath"]));
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_can_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("share/helve");
+    let store = store(&data);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert!(runtime.block_on(store.put("s", "k", 0, json!(1))).unwrap());
+    let mode = |name: &str| {
+        let path = data.join(name);
+        format!("{name} {:o}\n", path.metadata().unwrap().permissions().mode() & 0o7777)
+    };
+    let mut locks = std::fs::read_dir(data.join("run")).unwrap().map(|entry| entry.unwrap().path());
+    let lock = locks.find(|path| path.extension().is_some()).unwrap();
+    assert_eq!(lock.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let modes: String = ["", "run", "store.db", "store.db-wal", "store.db-shm"].map(mode).concat();
+    expect![[r#"
+         700
+        run 700
+        store.db 600
+        store.db-wal 600
+        store.db-shm 600
+    "#]]
+    .assert_eq(&modes);
+    drop(store);
+
+    let file = data.join("store.db");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    play(&data, "get s k");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}

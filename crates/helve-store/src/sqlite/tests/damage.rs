@@ -1,0 +1,413 @@
+//! Files that are not what they were: cut off, flipped, overwritten.
+
+use std::path::{Path, PathBuf};
+
+use expect_test::{Expect, expect};
+use rusqlite::Connection;
+
+use super::play;
+
+/// Leaves something of everything in the store; enough of it for several levels of pages.
+fn furnish(folder: &Path) {
+    let mut script = String::new();
+    for number in 0..60 {
+        let filler = "f".repeat(number * 40);
+        script += &format!(
+            "put s slot{number} 0 \"{filler}\"\nstart s/{number} read\nrun s/{number} {filler}\nend s/{number} {filler}\n"
+        );
+        script += &format!("remember session:s allow bash exact {number}\n");
+    }
+    play(folder, &(script + "trust /p digest"));
+    // Otherwise what is damaged here would be mended from the log.
+    let connection = Connection::open(folder.join("store.db")).unwrap();
+    connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+}
+
+/// What must work whatever was found.
+const USE: &str = "
+    get s slot7
+    put s new 0 1
+    get s new
+    start s/new read
+    run s/new
+    end s/new
+    remember everyone allow read wild *
+    remembered s /p
+    trust /r digest
+    trusted /r
+    calls s
+    flush
+    notice
+";
+/// What the next process must know of it.
+const RECALL: &str = "get s new\ntrusted /r\nnotice";
+const RECALLED: &str = "get s new: 1 (version 1)\ntrusted /r: Some(\"digest\")\nnotice: none\n";
+
+#[derive(Debug, PartialEq)]
+enum Fate {
+    Kept,
+    SetAside,
+    InMemory,
+    /// Damage that SQLite cannot see, such as a page that two tables think is theirs.
+    Muddled,
+}
+
+/// Uses a store until damage has shown and the next process finds it as it was left.
+fn survive(folder: &Path, what: &str) -> Fate {
+    for _ in 0..4 {
+        let told = play(folder, USE);
+        if told.contains("kept in memory") {
+            return Fate::InMemory;
+        }
+        if told.contains("was moved to") {
+            continue;
+        }
+        assert!(told.contains("\nget s new: 1 (version 1)\n"), "{what}: {told}");
+        assert!(told.contains("\n  Allow read Wild(\"*\") Approved(Everywhere)"), "{what}: {told}");
+        assert!(told.contains("\ntrusted /r: Some(\"digest\")\n"), "{what}: {told}");
+        let recalled = play(folder, RECALL);
+        match aside(folder).is_empty() {
+            true if recalled == RECALLED => return Fate::Kept,
+            false if recalled == RECALLED => return Fate::SetAside,
+            true | false if recalled.contains("was moved to") => {}
+            true | false => return Fate::Muddled,
+        }
+    }
+    panic!("{what} comes up again and again")
+}
+
+/// The files that were moved aside, without their logs.
+fn aside(folder: &Path) -> Vec<PathBuf> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let extension = |path: &PathBuf| path.extension().unwrap_or_default().to_owned();
+    let is_aside = |name: &str| name.starts_with("corrupt-") && name.ends_with(char::is_numeric);
+    paths.filter(|path| extension(path).to_str().is_some_and(is_aside)).collect()
+}
+
+fn check(damage: impl Fn(&Path), answers: Expect) {
+    let folder = tempfile::tempdir().unwrap();
+    furnish(folder.path());
+    damage(&folder.path().join("store.db"));
+    let told =
+        play(folder.path(), "get s slot1\nput s slot1 0 1\nnotice\nrestart\nnotice\nget s slot1");
+    answers.assert_eq(&without_times(&told));
+}
+
+fn without_times(text: &str) -> String {
+    let mut parts = text.split(".corrupt-");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| {
+        all + ".corrupt-TIME" + part.trim_start_matches(|c: char| c.is_ascii_digit())
+    })
+}
+
+#[test]
+fn what_is_not_a_database_is_set_aside() {
+    check(
+        |file| std::fs::write(file, "Dear diary, ".repeat(1000)).unwrap(),
+        expect![[r#"
+            get s slot1: nothing
+            put s slot1 0 1: done
+            notice: The store DATA/store.db was damaged (file is not a database), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals and trust; delete the moved file when you do not need it.
+            notice: none
+            get s slot1: 1 (version 1)
+        "#]],
+    );
+}
+
+#[test]
+fn a_database_of_others_is_set_aside() {
+    check(
+        |file| {
+            std::fs::remove_file(file).unwrap();
+            let other = Connection::open(file).unwrap();
+            other.execute_batch("CREATE TABLE calls (year INTEGER)").unwrap();
+        },
+        expect![[r#"
+    get s slot1: nothing
+    put s slot1 0 1: done
+    notice: The store DATA/store.db was damaged (table calls already exists), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals and trust; delete the moved file when you do not need it.
+    notice: none
+    get s slot1: 1 (version 1)
+"#]],
+    );
+}
+
+#[test]
+fn a_table_that_is_gone_sets_the_file_aside() {
+    check(
+        |file| {
+            let file = Connection::open(file).unwrap();
+            file.execute_batch("DROP TABLE trust").unwrap();
+        },
+        expect![[r#"
+            get s slot1: nothing
+            put s slot1 0 1: done
+            notice: The store DATA/store.db was damaged (the table trust is not as it should be), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals and trust; delete the moved file when you do not need it.
+            notice: none
+            get s slot1: 1 (version 1)
+        "#]],
+    );
+}
+
+#[test]
+fn a_value_that_is_no_value_is_forgotten_alone() {
+    check(
+        |file| {
+            let file = Connection::open(file).unwrap();
+            let sql = "UPDATE slots SET value = '{\"half' WHERE key = 'slot1'";
+            file.execute_batch(sql).unwrap();
+        },
+        expect![[r#"
+            get s slot1: nothing
+            put s slot1 0 1: done
+            notice: none
+            notice: none
+            get s slot1: 1 (version 1)
+        "#]],
+    );
+}
+
+#[test]
+fn a_log_without_its_file_is_no_store() {
+    let remove_file_only = |file: &Path| {
+        let connection = Connection::open(file).unwrap();
+        connection.execute_batch("UPDATE slots SET touched = 1").unwrap();
+        let log = file.with_file_name("store.db-wal");
+        let bytes = std::fs::read(&log).unwrap();
+        drop(connection);
+        std::fs::remove_file(file).unwrap();
+        std::fs::write(&log, bytes).unwrap();
+    };
+    check(
+        remove_file_only,
+        expect![[r#"
+        get s slot1: nothing
+        put s slot1 0 1: done
+        notice: none
+        notice: none
+        get s slot1: 1 (version 1)
+    "#]],
+    );
+}
+
+#[test]
+fn an_empty_file_is_a_new_store() {
+    check(
+        |file| std::fs::write(file, "").unwrap(),
+        expect![[r#"
+        get s slot1: nothing
+        put s slot1 0 1: done
+        notice: none
+        notice: none
+        get s slot1: 1 (version 1)
+    "#]],
+    );
+}
+
+/// The same pseudo-random numbers in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % below
+    }
+}
+
+/// Damages copies of one store in many ways, so that so many are set aside at least and the others go on.
+fn torture(rounds: usize, set_aside: usize, damage: impl Fn(usize, &mut Vec<u8>)) {
+    let original = tempfile::tempdir().unwrap();
+    furnish(original.path());
+    let sound = std::fs::read(original.path().join("store.db")).unwrap();
+    assert!(sound.len() > 100_000);
+    let fate = |round| {
+        let mut bytes = sound.clone();
+        damage(round, &mut bytes);
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("store.db"), bytes).unwrap();
+        survive(folder.path(), &format!("round {round}"))
+    };
+    let all: Vec<Fate> = (0..rounds).map(fate).collect();
+    let count = |fate: Fate| all.iter().filter(|one| **one == fate).count();
+    assert!(count(Fate::SetAside) >= set_aside, "{all:?}");
+    assert!(count(Fate::InMemory) + count(Fate::Muddled) <= rounds / 10, "{all:?}");
+}
+
+#[test]
+fn truncated_at_many_lengths() {
+    // Within the header, at the edges of pages, and in between; a length of none is a new store.
+    let length =
+        |round| if round < 10 { round * 11 } else { (round - 10) * 1024 + round % 3 * 512 };
+    torture(60, 59, |round, bytes| bytes.truncate(length(round)));
+}
+
+#[test]
+fn flipped_bits() {
+    torture(120, 30, |round, bytes| {
+        let mut dice = Dice(round as u64);
+        for _ in 0..=dice.roll(200) {
+            let at = dice.roll(bytes.len());
+            bytes[at] ^= 1 << dice.roll(8);
+        }
+    });
+}
+
+#[test]
+fn overwritten_pages() {
+    torture(100, 10, |round, bytes| {
+        let page = round / 2 % (bytes.len() / 4096) * 4096;
+        bytes[page..page + 4096].fill(if round % 2 == 0 { 0 } else { 255 });
+    });
+}
+
+#[test]
+fn a_damaged_header() {
+    torture(100, 20, |round, bytes| bytes[round] = bytes[round].wrapping_add(101));
+}
+
+#[test]
+fn a_damaged_log_loses_no_more_than_itself() {
+    let mut dice = Dice(7);
+    for round in 0..30 {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("store.db");
+        furnish(folder.path());
+        // As a killed process leaves it: the log is copied while it is in use.
+        let other = Connection::open(&file).unwrap();
+        other.execute_batch("UPDATE slots SET touched = touched + 1").unwrap();
+        let log = folder.path().join("store.db-wal");
+        let mut bytes = std::fs::read(&log).unwrap();
+        let database = std::fs::read(&file).unwrap();
+        drop(other);
+        for _ in 0..20 {
+            let at = dice.roll(bytes.len());
+            bytes[at] ^= 1 << dice.roll(8);
+        }
+        std::fs::write(&file, database).unwrap();
+        std::fs::write(&log, bytes).unwrap();
+        let told = play(folder.path(), "get s slot1\nnotice");
+        assert_eq!(
+            told,
+            format!("get s slot1: \"{}\" (version 1)\nnotice: none\n", "f".repeat(40))
+        );
+        assert_eq!(survive(folder.path(), &format!("round {round}")), Fate::Kept);
+    }
+}
+
+/// Spoils the page that only `trusted` and `trust` look at.
+fn spoil_trust(file: &Path) {
+    let connection = Connection::open(file).unwrap();
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'trust'";
+    let page: usize = connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as usize;
+    drop(connection);
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes[(page - 1) * 4096..page * 4096].fill(255);
+    std::fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn damage_that_shows_late_is_met_then() {
+    let folder = tempfile::tempdir().unwrap();
+    furnish(folder.path());
+    spoil_trust(&folder.path().join("store.db"));
+    let script = "
+        put s new 0 1
+        start s/late bash
+        run s/late
+        notice
+        trusted /p
+        notice
+        get s new
+        put s new 0 2
+        trust /p digest
+        end s/late
+        restart
+        trusted /p
+        get s new
+        calls s
+        notice
+    ";
+    expect![[r#"
+        put s new 0 1: done
+        notice: none
+        trusted /p: None
+        notice: The store DATA/store.db was damaged (database disk image is malformed), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals and trust; delete the moved file when you do not need it.
+        get s new: nothing
+        put s new 0 2: done
+        trusted /p: Some("digest")
+        get s new: 2 (version 1)
+        calls s:
+          late bash completed "done" {"with":""} 
+        notice: none
+    "#]].assert_eq(&without_times(&play(folder.path(), script)));
+}
+
+#[test]
+fn a_table_that_goes_while_in_use_sets_the_file_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = super::store(folder.path());
+    let step = |line: &str| runtime.block_on(super::step(&store, line)).unwrap_or_default();
+    step("trust /p digest");
+    let other = Connection::open(folder.path().join("store.db")).unwrap();
+    other.execute_batch("DROP TABLE trust").unwrap();
+    assert_eq!(step("trusted /p"), "None");
+    step("trust /p again");
+    assert_eq!(step("trusted /p"), "Some(\"again\")");
+    assert!(step("notice").contains("the table trust is not as it should be"));
+}
+
+#[test]
+fn others_follow_to_the_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    furnish(folder.path());
+    spoil_trust(&folder.path().join("store.db"));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let stores = [super::store(folder.path()), super::store(folder.path())];
+    let play = |which: usize, line: &str| {
+        let answer = runtime.block_on(super::step(&stores[which], line)).unwrap_or_default();
+        without_times(&format!("{which} {line}: {answer}\n"))
+            .replace(folder.path().to_str().unwrap(), "DATA")
+    };
+    let told = [
+        play(0, "put s new 0 1"),
+        play(1, "put s new 1 2"),
+        play(0, "trusted /p"),
+        play(1, "put s new 0 3"),
+        play(0, "get s new"),
+        play(1, "notice"),
+        play(1, "trust /p digest"),
+        play(0, "trusted /p"),
+    ];
+    expect![[r#"
+        0 put s new 0 1: done
+        1 put s new 1 2: done
+        0 trusted /p: None
+        1 put s new 0 3: done
+        0 get s new: 3 (version 1)
+        1 notice: none
+        1 trust /p digest: 
+        0 trusted /p: Some("digest")
+    "#]]
+    .assert_eq(&told.concat());
+    let aside = aside(folder.path());
+    assert_eq!(aside.len(), 1);
+    assert!(
+        aside[0]
+            .with_extension(format!("{}-wal", aside[0].extension().unwrap().display()))
+            .exists()
+    );
+}
+
+#[test]
+fn only_so_many_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..7 {
+        std::fs::write(folder.path().join("store.db"), "nonsense ".repeat(100)).unwrap();
+        std::fs::remove_file(folder.path().join("store.db-wal")).ok();
+        play(folder.path(), "put s k 0 1");
+    }
+    assert_eq!(aside(folder.path()).len(), 4);
+}
