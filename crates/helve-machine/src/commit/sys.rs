@@ -1,0 +1,215 @@
+//! Every system call of a commit, in one place, so that tests can let any of them fail.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{
+    self, Access, AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, RawDir, RenameFlags, Stat, Uid,
+    XattrFlags,
+};
+use rustix::io::Errno;
+
+use crate::open;
+
+/// How often an interrupted call is made again.
+const TRIES: usize = 64;
+
+const LISTING: usize = 32 * 1024;
+
+type Result<T> = std::result::Result<T, Errno>;
+type Folder<'a> = BorrowedFd<'a>;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sys {
+    #[cfg(test)]
+    pub(super) faults: super::tests::faults::Faults,
+}
+
+impl Sys {
+    fn call<T>(&self, name: &'static str, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        for _ in 0..TRIES {
+            let result = match self.fault(name) {
+                Some(errno) => Err(errno),
+                None => call(),
+            };
+            match result {
+                Err(Errno::INTR) => {}
+                result => return result,
+            }
+        }
+        Err(Errno::INTR)
+    }
+
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "only tests have faults")]
+    fn fault(&self, _: &'static str) -> Option<Errno> {
+        None
+    }
+
+    #[cfg(test)]
+    fn fault(&self, name: &'static str) -> Option<Errno> {
+        self.faults.next(name)
+    }
+
+    pub(super) fn anchor(&self, path: &Path) -> Result<OwnedFd> {
+        self.call("anchor", || open::anchor(path))
+    }
+
+    pub(super) fn beneath(
+        &self,
+        folder: Folder<'_>,
+        path: &Path,
+        flags: OFlags,
+    ) -> Result<OwnedFd> {
+        self.call("beneath", || open::beneath(folder, path, flags))
+    }
+
+    /// Opens one name in a folder; a link is refused.
+    pub(super) fn open(&self, folder: Folder<'_>, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        self.call("open", || fs::openat(folder, name, flags, Mode::empty()))
+    }
+
+    /// Creates a file that was not there, for reading and writing.
+    pub(super) fn create(&self, folder: Folder<'_>, name: &CStr, mode: Mode) -> Result<OwnedFd> {
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.call("create", || fs::openat(folder, name, flags, mode))
+    }
+
+    pub(super) fn open_lock(&self, path: &Path) -> Result<OwnedFd> {
+        // To read is enough for a lock, also where the file was created by root.
+        let flags =
+            OFlags::CREATE | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        self.call("open_lock", || fs::openat(CWD, path, flags, Mode::from_raw_mode(0o644)))
+    }
+
+    pub(super) fn make_private_folder(&self, path: &Path) -> Result<()> {
+        self.call("make_private_folder", || fs::mkdirat(CWD, path, Mode::RWXU))
+    }
+
+    pub(super) fn make_folder(&self, folder: Folder<'_>, name: &CStr) -> Result<()> {
+        self.call("make_folder", || fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)))
+    }
+
+    pub(super) fn remove_folder(&self, folder: Folder<'_>, name: &CStr) -> Result<()> {
+        self.call("remove_folder", || fs::unlinkat(folder, name, AtFlags::REMOVEDIR))
+    }
+
+    pub(super) fn unlink(&self, folder: Folder<'_>, name: &CStr) -> Result<()> {
+        self.call("unlink", || fs::unlinkat(folder, name, AtFlags::empty()))
+    }
+
+    pub(super) fn link(&self, from: (Folder<'_>, &CStr), to: (Folder<'_>, &CStr)) -> Result<()> {
+        self.call("link", || fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty()))
+    }
+
+    pub(super) fn rename(&self, folder: Folder<'_>, from: &CStr, to: &CStr) -> Result<()> {
+        self.call("rename", || fs::renameat(folder, from, folder, to))
+    }
+
+    /// Fails where `to` exists.
+    pub(super) fn rename_to_new(&self, folder: Folder<'_>, from: &CStr, to: &CStr) -> Result<()> {
+        let call = || fs::renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE);
+        self.call("rename_to_new", call)
+    }
+
+    pub(super) fn exchange(&self, folder: Folder<'_>, one: &CStr, other: &CStr) -> Result<()> {
+        let call = || fs::renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE);
+        self.call("exchange", call)
+    }
+
+    pub(super) fn stat(&self, file: impl AsFd) -> Result<Stat> {
+        self.call("stat", || fs::fstat(&file))
+    }
+
+    pub(super) fn stat_at(&self, folder: Folder<'_>, name: &CStr) -> Result<Stat> {
+        self.call("stat_at", || fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))
+    }
+
+    /// Whether this process could write to the file.
+    pub(super) fn may_write(&self, folder: Folder<'_>, name: &CStr) -> Result<()> {
+        self.call("may_write", || fs::accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS))
+    }
+
+    pub(super) fn read(&self, file: impl AsFd, buffer: &mut [u8], at: u64) -> Result<usize> {
+        self.call("read", || rustix::io::pread(&file, &mut *buffer, at))
+    }
+
+    pub(super) fn write(&self, file: impl AsFd, bytes: &[u8], at: u64) -> Result<usize> {
+        self.call("write", || rustix::io::pwrite(&file, bytes, at))
+    }
+
+    pub(super) fn truncate(&self, file: impl AsFd, length: u64) -> Result<()> {
+        self.call("truncate", || fs::ftruncate(&file, length))
+    }
+
+    pub(super) fn sync(&self, file: impl AsFd) -> Result<()> {
+        self.call("sync", || fs::fsync(&file))
+    }
+
+    pub(super) fn set_mode(&self, file: impl AsFd, mode: Mode) -> Result<()> {
+        self.call("set_mode", || fs::fchmod(&file, mode))
+    }
+
+    pub(super) fn set_owner(
+        &self,
+        file: impl AsFd,
+        user: Option<Uid>,
+        group: Option<Gid>,
+    ) -> Result<()> {
+        self.call("set_owner", || fs::fchown(&file, user, group))
+    }
+
+    pub(super) fn attributes(&self, file: impl AsFd, names: &mut [u8]) -> Result<usize> {
+        self.call("attributes", || fs::flistxattr(&file, &mut *names))
+    }
+
+    pub(super) fn attribute(
+        &self,
+        file: impl AsFd,
+        name: &CStr,
+        value: &mut [u8],
+    ) -> Result<usize> {
+        self.call("attribute", || fs::fgetxattr(&file, name, &mut *value))
+    }
+
+    pub(super) fn set_attribute(&self, file: impl AsFd, name: &CStr, value: &[u8]) -> Result<()> {
+        self.call("set_attribute", || fs::fsetxattr(&file, name, value, XattrFlags::empty()))
+    }
+
+    pub(super) fn remove_attribute(&self, file: impl AsFd, name: &CStr) -> Result<()> {
+        self.call("remove_attribute", || fs::fremovexattr(&file, name))
+    }
+
+    /// Calls `take` with at most `most` names in a folder that nobody has listed through this handle.
+    pub(super) fn names(
+        &self,
+        folder: Folder<'_>,
+        most: usize,
+        mut take: impl FnMut(&CStr),
+    ) -> Result<()> {
+        let mut buffer = Vec::with_capacity(LISTING);
+        self.call("names", || {
+            let mut names = RawDir::new(folder, buffer.spare_capacity_mut());
+            for _ in 0..most {
+                match names.next() {
+                    Some(entry) => take(entry?.file_name()),
+                    None => break,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes the lock of a lock file, without waiting.
+    pub(super) fn take_turn(&self, file: impl AsFd) -> Result<()> {
+        self.call("take_turn", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
+    }
+
+    /// Takes the lock of any open file, without waiting.
+    pub(super) fn lock(&self, file: impl AsFd) -> Result<()> {
+        self.call("lock", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
+    }
+}

@@ -1,0 +1,135 @@
+//! Commits on real folders.
+
+mod basic;
+pub(super) mod faults;
+mod interference;
+mod locking;
+mod processes;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use helve_core::Place;
+use tempfile::TempDir;
+
+use self::faults::Faults;
+use super::*;
+use crate::fixture::{folder, folder_in_memory, place};
+
+/// A folder with files in it, and a way to change them.
+struct Stage {
+    root: TempDir,
+    locks: TempDir,
+    faults: Faults,
+}
+
+impl Stage {
+    /// Where syncing takes its time.
+    fn on_disk() -> Self {
+        Self { root: folder(), locks: folder(), faults: Faults::default() }
+    }
+
+    /// Files are given as `name = content`, one a line.
+    fn new(files: &str) -> Self {
+        let stage =
+            Self { root: folder_in_memory(), locks: folder_in_memory(), faults: Faults::default() };
+        for (name, content) in files.lines().filter_map(|line| line.trim().split_once(" = ")) {
+            let path = stage.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    fn commit(&self, changes: &[Change]) -> Result<Vec<Committed>, CommitError> {
+        let locks = Locks::new(self.locks.path().join("locks"), Duration::from_secs(10));
+        let sys = Sys { faults: self.faults.clone() };
+        commit(&sys, &locks, &Swept::default(), changes)
+    }
+
+    fn at(&self, name: &str) -> Place {
+        place(self.root.path(), name)
+    }
+
+    /// What is there: hash it as it is now.
+    fn expect(&self, name: &str) -> Expect {
+        match fs::read(self.path(name)) {
+            Ok(content) => Expect::Hash(ContentHash::of(&content)),
+            Err(_) => Expect::Absent,
+        }
+    }
+
+    fn write(&self, name: &str, content: &str) -> Change {
+        Change::Write {
+            at: self.at(name),
+            expect: self.expect(name),
+            bytes: Bytes::copy_from_slice(content.as_bytes()),
+            mode: FileMode::Keep,
+            links: HardLinks::Part,
+        }
+    }
+
+    fn remove(&self, name: &str) -> Change {
+        Change::Remove { at: self.at(name), expect: self.expect(name) }
+    }
+
+    fn rename(&self, from: &str, to: &str, content: Content) -> Change {
+        let (expect, over) = (self.expect(from), self.expect(to));
+        Change::Move { from: self.at(from), expect, to: self.at(to), over, content }
+    }
+
+    /// Changes as a reader would write them: `name = content`, `- name`, `from > to`, `from > to = content`.
+    fn changes(&self, lines: &str) -> Vec<Change> {
+        let change = |line: &str| match (
+            line.strip_prefix("- "),
+            line.split_once(" > "),
+            line.split_once(" = "),
+        ) {
+            (Some(name), _, _) => self.remove(name),
+            (None, Some((from, to)), None) => self.rename(from, to, Content::Same),
+            (None, Some((from, _)), Some((before, content))) => {
+                let to = before.split_once(" > ").map_or(before, |(_, to)| to);
+                self.rename(from, to, Content::New(Bytes::copy_from_slice(content.as_bytes())))
+            }
+            (None, None, Some((name, content))) => self.write(name, content),
+            (None, None, None) => panic!("no change: {line}"),
+        };
+        lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(change).collect()
+    }
+
+    /// Every file and folder, with content and, where it is unusual, mode.
+    fn tree(&self) -> String {
+        let mut entries = BTreeMap::new();
+        collect(self.root.path(), "", &mut entries);
+        entries.into_iter().map(|(name, content)| format!("{name}{content}\n")).collect()
+    }
+}
+
+fn collect(folder: &Path, prefix: &str, entries: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let metadata = entry.path().symlink_metadata().unwrap();
+        if metadata.is_dir() {
+            entries.insert(format!("{name}/"), String::new());
+            collect(&entry.path(), &format!("{name}/"), entries);
+        } else {
+            let mode = metadata.mode() & 0o7777;
+            let mode = if mode == 0o644 { String::new() } else { format!(" ({mode:o})") };
+            let content = if metadata.is_file() {
+                fs::read(entry.path()).unwrap_or_default()
+            } else {
+                b"?".to_vec()
+            };
+            entries.insert(name, format!("{mode} = {}", content.escape_ascii()));
+        }
+    }
+}

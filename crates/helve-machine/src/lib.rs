@@ -1,0 +1,21 @@
+//! Effects: the machine this process runs on. The only crate that touches the files of a workspace.
+
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "the tests work on real folders"))]
+
+pub mod commit;
+mod errors;
+mod find;
+mod hop;
+mod list;
+mod local;
+mod locate;
+mod open;
+mod search;
+mod walk;
+mod whole;
+mod window;
+
+pub use local::Local;
+
+#[cfg(test)]
+mod fixture;

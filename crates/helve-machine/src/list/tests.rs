@@ -1,0 +1,115 @@
+//! Folders of every size, with names of every kind.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use helve_core::Machine;
+
+use super::*;
+use crate::Local;
+use crate::fixture::{as_nobody, folder, place, run};
+
+fn listed(root: &Path, beneath: &str, most: usize) -> Result<Listing, MachineError> {
+    run(Local::new().list(&place(root, beneath), most))
+}
+
+#[track_caller]
+fn check(root: &Path, most: usize, expected: Expect) {
+    let listing = listed(root, "", most).unwrap();
+    let mut lines: Vec<_> = listing
+        .entries
+        .iter()
+        .map(|entry| format!("{} {:?}\n", entry.name.as_bytes().escape_ascii(), entry.kind))
+        .collect();
+    lines.push(format!("+{}\n", listing.left_out));
+    expected.assert_eq(&lines.concat());
+}
+
+#[test]
+fn kinds_and_order() {
+    let root = folder();
+    let at = |name: &str| root.path().join(name);
+    fs::create_dir(at("B")).unwrap();
+    fs::write(at("a"), "").unwrap();
+    fs::write(at(".hidden"), "").unwrap();
+    fs::write(root.path().join(std::ffi::OsStr::from_bytes(b"\xff\n")), "").unwrap();
+    fs::write(at("é"), "").unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, at("fifo"), rustix::fs::Mode::RUSR).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    symlink("a", at("to-file")).unwrap();
+    symlink("B", at("to-folder")).unwrap();
+    symlink("/dev/null", at("to-device")).unwrap();
+    symlink("gone", at("dead")).unwrap();
+    symlink("loop", at("loop")).unwrap();
+    symlink("a/x", at("through-file")).unwrap();
+    check(
+        root.path(),
+        100,
+        expect![[r"
+            .hidden File
+            B Folder
+            a File
+            dead DeadLink
+            fifo Fifo
+            loop DeadLink
+            socket Socket
+            through-file DeadLink
+            to-device Device
+            to-file File
+            to-folder Folder
+            \xc3\xa9 File
+            \xff\n File
+            +0
+        "]],
+    );
+    check(
+        root.path(),
+        2,
+        expect![[r"
+            .hidden File
+            B Folder
+            +11
+        "]],
+    );
+    check(root.path(), 0, expect![["+13\n"]]);
+}
+
+#[test]
+fn what_cannot_be_listed() {
+    let root = folder();
+    let at = |name: &str| root.path().join(name);
+    fs::write(at("f"), "").unwrap();
+    fs::create_dir(at("closed")).unwrap();
+    fs::create_dir(at("empty")).unwrap();
+    symlink("empty", at("link")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, at("fifo"), rustix::fs::Mode::RUSR).unwrap();
+    assert_eq!(listed(root.path(), "empty", 9), Ok(Listing::default()));
+    assert_eq!(listed(root.path(), "f", 9), Err(MachineError::NotAFolder));
+    assert_eq!(listed(root.path(), "fifo", 9), Err(MachineError::NotAFolder));
+    assert_eq!(listed(root.path(), "gone", 9), Err(MachineError::NotFound));
+    assert_eq!(listed(root.path(), "link", 9), Err(MachineError::Moved));
+    fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(at("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    let path = root.path().to_owned();
+    assert_eq!(as_nobody(move || listed(&path, "closed", 9)), Err(MachineError::NotPermitted));
+}
+
+#[test]
+fn a_folder_of_a_hundred_thousand() {
+    let root = folder();
+    let folder =
+        rustix::fs::open(root.path(), rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
+    // Links to nothing are made faster than files.
+    for n in 0..100_000u64 {
+        let scattered = n * 48_271 % 100_003;
+        rustix::fs::symlinkat("gone", &folder, format!("{scattered:06}")).unwrap();
+    }
+    let listing = listed(root.path(), "", 3).unwrap();
+    let all = listed(root.path(), "", usize::MAX).unwrap();
+    assert_eq!((&*listing.entries, listing.left_out), (&all.entries[..3], 99_997));
+    assert_eq!((all.entries.len(), all.left_out), (100_000, 0));
+    assert!(all.entries.is_sorted_by(|a, b| a.name < b.name));
+}

@@ -1,0 +1,192 @@
+//! Both ways of opening, on every kind of thing, and with links swapped in meanwhile.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::fixture::{as_nobody, folder, place};
+
+type Way = fn(BorrowedFd<'_>, &Path, OFlags) -> Result<OwnedFd, Errno>;
+const WAYS: [(&str, Way); 3] =
+    [("at once", at_once), ("step by step", step_by_step), ("beneath", beneath)];
+
+fn content(opened: OwnedFd) -> String {
+    let mut text = String::new();
+    fs::File::from(opened)
+        .read_to_string(&mut text)
+        .map_or_else(|error| format!("{error}"), |_| text)
+}
+
+#[track_caller]
+fn check(root: &Path, paths: &[&str], expected: Expect) {
+    for (name, way) in WAYS {
+        let anchor = anchor(&root.canonicalize().unwrap()).unwrap();
+        let lines = paths.iter().map(|path| match way(anchor.as_fd(), Path::new(path), READ) {
+            Ok(opened) => format!("{path} → {}\n", content(opened)),
+            Err(errno) => format!("{path} → {:?}\n", failed(errno)),
+        });
+        let lines: Vec<_> = lines.collect();
+        eprintln!("{name}");
+        expected.assert_eq(&lines.concat());
+    }
+}
+
+#[test]
+fn nothing_leaves_the_anchor() {
+    let outside = folder();
+    fs::write(outside.path().join("secret"), "secret").unwrap();
+    let root = folder();
+    let at = |name: &str| root.path().join(name);
+    fs::create_dir_all(at("a/b")).unwrap();
+    fs::write(at("a/b/f"), "inside").unwrap();
+    symlink("a/b/f", at("link")).unwrap();
+    symlink("a/b", at("folder-link")).unwrap();
+    symlink(outside.path(), at("out")).unwrap();
+    symlink(outside.path().join("secret"), at("a/out-file")).unwrap();
+    symlink("self", at("self")).unwrap();
+    check(
+        root.path(),
+        &[
+            "a/b/f",
+            "./a/./b/f",
+            "link",
+            "folder-link/f",
+            "out/secret",
+            "a/out-file",
+            "self",
+            "../x",
+            "/etc/passwd",
+            "gone",
+            "gone/f",
+            "a/b/f/x",
+            "/proc/self/root/etc/passwd",
+        ],
+        expect![[r"
+            a/b/f → inside
+            ./a/./b/f → inside
+            link → Moved
+            folder-link/f → Moved
+            out/secret → Moved
+            a/out-file → Moved
+            self → Moved
+            ../x → Moved
+            /etc/passwd → Moved
+            gone → NotFound
+            gone/f → NotFound
+            a/b/f/x → NotAFolder
+            /proc/self/root/etc/passwd → Moved
+        "]],
+    );
+}
+
+#[test]
+fn looking_at_a_link_is_refused_too() {
+    let root = folder();
+    symlink("/etc/passwd", root.path().join("link")).unwrap();
+    for (name, way) in WAYS {
+        let anchor = anchor(&root.path().canonicalize().unwrap()).unwrap();
+        let looked_at = way(anchor.as_fd(), Path::new("link"), OFlags::PATH);
+        assert_eq!(looked_at.map(|_| ()), Err(Errno::LOOP), "{name}");
+    }
+}
+
+#[test]
+fn a_link_in_the_anchor_came_later() {
+    let root = folder();
+    let root = root.path().canonicalize().unwrap();
+    fs::create_dir(root.join("a")).unwrap();
+    fs::write(root.join("a/f"), "").unwrap();
+    symlink("a", root.join("link")).unwrap();
+    let from = |anchor: PathBuf| file(&Place { anchor, beneath: "f".into() }).map(|_| ());
+    assert_eq!(from(root.join("a")), Ok(()));
+    assert_eq!(from(root.join("link")), Err(MachineError::Moved));
+    assert_eq!(from(root.join("gone")), Err(MachineError::NotFound));
+    assert_eq!(from(root.join("a/f")), Err(MachineError::NotAFolder));
+    assert!(matches!(from("relative".into()), Err(MachineError::Other(_))));
+}
+
+#[test]
+fn only_regular_files_are_read() {
+    let root = folder();
+    let at = |name: &str| root.path().join(name);
+    fs::create_dir(at("folder")).unwrap();
+    rustix::fs::mkfifoat(CWD, at("fifo"), Mode::RUSR | Mode::WUSR).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    let kind = |name: &str| file(&place(root.path(), name)).map(|_| ());
+    assert_eq!(kind("folder"), Err(MachineError::NotAFile(Kind::Folder)));
+    assert_eq!(kind("fifo"), Err(MachineError::NotAFile(Kind::Fifo)));
+    assert_eq!(kind("socket"), Err(MachineError::NotAFile(Kind::Socket)));
+    assert_eq!(kind(""), Err(MachineError::NotAFile(Kind::Folder)));
+    let device = file(&place(Path::new("/dev"), "zero")).map(|_| ());
+    assert_eq!(device, Err(MachineError::NotAFile(Kind::Device)));
+}
+
+#[test]
+fn a_closed_file_is_not_permitted() {
+    let root = folder();
+    fs::write(root.path().join("f"), "secret").unwrap();
+    fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(root.path().join("f"), fs::Permissions::from_mode(0o000)).unwrap();
+    let at = place(root.path(), "f");
+    assert_eq!(as_nobody(move || file(&at).map(|_| ())), Err(MachineError::NotPermitted));
+}
+
+/// Ends the other thread also when an assertion fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_folder_swapped_for_a_link_never_escapes() {
+    for (name, way) in WAYS {
+        let outside = folder();
+        fs::write(outside.path().join("f"), "outside").unwrap();
+        let root = folder();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir(at("a")).unwrap();
+        fs::write(at("a/f"), "inside").unwrap();
+        symlink(outside.path(), at("b")).unwrap();
+        let anchor = anchor(&root.path().canonicalize().unwrap()).unwrap();
+        let done = AtomicBool::new(false);
+        let swaps = || {
+            rustix::fs::renameat_with(CWD, at("a"), CWD, at("b"), rustix::fs::RenameFlags::EXCHANGE)
+        };
+        let (mut inside, mut refused) = (0, 0);
+        std::thread::scope(|scope| {
+            let _ends = Ends(&done);
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    swaps().expect("both exist");
+                }
+            });
+            for _ in 0..100_000 {
+                match way(anchor.as_fd(), Path::new("a/f"), READ) {
+                    Ok(opened) => {
+                        assert_eq!(content(opened), "inside", "{name}");
+                        inside += 1;
+                    }
+                    Err(errno) => {
+                        assert_eq!(failed(errno), MachineError::Moved, "{name}");
+                        refused += 1;
+                    }
+                }
+                if inside > 2_000 && refused > 2_000 {
+                    break;
+                }
+            }
+        });
+        assert!(
+            inside > 0 && refused > 0,
+            "{name}: the race was not run: {inside} inside, {refused} refused"
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! A whole file at once, up to a size.
+
+use bytes::Bytes;
+use helve_core::machine::Whole;
+use helve_core::{MachineError, Place};
+use rustix::io::{Errno, read};
+
+use crate::errors::failed;
+use crate::hop::Stop;
+use crate::open;
+
+/// How much is read between two looks at whether to stop.
+const BLOCK: usize = 1024 * 1024;
+
+pub(crate) fn whole(at: &Place, most: u64, stop: &Stop) -> Result<Whole, MachineError> {
+    let (file, stat) = open::file(at)?;
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    if size > most {
+        return Err(MachineError::TooLarge { size, most });
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    let mut filled = 0;
+    loop {
+        stop.check()?;
+        // A file that grows meanwhile, or does not tell its size, still has to end.
+        if filled as u64 > most {
+            return Err(MachineError::TooLarge { size: filled as u64, most });
+        }
+        if filled == bytes.len() {
+            let room = bytes.capacity().saturating_sub(filled).clamp(1, BLOCK);
+            bytes.resize(filled + room, 0);
+        }
+        match read(&file, &mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(Whole { bytes: Bytes::from(bytes), mode: stat.st_mode & 0o7777 })
+}

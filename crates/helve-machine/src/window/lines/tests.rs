@@ -1,0 +1,322 @@
+//! Windows over text in blocks of any size.
+
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::*;
+
+const ALL: Window =
+    Window { first: 1, lines: 100, line_bytes: 100, most_bytes: 1000, deadline: Duration::MAX };
+
+fn windowed(text: &[u8], want: Window, block: usize) -> Windowed {
+    let by_feeds = fed(Lines::new(want), text, block).finish();
+    by_feeds.unwrap_or_else(|| {
+        fed(Lines::ended_by_returns(want), text, block).finish().expect("returns end lines")
+    })
+}
+
+fn fed(mut lines: Lines, text: &[u8], block: usize) -> Lines {
+    for block in text.chunks(block) {
+        if lines.feed(block) == Wants::Nothing {
+            break;
+        }
+    }
+    lines
+}
+
+fn shown(windowed: &Windowed) -> String {
+    let mut text = String::new();
+    for (index, (line, skipped)) in windowed.each().enumerate() {
+        let number = windowed.first + index as u64;
+        text += &format!(
+            "{number}|{}|{}\n",
+            line.escape_ascii(),
+            if skipped > 0 { format!(" +{skipped}") } else { String::new() }
+        );
+    }
+    text + &format!("{} seen{}\n", windowed.seen, if windowed.more { ", more" } else { "" })
+}
+
+#[track_caller]
+fn check(text: &[u8], want: Window, expected: Expect) {
+    let whole = windowed(text, want, text.len().max(1));
+    expected.assert_eq(&shown(&whole));
+    for block in 1..=4 {
+        assert_eq!(windowed(text, want, block), whole, "in blocks of {block}");
+    }
+}
+
+#[test]
+fn endings() {
+    check(b"", ALL, expect![["0 seen\n"]]);
+    check(
+        b"a",
+        ALL,
+        expect![[r"
+        1|a|
+        1 seen
+    "]],
+    );
+    check(
+        b"a\n",
+        ALL,
+        expect![[r"
+        1|a|
+        1 seen
+    "]],
+    );
+    check(
+        b"\n\n",
+        ALL,
+        expect![[r"
+        1||
+        2||
+        2 seen
+    "]],
+    );
+    check(
+        b"a\r\nb\rc\n\r\n\r\r\nd\r",
+        ALL,
+        expect![[r"
+        1|a|
+        2|b\rc|
+        3||
+        4|\r|
+        5|d\r|
+        5 seen
+    "]],
+    );
+    check(
+        b"\0\xff\nb",
+        ALL,
+        expect![[r"
+        1|\x00\xff|
+        2|b|
+        2 seen
+    "]],
+    );
+}
+
+#[test]
+fn from_and_to() {
+    let text = b"a\nb\nc\n";
+    check(
+        text,
+        Window { first: 2, lines: 1, ..ALL },
+        expect![[r"
+        2|b|
+        2 seen, more
+    "]],
+    );
+    check(
+        text,
+        Window { first: 2, lines: 2, ..ALL },
+        expect![[r"
+        2|b|
+        3|c|
+        3 seen
+    "]],
+    );
+    check(
+        b"a\nb\nc",
+        Window { first: 3, ..ALL },
+        expect![[r"
+        3|c|
+        3 seen
+    "]],
+    );
+    check(
+        text,
+        Window { first: 0, lines: 1, ..ALL },
+        expect![[r"
+        1|a|
+        1 seen, more
+    "]],
+    );
+    check(text, Window { first: 4, ..ALL }, expect![["3 seen\n"]]);
+    check(b"a\nb\nc", Window { first: 9, ..ALL }, expect![["3 seen\n"]]);
+    check(text, Window { first: u64::MAX, lines: u64::MAX, ..ALL }, expect![["3 seen\n"]]);
+    check(text, Window { lines: 0, ..ALL }, expect![["0 seen, more\n"]]);
+    check(text, Window { first: 4, lines: 0, ..ALL }, expect![["3 seen\n"]]);
+}
+
+#[test]
+fn long_lines_are_cut_between_characters() {
+    let want = Window { line_bytes: 4, ..ALL };
+    check(
+        b"12345\n1234\r\n12345\r\n123",
+        want,
+        expect![[r"
+        1|1234| +1
+        2|1234|
+        3|1234| +1
+        4|123|
+        4 seen
+    "]],
+    );
+    check(
+        "aéöü\n€€\n123🙂x\n🙂\n".as_bytes(),
+        want,
+        expect![[r"
+        1|a\xc3\xa9| +4
+        2|\xe2\x82\xac| +3
+        3|123| +5
+        4|\xf0\x9f\x99\x82|
+        4 seen
+    "]],
+    );
+    check(
+        b"123\xe9\xe9\n\x80\x80\x80\x80\x80\n123\xffx\n",
+        want,
+        expect![[r"
+        1|123| +2
+        2|\x80\x80\x80\x80| +1
+        3|123\xff| +1
+        3 seen
+    "]],
+    );
+    check(
+        b"1\n1234\r",
+        want,
+        expect![[r"
+        1|1|
+        2|1234| +1
+        2 seen
+    "]],
+    );
+    check(
+        "é\n\n".as_bytes(),
+        Window { line_bytes: 0, ..ALL },
+        expect![[r"
+        1|| +2
+        2||
+        2 seen
+    "]],
+    );
+}
+
+#[test]
+fn the_window_ends_before_the_line_that_passes_the_bound() {
+    let want = Window { most_bytes: 4, ..ALL };
+    check(
+        b"12\n34\n5\n",
+        want,
+        expect![[r"
+        1|12|
+        2|34|
+        2 seen, more
+    "]],
+    );
+    check(
+        b"12\n34\r\n\n\n",
+        want,
+        expect![[r"
+        1|12|
+        2|34|
+        3||
+        4||
+        4 seen
+    "]],
+    );
+    check(
+        b"12\n345\n",
+        want,
+        expect![[r"
+        1|12|
+        1 seen, more
+    "]],
+    );
+    check(
+        b"123456\n\n7",
+        want,
+        expect![[r"
+        1|123456|
+        1 seen, more
+    "]],
+    );
+    check(
+        b"1\n23456789012345",
+        want,
+        expect![[r"
+        1|1|
+        1 seen, more
+    "]],
+    );
+    check(
+        b"1\n2\n3456789",
+        Window { first: 2, ..want },
+        expect![[r"
+        2|2|
+        2 seen, more
+    "]],
+    );
+}
+
+#[test]
+fn empty_lines_are_bounded_too() {
+    let text = vec![b'\n'; 3_000_000];
+    let windowed = windowed(&text, Window { lines: u64::MAX, ..ALL }, 1 << 16);
+    assert_eq!((windowed.lines.len(), windowed.seen, windowed.more), (1 << 20, 1 << 20, true));
+}
+
+/// The same from the whole text at once, as slowly as one likes.
+fn plainly(text: &[u8], want: Window) -> Windowed {
+    let ending = if text.contains(&b'\n') { b'\n' } else { b'\r' };
+    let mut all: Vec<&[u8]> = text.split(|byte| *byte == ending).collect();
+    let is_ended = all.last() == Some(&b"".as_slice());
+    if is_ended {
+        all.pop();
+    }
+    let first = want.first.max(1);
+    let before = usize::try_from(first - 1).unwrap().min(all.len());
+    let (mut bytes, mut lines, mut more) = (Vec::new(), Vec::new(), false);
+    for (index, line) in all.iter().enumerate().skip(before) {
+        let has_newline = is_ended || index + 1 < all.len();
+        let line = if has_newline && ending == b'\n' {
+            line.strip_suffix(b"\r").unwrap_or(line)
+        } else {
+            line
+        };
+        let mut kept = line.len().min(want.line_bytes);
+        if kept < line.len() {
+            kept = whole_characters(&line[..kept]);
+        }
+        if lines.len() as u64 == want.lines
+            || (!lines.is_empty() && bytes.len() + kept > want.most_bytes)
+        {
+            more = true;
+            break;
+        }
+        bytes.extend_from_slice(&line[..kept]);
+        lines.push(Span { end: bytes.len(), skipped: (line.len() - kept) as u64 });
+    }
+    let seen = (before + lines.len()) as u64;
+    let until = |count: usize| {
+        let lengths = all.iter().take(count).map(|line| line.len() + 1);
+        lengths.sum::<usize>().min(text.len()) as u64
+    };
+    let range = until(before)..until(before + lines.len());
+    let (bytes, sample) = (bytes.into(), Bytes::new());
+    Windowed { bytes, lines, first, more, seen, size: 0, range, hash: None, sample }
+}
+
+proptest! {
+    #[test]
+    fn any_window_in_any_blocks(
+        text in proptest::collection::vec(proptest::sample::select(b"aa\xc3\xa9\r\n\n".to_vec()), 0..60),
+        first in 0u64..12, lines in 0u64..8, line_bytes in 0usize..9, most_bytes in 0usize..20, block in 1usize..20,
+    ) {
+        let want = Window { first, lines, line_bytes, most_bytes, deadline: Duration::MAX };
+        prop_assert_eq!(windowed(&text, want, block), plainly(&text, want));
+    }
+
+    #[test]
+    fn text_stays_text(text in any::<String>(), line_bytes in 0usize..9) {
+        let windowed = windowed(text.as_bytes(), Window { line_bytes, ..ALL }, 7);
+        for (line, _) in windowed.each() {
+            prop_assert!(std::str::from_utf8(line).is_ok());
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Files of every size and kind on a real file system.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use helve_core::Machine;
+use helve_core::machine::Kind;
+
+use super::*;
+use crate::Local;
+use crate::fixture::{folder, place, run};
+
+const ALL: Window = Window {
+    first: 1,
+    lines: 2_000,
+    line_bytes: 2_000,
+    most_bytes: 100_000,
+    deadline: Duration::from_secs(60),
+};
+const GIGABYTE: u64 = 1 << 30;
+
+fn windowed(root: &Path, name: &str, want: Window) -> Result<Windowed, MachineError> {
+    run(Local::new().window(&place(root, name), want))
+}
+
+fn texts(windowed: &Windowed) -> Vec<String> {
+    windowed.each().map(|(line, _)| String::from_utf8_lossy(line).into_owned()).collect()
+}
+
+#[track_caller]
+fn check(content: &[u8], want: Window, expected: &[&str]) {
+    let root = folder();
+    fs::write(root.path().join("f"), content).unwrap();
+    let windowed = windowed(root.path(), "f", want).unwrap();
+    assert_eq!(texts(&windowed), expected);
+    assert_eq!(windowed.size, content.len() as u64);
+    assert_eq!(windowed.sample, content[..content.len().min(SAMPLE)]);
+}
+
+#[test]
+fn small_files() {
+    check(b"", ALL, &[]);
+    check(b"a\r\nb", ALL, &["a", "b"]);
+    check(b"\xff\xfea\0\r\0\n\0\xe9\0\n\0", ALL, &["a", "é"]);
+    check(b"\xfe\xff\0a\0\n\0b", Window { first: 2, ..ALL }, &["b"]);
+    check("\u{feff}a\n".as_bytes(), ALL, &["a"]);
+    check(b"\xef\xbb", ALL, &["\u{fffd}"]);
+    check(b"a\rb\rc", Window { first: 2, ..ALL }, &["b", "c"]);
+    check(b"\xff\xfea\0\r\0b\0", ALL, &["a", "b"]);
+}
+
+#[test]
+fn blocks_meet_anywhere() {
+    for length in [BLOCK - 2, BLOCK - 1, BLOCK, BLOCK + 1] {
+        let content = format!("{}\r\nlast", "é".repeat(length / 2) + &"x".repeat(length % 2));
+        check(content.as_bytes(), Window { first: 2, ..ALL }, &["last"]);
+        let root = folder();
+        fs::write(root.path().join("f"), &content).unwrap();
+        let windowed = windowed(root.path(), "f", ALL).unwrap();
+        assert_eq!(
+            windowed.lines[0],
+            helve_core::machine::Span { end: 2_000, skipped: length as u64 - 2_000 }
+        );
+        assert_eq!((windowed.seen, windowed.more), (2, false));
+    }
+}
+
+#[test]
+fn a_million_lines() {
+    let root = folder();
+    let mut content = String::new();
+    for n in 1..=1_000_000 {
+        content += &format!("line {n}\n");
+    }
+    fs::write(root.path().join("f"), &content).unwrap();
+    let last = windowed(root.path(), "f", Window { first: 998_001, ..ALL }).unwrap();
+    assert_eq!((last.lines.len(), last.seen, last.more), (2_000, 1_000_000, false));
+    assert_eq!(texts(&last)[0], "line 998001");
+    assert_eq!(texts(&last)[1_999], "line 1000000");
+    let next = windowed(root.path(), "f", Window { first: 1_000_001, ..ALL }).unwrap();
+    assert_eq!((next.lines.len(), next.seen, next.more), (0, 1_000_000, false));
+    let middle = windowed(root.path(), "f", Window { first: 500_000, lines: 1, ..ALL }).unwrap();
+    assert_eq!((texts(&middle), middle.more), (vec!["line 500000".to_owned()], true));
+}
+
+/// The most memory this process ever had, in bytes.
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn a_gigabyte_takes_no_memory() {
+    let root = folder();
+    let path = root.path().join("f");
+    let mut file = fs::File::create(&path).unwrap();
+    file.write_all(b"first\n").unwrap();
+    file.set_len(GIGABYTE - 5).unwrap();
+    fs::File::options().append(true).open(&path).unwrap().write_all(b"\nlast").unwrap();
+    let before = peak();
+    let all = windowed(root.path(), "f", ALL).unwrap();
+    let last = windowed(root.path(), "f", Window { first: 3, ..ALL }).unwrap();
+    let grown = peak() - before;
+    assert_eq!(
+        all.each().map(|(line, skipped)| line.len() as u64 + skipped).collect::<Vec<_>>(),
+        [5, GIGABYTE - 11, 4]
+    );
+    assert_eq!((all.seen, all.more, all.size), (3, false, GIGABYTE));
+    assert_eq!(texts(&last), ["last"]);
+    assert!(grown < 16 << 20, "{grown} bytes more");
+}
+
+#[test]
+fn much_utf16_takes_no_memory() {
+    let root = folder();
+    let mut file = fs::File::create(root.path().join("f")).unwrap();
+    file.write_all(b"\xff\xfea\0\n\0").unwrap();
+    file.write_all(&b"b\0".repeat(SAMPLE)).unwrap();
+    file.set_len(GIGABYTE / 16).unwrap();
+    let before = peak();
+    let windowed = windowed(root.path(), "f", ALL).unwrap();
+    assert_eq!((windowed.seen, windowed.lines[1].skipped), (2, GIGABYTE / 32 - 3 - 2_000));
+    assert!(peak() - before < 16 << 20);
+}
+
+#[test]
+fn the_deadline_is_kept() {
+    let root = folder();
+    fs::File::create(root.path().join("f")).unwrap().set_len(GIGABYTE * 64).unwrap();
+    let deadline = Duration::from_millis(20);
+    let result = windowed(root.path(), "f", Window { deadline, ..ALL });
+    assert_eq!(result, Err(MachineError::TimedOut(deadline)));
+}
+
+#[test]
+fn growth_is_not_followed() {
+    let root = folder();
+    let path = root.path().join("f");
+    fs::write(&path, "a\nb").unwrap();
+    let (opened, stat) = open::file(&place(root.path(), "f")).unwrap();
+    fs::File::options().append(true).open(&path).unwrap().write_all(b"b\nc\n").unwrap();
+    let windowed = read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Stop::never()).unwrap();
+    assert_eq!(texts(&windowed), ["a", "b"]);
+    assert_eq!((windowed.seen, windowed.more, windowed.size), (2, false, 3));
+}
+
+#[test]
+fn a_file_that_shrinks_ends_early() {
+    let root = folder();
+    let path = root.path().join("f");
+    fs::write(&path, "a\nb\nc\n").unwrap();
+    let (opened, stat) = open::file(&place(root.path(), "f")).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(3).unwrap();
+    let windowed = read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Stop::never()).unwrap();
+    assert_eq!((texts(&windowed).len(), windowed.more, windowed.size), (2, false, 6));
+}
+
+#[test]
+fn a_file_that_is_written_meanwhile() {
+    let root = folder();
+    let path = root.path().join("f");
+    fs::write(&path, "line\n".repeat(200_000)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = fs::File::options().append(true).open(&path).unwrap();
+            for _ in 0..2_000 {
+                file.write_all("line\n".repeat(100).as_bytes()).unwrap();
+            }
+        });
+        for _ in 0..10 {
+            let windowed = windowed(root.path(), "f", Window { first: u64::MAX, ..ALL }).unwrap();
+            assert_eq!(windowed.seen * 5, windowed.size);
+        }
+    });
+}
+
+#[test]
+fn files_without_a_size() {
+    let proc = Path::new("/proc/self");
+    let status = windowed(proc, "status", ALL).unwrap();
+    assert!(texts(&status)[0].starts_with("Name:\t"));
+    assert!(status.seen > 10 && !status.more && status.size > 100);
+    assert_eq!(windowed(proc, "fd", ALL), Err(MachineError::NotAFile(Kind::Folder)));
+    assert_eq!(windowed(proc, "exe", ALL), Err(MachineError::Moved));
+}
+
+#[test]
+fn what_is_not_a_file() {
+    let root = folder();
+    fs::create_dir(root.path().join("folder")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, root.path().join("fifo"), rustix::fs::Mode::RUSR)
+        .unwrap();
+    assert_eq!(windowed(root.path(), "folder", ALL), Err(MachineError::NotAFile(Kind::Folder)));
+    assert_eq!(windowed(root.path(), "fifo", ALL), Err(MachineError::NotAFile(Kind::Fifo)));
+    assert_eq!(windowed(root.path(), "gone", ALL), Err(MachineError::NotFound));
+    assert_eq!(windowed(Path::new("/dev"), "zero", ALL), Err(MachineError::NotAFile(Kind::Device)));
+}
