@@ -11,7 +11,7 @@ pub use sequence::{Sequence, sequence};
 /// Newlines and tabs stay. Carriage returns before a newline or at the end go; others become a newline, so that
 /// nothing is overwritten and no two words run together. A sequence that never ends loses its introducer only.
 pub fn strip(text: &str) -> Cow<'_, str> {
-    let Some(first) = text.find(is_control) else { return Cow::Borrowed(text) };
+    let Some(first) = find_control(text) else { return Cow::Borrowed(text) };
     let mut clean = String::with_capacity(text.len());
     clean.push_str(&text[..first]);
     let mut rest = &text[first..];
@@ -28,7 +28,7 @@ pub fn strip(text: &str) -> Cow<'_, str> {
             }
             Sequence::None => &rest[control.len_utf8()..],
         };
-        let plain = rest.find(is_control).unwrap_or(rest.len());
+        let plain = find_control(rest).unwrap_or(rest.len());
         clean.push_str(&rest[..plain]);
         rest = &rest[plain..];
     }
@@ -37,6 +37,29 @@ pub fn strip(text: &str) -> Cow<'_, str> {
 
 fn is_control(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
+}
+
+/// Where the first control character is, newlines and tabs aside.
+pub(crate) fn find_control(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    // Those above ASCII are written with this byte and one from 0x80 to 0x9f.
+    let may_be =
+        |byte: u8| byte < 0x20 && byte != b'\n' && byte != b'\t' || byte == 0x7f || byte == 0xc2;
+    let is = |at: &usize| {
+        may_be(bytes[*at])
+            && (bytes[*at] != 0xc2 || bytes.get(at + 1).is_some_and(|next| *next < 0xa0))
+    };
+    let mut start = 0;
+    for chunk in bytes.chunks(64) {
+        // Without a branch for each byte, so that many are looked at together.
+        if chunk.iter().fold(false, |any, byte| any | may_be(*byte))
+            && let Some(found) = (start..start + chunk.len()).find(is)
+        {
+            return Some(found);
+        }
+        start += chunk.len();
+    }
+    None
 }
 
 /// Shows control, bidirectional, zero-width and other invisible characters as `\u{202e}`, for a person to judge.

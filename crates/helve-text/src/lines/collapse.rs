@@ -1,6 +1,6 @@
 //! Progress bars and overprinting, reduced to what a terminal would show in the end.
 
-use crate::visible::{Sequence, sequence};
+use crate::visible::{Sequence, find_control, sequence};
 
 /// Characters of a line that can still be overwritten; what came before them is settled.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -149,8 +149,7 @@ impl Collapse {
 fn pass_whole_lines<'a>(text: &'a str, shown: &mut String) -> &'a str {
     let mut rest = text;
     loop {
-        let plain =
-            rest.find(|c: char| c.is_control() && c != '\n' && c != '\t').unwrap_or(rest.len());
+        let plain = find_control(rest).unwrap_or(rest.len());
         if let Some(after) = rest[plain..].strip_prefix("\r\n") {
             shown.push_str(&rest[..plain]);
             shown.push('\n');

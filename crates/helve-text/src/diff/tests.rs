@@ -1,0 +1,228 @@
+//! Diffs as they are printed, and what holds for all of them.
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::*;
+
+fn check(old: &[u8], new: &[u8], expect: Expect) {
+    let diff =
+        unified(old, new, Labels { old: "a/f", new: "b/f" }, Bounds { context: 1, bytes: 200 });
+    expect.assert_eq(&match diff {
+        Ok(Unified { text, additions, deletions, cut }) => {
+            format!("{text}+{additions} -{deletions}{}\n", if cut { " cut" } else { "" })
+        }
+        Err(Binary) => "binary\n".to_owned(),
+    });
+}
+
+#[test]
+fn changes() {
+    check(
+        b"a\nb\nc\nd\n",
+        b"a\nB\nc\nd\n",
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -1,3 +1,3 @@
+         a
+        -b
+        +B
+         c
+        +1 -1
+    "#]],
+    );
+    check(
+        b"a\nb\nc\nd\ne\nf\n",
+        b"A\nb\nc\nd\ne\nF\n",
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -1,2 +1,2 @@
+        -a
+        +A
+         b
+        @@ -5,2 +5,2 @@
+         e
+        -f
+        +F
+        +2 -2
+    "#]],
+    );
+    check(
+        b"a\nb\nc\nd\n",
+        b"A\nb\nc\nD\n",
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -1,4 +1,4 @@
+        -a
+        +A
+         b
+         c
+        -d
+        +D
+        +2 -2
+    "#]],
+    );
+    check(
+        b"",
+        b"a\nb\n",
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -0,0 +1,2 @@
+        +a
+        +b
+        +2 -0
+    "#]],
+    );
+    check(
+        b"a\nb\n",
+        b"",
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -1,2 +0,0 @@
+        -a
+        -b
+        +0 -2
+    "#]],
+    );
+    check(
+        b"a\n",
+        b"a\n",
+        expect![[r#"
+        +0 -0
+    "#]],
+    );
+}
+
+#[test]
+fn the_last_line() {
+    check(
+        b"a\nb",
+        b"a\nb\n",
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -1,2 +1,2 @@
+         a
+        -b
+        \ No newline at end of file
+        +b
+        +1 -1
+    "#]],
+    );
+    check(
+        b"a",
+        b"b",
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -1 +1 @@
+        -a
+        \ No newline at end of file
+        +b
+        \ No newline at end of file
+        +1 -1
+    "#]],
+    );
+}
+
+#[test]
+fn endings() {
+    check(
+        b"a\r\nb\r\n",
+        b"a\r\nc\r\n",
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -1,2 +1,2 @@
+         a
+        -b
+        +c
+        +1 -1
+    "#]],
+    );
+    check(
+        b"a\r\nb\n",
+        b"a\nb\n",
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -1,2 +1,2 @@
+        -a␍
+        +a
+         b
+        +1 -1
+    "#]],
+    );
+}
+
+#[test]
+fn other_encodings() {
+    check(
+        b"caf\xe9\n",
+        b"th\xe9\n",
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -1 +1 @@
+        -café
+        +thé
+        +1 -1
+    "#]],
+    );
+    check(
+        b"a\0\n",
+        b"b\n",
+        expect![[r#"
+        binary
+    "#]],
+    );
+}
+
+#[test]
+fn too_long() {
+    check(
+        b"a\n",
+        "é".repeat(200).as_bytes(),
+        expect![[r#"
+        --- a/f
+        +++ b/f
+        @@ -1 +1 @@
+        -a
+        +éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé+1 -1 cut
+    "#]],
+    );
+}
+
+fn few() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(0..4_u8, 0..60)
+}
+
+proptest! {
+    #[test]
+    fn hunks_lead_from_old_to_new(old in few(), new in few()) {
+        let mut rebuilt = Vec::new();
+        let mut at = 0;
+        for hunk in hunks(&old, &new) {
+            prop_assert!(!hunk.old.is_empty() || !hunk.new.is_empty());
+            prop_assert!(at < hunk.old.start || at == 0);
+            rebuilt.extend_from_slice(&old[at..hunk.old.start]);
+            prop_assert_eq!(rebuilt.len(), hunk.new.start);
+            rebuilt.extend_from_slice(&new[hunk.new.clone()]);
+            at = hunk.old.end;
+        }
+        rebuilt.extend_from_slice(&old[at..]);
+        prop_assert_eq!(rebuilt, new);
+    }
+
+    #[test]
+    fn a_diff_stays_within_its_bounds(old in "[ab\n\r]{0,80}", new in "[ab\n\r]{0,80}", bytes in 0..300_usize) {
+        let diff = unified(old.as_bytes(), new.as_bytes(), Labels { old: "a", new: "b" }, Bounds { context: 3, bytes }).expect("text");
+        prop_assert!(diff.text.len() <= bytes);
+        prop_assert_eq!(diff.additions + diff.deletions == 0, old == new);
+    }
+}

@@ -1,0 +1,107 @@
+//! The quotation is a piece of the text as it stands.
+
+use std::ops::Range;
+
+use memchr::memmem::Finder;
+
+use super::{
+    Applied, Edit, LISTED, Refusal, Tolerances,
+    write::{self, Block, Like, Out},
+};
+use crate::{diff, view::View};
+
+/// Carries out an edit whose quotation is found character by character; `None` when it is not.
+pub(super) fn apply(view: &View<'_>, edit: &Edit<'_>) -> Result<Option<Applied>, Refusal> {
+    let text = view.text().as_bytes();
+    let finder = Finder::new(edit.old);
+    let Some(first) = finder.find(text) else { return Ok(None) };
+    if !edit.all {
+        // One character further on, so that an overlapping second place counts too.
+        if finder.find(&text[first + 1..]).is_some() {
+            return Err(ambiguous(view, &finder, first));
+        }
+        return write::write(view, [Ok(block(view, &[first], edit))], Tolerances::NONE).map(Some);
+    }
+    let starts: Vec<usize> = finder.find_iter(text).collect();
+    let grown =
+        starts.len().checked_mul(edit.new.len()).and_then(|bytes| bytes.checked_add(text.len()));
+    if grown.is_none_or(|bytes| bytes > write::LIMIT) {
+        return Err(Refusal::TooLarge);
+    }
+    let blocks =
+        by_lines(view, &starts, edit.old.len()).map(|starts| Ok(block(view, starts, edit)));
+    write::write(view, blocks, Tolerances::NONE).map(Some)
+}
+
+fn ambiguous(view: &View<'_>, finder: &Finder<'_>, first: usize) -> Refusal {
+    let text = view.text().as_bytes();
+    let apart = finder.find_iter(text).count();
+    let overlapping = finder.find(&text[first + 1..]).map(|second| first + 1 + second);
+    let (lines, count) = match overlapping {
+        Some(second) if apart == 1 => (vec![first, second], 2),
+        Some(_) | None => (finder.find_iter(text).take(LISTED).collect(), apart),
+    };
+    let lines = lines.into_iter().map(|start| view.line_at(start) + 1).collect();
+    Refusal::Ambiguous { lines, count, tolerances: Tolerances::NONE }
+}
+
+/// Places that share a line belong together.
+fn by_lines<'a>(
+    view: &View<'_>,
+    starts: &'a [usize],
+    length: usize,
+) -> impl Iterator<Item = &'a [usize]> {
+    let lines: Vec<Range<usize>> =
+        starts.iter().map(|start| view.line_at(*start)..view.line_at(start + length)).collect();
+    let mut rest = starts;
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let more =
+            lines.get(at..)?.windows(2).take_while(|pair| pair[1].start <= pair[0].end).count();
+        let (group, after) = rest.split_at_checked(more + 1)?;
+        rest = after;
+        at += group.len();
+        Some(group)
+    })
+}
+
+fn block(view: &View<'_>, starts: &[usize], edit: &Edit<'_>) -> Block {
+    let first = starts[0];
+    let last = starts[starts.len() - 1] + edit.old.len();
+    let lines = view.line_at(first)..view.line_at(last) + 1;
+    let span = view.text_range(lines.start).start..view.text_range(lines.end - 1).end;
+    let mut new = String::with_capacity(span.len() + starts.len() * edit.new.len());
+    let mut at = span.start;
+    for start in starts {
+        new.push_str(&view.text()[at..*start]);
+        new.push_str(edit.new);
+        at = start + edit.old.len();
+    }
+    new.push_str(&view.text()[at..span.end]);
+    let old: Vec<&str> = view.text()[span].split('\n').collect();
+    let new: Vec<&str> = new.split('\n').collect();
+    Block { out: outs(lines.start, &old, &new), lines, count: starts.len() }
+}
+
+fn outs(first: usize, old: &[&str], new: &[&str]) -> Vec<Out> {
+    let mut outs = Vec::with_capacity(new.len());
+    let mut at = 0;
+    for hunk in diff::hunks(old, new) {
+        outs.extend((at..hunk.old.start).map(|index| Out::Keep(first + index)));
+        at = hunk.old.end;
+        for (step, index) in hunk.new.clone().enumerate() {
+            let own = hunk.old.clone().nth(step).map(|own| first + own);
+            let last = if index + 1 == hunk.new.end {
+                hunk.old.clone().last().map(|own| first + own)
+            } else {
+                own
+            };
+            outs.push(Out::New {
+                text: new[index].to_owned(),
+                like: Like { head: own, tail: last.or(own) },
+            });
+        }
+    }
+    outs.extend((at..old.len()).map(|index| Out::Keep(first + index)));
+    outs
+}

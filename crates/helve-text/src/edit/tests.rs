@@ -1,0 +1,856 @@
+//! What edits do to files, seen as a reader would: `→` is a tab, `·` a blank at a line's end, `␍` a carriage return, `¶` no final newline.
+
+mod bytes;
+mod diagnosis;
+mod property;
+mod refusals;
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+/// Applies one edit; prints what was overlooked and the file afterwards.
+fn check(file: &str, old: &str, new: &str, expect: Expect) {
+    expect.assert_eq(&render(file, &Edit { old, new, all: false }, Match::Safe));
+}
+
+fn check_all(file: &str, old: &str, new: &str, expect: Expect) {
+    expect.assert_eq(&render(file, &Edit { old, new, all: true }, Match::Safe));
+}
+
+fn render(file: &str, edit: &Edit<'_>, how: Match) -> String {
+    match apply(file.as_bytes(), edit, how) {
+        Ok(applied) => format!(
+            "{:?}{}",
+            applied.change.tolerances,
+            picture(&String::from_utf8_lossy(&applied.bytes))
+        ),
+        Err(refusal) => format!("{refusal:?}\n"),
+    }
+}
+
+fn picture(text: &str) -> String {
+    let mut picture = String::from("\n");
+    for line in text.split_inclusive('\n') {
+        let end = if line.ends_with('\n') { "\n" } else { "¶\n" };
+        let line = line.trim_end_matches('\n');
+        let (line, carriage) = line.strip_suffix('\r').map_or((line, ""), |line| (line, "␍"));
+        let body = line.trim_end_matches(' ');
+        picture += &body.replace('\t', "→").replace('\r', "␍");
+        picture += &"·".repeat(line.len() - body.len());
+        picture += carriage;
+        picture += end;
+    }
+    picture
+}
+
+#[test]
+fn exact() {
+    check(
+        "a\nfoo(1);\nb\n",
+        "foo(1);",
+        "foo(2);",
+        expect![[r#"
+        {}
+        a
+        foo(2);
+        b
+    "#]],
+    );
+    check(
+        "a\nfoo(1);\nb\n",
+        "a\nfoo(1);\n",
+        "",
+        expect![[r#"
+        {}
+        b
+    "#]],
+    );
+    check(
+        "let x = aXb;\n",
+        "Xb",
+        "Yb + c",
+        expect![[r#"
+        {}
+        let x = aYb + c;
+    "#]],
+    );
+    check(
+        "one\n  two\nthree\n",
+        "ne\n  tw",
+        "ld\n  tr",
+        expect![[r#"
+        {}
+        old
+          tro
+        three
+    "#]],
+    );
+    check(
+        "a\nb\n",
+        "a",
+        "$& $1 $$ \\1",
+        expect![[r#"
+        {}
+        $& $1 $$ \1
+        b
+    "#]],
+    );
+}
+
+#[test]
+fn exact_is_literal_about_white_space() {
+    check(
+        "if a:\n  b\n",
+        "  b",
+        "    b",
+        expect![[r#"
+        {}
+        if a:
+            b
+    "#]],
+    );
+    check(
+        "a  \nb\n",
+        "a  \n",
+        "a\n",
+        expect![[r#"
+        {}
+        a
+        b
+    "#]],
+    );
+    check(
+        "a\nb\n",
+        "b",
+        "",
+        expect![[r#"
+        {}
+        a
+
+    "#]],
+    );
+}
+
+#[test]
+fn every_place() {
+    check_all(
+        "a b a\nc\na\n",
+        "a",
+        "xx",
+        expect![[r#"
+        {}
+        xx b xx
+        c
+        xx
+    "#]],
+    );
+    check_all(
+        "aaa\n",
+        "aa",
+        "b",
+        expect![[r#"
+        {}
+        ba
+    "#]],
+    );
+    check_all(
+        "a\r\nb\r\na\r\nb",
+        "a\n",
+        "c\nd\n",
+        expect![[r#"
+        {}
+        c␍
+        d␍
+        b␍
+        c␍
+        d␍
+        b¶
+    "#]],
+    );
+    check_all(
+        "  go(1);\nx\n    go(1);\n",
+        "      go(1);\n",
+        "      go(1);\n      stop();\n",
+        expect![[r#"
+        {Indentation}
+          go(1);
+          stop();
+        x
+            go(1);
+            stop();
+    "#]],
+    );
+}
+
+#[test]
+fn new_text_may_contain_the_old() {
+    check(
+        "  a\n  b\n",
+        "a\nb\n",
+        "a\nb\nsep\na\nb\n",
+        expect![[r#"
+        {Indentation}
+          a
+          b
+          sep
+          a
+          b
+    "#]],
+    );
+    check_all(
+        "f g f\n",
+        "f",
+        "f_f",
+        expect![[r#"
+        {}
+        f_f g f_f
+    "#]],
+    );
+}
+
+#[test]
+fn trailing_blanks() {
+    check(
+        "a  \nb\nc \nd\n",
+        "a\nb\nc\n",
+        "a\nB\nc\n",
+        expect![[r#"
+        {TrailingBlanks}
+        a··
+        B
+        c·
+        d
+    "#]],
+    );
+    check(
+        "a\nb\n",
+        "a  \nb \n",
+        "a\nB\n",
+        expect![[r#"
+        {TrailingBlanks}
+        a
+        B
+    "#]],
+    );
+    check(
+        "keep  \nx  \na \nb\n",
+        "a\nb\n",
+        "a\nc\n",
+        expect![[r#"
+        {TrailingBlanks}
+        keep··
+        x··
+        a·
+        c
+    "#]],
+    );
+    // A hard break of Markdown stays on a line whose words change.
+    check(
+        "first line  \nsecond \n",
+        "first line\nsecond\n",
+        "first word\nsecond\n",
+        expect![[r#"
+        {TrailingBlanks}
+        first word··
+        second·
+    "#]],
+    );
+}
+
+#[test]
+fn indentation_shift() {
+    check(
+        "{\n    a();\n    if b {\n        c();\n    }\n}\n",
+        "a();\nif b {\n    c();\n}\n",
+        "a();\nif b {\n    c();\n    d();\n}\ne();\n",
+        expect![[r#"
+        {Indentation}
+        {
+            a();
+            if b {
+                c();
+                d();
+            }
+            e();
+        }
+    "#]],
+    );
+    check(
+        "  a();\n  b();\n",
+        "      a();\n      b();\n",
+        "      a();\n        x();\n      b();\n",
+        expect![[r#"
+        {Indentation}
+          a();
+            x();
+          b();
+    "#]],
+    );
+    check(
+        "def f():\n    if a:\n        b()\n",
+        "  if a:\n      b()\n",
+        "  if a:\n      b()\n  else:\n      c()\n",
+        expect![[r#"
+        {Indentation}
+        def f():
+            if a:
+                b()
+            else:
+                c()
+    "#]],
+    );
+}
+
+#[test]
+fn tabs_against_spaces() {
+    check(
+        "f() {\n\tif a {\n\t\tb();\n\t}\n}\n",
+        "    if a {\n        b();\n    }\n",
+        "    if a {\n        if c {\n            b();\n        }\n    }\n",
+        expect![[r#"
+        {Indentation}
+        f() {
+        →if a {
+        →→if c {
+        →→→b();
+        →→}
+        →}
+        }
+    "#]],
+    );
+    check(
+        "f() {\n  if a {\n    b();\n  }\n}\n",
+        "\tif a {\n\t\tb();\n",
+        "\tif a {\n\t\tb();\n\t\t\tc();\n",
+        expect![[r#"
+        {Indentation}
+        f() {
+          if a {
+            b();
+              c();
+          }
+        }
+    "#]],
+    );
+    check(
+        "\tf(a,\n\t  b);\n",
+        "    f(a,\n      b);\n",
+        "    f(a,\n      b,\n      c);\n",
+        expect![[r#"
+        {Indentation}
+        →f(a,
+        →  b,
+        →  c);
+    "#]],
+    );
+    // Two levels in, quoted at the margin.
+    check(
+        "\t\tif a {\n\t\t\tb();\n\t\t}\n",
+        "if a {\n    b();\n}\n",
+        "if a {\n    b();\n    c();\n}\n",
+        expect![[r#"
+        {Indentation}
+        →→if a {
+        →→→b();
+        →→→c();
+        →→}
+    "#]],
+    );
+}
+
+#[test]
+fn a_first_line_without_its_indentation() {
+    check(
+        "    a(1, \n        2);\n",
+        "a(1,\n        2);\n",
+        "a(1,\n        3);\n",
+        expect![[r#"
+        {TrailingBlanks, Indentation}
+            a(1,·
+                3);
+    "#]],
+    );
+    check(
+        "    a(1, \n        2);\n",
+        "a(1,\n        2);\n",
+        "// why\n    a(1,\n        2);\n",
+        expect![[r#"
+        {TrailingBlanks, Indentation}
+            // why
+            a(1,·
+                2);
+    "#]],
+    );
+}
+
+#[test]
+fn deliberate_indentation() {
+    check(
+        "{\n    a();\n    b();\n}\n",
+        "a();\nb();\n",
+        "if x {\n    a();\n    b();\n}\n",
+        expect![[r#"
+        {Indentation}
+        {
+            if x {
+                a();
+                b();
+            }
+        }
+    "#]],
+    );
+    check(
+        "\ta();\n\tb(); \n",
+        "    a();\n    b();\n",
+        "    a();\n    if x {\n        b();\n    }\n",
+        expect![[r#"
+        {TrailingBlanks, Indentation}
+        →a();
+        →if x {
+        →→b();·
+        →}
+    "#]],
+    );
+}
+
+#[test]
+fn inner_blanks() {
+    check(
+        "let  a = 1;\nlet b\t=  2;\n",
+        "let a = 1;\nlet b = 2;\n",
+        "let a = 1;\nlet c = 3;\nlet b = 2;\n",
+        expect![[r#"
+        {InnerBlanks}
+        let  a = 1;
+        let c = 3;
+        let b→=  2;
+    "#]],
+    );
+    check(
+        "x   = f(1,  2);\n",
+        "x = f(1, 2);  \n",
+        "y = f(1, 2);\n",
+        expect![[r#"
+        {TrailingBlanks, InnerBlanks}
+        y   = f(1,  2);
+    "#]],
+    );
+    check(
+        "x = f(1, 2);\n",
+        "x  =  f(1,  2);\n",
+        "y = f(1, 2);\n",
+        expect![[r#"
+        {InnerBlanks}
+        y = f(1, 2);
+    "#]],
+    );
+}
+
+#[test]
+fn typography() {
+    check(
+        "say \"hi\" - it's\nb\n",
+        "say “hi” – it’s\nb\n",
+        "say “hi” – it’s\nsay “it’s”\nb\n",
+        expect![[r#"
+        {Typography}
+        say "hi" - it's
+        say "it's"
+        b
+    "#]],
+    );
+    check(
+        "// “quoted” — words\nb();\n",
+        "// \"quoted\" - words\nb();\n",
+        "// \"quoted\" - words\nc(\"plain\");\n",
+        expect![[r#"
+        {Typography}
+        // “quoted” — words
+        c("plain");
+    "#]],
+    );
+    check(
+        "// a “quoted” word — here\n",
+        "// a \"quoted\" word - here\n",
+        "// a \"quoted\" term - here\n",
+        expect![[r#"
+        {Typography}
+        // a “quoted” term — here
+    "#]],
+    );
+    check(
+        "a\u{a0}b = 1;\nc\n",
+        "a b = 1;\nc\n",
+        "a b = 2;\nc\n",
+        expect![[r#"
+        {Typography}
+        a b = 2;
+        c
+    "#]],
+    );
+    // Nothing in the match asked for it: it stays.
+    check(
+        "    a();\n    b();\n",
+        "a();\nb();\n",
+        "a();\nsay(“x” — y);\nb();\n",
+        expect![[r#"
+        {Indentation}
+            a();
+            say(“x” — y);
+            b();
+    "#]],
+    );
+}
+
+#[test]
+fn boundary_lines() {
+    check(
+        "a\nb\nc\n",
+        "b\n\n\n",
+        "B\n\n\n",
+        expect![[r#"
+        {BoundaryLines}
+        a
+        B
+        c
+    "#]],
+    );
+    check(
+        "a\nb\n\nc\n",
+        "\n\nb\n\n",
+        "\n\nB\n",
+        expect![[r#"
+        {BoundaryLines}
+        a
+        B
+        c
+    "#]],
+    );
+    check(
+        "a\nb\nc\n",
+        "b\n\n",
+        "B\n\n\n",
+        expect![[r#"
+        {BoundaryLines}
+        a
+        B
+
+        c
+    "#]],
+    );
+}
+
+#[test]
+fn escapes() {
+    check(
+        "a {\n\tb(\"x\");\n}\n",
+        "a {\\n\\tb(\\\"x\\\");\\n}",
+        "a {\\n\\tb(\\\"x\\\");\\n\\tc(\\\"y\\\");\\n}",
+        expect![[r#"
+        {Escapes}
+        a {
+        →b("x");
+        →c("y");
+        }
+    "#]],
+    );
+    check(
+        "p(\"a\\n\");\n",
+        "p(\\\"a\\\\n\\\");\n",
+        "p(\\\"b\\\\n\\\");\n",
+        expect![[r#"
+        {Escapes}
+        p("b\n");
+    "#]],
+    );
+    check(
+        "    p(\"a\");\n    q();\n",
+        "p(\\\"a\\\");\nq();\n",
+        "p(\\\"b\\\");\nq();\n",
+        expect![[r#"
+        {Indentation, Escapes}
+            p("b");
+            q();
+    "#]],
+    );
+    // The source really says so.
+    check(
+        "s = \"a\\nb\";\nt = \"a\nb\";\n",
+        "s = \"a\\nb\";",
+        "s = \"a\\n\\\"b\\\"\";",
+        expect![[r#"
+        {}
+        s = "a\n\"b\"";
+        t = "a
+        b";
+    "#]],
+    );
+    check(
+        "re = \"^\\\\d+\\n$\";  \nb\n",
+        "re = \"^\\\\d+\\n$\";\nb\n",
+        "re = \"^\\\\d+\\n$\";\nc = \"\\t\";\nb\n",
+        expect![[r#"
+        {TrailingBlanks}
+        re = "^\\d+\n$";··
+        c = "\t";
+        b
+    "#]],
+    );
+}
+
+#[test]
+fn line_numbers() {
+    check(
+        "a();\nb();\nc();\n",
+        "00002| b();\n00003| c();\n",
+        "b();\nd();\n",
+        expect![[r#"
+        {LineNumbers}
+        a();
+        b();
+        d();
+    "#]],
+    );
+    check(
+        "  a();\n\n  c();\n",
+        "7: a();\n8:\n9: c();\n",
+        "7: a();\n8:\n9: d();\n",
+        expect![[r#"
+        {Indentation, LineNumbers}
+          a();
+
+          d();
+    "#]],
+    );
+    check(
+        "a();\nb();\n",
+        "     1\ta();\n     2\tb();",
+        "a();\nx();\nb();",
+        expect![[r#"
+        {LineNumbers}
+        a();
+        x();
+        b();
+    "#]],
+    );
+    check(
+        "m = {\n    5: a,\n    6: b,\n}\n",
+        "12|     5: a,\n13|     6: b,\n",
+        "    5: a,\n    6: c,\n",
+        expect![[r#"
+        {LineNumbers}
+        m = {
+            5: a,
+            6: c,
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn several_changes_at_once() {
+    let file = "{\n  a();\n  b(); \n  c();\n  d();\n  e();  \n}\n";
+    check(
+        file,
+        "a();\nb();\nc();\nd();\ne();\n",
+        "a(1);\nb();\nd();\nx();\ne();\n",
+        expect![[r#"
+        {TrailingBlanks, Indentation}
+        {
+          a(1);
+          b();·
+          d();
+          x();
+          e();··
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn endings() {
+    check(
+        "a\r\nb\r\nc\r\n",
+        "a\nb",
+        "a\nx\ny",
+        expect![[r#"
+        {}
+        a␍
+        x␍
+        y␍
+        c␍
+    "#]],
+    );
+    check(
+        "a\nb\nc\n",
+        "a\r\nb",
+        "a\r\nx\r\nb",
+        expect![[r#"
+        {}
+        a
+        x
+        b
+        c
+    "#]],
+    );
+    check(
+        "a\r\nb\nc\r\nd\r\n",
+        "a\nb\nc\nd\n",
+        "a\nb\nx\nc\nD\n",
+        expect![[r#"
+        {}
+        a␍
+        b
+        x
+        c␍
+        D␍
+    "#]],
+    );
+    check(
+        "a\rb\rc\r",
+        "a\nb\n",
+        "a\nx\nb\n",
+        expect![[r#"
+        {}
+        a␍x␍b␍c␍¶
+    "#]],
+    );
+    check(
+        "a\nb\nc\r\n",
+        "a\n",
+        "a\nx\n",
+        expect![[r#"
+        {}
+        a
+        x
+        b
+        c␍
+    "#]],
+    );
+}
+
+#[test]
+fn the_end_of_the_file() {
+    check(
+        "a\n  b",
+        "b",
+        "b\nc",
+        expect![[r#"
+        {}
+        a
+          b
+        c¶
+    "#]],
+    );
+    check(
+        "a\nb",
+        "b",
+        "c\n",
+        expect![[r#"
+        {}
+        a
+        c
+    "#]],
+    );
+    check(
+        "a\nb",
+        "a\nb\n",
+        "a\nc\n",
+        expect![[r#"
+        {}
+        a
+        c¶
+    "#]],
+    );
+    check(
+        "a\r\n  b",
+        "    b\n",
+        "    b\n    c\n",
+        expect![[r#"
+        {Indentation}
+        a␍
+          b␍
+          c¶
+    "#]],
+    );
+    check(
+        "a\n  b\n",
+        "    b",
+        "    b\n    c",
+        expect![[r#"
+        {Indentation}
+        a
+          b
+          c
+    "#]],
+    );
+    check(
+        "a\nb \nc\n",
+        "a\nb\nc\n",
+        "a\nb\n",
+        expect![[r#"
+        {TrailingBlanks}
+        a
+        b·
+    "#]],
+    );
+    check(
+        "a\nb \nc",
+        "b\nc\n",
+        "",
+        expect![[r#"
+        {TrailingBlanks}
+        a¶
+    "#]],
+    );
+}
+
+#[test]
+fn the_whole_file() {
+    check(
+        "  a\n  b\n",
+        "a\nb\n",
+        "a\nc\nb\n",
+        expect![[r#"
+        {Indentation}
+          a
+          c
+          b
+    "#]],
+    );
+    check(
+        "a",
+        "a",
+        "b",
+        expect![[r#"
+        {}
+        b¶
+    "#]],
+    );
+}
+
+#[test]
+fn edits_in_sequence() {
+    let edit = |old, new| Edit { old, new, all: false };
+    let done =
+        apply_all(b"a\nb\n", &[edit("a", "x\na"), edit("x\n", "y\n"), edit("b", "c")], Match::Safe);
+    expect![[r#"
+        Ok(
+            "y\na\nc\n",
+        )
+    "#]]
+    .assert_debug_eq(&done.map(|done| String::from_utf8_lossy(&done.bytes).into_owned()));
+    let done = apply_all(b"a\nb\n", &[edit("a", "x"), edit("a", "y")], Match::Safe);
+    expect![[r#"
+        Err(
+            RefusedAt {
+                index: 1,
+                refusal: NotFound(
+                    None,
+                ),
+            },
+        )
+    "#]]
+    .assert_debug_eq(&done);
+}

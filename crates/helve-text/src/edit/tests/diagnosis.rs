@@ -1,0 +1,159 @@
+//! What a refusal says about the place that comes nearest.
+
+use expect_test::{Expect, expect};
+
+use crate::edit::*;
+
+fn check(file: &str, old: &str, expect: Expect) {
+    check_how(file, old, Match::Safe, expect);
+}
+
+fn check_how(file: &str, old: &str, how: Match, expect: Expect) {
+    let seen = match apply(file.as_bytes(), &Edit { old, new: "new", all: false }, how) {
+        Err(Refusal::NotFound(Some(nearest))) => {
+            let Nearest { first_line, last_line, verdict, difference, .. } = *nearest;
+            let difference = difference
+                .map(|it| format!(", {}:{} {:?} is {:?}", it.line, it.column, it.quoted, it.found));
+            format!("{verdict:?} {first_line}-{last_line}{}", difference.unwrap_or_default())
+        }
+        other => format!("{other:?}"),
+    };
+    expect.assert_eq(&seen);
+}
+
+const FILE: &str = "use std::fs;\n\nfn load(path: &str) -> Option<String> {\n    let limit = 4096;\n    let text = fs::read(path).ok()?;\n    check(&text, limit)?;\n    Some(text)\n}\n";
+
+#[test]
+fn verdicts() {
+    check(
+        FILE,
+        "    let limit = 1024;\n    let text = fs::read(path).ok()?;\n",
+        expect!["StaleValue 4-5, 4:17 Some('1') is Some('4')"],
+    );
+    check(
+        FILE,
+        "    let limit = 4096;\n    let text = fs::read_all(path).ok()?;\n    check(&text, limit)?;\n",
+        expect!["Changed 4-6, 5:24 Some('_') is Some('(')"],
+    );
+    check(
+        FILE,
+        "    let limit = 4096;\n    check(&text, limit)?;\n",
+        expect!["NotSeen 4-6, 5:5 Some('c') is Some('l')"],
+    );
+    check(
+        FILE,
+        "    let limit = 4096;\n    trace(limit);\n    let text = fs::read(path).ok()?;\n",
+        expect!["NotThere 4-5, 5:5 Some('t') is Some('l')"],
+    );
+    check(
+        FILE,
+        "    let text = fs::read(path).ok()?;\n    let limit = 4096;\n",
+        expect!["Reordered 4-5, 4:9 Some('t') is Some('l')"],
+    );
+    check(
+        FILE,
+        "    let Limit = 4096;\n    let Text = fs::read(path).ok()?;\n",
+        expect!["CaseOnly 4-5, 4:9 Some('L') is Some('l')"],
+    );
+    check(
+        FILE,
+        "    let limit=4096;\n    let text=fs::read(path).ok()?;\n",
+        expect!["Spacing 4-5, 4:14 Some('=') is Some(' ')"],
+    );
+    check(
+        FILE,
+        "    let limit = 4096;\n    let t\u{435}xt = fs::read(path).ok()?;\n",
+        expect!["LookAlike 4-5, 5:10 Some('е') is Some('e')"],
+    );
+    check(
+        FILE,
+        "fn load(path: &str) -> Option<String> {\n    // ... existing code ...\n    Some(text)\n",
+        expect!["Elided 3-7, 4:5 Some('/') is Some('l')"],
+    );
+    check(
+        FILE,
+        "    let limit = 4096;\n      let text = fs::read(path).ok()?;\n    check(&text, limit)?;\n",
+        expect!["Indentation 4-6, 5:5 Some(' ') is Some('l')"],
+    );
+    check(
+        "\tif a {\n\t\tb();\n\tc();\n",
+        "  if a {\n      b();\n  c();\n",
+        expect![[r#"TabsAgainstSpaces 1-3, 1:1 Some(' ') is Some('\t')"#]],
+    );
+    check(
+        "café = make_coffee(1)\nserve(café)\n",
+        "cafe\u{301} = make_coffee(1)\nserve(cafe\u{301})\n",
+        expect!["NormalForm 1-2, 1:4 Some('e') is Some('é')"],
+    );
+}
+
+#[test]
+fn a_piece_of_a_line() {
+    check(FILE, "fs::read(paths).ok()", expect!["Changed 5-5, 5:29 Some('s') is Some(')')"]);
+    check(FILE, "colour = mauve", expect!["Err(NotFound(None))"]);
+}
+
+#[test]
+fn first_and_last_line() {
+    let file = "start of it\none two\nthree four\nfive six\nend of it\n";
+    check(
+        file,
+        "start of it\nalpha\nbeta\ngamma\nend of it\n",
+        expect!["Different 1-5, 2:1 Some('a') is Some('o')"],
+    );
+}
+
+#[test]
+fn what_tolerance_would_have_found() {
+    check_how(
+        "  a b\n  c\n",
+        "  a b \n  c\n",
+        Match::Exact,
+        expect!["TrailingBlanks 1-2, 1:6 Some(' ') is None"],
+    );
+    check_how(
+        "\ta b\n\t\tc\n",
+        "    a b\n        c\n",
+        Match::Exact,
+        expect![[r#"TabsAgainstSpaces 1-2, 1:1 Some(' ') is Some('\t')"#]],
+    );
+    check_how(
+        "  a b\n  c\n",
+        "a b\nc\n",
+        Match::Exact,
+        expect!["Indentation 1-2, 1:1 Some('a') is Some(' ')"],
+    );
+    check_how(
+        "a  b\nc\n",
+        "a b\nc\n",
+        Match::Exact,
+        expect!["Spacing 1-2, 1:3 Some('b') is Some(' ')"],
+    );
+    check_how(
+        "“a” b\nc\n",
+        "\"a\" b\nc\n",
+        Match::Exact,
+        expect![[r#"Typographic 1-2, 1:1 Some('"') is Some('“')"#]],
+    );
+    check_how(
+        "a \"b\"\nc\n",
+        "a \\\"b\\\"\nc\n",
+        Match::Exact,
+        expect![[r#"Escapes 1-2, 1:3 Some('\\') is Some('"')"#]],
+    );
+    check_how(
+        "a b\nc\n",
+        "1: a b\n2: c\n",
+        Match::Exact,
+        expect!["LineNumbers 1-2, 1:1 Some('1') is Some('a')"],
+    );
+    check_how("a b\nc\n", "a b\nc\n\n\n", Match::Exact, expect!["BlankLines 1-2"]);
+    check_how(
+        "a b\r\nc\r\n",
+        "a b\nc\n",
+        Match::Exact,
+        expect![
+            "Ok(Applied { bytes: [110, 101, 119], change: Change { count: 1, places: [Place { before: 1..4, after: 1..2 }], tolerances: {} } })"
+        ],
+    );
+}

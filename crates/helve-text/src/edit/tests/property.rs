@@ -1,0 +1,191 @@
+//! What holds for any file and any edit.
+
+use proptest::prelude::*;
+
+use crate::{edit::*, view::View};
+
+/// How a generated text becomes bytes.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Utf8,
+    Marked,
+    Latin,
+    Wide,
+}
+
+fn form() -> impl Strategy<Value = Form> {
+    prop_oneof![4 => Just(Form::Utf8), 1 => Just(Form::Marked), 1 => Just(Form::Latin), 1 => Just(Form::Wide)]
+}
+
+fn bytes(text: &str, form: Form) -> Vec<u8> {
+    match form {
+        Form::Utf8 => text.as_bytes().to_vec(),
+        Form::Marked => [b"\xef\xbb\xbf", text.as_bytes()].concat(),
+        Form::Latin => text
+            .chars()
+            .map(|character| u8::try_from(u32::from(character)).unwrap_or(b'?'))
+            .collect(),
+        Form::Wide => "\u{feff}"
+            .encode_utf16()
+            .chain(text.encode_utf16())
+            .flat_map(u16::to_le_bytes)
+            .collect(),
+    }
+}
+
+/// Lines of few words, so that they repeat, with endings of all kinds.
+fn file() -> impl Strategy<Value = String> {
+    let lead = prop::sample::select(vec!["", "  ", "    ", "      ", "\t", "\t\t"]);
+    let word =
+        prop::sample::select(vec!["a", "b", "“", "é", "foo", "bar(1)", "\"x\"", " ", "  ", "\t"]);
+    let ending = prop::sample::select(vec!["\n", "\n", "\n", " \n", "\r\n", "\r\n"]);
+    let line = (lead, prop::collection::vec(word, 0..5), ending);
+    let last = prop::sample::select(vec!["", "", "foo", "é "]);
+    (prop::collection::vec(line, 1..40), last).prop_map(|(lines, last)| {
+        let lines = lines
+            .into_iter()
+            .map(|(lead, words, ending)| format!("{lead}{}{ending}", words.concat()));
+        lines.collect::<String>() + last
+    })
+}
+
+fn damaged() -> impl Strategy<Value = Vec<u8>> {
+    (file(), prop::collection::vec((any::<prop::sample::Index>(), 0x80..=0xff_u8), 0..3)).prop_map(
+        |(text, bad)| {
+            let mut bytes = text.into_bytes();
+            for (at, byte) in bad {
+                let at = at.index(bytes.len());
+                bytes.insert(at, byte);
+            }
+            bytes
+        },
+    )
+}
+
+/// Some whole lines of a text, changed a little in what tolerance overlooks and in what it does not.
+fn quotation(text: &str, at: usize, length: usize, drift: usize) -> String {
+    let lines: Vec<&str> = text.split('\n').skip(at).take(length).collect();
+    match drift {
+        0 => lines.join("\n"),
+        1 => lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"),
+        2 => lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n"),
+        3 => lines.join("\n").replace("  ", " "),
+        4 => lines.join("\n").replace('“', "\""),
+        5 => lines.join("\\n"),
+        _ => lines.join("\n").replace("foo", "fou"),
+    }
+}
+
+/// The bytes of all lines that no place names; nothing after the last ending is no line here.
+fn untouched(bytes: &[u8], places: &[Range<usize>]) -> Vec<Vec<u8>> {
+    let view = View::new(bytes).expect("the bytes are text");
+    let outside =
+        (0..view.count()).filter(|index| !places.iter().any(|place| place.contains(&(index + 1))));
+    let mut lines: Vec<Vec<u8>> =
+        outside.map(|index| bytes[view.byte_range(index)].to_vec()).collect();
+    lines.pop_if(|last| last.is_empty());
+    lines
+}
+
+fn check_untouched(before: &[u8], applied: &Applied) {
+    let places = &applied.change.places;
+    let old =
+        untouched(before, &places.iter().map(|place| place.before.clone()).collect::<Vec<_>>());
+    let new = untouched(
+        &applied.bytes,
+        &places.iter().map(|place| place.after.clone()).collect::<Vec<_>>(),
+    );
+    assert_eq!(old, new);
+    assert_ne!(before, applied.bytes);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_global_rejects: 10_000, ..ProptestConfig::with_cases(256) })]
+
+    #[test]
+    fn exact_is_replacing_a_piece(file in file(), form in form(), at in any::<prop::sample::Index>(), length in 1..30_usize, new in "[a-c\n“]{0,9}", all: bool) {
+        let bytes = bytes(&file, form);
+        let view = View::new(&bytes).expect("text");
+        let text = view.text();
+        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        let start = places[at.index(places.len())];
+        let old: String = text[start..].chars().take(length).collect();
+        let count = (0..text.len()).filter(|at| text.as_bytes()[*at..].starts_with(old.as_bytes())).count();
+        match apply(&bytes, &Edit { old: &old, new: &new, all }, Match::Exact) {
+            Ok(applied) => {
+                prop_assert!(all || count == 1);
+                let naive = text.replace(&old, &new);
+                let after = view.decode(&applied.bytes[view.mark()..]).replace("\r\n", "\n");
+                prop_assert_eq!(after, naive);
+                check_untouched(&bytes, &applied);
+            }
+            Err(Refusal::Ambiguous { .. }) => prop_assert!(count > 1),
+            Err(Refusal::CannotEncode { character, .. }) => prop_assert!(new.contains(character) || text.contains(character)),
+            Err(Refusal::Same) => prop_assert_eq!(old, new),
+            Err(Refusal::Blank) => prop_assert!(old.trim().is_empty()),
+            Err(other) => prop_assert!(false, "{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_rest_of_the_file_stays(file in damaged(), at in 0..30_usize, length in 1..6_usize, drift in 0..7_usize, change in 0..6_usize, all: bool) {
+        let view = View::new(&file).expect("text");
+        let old = quotation(view.text(), at, length, drift);
+        let new = match change {
+            0 => old.replacen("foo", "qux", 1),
+            1 => format!("{old}\nadded();"),
+            2 => format!("first\n{old}"),
+            3 => old.lines().skip(1).collect::<Vec<_>>().join("\n"),
+            4 => old.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n") + "\nend",
+            _ => String::new(),
+        };
+        if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all }, Match::Safe) {
+            check_untouched(&file, &applied);
+        }
+    }
+
+    #[test]
+    fn a_shifted_quotation_does_what_an_exact_one_does(file in file(), at in 0..30_usize, length in 1..6_usize, after in 0..6_usize) {
+        // A number on every line, so that none is like another.
+        let file: String = file.split_inclusive('\n').enumerate().map(|(index, line)| match line.trim_end() {
+            "" => line.to_owned(),
+            body => line.replacen(body, &format!("{body} #{index};"), 1),
+        }).collect();
+        let view = View::new(file.as_bytes()).expect("text");
+        let lines: Vec<&str> = view.text().split('\n').skip(at).take(length).filter(|line| !line.trim().is_empty()).collect();
+        prop_assume!(!lines.is_empty() && view.text().contains(&lines.join("\n")));
+        let after = after.min(lines.len() - 1);
+        let added = lines[after].replace('#', "#added ");
+        let mut new = lines.clone();
+        new.insert(after + 1, &added);
+        let shift = |lines: &[&str]| lines.iter().map(|line| format!("   {line}")).collect::<Vec<_>>().join("\n");
+        let plain = apply(file.as_bytes(), &Edit { old: &lines.join("\n"), new: &new.join("\n"), all: false }, Match::Safe).expect("an exact quotation");
+        let shifted = apply(file.as_bytes(), &Edit { old: &shift(&lines), new: &shift(&new), all: false }, Match::Safe).expect("a shifted one");
+        prop_assert_eq!(String::from_utf8_lossy(&plain.bytes), String::from_utf8_lossy(&shifted.bytes));
+    }
+
+    #[test]
+    fn large_files(files in prop::collection::vec(damaged(), 4), times in 20..80_usize, drift in 0..3_usize) {
+        let unit = [&files[0][..], b"\n", &files[1], b"\n"].concat();
+        let half = unit.repeat(times);
+        let marked = b"\n  if only_here {  \r\n    \xff old(1);\r\n  }\r\n";
+        let file = [&half[..], marked, &half].concat();
+        let old = ["  if only_here {  \n", "if only_here {\n", "      if only_here {\n"][drift];
+        let new = format!("{old}{}    added();\n", &old[..old.len() - old.trim_start().len()]);
+        let applied = apply(&file, &Edit { old, new: &new, all: false }, Match::Safe).expect("one place");
+        let line = b"      added();\r\n";
+        let at = half.len() + b"\n  if only_here {  \r\n".len();
+        prop_assert_eq!(&applied.bytes[..at], &file[..at]);
+        prop_assert_eq!(&applied.bytes[at..at + line.len()], line);
+        prop_assert_eq!(&applied.bytes[at + line.len()..], &file[at..]);
+    }
+
+    #[test]
+    fn nothing_panics(file in prop::collection::vec(any::<u8>(), 0..300), old in "\\PC{0,20}|[ \n\\\\nt\"1:|]{1,12}", new in "\\PC{0,20}", all: bool) {
+        for how in [Match::Safe, Match::Exact] {
+            if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all }, how) {
+                prop_assert_ne!(&applied.bytes, &file);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Other readings of what was sent: escaped once too often, or with line numbers in front.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use super::{Edit, Tolerance, Tolerances};
+
+/// How the sent text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    AsSent,
+    Unescaped,
+    Unnumbered,
+    UnescapedUnnumbered,
+}
+
+impl Reading {
+    pub(super) const ALL: [Reading; 4] =
+        [Reading::AsSent, Reading::Unescaped, Reading::Unnumbered, Reading::UnescapedUnnumbered];
+}
+
+/// One reading of an edit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Variant<'a> {
+    pub(super) old: Cow<'a, str>,
+    /// `None` when `new` does not let itself be read in the same way.
+    pub(super) new: Option<Cow<'a, str>>,
+    pub(super) tolerances: Tolerances,
+    /// The only line, from 1, at which the quotation may stand.
+    pub(super) at: Option<usize>,
+}
+
+/// The variants of a reading, none where the reading changes nothing.
+pub(super) fn variants<'a>(reading: Reading, edit: &Edit<'a>) -> Vec<Variant<'a>> {
+    let sent = Variant {
+        old: Cow::Borrowed(edit.old),
+        new: Some(Cow::Borrowed(edit.new)),
+        tolerances: Tolerances::NONE,
+        at: None,
+    };
+    match reading {
+        Reading::AsSent => vec![sent],
+        Reading::Unescaped => unescaped(&sent),
+        Reading::Unnumbered => unnumbered(&sent).into_iter().collect(),
+        Reading::UnescapedUnnumbered => unescaped(&sent).iter().filter_map(unnumbered).collect(),
+    }
+}
+
+/// Which escapes were one too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Escapes {
+    Controls,
+    Quotes,
+    All,
+}
+
+fn unescaped<'a>(sent: &Variant<'_>) -> Vec<Variant<'a>> {
+    let mut variants: Vec<Variant<'a>> = Vec::new();
+    for escapes in [Escapes::Controls, Escapes::Quotes, Escapes::All] {
+        let old = unescape(&sent.old, escapes);
+        if old == sent.old {
+            continue;
+        }
+        let new = sent
+            .new
+            .as_ref()
+            .and_then(|new| unescape_alike(&sent.old, new, escapes))
+            .map(Cow::Owned);
+        let tolerances = sent.tolerances.with(Tolerance::Escapes);
+        let variant = Variant { old: Cow::Owned(old), new, tolerances, at: sent.at };
+        if !variants.contains(&variant) {
+            variants.push(variant);
+        }
+    }
+    variants
+}
+
+/// `new` without the escapes that `old` had too many; `None` when either also has, bare, what `old` had escaped.
+fn unescape_alike(old: &str, new: &str, escapes: Escapes) -> Option<String> {
+    let marks: &[(char, char)] = match escapes {
+        Escapes::Controls => &[('n', '\n'), ('t', '\t')],
+        Escapes::Quotes => &[('"', '"')],
+        Escapes::All => &[('n', '\n'), ('t', '\t'), ('"', '"')],
+    };
+    let unclear = marks.iter().any(|(letter, mark)| {
+        has_escape(old, *letter) && (has_bare(old, *mark) || has_bare(new, *mark))
+    });
+    let read = unescape(new, escapes);
+    (read == new || !unclear).then_some(read)
+}
+
+fn has_escape(text: &str, letter: char) -> bool {
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character == '\\' && characters.next() == Some(letter) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a mark stands anywhere without a backslash before it. A newline at the very end says nothing.
+fn has_bare(text: &str, mark: char) -> bool {
+    let text = if mark == '\n' { text.strip_suffix(mark).unwrap_or(text) } else { text };
+    text.match_indices(mark).any(|(at, _)| !text[..at].ends_with('\\'))
+}
+
+fn unescape(text: &str, escapes: Escapes) -> String {
+    let controls = escapes != Escapes::Quotes;
+    let quotes = escapes != Escapes::Controls;
+    let mut read = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        read.push_str(&rest[..at]);
+        let escape = &rest[at..];
+        let length = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
+        match escape[1..].chars().next() {
+            Some('n') if controls => read.push('\n'),
+            Some('t') if controls => read.push('\t'),
+            Some('r') if controls && escape.starts_with("\\r\\n") => {}
+            Some(quote @ ('"' | '\'' | '`')) if quotes => read.push(quote),
+            Some(mark @ ('\\' | '/')) if escapes == Escapes::All => read.push(mark),
+            Some(_) | None => read.push_str(&escape[..length]),
+        }
+        rest = &escape[length..];
+    }
+    read.push_str(rest);
+    read
+}
+
+/// What stands between a line's number and its text.
+const MARKS: [&str; 6] = [": ", "| ", "|", "\t", "\u{2192}", ":"];
+
+fn unnumbered<'a>(sent: &Variant<'_>) -> Option<Variant<'a>> {
+    let (mark, lines) =
+        MARKS.into_iter().find_map(|mark| Some((mark, numbered(&sent.old, mark)?)))?;
+    let consecutive = lines.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
+    if !consecutive {
+        return None;
+    }
+    let new = sent.new.as_ref().and_then(|new| unnumbered_alike(&lines, new, mark));
+    // One number before one line may be part of it, unless it is that line's own.
+    let at = match lines.as_slice() {
+        [(only, _)] => Some(*only),
+        _ => sent.at,
+    };
+    let tolerances = sent.tolerances.with(Tolerance::LineNumbers);
+    Some(Variant {
+        old: Cow::Owned(joined(&lines, &sent.old)),
+        new: new.map(Cow::Owned),
+        tolerances,
+        at,
+    })
+}
+
+/// `new` without the numbers that `old` had; `None` when it has some, and it is not clear that they are line numbers or that they are not.
+fn unnumbered_alike(old: &[(usize, &str)], new: &str, mark: &str) -> Option<String> {
+    if let Some(lines) = numbered(new, mark)
+        && lines[0].0 == old[0].0
+    {
+        return Some(joined(&lines, new));
+    }
+    let old: HashSet<&str> =
+        old.iter().map(|(_, text)| *text).filter(|text| !text.trim().is_empty()).collect();
+    let has_number = |line: &str| number(line, mark).is_some_and(|(_, text)| !text.is_empty());
+    let clear = !new.lines().any(has_number) || new.lines().any(|line| old.contains(line));
+    clear.then(|| new.to_owned())
+}
+
+/// The number and the text of every line, if every line has both.
+fn numbered<'a>(text: &'a str, mark: &str) -> Option<Vec<(usize, &'a str)>> {
+    if text.is_empty() {
+        return None;
+    }
+    text.strip_suffix('\n').unwrap_or(text).split('\n').map(|line| number(line, mark)).collect()
+}
+
+fn number<'a>(line: &'a str, mark: &str) -> Option<(usize, &'a str)> {
+    let line = line.trim_start_matches(' ');
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = line.split_at(digits);
+    let text = rest.strip_prefix(mark).or_else(|| (rest == mark.trim_end()).then_some(""))?;
+    Some((number.parse().ok()?, text))
+}
+
+fn joined(lines: &[(usize, &str)], text: &str) -> String {
+    let mut joined = lines.iter().map(|(_, line)| *line).collect::<Vec<_>>().join("\n");
+    if text.ends_with('\n') {
+        joined.push('\n');
+    }
+    joined
+}

@@ -1,0 +1,154 @@
+//! File names as diffs write them: quoted, prefixed, followed by a time.
+
+/// A name in a diff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Name {
+    /// `/dev/null`: there is no file on this side.
+    Nothing,
+    File(String),
+}
+
+/// A name that is quoted and cannot be read, or that is no name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BadName {
+    Empty,
+    Quoting,
+}
+
+/// The name after `---`, `+++`, `rename from` and their like; what follows a tab is a time.
+pub(super) fn name(text: &str) -> Result<Name, BadName> {
+    let text = text.trim_start();
+    let file = match text.strip_prefix('"') {
+        Some(quoted) => unquoted(quoted).ok_or(BadName::Quoting)?.0,
+        None => text.split('\t').next().unwrap_or_default().trim_end().to_owned(),
+    };
+    match file.as_str() {
+        "" => Err(BadName::Empty),
+        "/dev/null" => Ok(Name::Nothing),
+        name if name.contains('\0') => Err(BadName::Quoting),
+        _ => Ok(Name::File(file)),
+    }
+}
+
+/// The two names after `diff --git`, if they can be told apart: where nothing else names the file, both are the same.
+pub(super) fn pair(text: &str) -> Option<(String, String)> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        let (old, rest) = unquoted(quoted)?;
+        let rest = rest.strip_prefix(' ')?;
+        let new = match rest.strip_prefix('"') {
+            Some(quoted) => unquoted(quoted)?.0,
+            None => rest.to_owned(),
+        };
+        return Some((old, new));
+    }
+    if let Some((old, quoted)) = text.split_once(" \"") {
+        return Some((old.to_owned(), unquoted(quoted)?.0));
+    }
+    let mut gaps = text.match_indices(' ').map(|(gap, _)| (&text[..gap], &text[gap + 1..]));
+    let (old, new) = gaps.find(|(old, new)| match prefixed(old, new) {
+        Some((old, new)) => old == new,
+        None => old == new,
+    })?;
+    Some((old.to_owned(), new.to_owned()))
+}
+
+/// Both names without the letters that git puts before them, if it did.
+pub(super) fn prefixed<'a>(old: &'a str, new: &'a str) -> Option<(&'a str, &'a str)> {
+    let (before, old) = old.split_once('/')?;
+    let (after, new) = new.split_once('/')?;
+    // a and b, or commit, index, object and work tree.
+    let is_pair = matches!(
+        (before, after),
+        ("a", "b") | ("b", "a") | ("c" | "i" | "o", "i" | "o" | "w") | ("w", "c" | "i")
+    );
+    (is_pair && before != after).then_some((old, new))
+}
+
+/// What stands before the closing quote, and what follows it. Bytes above ASCII are written in octal.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    loop {
+        let plain = rest.find(['"', '\\'])?;
+        bytes.extend_from_slice(&rest.as_bytes()[..plain]);
+        let after = &rest[plain + 1..];
+        if rest.as_bytes()[plain] == b'"' {
+            return Some((String::from_utf8(bytes).ok()?, after));
+        }
+        let (byte, length) = escape(after.as_bytes())?;
+        bytes.push(byte);
+        rest = &after[length..];
+    }
+}
+
+/// The byte that an escape stands for, and how long it is after its backslash.
+fn escape(after: &[u8]) -> Option<(u8, usize)> {
+    let byte = match after.first()? {
+        b'a' => 7,
+        b'b' => 8,
+        b't' => b'\t',
+        b'n' => b'\n',
+        b'v' => 11,
+        b'f' => 12,
+        b'r' => b'\r',
+        byte @ (b'"' | b'\\') => *byte,
+        b'0'..=b'3' => {
+            let digits = after
+                .get(..3)
+                .filter(|digits| digits.iter().all(|digit| matches!(digit, b'0'..=b'7')))?;
+            return Some((digits.iter().fold(0, |byte, digit| byte << 3 | (digit - b'0')), 3));
+        }
+        _ => return None,
+    };
+    Some((byte, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BadName, Name, name, pair, prefixed};
+
+    #[test]
+    fn names() {
+        let file = |name: &str| Ok(Name::File(name.to_owned()));
+        for (text, expected) in [
+            ("a/x.rs", file("a/x.rs")),
+            ("x y.rs\t2024-01-01 10:00:00 +0100", file("x y.rs")),
+            ("with space\t", file("with space")),
+            (r#""a/\303\251\t\"\\.txt""#, file("a/é\t\"\\.txt")),
+            (r#""x"	2024-01-01"#, file("x")),
+            ("/dev/null", Ok(Name::Nothing)),
+            ("/dev/null\t1970-01-01", Ok(Name::Nothing)),
+            ("", Err(BadName::Empty)),
+            (r#""open"#, Err(BadName::Quoting)),
+            (r#""\q""#, Err(BadName::Quoting)),
+            (r#""\400""#, Err(BadName::Quoting)),
+            (r#""\30""#, Err(BadName::Quoting)),
+            (r#""\000""#, Err(BadName::Quoting)),
+            (r#""\377""#, Err(BadName::Quoting)),
+            (r#""é\""#, Err(BadName::Quoting)),
+        ] {
+            assert_eq!(name(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn pairs() {
+        for (text, expected) in [
+            ("a/x b/x", Some(("a/x", "b/x"))),
+            ("a/x y b/x y", Some(("a/x y", "b/x y"))),
+            ("x x", Some(("x", "x"))),
+            ("i/x w/x", Some(("i/x", "w/x"))),
+            (r#""a/\303\251" "b/\303\251""#, Some(("a/é", "b/é"))),
+            (r#"a/x "b/\303\251""#, Some(("a/x", "b/é"))),
+            ("a/x b/y", None),
+            ("", None),
+        ] {
+            let expected =
+                expected.map(|(old, new): (&str, &str)| (old.to_owned(), new.to_owned()));
+            assert_eq!(pair(text), expected, "{text}");
+        }
+        assert_eq!(prefixed("a/x", "b/y"), Some(("x", "y")));
+        assert_eq!(prefixed("a/x", "a/x"), None);
+        assert_eq!(prefixed("old/x", "new/x"), None);
+    }
+}

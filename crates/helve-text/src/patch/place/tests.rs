@@ -1,0 +1,447 @@
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::{Misplaced, Why, apply};
+use crate::{
+    patch::{FilePatch, Hunk, parse},
+    view::{Ending, View},
+};
+
+/// The hunks of a patch of one file, in either form.
+fn hunks(patch: &str) -> Vec<Hunk> {
+    let text = match patch.starts_with("--- ") {
+        true => patch.to_owned(),
+        false => format!(
+            "*** Begin Patch\n*** Update File: f\n{}\n*** End Patch",
+            patch.strip_suffix('\n').unwrap_or(patch)
+        ),
+    };
+    match parse(&text).unwrap().files.pop() {
+        Some(FilePatch::Update { hunks, .. }) => hunks,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn patched(file: &str, patch: &str) -> Result<String, Misplaced> {
+    let view = View::new(file.as_bytes()).unwrap();
+    Ok(String::from_utf8(apply(&view, &hunks(patch))?.bytes).unwrap())
+}
+
+#[track_caller]
+fn check(file: &str, patch: &str, expect: Expect) {
+    expect.assert_eq(&match patched(file, patch) {
+        Ok(text) => text.replace('\r', "␍").replace('\n', "|"),
+        Err(Misplaced { hunk, why, .. }) => match why {
+            Why::NotFound(Some(near)) => {
+                format!("hunk {hunk}: not found, near line {}", near.first_line)
+            }
+            why => format!("hunk {hunk}: {why:?}"),
+        },
+    });
+}
+
+#[test]
+fn exact() {
+    check("a\nb\nc\n", " a\n-b\n+B\n c", expect!["a|B|c|"]);
+    check("a\nb\nc\nd\ne\n", "@@\n-b\n+B\n@@\n-d\n+D", expect!["a|B|c|D|e|"]);
+    check("a\nb\nc\n", " a\n-b\n c", expect!["a|c|"]);
+    check("only\n", "-only", expect![[""]]);
+    check("p\nq\n", "-p\n+P\n+PP\n q", expect!["P|PP|q|"]);
+    check("  foo\nbar\nfoo\nbar\n", "-foo\n+FOO\n bar", expect!["  foo|bar|FOO|bar|"]);
+    check("naïve\n日本\n", "-日本\n+🦀", expect!["naïve|🦀|"]);
+}
+
+#[test]
+fn insertions() {
+    check("a\nfn foo\nb\nc\n", "@@ fn foo\n+INSERTED", expect!["a|fn foo|INSERTED|b|c|"]);
+    check("a\nb\n", "@@\n+end", expect!["a|b|end|"]);
+    check("", "+first", expect!["first|"]);
+    check("a\nb\nc\n", " a\n+x\n b", expect!["a|x|b|c|"]);
+    check("a\nb\n", "+x\n b", expect!["a|x|b|"]);
+    check("a\nb\n", "@@ a\n+x\n*** End of File", expect!["a|b|x|"]);
+    check("a\nf\nb\nf\n", "@@ f\n+x", expect!["hunk 0: Ambiguous { lines: [3, 5], count: 2 }"]);
+    check("a\n", "@@ nowhere\n+x", expect![[r#"hunk 0: NoHint("nowhere")"#]]);
+    check("a\nb\n", "--- f\n+++ f\n@@ -0,0 +1 @@\n+x\n", expect!["x|a|b|"]);
+    check("a\nb\n", "--- f\n+++ f\n@@ -1,0 +2 @@\n+x\n", expect!["hunk 0: NoContext"]);
+}
+
+#[test]
+fn hints_narrow() {
+    let two = "def a():\n    x = 1\n    y\n\ndef b():\n    x = 1\n    y\n";
+    check(
+        two,
+        "@@ def b():\n-    x = 1\n+    x = 2",
+        expect!["def a():|    x = 1|    y||def b():|    x = 2|    y|"],
+    );
+    check(
+        two,
+        "@@ def a():\n-    x = 1\n+    x = 2",
+        expect!["def a():|    x = 2|    y||def b():|    x = 1|    y|"],
+    );
+    check(
+        two,
+        "@@ def b\n def b():\n-    x = 1\n+    x = 2",
+        expect!["def a():|    x = 1|    y||def b():|    x = 2|    y|"],
+    );
+    check(
+        two,
+        "@@\n-    x = 1\n+    x = 2",
+        expect!["hunk 0: Ambiguous { lines: [2, 6], count: 2 }"],
+    );
+    check(two, "@@ def a():\n-    z\n+    x = 2", expect!["hunk 0: NotFound(None)"]);
+    check(two, "@@ def c():\n-    y\n+    x = 2", expect![[r#"hunk 0: NoHint("def c():")"#]]);
+    let nested = "class A\n  def f\n    x\n  end\nend\nclass B\n  def f\n    x\n  end\nend\n";
+    check(
+        nested,
+        "@@ class B\n@@   def f\n-    x\n+    y",
+        expect!["class A|  def f|    x|  end|end|class B|  def f|    y|  end|end|"],
+    );
+    check(
+        nested,
+        "@@ class A\n@@ def f\n-    x\n+    y",
+        expect!["class A|  def f|    y|  end|end|class B|  def f|    x|  end|end|"],
+    );
+    check(
+        nested,
+        "@@ def f\n-    x\n+    y",
+        expect!["hunk 0: Ambiguous { lines: [3, 8], count: 2 }"],
+    );
+    check(
+        two,
+        "@@ def a():\n-def b():\n+def c():",
+        expect!["def a():|    x = 1|    y||def c():|    x = 1|    y|"],
+    );
+    check(two, "@@ def a():\n-def  b():\n+def c():", expect!["hunk 0: not found, near line 5"]);
+    check("import a\nuse(b)\n", "@@ import a\n-use(b)\n+use(c)", expect!["import a|use(c)|"]);
+    check(
+        "fn f()\n{\n  x\n}\nfn g()\n{\n  x\n}\n",
+        "@@ fn f()\n-  x\n+  y",
+        expect!["fn f()|{|  y|}|fn g()|{|  x|}|"],
+    );
+}
+
+#[test]
+fn ends_of_files() {
+    check("x\ny\nz\nw\n", "-y\n+Y\n*** End of File", expect!["hunk 0: NotAtEnd { line: 2 }"]);
+    check("x\ny\nx\ny\n", " x\n-y\n+Y\n*** End of File", expect!["x|y|x|Y|"]);
+    check("one\ntwo", " one\n-two\n+TWO\n\n", expect!["one|TWO|"]);
+    check("one\ntwo", "-one\n+ONE\n two", expect!["ONE|two"]);
+    check("one\ntwo", " two\n+three", expect!["one|two|three|"]);
+    check("one\ntwo", "-two", expect!["one|"]);
+    check(
+        "a\nb\n",
+        "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n+b\n\\ No newline at end of file\n",
+        expect!["a|b"],
+    );
+    check(
+        "a\nb",
+        "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n",
+        expect!["a|b|"],
+    );
+    check(
+        "a\nb",
+        "--- f\n+++ f\n@@ -1,2 +1,3 @@\n a\n-b\n\\ No newline at end of file\n+b\n+c\n\\ No newline at end of file\n",
+        expect!["a|b|c"],
+    );
+}
+
+#[test]
+fn order() {
+    check("1\n2\n3\n", "@@\n-3\n+c\n@@\n-1\n+a", expect!["hunk 1: OutOfOrder { line: 1 }"]);
+    check(
+        "x = 1\nend\nx = 1\nend\n",
+        "-x = 1\n+x = 2",
+        expect!["hunk 0: Ambiguous { lines: [1, 3], count: 2 }"],
+    );
+    check(
+        "x = 1\nend\nx = 1\nend\n",
+        "-x = 1\n+x = 2\n@@\n-x = 1\n+x = 3",
+        expect!["x = 2|end|x = 3|end|"],
+    );
+    check("x\na\nx\nb\nx\n", "@@\n-a\n+A\n@@\n-b\n+B\n@@\n-x\n+X", expect!["x|A|x|B|X|"]);
+    check(
+        "x\na\nx\nb\nx\n",
+        "@@\n-a\n+A\n@@\n-x\n+X",
+        expect!["hunk 1: Ambiguous { lines: [3, 5], count: 2 }"],
+    );
+    check("a\nb\nc\n", "@@\n-a\n+A\n b\n@@\n b\n-c\n+C", expect!["A|b|C|"]);
+}
+
+#[test]
+fn line_numbers_break_ties_only() {
+    let file = "x\n1\nx\n2\nx\n";
+    check(file, "--- f\n+++ f\n@@ -3 +3 @@\n-x\n+y\n", expect!["x|1|y|2|x|"]);
+    check(
+        file,
+        "--- f\n+++ f\n@@ -2 +2 @@\n-x\n+y\n",
+        expect!["hunk 0: Ambiguous { lines: [1, 3, 5], count: 3 }"],
+    );
+    check(file, "--- f\n+++ f\n@@ -9 +9 @@\n-2\n+y\n", expect!["x|1|x|y|x|"]);
+    // The first hunk shows that the file has moved on, so that the number of the second says nothing.
+    check(
+        file,
+        "--- f\n+++ f\n@@ -1 +1 @@\n-1\n+y\n@@ -3 +3 @@\n-x\n+y\n",
+        expect!["hunk 1: Ambiguous { lines: [3, 5], count: 2 }"],
+    );
+}
+
+#[test]
+fn tolerances() {
+    check("a  \nb\t\nc\n", " a\n-b\n+B\n c", expect!["a  |B	|c|"]);
+    check(
+        "\tif x:\n\t\treturn 1\n",
+        " if x:\n-    return 1\n+    return 2",
+        expect!["	if x:|		return 2|"],
+    );
+    check(
+        "  if (x) {\n    y();\n  }\n",
+        " if (x) {\n+  z();\n   y();\n }",
+        expect!["  if (x) {|    z();|    y();|  }|"],
+    );
+    check("a — b\nz\n", "-a - b\n+A\n z", expect!["A|z|"]);
+    check("a\n\nb\n", " a\n-b\n+B", expect!["hunk 0: not found, near line 1"]);
+    check("\nz\n", "\n\n\n+x\n\n", expect!["|x|z|"]);
+    check("a\nb\nc\n", "\n a\n-b\n+B\n\n", expect!["a|B|c|"]);
+    check(" x\n-\n\tx\n", "-x\n+y", expect!["hunk 0: Ambiguous { lines: [1, 3], count: 2 }"]);
+    check("foo(a,  b)\n", "-foo(a, b)\n+foo(a)", expect!["foo(a)|"]);
+}
+
+#[test]
+fn not_found() {
+    check("alpha\nbeta\ngamma\n", " alpha\n-beto\n+B", expect!["hunk 0: not found, near line 1"]);
+    check(&"\n".repeat(99), "-'\n+y", expect!["hunk 0: NotFound(None)"]);
+    check("", "-x\n+y", expect!["hunk 0: NotFound(None)"]);
+    check("a\n", "-x\n-y\n-z\n", expect!["hunk 0: NotFound(None)"]);
+    check("\n\n\n", " \n+x", expect!["hunk 0: Ambiguous { lines: [2, 3, 4], count: 3 }"]);
+}
+
+#[test]
+fn endings() {
+    check("a\r\nb\r\n", "-a\n+A\n+AA\n b", expect!["A␍|AA␍|b␍|"]);
+    check("a\r\nb\nc\r\n", "-b\n+B", expect!["a␍|B|c␍|"]);
+    check("a\nb\r\nc\n", " a\n+x\n b", expect!["a|x|b␍|c|"]);
+    check("a\r\nb", " b\n+c", expect!["a␍|b␍|c␍|"]);
+    check("a\rb\r", "-b\n+c", expect!["a␍c␍"]);
+}
+
+#[test]
+fn other_encodings() {
+    let wide = |text: &str| {
+        [0xff, 0xfe]
+            .into_iter()
+            .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
+            .collect::<Vec<u8>>()
+    };
+    let (old, new) = (wide("é\r\nb\r\n"), wide("é\r\nç\r\nx\r\n"));
+    let view = View::new(&old).unwrap();
+    assert_eq!(apply(&view, &hunks(" é\n-b\n+ç\n+x")).unwrap().bytes, new);
+    let latin = b"caf\xe9 cr\xe8me br\xfbl\xe9e d\xe9j\xe0 vu\nb\n";
+    let view = View::new(latin).unwrap();
+    let misplaced = apply(&view, &hunks("-b\n+日本")).unwrap_err();
+    assert!(matches!(misplaced.why, Why::CannotEncode { character: '日', .. }), "{misplaced:?}");
+}
+
+#[test]
+fn repetition_costs_little() {
+    let file = "}\n".repeat(20_000);
+    let patch = " }\n".repeat(2_000) + "-}\n+]\n@@\n-}\n+]";
+    assert!(matches!(
+        patched(&file, &patch),
+        Err(Misplaced { why: Why::TooLarge | Why::Ambiguous { .. }, .. })
+    ));
+    let file = " }\n".repeat(200_000);
+    assert!(matches!(
+        patched(&file, "-}\n+]"),
+        Err(Misplaced { why: Why::Ambiguous { count: 200_000, .. }, .. })
+    ));
+}
+
+/// One line of an edit script.
+#[derive(Debug, Clone)]
+enum Step {
+    Keep(String),
+    Remove(String),
+    Add(String),
+}
+
+impl Step {
+    fn line(&self) -> &str {
+        match self {
+            Step::Keep(line) | Step::Remove(line) | Step::Add(line) => line,
+        }
+    }
+}
+
+/// Steps of which at least one changes something.
+fn script() -> impl Strategy<Value = Vec<Step>> {
+    let line = "[ab]?|[a-c ]{0,3}";
+    let change = || prop_oneof![line.prop_map(Step::Remove), line.prop_map(Step::Add)];
+    let step = prop_oneof![2 => line.prop_map(Step::Keep), 1 => change()];
+    let steps = || prop::collection::vec(step.clone(), 0..12);
+    (steps(), change(), steps())
+        .prop_map(|(before, change, after)| [before, vec![change], after].concat())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Form {
+    Unified,
+    Marked,
+}
+
+/// A file before and after a script, and the patch that leads from one to the other.
+struct Case {
+    old: String,
+    new: String,
+    patch: String,
+}
+
+fn case(script: &[Step], context: usize, form: Form, open: (bool, bool)) -> Case {
+    let is_old = |step: &Step| !matches!(step, Step::Add(_));
+    let is_new = |step: &Step| !matches!(step, Step::Remove(_));
+    // An empty last line without a newline would be no line.
+    let can_open = |side: &dyn Fn(&Step) -> bool| {
+        script.iter().rfind(|step| side(step)).is_some_and(|step| !step.line().is_empty())
+    };
+    let is_kept = matches!(script.last(), Some(Step::Keep(_)));
+    let old_open = open.0 && can_open(&is_old);
+    let new_open = match form {
+        Form::Unified => open.1 && can_open(&is_new),
+        Form::Marked => old_open && is_kept,
+    };
+    let script = match form {
+        Form::Unified => split(script, old_open, new_open),
+        Form::Marked => script.to_vec(),
+    };
+    let text = |side: &dyn Fn(&Step) -> bool, open: bool| {
+        let text: String = script
+            .iter()
+            .filter(|step| side(step))
+            .map(|step| format!("{}\n", step.line()))
+            .collect();
+        if open { text[..text.len() - 1].to_owned() } else { text }
+    };
+    let count = |side: &dyn Fn(&Step) -> bool| script.iter().filter(|step| side(step)).count();
+    let patch =
+        written(&script, context, form, (old_open, count(&is_old)), (new_open, count(&is_new)));
+    Case { old: text(&is_old, old_open), new: text(&is_new, new_open), patch }
+}
+
+/// A kept line that has a newline on one side only is not kept.
+fn split(script: &[Step], old_open: bool, new_open: bool) -> Vec<Step> {
+    let last_old = script.iter().rposition(|step| !matches!(step, Step::Add(_)));
+    let last_new = script.iter().rposition(|step| !matches!(step, Step::Remove(_)));
+    let differs = |n: usize| (old_open && last_old == Some(n)) != (new_open && last_new == Some(n));
+    let split = |(n, step): (usize, &Step)| match step {
+        Step::Keep(line) if differs(n) => vec![Step::Remove(line.clone()), Step::Add(line.clone())],
+        step => vec![step.clone()],
+    };
+    script.iter().enumerate().flat_map(split).collect()
+}
+
+fn written(
+    script: &[Step],
+    context: usize,
+    form: Form,
+    old: (bool, usize),
+    new: (bool, usize),
+) -> String {
+    let is_near = |n: usize| {
+        let near = n.saturating_sub(context)..(n + context + 1).min(script.len());
+        script[near].iter().any(|step| !matches!(step, Step::Keep(_)))
+    };
+    let mut patch = if form == Form::Unified { "--- f\n+++ f\n".to_owned() } else { String::new() };
+    let (mut old_at, mut new_at) = (0, 0);
+    let mut n = 0;
+    while n < script.len() {
+        if !is_near(n) {
+            n += 1;
+            old_at += 1;
+            new_at += 1;
+            continue;
+        }
+        let from = (old_at, new_at);
+        let mut body = String::new();
+        while n < script.len() && is_near(n) {
+            let (sign, sides) = match &script[n] {
+                Step::Keep(_) => (' ', (1, 1)),
+                Step::Remove(_) => ('-', (1, 0)),
+                Step::Add(_) => ('+', (0, 1)),
+            };
+            old_at += sides.0;
+            new_at += sides.1;
+            body.push_str(&format!("{sign}{}\n", script[n].line()));
+            let ends = |taken: usize, at: usize, (open, count): (bool, usize)| {
+                open && taken == 1 && at == count
+            };
+            if form == Form::Unified && (ends(sides.0, old_at, old) || ends(sides.1, new_at, new)) {
+                body.push_str("\\ No newline at end of file\n");
+            }
+            n += 1;
+        }
+        let span = |from: usize, to: usize| {
+            if to == from { format!("{from},0") } else { format!("{},{}", from + 1, to - from) }
+        };
+        match form {
+            Form::Unified => patch.push_str(&format!(
+                "@@ -{} +{} @@\n{body}",
+                span(from.0, old_at),
+                span(from.1, new_at)
+            )),
+            Form::Marked => patch.push_str(&format!("@@\n{body}")),
+        }
+    }
+    patch
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_diff_leads_from_old_to_new(script in script(), context in 0..4_usize, open: (bool, bool)) {
+        let case = case(&script, context, Form::Unified, open);
+        match patched(&case.old, &case.patch) {
+            Ok(text) => prop_assert_eq!(text, case.new, "{}", case.patch),
+            Err(Misplaced { why: Why::NoContext, .. }) if context == 0 => {}
+            Err(misplaced) => return Err(TestCaseError::fail(format!("{misplaced:?}\n{}", case.patch))),
+        }
+    }
+
+    #[test]
+    fn without_numbers_it_does_so_or_refuses(script in script(), context in 1..4_usize, open: bool) {
+        let case = case(&script, context, Form::Marked, (open, false));
+        match patched(&case.old, &case.patch) {
+            Ok(text) => prop_assert_eq!(text, case.new, "{}", case.patch),
+            Err(Misplaced { why: Why::Ambiguous { .. }, .. }) => {}
+            Err(misplaced) => return Err(TestCaseError::fail(format!("{misplaced:?}\n{}", case.patch))),
+        }
+    }
+
+    #[test]
+    fn lines_beside_the_places_keep_their_bytes(file in file(), old in script(), context in 0..3_usize) {
+        let case = case(&old, context, Form::Marked, (false, false));
+        let view = View::new(file.as_bytes()).unwrap();
+        let Ok(done) = apply(&view, &hunks(&case.patch)) else { return Ok(()) };
+        let after = View::new(&done.bytes).unwrap();
+        let mut at = (0, 0);
+        for place in &done.places {
+            let (before, now) = (at.0..place.before.start - 1, at.1..place.after.start - 1);
+            prop_assert_eq!(before.len(), now.len());
+            for (own, new) in before.zip(now) {
+                prop_assert_eq!(view.line(own), after.line(new));
+                prop_assert!(view.ending(own) == after.ending(new) || view.ending(own) == Ending::None);
+            }
+            at = (place.before.end - 1, place.after.end - 1);
+        }
+        prop_assert_eq!(&view.text()[start(&view, at.0)..], &after.text()[start(&after, at.1)..]);
+    }
+}
+
+fn file() -> impl Strategy<Value = String> {
+    let ending = prop_oneof![Just("\n"), Just("\r\n")];
+    let line = ("[ab]?|[a-c \t“'-]{0,4}", ending).prop_map(|(line, ending)| line + ending);
+    (prop::collection::vec(line, 0..12), "[ab]?").prop_map(|(lines, last)| lines.concat() + &last)
+}
+
+fn start(view: &View<'_>, line: usize) -> usize {
+    if line < view.count() { view.text_range(line).start } else { view.text().len() }
+}

@@ -1,0 +1,290 @@
+//! Reading a shell script: every program it may start and every file it may touch, as plain data.
+//!
+//! Two readers look at a script. Ours follows the shell exactly and stops at what it does not know; tree-sitter's
+//! grammar is a second, independent opinion. Where one sees a command that the other does not, the script carries a
+//! [`Doubt`], and a script with a doubt is never let through unasked. Whatever was seen is still listed, so that what
+//! is forbidden stays forbidden.
+
+use std::collections::BTreeSet;
+
+mod arithmetic;
+mod awk;
+mod braces;
+mod builtins;
+mod expand;
+mod grammar;
+mod jq;
+mod launch;
+mod options;
+mod peel;
+mod reader;
+mod roles;
+mod sed;
+mod state;
+mod syntax;
+mod table;
+#[cfg(test)]
+mod tests;
+mod visible;
+mod walk;
+mod witness;
+mod word;
+
+/// Longer scripts are not read: no system passes so long an argument to a shell.
+pub const LONGEST: usize = 128 * 1024;
+
+/// What the script finds when it starts.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The folder it starts in, absolute.
+    pub folder: String,
+    pub home: Option<String>,
+    pub shell: Language,
+    /// Names of the variables in its environment. Assigning to one of them changes what its programs see.
+    pub exported: BTreeSet<String>,
+}
+
+/// Which words and signs a shell knows. The same text can mean different things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Language {
+    /// Bash, zsh, ksh and their like.
+    #[default]
+    Bash,
+    /// A plain `sh`, to which `[[` and `((` are ordinary: what it does not know is a doubt.
+    Plain,
+}
+
+/// What a script may do, as far as reading it tells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Script {
+    /// Every program that may be started, in the order of the text; a wrapper stands before what it wraps.
+    pub runs: Vec<Run>,
+    pub touches: Vec<Touch>,
+    pub doubts: Vec<Doubt>,
+}
+
+/// One program with its words, after quotes are removed and what is known is filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The program's name first.
+    pub words: Vec<Word>,
+    /// What each word is to the program.
+    pub parts: Vec<Part>,
+    /// Assignments before the name that are not known to be harmless, as written.
+    pub assignments: Vec<String>,
+    /// The run in [`Script::runs`] that starts this one.
+    pub within: Option<usize>,
+    pub standing: Standing,
+    pub risks: Vec<Risk>,
+    /// Whether it is an interpreter: approving one use of it must not approve every script.
+    pub interprets: bool,
+    /// Whether the program is known, so that none of its words can be a program that it runs unnoticed.
+    pub known: bool,
+}
+
+/// Whether a run needs a rule that allows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Program,
+    /// It changes nothing but the shell's own place and flow, like `cd` and `true`: only a rule that names it counts.
+    Free,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Word {
+    Literal(String),
+    /// File names that the shell fills in. A backslash stands before a character that is not a wildcard.
+    Glob(String),
+    /// Only known when the script runs.
+    Dynamic(Dynamic),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dynamic {
+    /// As written.
+    pub shown: String,
+    /// What it certainly starts with.
+    pub start: String,
+    pub kind: Unknown,
+    /// It may become several words, or none.
+    pub splits: bool,
+}
+
+/// What can be said of a word that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unknown {
+    Anything,
+    Number,
+    /// A pipe that the shell makes for `<(…)`.
+    Pipe,
+    /// A file that `find` came upon, under the start of the word.
+    Found { regular: bool },
+}
+
+/// What a word is to its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    Program,
+    Subcommand,
+    Flag,
+    /// The value of the flag before it.
+    Value,
+    Operand,
+    /// A file with code that it runs.
+    Script,
+}
+
+/// A word that a rule must spell out, because wildcards are not meant to cover it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Risk {
+    /// The index of the word in its run.
+    pub word: usize,
+    /// The part of the word that must be spelled: a flag without its value.
+    pub spelled: String,
+    pub kind: RiskKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RiskKind {
+    /// Not listed as harmless for this program.
+    Unlisted,
+    Writes,
+    Destroys,
+    Runs,
+    /// Code in another language, or in a form that is not read. Only the very same text is covered.
+    Code,
+}
+
+/// A file or folder that may be touched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Touch {
+    pub at: Target,
+    pub access: Access,
+    /// The run in [`Script::runs`] that touches it; a redirect belongs to none.
+    pub run: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Absolute, with `..` and links still in it.
+    Path(String),
+    /// The same with wildcards, as in [`Word::Glob`].
+    Glob(String),
+    /// Where it is cannot be told; as written.
+    Unknown(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// Only whether it exists, its name and size.
+    Look,
+    Read,
+    /// Created, changed or removed.
+    Write,
+    /// Worked in from here on.
+    Enter,
+    /// Taken for a name, not a file: harmless unless there is a file of this name.
+    Name,
+    /// Not a file, but file names are filled in, and one that starts with a dash would act as a flag.
+    Fill,
+}
+
+/// Something that is not fully understood.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Doubt {
+    pub kind: DoubtKind,
+    /// The text in question, where it can be pointed at.
+    pub shown: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DoubtKind {
+    TooLong,
+    TooDeep,
+    TooMany,
+    Syntax,
+    /// The two readers see different commands.
+    Disagreement,
+    /// Control or invisible characters.
+    Hidden,
+    /// The name of the program is only known when it runs.
+    Program,
+    /// Text is taken as a name, an index or a prompt, and expanded again.
+    Indirect,
+    /// Arithmetic on what is not known to be a number, which can run commands.
+    Arithmetic,
+    /// A function takes the place of a program.
+    Function,
+    /// A variable that steers the shell or its programs.
+    Variable,
+    /// A change to how the shell reads or runs what follows.
+    State,
+    /// Code that comes in through a pipe, a file or a here-document.
+    Input,
+    /// A program that runs another in a way that is not read.
+    Wrapper,
+    /// A network connection made by the shell itself.
+    Network,
+}
+
+impl DoubtKind {
+    /// A phrase for explanations.
+    pub fn about(self) -> &'static str {
+        match self {
+            DoubtKind::TooLong => "too long to be read",
+            DoubtKind::TooDeep => "nested too deep to be read",
+            DoubtKind::TooMany => "too many commands to be read",
+            DoubtKind::Syntax => "syntax that is not understood",
+            DoubtKind::Disagreement => "can be read in more than one way",
+            DoubtKind::Hidden => "hidden characters",
+            DoubtKind::Program => "a program whose name is only known when it runs",
+            DoubtKind::Indirect => "text that is expanded again",
+            DoubtKind::Arithmetic => "arithmetic on what may not be a number",
+            DoubtKind::Function => "a function in the place of a program",
+            DoubtKind::Variable => "a variable that steers programs",
+            DoubtKind::State => "a change to how the shell works",
+            DoubtKind::Input => "code that comes in as data",
+            DoubtKind::Wrapper => "a program that runs another",
+            DoubtKind::Network => "a network connection",
+        }
+    }
+}
+
+/// Reads a script without running any of it.
+pub fn read(script: &str, around: &Surroundings) -> Script {
+    let mut seen = walk::Walker::new(around);
+    if script.len() > LONGEST {
+        seen.doubt(DoubtKind::TooLong, "");
+        return seen.finish();
+    }
+    seen.hidden(script);
+    seen.whole(script);
+    seen.finish()
+}
+
+impl Word {
+    /// The text of a word that is fully known.
+    pub fn literal(&self) -> Option<&str> {
+        match self {
+            Word::Literal(text) => Some(text),
+            Word::Glob(_) | Word::Dynamic(_) => None,
+        }
+    }
+
+    /// How the word is shown: its text, its pattern, or what was written.
+    pub fn shown(&self) -> &str {
+        match self {
+            Word::Literal(text) | Word::Glob(text) => text,
+            Word::Dynamic(dynamic) => &dynamic.shown,
+        }
+    }
+
+    /// What the word certainly starts with, and whether that is all of it.
+    pub(crate) fn start(&self) -> &str {
+        match self {
+            Word::Literal(text) => text,
+            Word::Glob(pattern) => &pattern[..pattern.find(['*', '?', '[', '\\']).unwrap_or(0)],
+            Word::Dynamic(dynamic) => &dynamic.start,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Arithmetic that certainly only calculates.
+
+use super::state::State;
+use super::syntax::{Operator, Piece};
+
+/// The variables that an expression may set; `None` where it may do more than calculate.
+///
+/// The shell evaluates the text of a variable again, with array indices and the commands in them. So every name must
+/// hold a number, or be one that the script never set.
+pub(super) fn names(pieces: &[Piece], state: &State) -> Option<Vec<String>> {
+    let mut text = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text { text: more, .. } => text.push_str(more),
+            Piece::Arithmetic { inside, .. } => {
+                names(inside, state)?;
+                text.push('0');
+            }
+            Piece::Parameter { parameter, .. } => {
+                let plain = match parameter.operator {
+                    Operator::Length => true,
+                    Operator::None => {
+                        parameter.index.is_none() && state.value(&parameter.name).is_number()
+                    }
+                    Operator::Default
+                    | Operator::Assign
+                    | Operator::Edit
+                    | Operator::Slice
+                    | Operator::Indirect => false,
+                };
+                if !plain {
+                    return None;
+                }
+                text.push('0');
+            }
+            Piece::Command { .. } | Piece::Process { .. } => return None,
+        }
+    }
+    if !alternates(&text) {
+        return None;
+    }
+    let known = |c: char| c.is_ascii_alphanumeric() || "_ \t\n+-*/%<>=!&|^~?:,();".contains(c);
+    if !text.chars().all(known) {
+        return None;
+    }
+    let sets = text.contains('=') || text.contains("++") || text.contains("--");
+    let mut found = Vec::new();
+    for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        if word.is_empty() || word.starts_with(|c: char| c.is_ascii_digit()) {
+            continue;
+        }
+        if !state.is_number(word) {
+            return None;
+        }
+        if sets {
+            found.push(word.to_string());
+        }
+    }
+    Some(found)
+}
+
+/// Whether no two operands follow one another: that would be a command with its words.
+fn alternates(text: &str) -> bool {
+    let operand = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut before = None;
+    let mut blank = false;
+    for c in text.chars() {
+        if c.is_whitespace() {
+            blank = true;
+            continue;
+        }
+        if blank && operand(c) && before.is_some_and(operand) {
+            return false;
+        }
+        (before, blank) = (Some(c), false);
+    }
+    true
+}
+
+/// The names in an expression.
+pub(super) fn names_of(pieces: &[Piece]) -> impl Iterator<Item = &str> {
+    let word = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+    let texts = pieces.iter().filter_map(|piece| match piece {
+        Piece::Text { text, .. } => Some(text.as_str()),
+        Piece::Parameter { .. }
+        | Piece::Command { .. }
+        | Piece::Arithmetic { .. }
+        | Piece::Process { .. } => None,
+    });
+    let words = texts.flat_map(move |text| text.split(word));
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}

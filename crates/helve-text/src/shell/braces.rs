@@ -1,0 +1,116 @@
+//! Brace expansion: `{a,b}` and `{1..3}`, before anything else is expanded.
+
+use super::syntax::Piece;
+
+/// More words than this are not spelled out.
+const MOST: usize = 128;
+/// More braces than this in one word are not read.
+const BRACES: usize = 32;
+
+/// A piece of a word as brace expansion sees it: unquoted characters one by one, the rest whole.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Item<'a> {
+    Char(char),
+    Piece(&'a Piece),
+}
+
+/// The words that braces make of one. `None` where there are too many.
+pub(super) fn expand(pieces: &[Piece]) -> Option<Vec<Vec<Item<'_>>>> {
+    let mut items = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text { text, quoted: false } => items.extend(text.chars().map(Item::Char)),
+            piece => items.push(Item::Piece(piece)),
+        }
+    }
+    let open = items.iter().filter(|item| **item == Item::Char('{')).count();
+    match open {
+        0 => Some(vec![items]),
+        1..=BRACES => alternatives(&items),
+        _ => None,
+    }
+}
+
+fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Vec<Item<'a>>>> {
+    let opening = (0..items.len()).filter(|at| items[*at] == Item::Char('{'));
+    for open in opening {
+        let Some((close, choices)) = choices(items, open) else { continue };
+        let mut middles = Vec::new();
+        for choice in choices? {
+            middles.extend(alternatives(&choice)?);
+        }
+        let ends = alternatives(&items[close + 1..])?;
+        if middles.len().saturating_mul(ends.len()) > MOST {
+            return None;
+        }
+        let mut words = Vec::new();
+        for middle in &middles {
+            for end in &ends {
+                words.push([&items[..open], middle.as_slice(), end.as_slice()].concat());
+            }
+        }
+        return Some(words);
+    }
+    Some(vec![items.to_vec()])
+}
+
+/// Where the brace at `open` closes and what it offers, if it is one that expands.
+#[expect(clippy::type_complexity, reason = "no brace here, a brace with too much, or its choices")]
+fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec<Item<'a>>>>)> {
+    let mut depth = 0_usize;
+    let mut cuts = vec![open];
+    for (at, item) in items.iter().enumerate().skip(open) {
+        match item {
+            Item::Char('{') => depth += 1,
+            Item::Char('}') if depth == 1 => {
+                let inside = &items[open + 1..at];
+                if cuts.len() == 1 {
+                    return range(inside).map(|words| (at, words));
+                }
+                cuts.push(at);
+                let words = cuts.windows(2).map(|cut| items[cut[0] + 1..cut[1]].to_vec());
+                return Some((at, Some(words.collect())));
+            }
+            Item::Char('}') => depth -= 1,
+            Item::Char(',') if depth == 1 => cuts.push(at),
+            Item::Char(_) | Item::Piece(_) => {}
+        }
+    }
+    None
+}
+
+/// `1..3`, `a..e`, `1..9..2`: what it counts through, or `Some(None)` if that is too much.
+#[expect(clippy::option_option, reason = "not a range, a range with too much, or its words")]
+fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
+    let text: Option<String> = inside
+        .iter()
+        .map(|item| match item {
+            Item::Char(c) => Some(*c),
+            Item::Piece(_) => None,
+        })
+        .collect();
+    let text = text?;
+    let (first, rest) = text.split_once("..")?;
+    let (last, step) = rest.split_once("..").unwrap_or((rest, "1"));
+    let step = i64::from(step.parse::<i32>().ok()?.unsigned_abs().max(1));
+    let letters = |text: &str| text.len() == 1 && text.as_bytes()[0].is_ascii_alphabetic();
+    let (from, to) = if letters(first) && letters(last) {
+        (i64::from(first.as_bytes()[0]), i64::from(last.as_bytes()[0]))
+    } else {
+        let number = |text: &str| text.parse::<i32>().ok().map(i64::from);
+        (number(first)?, number(last)?)
+    };
+    // Leading zeros ask for padding, which nobody needs from us.
+    let padded = |text: &str| text.trim_start_matches('-').starts_with('0') && text.len() > 1;
+    if (to - from).abs() / step >= MOST as i64 || padded(first) || padded(last) {
+        return Some(None);
+    }
+    let count = (to - from).abs() / step;
+    let word = |n: i64| {
+        let value = if to < from { from - n * step } else { from + n * step };
+        let letter = u8::try_from(value).ok().filter(|_| letters(first)).map(char::from);
+        let text = letter.map_or_else(|| value.to_string(), String::from);
+        text.chars().map(Item::Char).collect()
+    };
+    Some(Some((0..=count).map(word).collect()))
+}

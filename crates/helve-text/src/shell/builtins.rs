@@ -1,0 +1,394 @@
+//! The shell's own commands, and the variables that steer it.
+
+use std::collections::BTreeMap;
+
+use super::grammar::is_name;
+use super::options::Reading;
+use super::state::{State, Value, either, enter_path};
+use super::syntax::{AssignValue, Node, Piece, Raw, Simple};
+use super::walk::{Feed, Walker, unknown};
+use super::{Access, DoubtKind, RiskKind, Surroundings, Unknown, Word};
+
+/// Variables that may be set for a program without asking: they choose a language, a zone, a way to print.
+const HARMLESS: &[&str] = &["LANG", "LANGUAGE", "TZ", "CI", "NO_COLOR", "TERM"];
+
+/// Variables of a shell that change what it runs, where it looks, or how it takes words apart.
+const STEERING: &[&str] = &[
+    "PATH", "HOME", "IFS", "ENV", "CDPATH", "SHELL", "SHELLOPTS", "PS0", "PS1", "PS2", "PS3", "PS4",
+    "PROMPT_COMMAND", "GLOBIGNORE", "EXECIGNORE", "FIGNORE", "FUNCNEST", "FCEDIT", "EDITOR", "VISUAL",
+    "PAGER", "HISTFILE", "HISTCONTROL", "INPUTRC", "MAILCHECK", "MAILPATH", "MAIL", "TIMEFORMAT",
+    "TMOUT", "TMPDIR", "POSIXLY_CORRECT", "PWD", "OLDPWD", "DIRSTACK", "UID", "EUID", "PPID", "OPTIND",
+    "OPTARG", "OPTERR", "HOSTFILE", "COPROC", "COMPREPLY", "READLINE_LINE", "MAPFILE", "REPLY",
+    "LD_PRELOAD", "LD_LIBRARY_PATH", "histchars", "auto_resume", "http_proxy", "https_proxy",
+    "ftp_proxy", "all_proxy", "no_proxy", "path", "cdpath", "fpath", "manpath", "mailpath",
+    "module_path", "fignore", "psvar", "prompt", "PROMPT", "RPROMPT", "NULLCMD", "READNULLCMD", "ZDOTDIR",
+    "argv", "status", "options", "functions", "aliases", "commands", "signals", "WORDCHARS",
+];
+
+/// Beginnings of names that belong to programs.
+const STEERING_STARTS: &[&str] = &["BASH", "LD_", "DYLD_", "GIT_", "ZSH", "KSH_"];
+
+/// Whether assigning to this name may change what runs, or what a program sees.
+pub(super) fn steers(name: &str, around: &Surroundings) -> bool {
+    !is_harmless(name)
+        && (around.exported.contains(name)
+            || STEERING.contains(&name)
+            || STEERING_STARTS.iter().any(|start| name.starts_with(start)))
+}
+
+fn is_harmless(name: &str) -> bool {
+    HARMLESS.contains(&name) || name.starts_with("LC_")
+}
+
+/// Whether this variable may be set before this program.
+pub(super) fn is_harmless_before(program: &str, name: &str) -> bool {
+    is_harmless(name) || (program == "read" && name == "IFS")
+}
+
+/// What the body of a loop may change.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// Variables that it sets, and whether only ever to numbers.
+    pub(super) names: BTreeMap<String, bool>,
+    /// It may go to another folder.
+    pub(super) moves: bool,
+}
+
+impl Changes {
+    pub(super) fn of(&mut self, node: &Node) {
+        match node {
+            Node::Simple(simple) => self.simple(simple),
+            Node::Pipeline(nodes) | Node::Sequence(nodes) | Node::If(nodes) => {
+                nodes.iter().for_each(|node| self.of(node));
+            }
+            Node::AndOr { first, rest } => {
+                self.of(first);
+                rest.iter().for_each(|(_, node)| self.of(node));
+            }
+            Node::Timed(inner)
+            | Node::Group(inner)
+            | Node::Function { body: inner, .. }
+            | Node::Coprocess(inner)
+            | Node::Redirected { body: inner, .. } => self.of(inner),
+            // What these set is gone when they end.
+            Node::Background(_) | Node::Subshell(_) => {}
+            Node::While { condition, body } => {
+                self.of(condition);
+                self.of(body);
+            }
+            Node::For { name, body, .. } => {
+                self.name(name, false);
+                self.of(body);
+            }
+            Node::ForArithmetic { head, body } => {
+                self.arithmetic(head);
+                self.of(body);
+            }
+            Node::Case { arms, .. } => arms.iter().for_each(|(_, body)| self.of(body)),
+            Node::Conditional(_) => {}
+            Node::Arithmetic(raw) => self.arithmetic(raw),
+        }
+    }
+
+    fn name(&mut self, name: &str, number: bool) {
+        *self.names.entry(name.to_string()).or_insert(true) &= number;
+    }
+
+    fn simple(&mut self, simple: &Simple) {
+        for assignment in &simple.assignments {
+            let number = match &assignment.value {
+                AssignValue::Text(raw) => {
+                    matches!(raw.pieces.as_slice(), [Piece::Arithmetic { .. }])
+                        || raw.bare().is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit()))
+                }
+                AssignValue::Array(_) => false,
+            };
+            self.name(&assignment.name, number && !assignment.append);
+        }
+        let words: Vec<&str> = simple.words.iter().map(|raw| raw.bare().unwrap_or("")).collect();
+        let Some(program) = words.first() else { return };
+        // Anything but a plain word may turn out to be one of these.
+        let moves = ["cd", "pushd", "popd", "", "eval", "builtin", "command", "chdir", "source", "."];
+        self.moves |= moves.contains(program);
+        let sets = [
+            "read", "mapfile", "readarray", "getopts", "printf", "export", "declare", "typeset",
+            "local", "readonly", "unset", "let", "wait",
+        ];
+        if sets.contains(program) {
+            for word in &words[1..] {
+                self.name(word.split('=').next().unwrap_or(word), false);
+            }
+        }
+    }
+
+    fn arithmetic(&mut self, raw: &Raw) {
+        let word = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        for name in raw.shown.split(word).filter(|name| is_name(name)) {
+            self.name(name, true);
+        }
+    }
+}
+
+/// Names that the shell keeps for itself and that are not in the table.
+pub(super) fn is_own(name: &str) -> bool {
+    matches!(
+        name,
+        "eval" | "source" | "." | "export" | "declare" | "typeset" | "readonly" | "local" | "set" | "let"
+            | "trap" | "alias" | "unalias" | "shopt" | "kill"
+    )
+}
+
+/// What one of the shell's own commands does to the script's state. Programs of other names do nothing to it.
+pub(super) fn effect(
+    walker: &mut Walker<'_>,
+    name: &str,
+    words: &[Word],
+    run: usize,
+    state: &mut State,
+) {
+    match name {
+        "cd" | "chdir" => enter(walker, words, run, state),
+        "pushd" => {
+            let before = state.folders.clone();
+            enter(walker, words, run, state);
+            state.stack.push(before);
+        }
+        "popd" => {
+            let back = if words.len() == 1 { state.stack.pop().flatten() } else { None };
+            if back.is_none() {
+                walker.touch(&unknown("popd"), Access::Enter, state, Some(run));
+            }
+            state.folders = back;
+            state.previous = None;
+        }
+        "export" | "declare" | "typeset" | "readonly" | "local" => {
+            declare(walker, words, run, state);
+        }
+        "set" => set(walker, words, run, state),
+        "let" => {
+            for word in &words[1..] {
+                let plain = word.literal().map(|text| {
+                    vec![Piece::Text { text: text.to_string(), quoted: false }]
+                });
+                match plain {
+                    Some(pieces) => walker.calculate(&pieces, word.shown(), state),
+                    None => walker.doubt(DoubtKind::Arithmetic, word.shown()),
+                }
+            }
+        }
+        "trap" => {
+            walker.doubt(DoubtKind::State, "trap");
+            if let Some(Word::Literal(action)) = words.get(1) {
+                inside(walker, run, action, &mut state.clone());
+            }
+        }
+        "alias" | "unalias" | "hash" | "enable" | "shopt" | "setopt" | "unsetopt" | "bind"
+        | "complete" | "compgen" | "compopt" | "fc" | "history" | "autoload" | "zmodload"
+        | "emulate" | "bindkey" | "zle" | "ulimit" | "suspend" | "sched" | "vared" | "functions" => {
+            walker.doubt(DoubtKind::State, name);
+        }
+        _ => {}
+    }
+}
+
+/// Reads a text as what `run` starts.
+pub(super) fn inside(walker: &mut Walker<'_>, run: usize, text: &str, state: &mut State) {
+    walker.inside(run, |walker| walker.text(text, state, &Feed::Nothing));
+}
+
+fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
+    let before = state.folders.clone();
+    let mut physical = false;
+    let mut to: Vec<&Word> = Vec::new();
+    for word in &words[1..] {
+        match word.literal() {
+            Some("--" | "-L" | "-e" | "-n" | "-q") => {}
+            Some("-P") => physical = true,
+            _ => to.push(word),
+        }
+    }
+    let home;
+    let target = match (to.as_slice(), &before) {
+        ([], _) => {
+            home = match state.value("HOME") {
+                Value::Text(text) => Some(Word::Literal(text)),
+                Value::Glob(_) | Value::Number | Value::Unknown => None,
+            };
+            home.as_ref()
+        }
+        ([word], _) => Some(*word),
+        _ => None,
+    };
+    let after = match (target, &before) {
+        (Some(Word::Literal(path)), _) if path == "-" && state.previous.is_some() => {
+            state.previous.clone()
+        }
+        (Some(Word::Literal(path)), Some(folders)) if path != "-" && !path.starts_with('+') => {
+            walker.touch(&Word::Literal(path.clone()), Access::Enter, state, Some(run));
+            let named = path.starts_with('/') || path.starts_with('.');
+            let elsewhere = !named && walker.around.exported.contains("CDPATH");
+            let entered = folders.iter().map(|folder| enter_path(folder, path)).collect();
+            (!physical && !elsewhere).then_some(entered)
+        }
+        _ => {
+            walker.touch(&unknown(target.map_or("cd", Word::shown)), Access::Enter, state, Some(run));
+            None
+        }
+    };
+    state.previous = before.clone();
+    state.entered = Some(after.clone());
+    // It may fail, and the script goes on where it was.
+    state.folders = either(&before, &after);
+}
+
+/// `export a=b` and its like: an assignment to what may be handed to programs.
+fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
+    let exports = words.first().and_then(Word::literal) == Some("export");
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let Some(text) = word.literal() else {
+            let name = word.start().split('=').next().unwrap_or("");
+            if !word.start().contains('=') || !is_name(name) || steers(name, walker.around) || exports {
+                walker.doubt(DoubtKind::Variable, word.shown());
+            }
+            state.set(name, Value::Unknown);
+            continue;
+        };
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        if let Some(flags) = name.strip_prefix('-') {
+            // A reference to another name, an array's index and an exported value all reach further.
+            if !flags.chars().all(|c| "garpfFtlu".contains(c)) {
+                walker.doubt(DoubtKind::Variable, text);
+            }
+            continue;
+        }
+        if !is_name(name) {
+            walker.doubt(DoubtKind::Indirect, text);
+            continue;
+        }
+        let reaches = exports && value.is_some() && !is_harmless(name);
+        if reaches || steers(name, walker.around) {
+            walker.script.runs[run].risks.push(super::Risk {
+                word: at,
+                spelled: text.to_string(),
+                kind: RiskKind::Code,
+            });
+        }
+        if steers(name, walker.around) {
+            walker.doubt(DoubtKind::Variable, text);
+        }
+        if let Some(value) = value {
+            state.set(name, Value::Text(value.to_string()));
+        }
+    }
+}
+
+fn set(walker: &mut Walker<'_>, words: &[Word], _run: usize, state: &mut State) {
+    for n in 1..10 {
+        state.variables.remove(&n.to_string());
+    }
+    let mut words = words[1..].iter();
+    while let Some(word) = words.next() {
+        match word.literal() {
+            Some("--" | "-") => return,
+            Some("-o" | "+o") => {
+                let known = ["pipefail", "errexit", "nounset", "xtrace", "verbose", "noclobber"];
+                match words.next().map(|it| it.literal().unwrap_or("")) {
+                    None => {}
+                    Some(option) if known.contains(&option) => {}
+                    Some(_) => walker.doubt(DoubtKind::State, "set -o"),
+                }
+            }
+            Some(flags) if flags.starts_with(['-', '+']) => {
+                let (letters, o) = match flags[1..].strip_suffix('o') {
+                    Some(letters) => (letters, true),
+                    None => (&flags[1..], false),
+                };
+                if !letters.chars().all(|c| "euxvnCfb".contains(c)) {
+                    walker.doubt(DoubtKind::State, flags);
+                }
+                if o && words.next().and_then(Word::literal) != Some("pipefail") {
+                    walker.doubt(DoubtKind::State, flags);
+                }
+            }
+            Some(_) => return,
+            None => return walker.doubt(DoubtKind::State, word.shown()),
+        }
+    }
+}
+
+/// `test`, `[` and `[[`: which files are looked at, and whether anything is evaluated.
+pub(super) fn expression(
+    walker: &mut Walker<'_>,
+    words: &[Word],
+    state: &State,
+    run: Option<usize>,
+) {
+    const FILES: &str = "abcdefghkprstuwxGLNOS";
+    const NUMBERS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+    for (at, word) in words.iter().enumerate() {
+        let Some(text) = word.literal() else { continue };
+        let operand = |n: usize| words.get(n);
+        if text == "-v" || text == "-R" {
+            let plain = operand(at + 1).is_none_or(|it| it.literal().is_some_and(is_name));
+            if !plain {
+                walker.doubt(DoubtKind::Indirect, words[at + 1].shown());
+            }
+        } else if NUMBERS.contains(&text) {
+            let sides = [at.checked_sub(1).and_then(operand), operand(at + 1)];
+            for side in sides.into_iter().flatten() {
+                if !is_number(side) {
+                    walker.doubt(DoubtKind::Arithmetic, side.shown());
+                }
+            }
+        } else if matches!(text, "-nt" | "-ot" | "-ef") {
+            let sides = [at.checked_sub(1).and_then(operand), operand(at + 1)];
+            for side in sides.into_iter().flatten() {
+                walker.touch(side, Access::Look, state, run);
+            }
+        } else if text.len() == 2 && text.starts_with('-') && FILES.contains(&text[1..])
+            // In the middle it means "and".
+            && (text != "-a" || at == 0)
+            && let Some(file) = operand(at + 1)
+        {
+            walker.touch(file, Access::Look, state, run);
+        }
+    }
+}
+
+fn is_number(word: &Word) -> bool {
+    match word {
+        Word::Literal(text) => {
+            let digits = text.strip_prefix('-').unwrap_or(text);
+            digits.bytes().all(|it| it.is_ascii_digit())
+        }
+        Word::Glob(_) => false,
+        Word::Dynamic(dynamic) => dynamic.kind == Unknown::Number,
+    }
+}
+
+/// Marks variables that a command fills as unknown.
+pub(super) fn fill(walker: &mut Walker<'_>, word: &Word, state: &mut State) {
+    match word.literal() {
+        Some(name) if is_name(name) => {
+            if steers(name, walker.around) && name != "REPLY" && name != "MAPFILE" {
+                walker.doubt(DoubtKind::Variable, name);
+            }
+            state.set(name, Value::Unknown);
+        }
+        _ => walker.doubt(DoubtKind::Indirect, word.shown()),
+    }
+}
+
+/// `read` and `mapfile` without a name fill their own variables.
+pub(super) fn fills_by_default(name: &str, reading: &Reading, state: &mut State) {
+    if reading.operands == 0 {
+        match name {
+            "read" => state.set("REPLY", Value::Unknown),
+            "mapfile" | "readarray" => state.set("MAPFILE", Value::Unknown),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! From a word as written to the words the program gets.
+
+use super::braces::{self, Item};
+use super::state::{State, Value};
+use super::syntax::{Node, Operator, Parameter, Piece, Raw};
+use super::{Dynamic, LONGEST, Unknown, Word};
+
+/// A stretch of a word whose braces and variables are filled in.
+#[derive(Clone, Debug)]
+enum Bit {
+    Text { text: String, quoted: bool },
+    Glob(String),
+    Hole { kind: Unknown, splits: bool },
+}
+
+/// The words that a word becomes; `None` where that is too much to spell out.
+pub(super) fn words(raw: &Raw, shown: &str, state: &State) -> Option<Vec<Word>> {
+    let mut words = Vec::new();
+    for items in braces::expand(&raw.pieces)? {
+        words.extend(fields(&items, state).into_iter().map(|bits| word(&bits, shown)));
+    }
+    Some(words)
+}
+
+/// The word where braces, splitting and file names play no part: redirects, tests, here-strings.
+pub(super) fn single(pieces: &[Piece], shown: &str, state: &State) -> Word {
+    let items: Vec<Item<'_>> = pieces.iter().flat_map(items).collect();
+    let bits: Vec<Bit> = fields(&items, state).into_iter().flatten().collect();
+    word(&bits, shown)
+}
+
+/// What an assignment stores.
+pub(super) fn value(raw: &Raw, state: &State) -> Value {
+    let quoted: Vec<Piece> = raw.pieces.iter().map(quote).collect();
+    let tilde_later = raw.pieces.iter().any(
+        |piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains(":~")),
+    );
+    match single(&quoted, "", state) {
+        _ if tilde_later => Value::Unknown,
+        Word::Literal(text) => Value::Text(text),
+        Word::Glob(pattern) => Value::Glob(pattern),
+        Word::Dynamic(Dynamic { kind: Unknown::Number, start, .. }) if start.is_empty() => {
+            Value::Number
+        }
+        Word::Dynamic(_) => Value::Unknown,
+    }
+}
+
+/// An assigned value is not split, and wildcards in it are not filled in yet.
+fn quote(piece: &Piece) -> Piece {
+    match piece {
+        Piece::Text { text, quoted: false } if text.starts_with('~') => piece.clone(),
+        Piece::Text { text, .. } => Piece::Text { text: text.clone(), quoted: true },
+        Piece::Parameter { parameter, .. } => {
+            Piece::Parameter { parameter: parameter.clone(), quoted: true }
+        }
+        Piece::Command { body, .. } => Piece::Command { body: body.clone(), quoted: true },
+        Piece::Arithmetic { inside, .. } => {
+            Piece::Arithmetic { inside: inside.clone(), quoted: true }
+        }
+        Piece::Process { .. } => piece.clone(),
+    }
+}
+
+fn items(piece: &Piece) -> Vec<Item<'_>> {
+    match piece {
+        Piece::Text { text, quoted: false } => text.chars().map(Item::Char).collect(),
+        piece => vec![Item::Piece(piece)],
+    }
+}
+
+fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
+    let mut fields: Vec<Vec<Bit>> = Vec::new();
+    let mut bits: Vec<Bit> = Vec::new();
+    let (tilde, rest) = tilde(items, state);
+    bits.extend(tilde);
+    let mut filled_in = 0_usize;
+    for item in rest {
+        match item {
+            Item::Char(c) => text(&mut bits, &c.to_string(), false),
+            Item::Piece(Piece::Text { text: it, quoted }) => text(&mut bits, it, *quoted),
+            Item::Piece(Piece::Parameter { parameter, quoted }) => {
+                let bit = parameter_bit(parameter, *quoted, state);
+                filled_in += bit_text(&bit).len();
+                match (bit, quoted) {
+                    _ if filled_in > LONGEST => {
+                        bits.push(Bit::Hole { kind: Unknown::Anything, splits: true });
+                    }
+                    (Bit::Text { text: it, .. }, false) => split(&it, &mut bits, &mut fields),
+                    (bit, _) => bits.push(bit),
+                }
+            }
+            Item::Piece(Piece::Command { body, quoted }) => {
+                let number = prints_number(body);
+                let kind = if number { Unknown::Number } else { Unknown::Anything };
+                bits.push(Bit::Hole { kind, splits: !quoted && !number });
+            }
+            Item::Piece(Piece::Arithmetic { .. }) => {
+                bits.push(Bit::Hole { kind: Unknown::Number, splits: false });
+            }
+            Item::Piece(Piece::Process { .. }) => {
+                bits.push(Bit::Hole { kind: Unknown::Pipe, splits: false });
+            }
+        }
+    }
+    if !bits.is_empty() {
+        fields.push(bits);
+    }
+    fields
+}
+
+/// Whether a command is one of the few that print a number and nothing else.
+fn prints_number(body: &Node) -> bool {
+    let Node::Sequence(nodes) = body else { return false };
+    let [Node::Simple(simple)] = nodes.as_slice() else { return false };
+    let words: Vec<&str> = simple.words.iter().map(|raw| raw.bare().unwrap_or("")).collect();
+    simple.assignments.is_empty()
+        && simple.redirects.is_empty()
+        && matches!(words.as_slice(), ["nproc"] | ["id", "-u" | "-g"])
+}
+
+fn text(bits: &mut Vec<Bit>, more: &str, is_quoted: bool) {
+    match bits.last_mut() {
+        Some(Bit::Text { text, quoted }) if *quoted == is_quoted => text.push_str(more),
+        _ => bits.push(Bit::Text { text: more.to_string(), quoted: is_quoted }),
+    }
+}
+
+/// A known value that stands unquoted becomes as many words as it has.
+fn split(value: &str, bits: &mut Vec<Bit>, fields: &mut Vec<Vec<Bit>>) {
+    let blank = |c: char| matches!(c, ' ' | '\t' | '\n');
+    let mut rest = value;
+    while let Some(at) = rest.find(blank) {
+        if at > 0 {
+            text(bits, &rest[..at], false);
+        }
+        if !bits.is_empty() {
+            fields.push(std::mem::take(bits));
+        }
+        rest = &rest[at + 1..];
+    }
+    if !rest.is_empty() {
+        text(bits, rest, false);
+    }
+}
+
+/// `~` at the start of a word, and what is left after it.
+fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Item<'p>]) {
+    if items.first() != Some(&Item::Char('~')) {
+        return (None, items);
+    }
+    let end = items.iter().position(|item| *item == Item::Char('/')).unwrap_or(items.len());
+    let name: Option<String> = items[1..end]
+        .iter()
+        .map(|item| match item {
+            Item::Char(c) => Some(*c),
+            Item::Piece(_) => None,
+        })
+        .collect();
+    let variable = match name.as_deref() {
+        None => return (None, items),
+        Some("") => "HOME",
+        Some("+") => "PWD",
+        Some("-") => "OLDPWD",
+        Some(_) => "",
+    };
+    let bit = match state.value(variable) {
+        Value::Text(text) => Bit::Text { text, quoted: true },
+        Value::Glob(_) | Value::Number | Value::Unknown => {
+            Bit::Hole { kind: Unknown::Anything, splits: false }
+        }
+    };
+    (Some(bit), &items[end..])
+}
+
+fn parameter_bit(parameter: &Parameter, quoted: bool, state: &State) -> Bit {
+    let several = parameter.name == "@"
+        || parameter.index.as_deref().is_some_and(|index| {
+            !matches!(index, [Piece::Text { text, .. }] if text.bytes().all(|it| it.is_ascii_digit()))
+        });
+    let hole = Bit::Hole { kind: Unknown::Anything, splits: !quoted || several };
+    if parameter.index.is_some() || several {
+        return match parameter.operator {
+            Operator::Length => Bit::Hole { kind: Unknown::Number, splits: false },
+            _ => hole,
+        };
+    }
+    match (parameter.operator, state.value(&parameter.name)) {
+        (Operator::Length, _) | (Operator::None, Value::Number) => {
+            Bit::Hole { kind: Unknown::Number, splits: false }
+        }
+        (Operator::None, Value::Text(text)) => Bit::Text { text, quoted },
+        (Operator::None, Value::Glob(pattern)) => Bit::Glob(pattern),
+        (Operator::None, Value::Unknown)
+        | (
+            Operator::Default
+            | Operator::Assign
+            | Operator::Edit
+            | Operator::Slice
+            | Operator::Indirect,
+            _,
+        ) => hole,
+    }
+}
+
+fn word(bits: &[Bit], shown: &str) -> Word {
+    let holes: Vec<(Unknown, bool)> = bits
+        .iter()
+        .filter_map(|bit| match bit {
+            Bit::Hole { kind, splits } => Some((*kind, *splits)),
+            Bit::Text { .. } | Bit::Glob(_) => None,
+        })
+        .collect();
+    if !holes.is_empty() {
+        let kind = match holes.as_slice() {
+            [(kind, _)] if bits.len() == 1 => *kind,
+            _ if holes.iter().all(|(kind, _)| *kind == Unknown::Number) => Unknown::Number,
+            _ => Unknown::Anything,
+        };
+        let start = match bits.first() {
+            Some(Bit::Text { text, quoted }) if *quoted || !is_glob(text) => text.clone(),
+            _ => String::new(),
+        };
+        let splits = holes.iter().any(|(_, splits)| *splits);
+        return Word::Dynamic(Dynamic { shown: shown.to_string(), start, kind, splits });
+    }
+    let unquoted: String = bits
+        .iter()
+        .map(|bit| match bit {
+            Bit::Text { text, quoted: false } => text.as_str(),
+            Bit::Text { quoted: true, .. } => "\u{0}",
+            Bit::Glob(_) => "*",
+            Bit::Hole { .. } => "",
+        })
+        .collect();
+    if !is_glob(&unquoted) {
+        return Word::Literal(bits.iter().map(bit_text).collect());
+    }
+    Word::Glob(bits.iter().map(bit_pattern).collect())
+}
+
+/// Whether the shell would take this for a file name pattern.
+fn is_glob(text: &str) -> bool {
+    text.contains(['*', '?'])
+        || text.find('[').is_some_and(|open| text[open + 1..].contains(']'))
+}
+
+fn bit_text(bit: &Bit) -> &str {
+    match bit {
+        Bit::Text { text, .. } | Bit::Glob(text) => text,
+        Bit::Hole { .. } => "",
+    }
+}
+
+fn bit_pattern(bit: &Bit) -> String {
+    match bit {
+        Bit::Text { text, quoted: true } => escape(text),
+        Bit::Text { text, quoted: false } | Bit::Glob(text) => text.clone(),
+        Bit::Hole { .. } => String::new(),
+    }
+}
+
+/// A text as a pattern that stands for itself.
+pub(super) fn escape(text: &str) -> String {
+    let mut pattern = String::new();
+    for c in text.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}

@@ -1,0 +1,520 @@
+//! Lists, pipelines, compound commands and simple commands, by descent.
+
+use super::reader::Reader;
+use super::syntax::{
+    Assign, AssignValue, Link, Node, Piece, Raw, Redirect, RedirectKind, Simple, Stop, Target,
+};
+
+/// Words that are not programs where a command may start.
+const RESERVED: &[&str] = &[
+    "if", "then", "elif", "else", "fi", "while", "until", "for", "select", "do", "done", "case",
+    "esac", "function", "time", "coproc", "{", "}", "!", "[[",
+];
+const CLOSING: &[&str] = &["then", "elif", "else", "fi", "do", "done", "esac", "}"];
+
+impl Reader<'_> {
+    /// Commands up to the end of the text or something that closes a list.
+    pub(super) fn list(&mut self) -> Result<Node, Stop> {
+        let mut nodes = Vec::new();
+        loop {
+            self.lines()?;
+            if self.list_ends() {
+                break;
+            }
+            let node = self.and_or()?;
+            self.blanks();
+            if self.look(0) == Some('&') && self.look(1) != Some('&') {
+                self.take();
+                nodes.push(Node::Background(Box::new(node)));
+                continue;
+            }
+            nodes.push(node);
+            match (self.look(0), self.look(1)) {
+                (Some(';'), Some(';' | '&')) => break,
+                (Some(';'), _) => {
+                    self.take();
+                }
+                (Some('\n'), _) => self.newline()?,
+                _ => break,
+            }
+        }
+        Ok(Node::Sequence(nodes))
+    }
+
+    fn filled_list(&mut self) -> Result<Box<Node>, Stop> {
+        match self.deeper(Self::list)? {
+            Node::Sequence(nodes) if nodes.is_empty() => self.syntax(),
+            list => Ok(Box::new(list)),
+        }
+    }
+
+    fn list_ends(&self) -> bool {
+        match self.look(0) {
+            None | Some(')') => true,
+            Some(';') => matches!(self.look(1), Some(';' | '&')),
+            Some(_) => self.reserved().is_some_and(|word| CLOSING.contains(&word)),
+        }
+    }
+
+    /// The reserved word that is next, if one is.
+    fn reserved(&self) -> Option<&'static str> {
+        let ends = |length: usize| self.look(length).is_none_or(ends_word);
+        let next = |word: &&&str| self.is_next(word) && ends(word.len());
+        RESERVED.iter().find(next).copied()
+    }
+
+    fn keyword(&mut self, word: &str) -> Result<(), Stop> {
+        self.lines()?;
+        if self.reserved() == Some(word) { self.expect(word) } else { self.syntax() }
+    }
+
+    fn and_or(&mut self) -> Result<Node, Stop> {
+        let first = self.pipeline()?;
+        let mut rest = Vec::new();
+        loop {
+            self.blanks();
+            let link = if self.eat("&&") {
+                Link::And
+            } else if self.eat("||") {
+                Link::Or
+            } else {
+                break;
+            };
+            self.lines()?;
+            rest.push((link, self.pipeline()?));
+        }
+        if rest.is_empty() {
+            return Ok(first);
+        }
+        Ok(Node::AndOr { first: Box::new(first), rest })
+    }
+
+    fn pipeline(&mut self) -> Result<Node, Stop> {
+        let mut timed = false;
+        loop {
+            self.blanks();
+            match self.reserved() {
+                Some("!") => self.expect("!")?,
+                Some("time") => {
+                    self.join();
+                    self.program_at(self.at);
+                    self.expect("time")?;
+                    timed = true;
+                    self.blanks();
+                    if self.is_next("-p") && self.look(2).is_none_or(ends_word) {
+                        self.expect("-p")?;
+                    }
+                }
+                _ => break,
+            }
+        }
+        let pipeline = self.piped()?;
+        Ok(if timed { Node::Timed(Box::new(pipeline)) } else { pipeline })
+    }
+
+    fn piped(&mut self) -> Result<Node, Stop> {
+        let mut nodes = vec![self.command()?];
+        loop {
+            self.blanks();
+            let piped = self.look(0) == Some('|') && self.look(1) != Some('|');
+            if !piped {
+                break;
+            }
+            self.take();
+            self.eat("&");
+            self.lines()?;
+            nodes.push(self.command()?);
+        }
+        match (nodes.pop(), nodes.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (Some(last), false) => {
+                nodes.push(last);
+                Ok(Node::Pipeline(nodes))
+            }
+            (None, _) => self.syntax(),
+        }
+    }
+
+    fn command(&mut self) -> Result<Node, Stop> {
+        self.spend()?;
+        self.blanks();
+        let compound = match self.reserved() {
+            Some("if") => self.if_command()?,
+            Some(word @ ("while" | "until")) => {
+                self.expect(word)?;
+                let condition = self.filled_list()?;
+                Node::While { condition, body: self.do_group()? }
+            }
+            Some(word @ ("for" | "select")) => self.for_command(word)?,
+            Some("case") => self.case_command()?,
+            Some("{") => {
+                self.expect("{")?;
+                let list = self.filled_list()?;
+                self.keyword("}")?;
+                Node::Group(list)
+            }
+            Some("[[") => self.conditional()?,
+            Some("function") => return self.function_keyword(),
+            Some("coproc") => {
+                self.expect("coproc")?;
+                return Ok(Node::Coprocess(Box::new(self.deeper(Self::command)?)));
+            }
+            Some(_) => return self.syntax(),
+            None if self.look(0) == Some('(') && self.look(1) == Some('(') => {
+                self.beyond_plain()?;
+                self.expect("((")?;
+                Node::Arithmetic(self.arithmetic_word()?)
+            }
+            None if self.eat("(") => {
+                let list = self.filled_list()?;
+                self.no_body_due_here()?;
+                self.expect(")")?;
+                Node::Subshell(list)
+            }
+            None => return self.simple(),
+        };
+        self.redirected(compound)
+    }
+
+    fn redirected(&mut self, body: Node) -> Result<Node, Stop> {
+        let mut redirects = Vec::new();
+        loop {
+            self.blanks();
+            match self.redirect()? {
+                Some(redirect) => redirects.push(redirect),
+                None if redirects.is_empty() => return Ok(body),
+                None => return Ok(Node::Redirected { body: Box::new(body), redirects }),
+            }
+        }
+    }
+
+    fn if_command(&mut self) -> Result<Node, Stop> {
+        self.expect("if")?;
+        let mut parts = Vec::new();
+        loop {
+            parts.push(*self.filled_list()?);
+            self.keyword("then")?;
+            parts.push(*self.filled_list()?);
+            self.lines()?;
+            match self.reserved() {
+                Some("elif") => self.expect("elif")?,
+                Some("else") => {
+                    self.expect("else")?;
+                    parts.push(*self.filled_list()?);
+                    break;
+                }
+                _ => break,
+            }
+        }
+        self.keyword("fi")?;
+        Ok(Node::If(parts))
+    }
+
+    fn do_group(&mut self) -> Result<Box<Node>, Stop> {
+        self.keyword("do")?;
+        let body = self.filled_list()?;
+        self.keyword("done")?;
+        Ok(body)
+    }
+
+    fn for_command(&mut self, word: &str) -> Result<Node, Stop> {
+        self.expect(word)?;
+        self.blanks();
+        if word == "select" {
+            self.beyond_plain()?;
+        }
+        if self.eat("((") {
+            let head = self.arithmetic_word()?;
+            self.blanks();
+            self.eat(";");
+            return Ok(Node::ForArithmetic { head, body: self.do_group()? });
+        }
+        let name = self.name()?;
+        self.lines()?;
+        let mut over = None;
+        if self.look(0) == Some('i') {
+            if self.word()?.bare() != Some("in") {
+                return self.syntax();
+            }
+            over = Some(self.words()?);
+        }
+        self.blanks();
+        self.eat(";");
+        Ok(Node::For { name, over, body: self.do_group()? })
+    }
+
+    /// Words up to the end of the line or a semicolon.
+    fn words(&mut self) -> Result<Vec<Raw>, Stop> {
+        let mut words = Vec::new();
+        loop {
+            self.blanks();
+            match self.look(0) {
+                None | Some(';' | '\n') => return Ok(words),
+                Some(_) => words.push(self.word()?),
+            }
+        }
+    }
+
+    fn name(&mut self) -> Result<String, Stop> {
+        match self.word()?.bare() {
+            Some(name) if is_name(name) => Ok(name.to_string()),
+            _ => self.syntax(),
+        }
+    }
+
+    fn case_command(&mut self) -> Result<Node, Stop> {
+        self.expect("case")?;
+        self.blanks();
+        let subject = self.word()?;
+        self.lines()?;
+        if self.word()?.bare() != Some("in") {
+            return self.syntax();
+        }
+        let mut arms = Vec::new();
+        loop {
+            self.lines()?;
+            if self.reserved() == Some("esac") {
+                break;
+            }
+            self.eat("(");
+            let mut patterns = Vec::new();
+            loop {
+                self.blanks();
+                patterns.push(self.word()?);
+                self.blanks();
+                if !self.eat("|") {
+                    break;
+                }
+            }
+            self.expect(")")?;
+            let body = self.deeper(Self::list)?;
+            arms.push((patterns, body));
+            if !(self.eat(";;&") || self.eat(";;") || self.eat(";&")) {
+                break;
+            }
+        }
+        self.keyword("esac")?;
+        Ok(Node::Case { subject, arms })
+    }
+
+    fn function_keyword(&mut self) -> Result<Node, Stop> {
+        self.beyond_plain()?;
+        self.expect("function")?;
+        self.blanks();
+        let Some(name) = self.word()?.bare().map(str::to_string) else { return self.syntax() };
+        self.blanks();
+        if self.eat("(") {
+            self.blanks();
+            self.expect(")")?;
+        }
+        self.function(name)
+    }
+
+    fn function(&mut self, name: String) -> Result<Node, Stop> {
+        self.lines()?;
+        let body = Box::new(self.deeper(Self::command)?);
+        Ok(Node::Function { name, body })
+    }
+
+    /// `[[ … ]]`. What matters is what its words expand to; its logic decides nothing.
+    fn conditional(&mut self) -> Result<Node, Stop> {
+        self.beyond_plain()?;
+        self.expect("[[")?;
+        let mut words: Vec<Raw> = Vec::new();
+        loop {
+            self.lines()?;
+            let pattern = words.last().and_then(Raw::bare).is_some_and(|operator| {
+                matches!(operator, "=~" | "==" | "=" | "!=")
+            });
+            let start = self.at;
+            let operator = ["&&", "||", "(", ")", "<", ">"]
+                .into_iter()
+                .find(|operator| !pattern && !self.process_next() && self.eat(operator));
+            // A parenthesis right after a word belongs to it in another shell.
+            if operator == Some("(") && !self.text[..start].ends_with([' ', '\t', '\n', '(', '!']) {
+                return self.syntax();
+            }
+            let word = match operator {
+                Some(operator) => {
+                    let text = operator.to_string();
+                    let pieces = vec![Piece::Text { text, quoted: false }];
+                    self.raw_since(start, pieces)
+                }
+                None if pattern => self.pattern_word()?,
+                None => self.word()?,
+            };
+            if word.bare() == Some("]]") {
+                return Ok(Node::Conditional(words));
+            }
+            words.push(word);
+        }
+    }
+
+    fn simple(&mut self) -> Result<Node, Stop> {
+        let mut simple = Simple::default();
+        loop {
+            self.blanks();
+            if let Some(redirect) = self.redirect()? {
+                simple.redirects.push(redirect);
+                continue;
+            }
+            match self.look(0) {
+                None | Some('\n' | ';' | '&' | '|' | ')') => break,
+                Some('(') => {
+                    let name = match (simple.words.as_slice(), simple.assignments.is_empty()) {
+                        ([name], true) if simple.redirects.is_empty() => name.bare(),
+                        _ => None,
+                    };
+                    let Some(name) = name.map(str::to_string) else { return self.syntax() };
+                    self.take();
+                    self.blanks();
+                    self.expect(")")?;
+                    return self.function(name);
+                }
+                Some(_) => {}
+            }
+            if simple.words.is_empty() {
+                if let Some(assignment) = self.assignment()? {
+                    simple.assignments.push(assignment);
+                    continue;
+                }
+                self.join();
+                self.program_at(self.at);
+            }
+            self.spend()?;
+            simple.words.push(self.word()?);
+        }
+        let empty = simple.words.is_empty() && simple.assignments.is_empty();
+        if empty && simple.redirects.is_empty() {
+            return self.syntax();
+        }
+        Ok(Node::Simple(simple))
+    }
+
+    /// An assignment, if the next word is one.
+    fn assignment(&mut self) -> Result<Option<Assign>, Stop> {
+        self.join();
+        let start = self.at;
+        let name: String =
+            self.ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        if !is_name(&name) {
+            return Ok(None);
+        }
+        self.expect(&name)?;
+        let mut index = None;
+        if self.look(0) == Some('[') {
+            self.take();
+            match self.index_word() {
+                Ok(word) => index = Some(word),
+                Err(Stop::Syntax(_)) => {
+                    self.at = start;
+                    return Ok(None);
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        let append = self.look(0) == Some('+') && self.look(1) == Some('=');
+        if !(self.eat("+=") || self.eat("=")) {
+            self.at = start;
+            return Ok(None);
+        }
+        let value = if self.eat("(") { self.array()? } else { AssignValue::Text(self.value()?) };
+        let shown = self.text[start..self.at].to_string();
+        Ok(Some(Assign { name, index, append, value, shown }))
+    }
+
+    fn array(&mut self) -> Result<AssignValue, Stop> {
+        let mut words = Vec::new();
+        loop {
+            self.lines()?;
+            match self.look(0) {
+                Some(')') => break,
+                // `[index]=value` evaluates the index.
+                None | Some('[') => return self.syntax(),
+                Some(_) => words.push(self.word()?),
+            }
+        }
+        self.take();
+        Ok(AssignValue::Array(words))
+    }
+
+    /// What follows `=`, perhaps nothing.
+    fn value(&mut self) -> Result<Raw, Stop> {
+        match self.look(0) {
+            None => Ok(Raw::default()),
+            Some(c) if ends_word(c) && !self.process_next() => Ok(Raw::default()),
+            Some(_) => self.word(),
+        }
+    }
+
+    fn redirect(&mut self) -> Result<Option<Redirect>, Stop> {
+        let start = self.at;
+        let variable = self.descriptor();
+        let own = self.at == start;
+        let Some(operator) = self.redirect_operator().filter(|it| own || !it.starts_with('&'))
+        else {
+            self.at = start;
+            return Ok(None);
+        };
+        for _ in operator.chars() {
+            self.take();
+        }
+        self.blanks();
+        self.join();
+        let place = self.at;
+        let (kind, target) = match operator {
+            "<<" | "<<-" => {
+                let (delimiter, quoted) = self.delimiter()?;
+                let body = self.announce(delimiter, quoted, operator == "<<-");
+                (RedirectKind::Feed, Target::Body(body))
+            }
+            "<<<" => (RedirectKind::Feed, Target::Word(self.word()?)),
+            "<" => (RedirectKind::Read, Target::Word(self.word()?)),
+            "<>" => (RedirectKind::ReadWrite, Target::Word(self.word()?)),
+            "<&" => (RedirectKind::DuplicateIn, Target::Word(self.word()?)),
+            ">&" => (RedirectKind::DuplicateOut, Target::Word(self.word()?)),
+            _ => (RedirectKind::Write, Target::Word(self.word()?)),
+        };
+        if kind != RedirectKind::Feed {
+            self.target_at(place);
+        }
+        Ok(Some(Redirect { kind, target, variable }))
+    }
+
+    /// Takes what may stand right before a redirect: a number, or a name in braces.
+    fn descriptor(&mut self) -> Option<String> {
+        while self.look(0).is_some_and(|c| c.is_ascii_digit()) {
+            self.take();
+        }
+        if self.look(0) != Some('{') {
+            return None;
+        }
+        let name: String = self.ahead().skip(1).take_while(|c| *c != '}').take(256).collect();
+        if !is_name(&name) {
+            return None;
+        }
+        let whole = format!("{{{name}}}");
+        self.eat(&whole).then_some(name)
+    }
+
+    fn redirect_operator(&self) -> Option<&'static str> {
+        let operators =
+            ["&>>", "&>", "<<<", "<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">"];
+        operators.into_iter().find(|it| self.is_next(it)).filter(|_| !self.process_next())
+    }
+
+    /// Whether `<(` or `>(` is next, which is part of a word.
+    pub(super) fn process_next(&self) -> bool {
+        matches!(self.look(0), Some('<' | '>')) && self.look(1) == Some('(')
+    }
+}
+
+/// Characters that end an unquoted word.
+pub(super) fn ends_word(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>')
+}
+
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

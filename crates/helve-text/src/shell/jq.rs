@@ -1,0 +1,29 @@
+//! Jq programs, which cannot run or write anything, but can bring in modules from files.
+
+/// Whether the program certainly reads nothing but its input.
+pub(super) fn is_harmless(program: &str) -> bool {
+    let reaching = ["import", "include", "modulemeta", "get_search_list", "input_filename"];
+    let part_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !reaching.into_iter().any(|word| {
+        program.match_indices(word).any(|(at, _)| {
+            let before = program[..at].chars().next_back();
+            let after = program[at + word.len()..].chars().next();
+            !before.is_some_and(|c| part_of_word(c) || c == '.') && !after.is_some_and(part_of_word)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_harmless;
+
+    #[test]
+    fn modules_are_noticed() {
+        for program in [".", ".a.b", ".[] | select(.x > 1)", ".include", "\"\\(.a) > b\"", ".includes"] {
+            assert!(is_harmless(program), "{program}");
+        }
+        for program in ["import \"a\" as a; .", "include \"a\"; .", ".x | include \"y\"; ."] {
+            assert!(!is_harmless(program), "{program}");
+        }
+    }
+}

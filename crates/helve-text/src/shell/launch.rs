@@ -1,0 +1,146 @@
+//! From the words of one command to what it starts, touches and sets.
+
+use super::options::{self, Use};
+use super::state::State;
+use super::table::{self, Role};
+use super::walk::{Feed, Found, Walker};
+use super::{Access, DoubtKind, RiskKind, Word, builtins, peel, roles};
+
+/// Commands that only move the shell to another folder.
+const MOVERS: &[&str] = &["cd", "chdir", "pushd", "popd", "dirs"];
+
+impl Walker<'_> {
+    /// Notes a command and everything that comes of it.
+    pub(super) fn launch(
+        &mut self,
+        words: Vec<Word>,
+        assignments: Vec<String>,
+        state: &mut State,
+        feed: &Feed,
+    ) {
+        if !self.room() {
+            return;
+        }
+        let name = match words.first() {
+            Some(Word::Literal(name)) if !name.is_empty() => name.clone(),
+            Some(word) => {
+                let shown = word.shown().to_string();
+                self.doubt(DoubtKind::Program, &shown);
+                self.run(words, assignments, None);
+                return;
+            }
+            None => return,
+        };
+        let base = basename(&name);
+        if let Some(kind) = peel::shell_kind(base) {
+            return peel::shell(self, words, assignments, kind, state, feed);
+        }
+        if MOVERS.contains(&name.as_str()) {
+            let run = self.run(words.clone(), assignments, None);
+            self.script.runs[run].standing = super::Standing::Free;
+            self.script.runs[run].known = true;
+            return builtins::effect(self, &name, &words, run, state);
+        }
+        match table::known_as(base).and_then(|known| options::interpret(&words, known)) {
+            Some(reading) if reading.block.traits.loose => {
+                self.doubt(DoubtKind::Wrapper, &name);
+                let run = self.run(words.clone(), assignments, Some(&reading));
+                peel::loose(self, &words, run, state);
+            }
+            Some(reading) => {
+                let run = self.run(words.clone(), assignments, Some(&reading));
+                self.note_found(base, &words, &reading);
+                let folders = state.folders.clone();
+                for wanted in &reading.uses {
+                    self.apply(wanted, &words, run, &reading, state, feed);
+                }
+                roles::afterwards(self, &reading, run, state);
+                if reading.uses.iter().any(|it| it.role == Role::Enter) {
+                    state.folders = folders;
+                }
+                builtins::fills_by_default(&name, &reading, state);
+                builtins::effect(self, &name, &words, run, state);
+            }
+            None => self.stranger(&name, words, assignments, state),
+        }
+    }
+
+    /// A program that is not in the table.
+    fn stranger(
+        &mut self,
+        name: &str,
+        words: Vec<Word>,
+        assignments: Vec<String>,
+        state: &mut State,
+    ) {
+        let run = self.run(words.clone(), assignments, None);
+        self.script.runs[run].known = builtins::is_own(name);
+        match name {
+            "eval" => return peel::eval(self, &words, run, state),
+            "source" | "." => return peel::source(self, &words, run, state),
+            _ => {}
+        }
+        if name.contains('/') {
+            self.touch(&words[0], Access::Look, state, Some(run));
+        }
+        if !builtins::is_own(name) {
+            for word in &words[1..] {
+                roles::argument(self, word, state, run);
+            }
+        }
+        builtins::effect(self, name, &words, run, state);
+    }
+
+    fn note_found(&mut self, base: &str, words: &[Word], reading: &options::Reading) {
+        self.found = (base == "find").then(|| Found {
+            regular: peel::only_regular(words),
+            exact: reading.flags.iter().any(|flag| flag == "-print0"),
+        });
+    }
+
+    fn apply(
+        &mut self,
+        wanted: &Use,
+        words: &[Word],
+        run: usize,
+        reading: &options::Reading,
+        state: &mut State,
+        feed: &Feed,
+    ) {
+        match wanted.role {
+            Role::Command => peel::command(self, wanted, words, run, reading, state, feed),
+            Role::Shell => {
+                let text = words_text(&words[wanted.word..wanted.end], &wanted.value, wanted);
+                match text {
+                    Some(text) => builtins::inside(self, run, &text, &mut state.clone()),
+                    None => self.doubt(DoubtKind::Wrapper, wanted.value.shown()),
+                }
+            }
+            _ => roles::apply(self, wanted, words, run, reading, state),
+        }
+    }
+
+    /// Marks a word as one that a rule must spell out.
+    pub(super) fn risk(&mut self, run: usize, word: usize, spelled: &str, kind: RiskKind) {
+        let spelled = spelled.to_string();
+        let risk = super::Risk { word, spelled, kind };
+        let risks = &mut self.script.runs[run].risks;
+        if !risks.contains(&risk) {
+            risks.push(risk);
+        }
+    }
+}
+
+/// The text that a shell gets from these words.
+fn words_text(words: &[Word], value: &Word, wanted: &Use) -> Option<String> {
+    if wanted.flag.is_some() {
+        return value.literal().map(str::to_string);
+    }
+    words.iter().map(Word::literal).collect::<Option<Vec<_>>>().map(|words| words.join(" "))
+}
+
+/// The name of a program without its folder, and without what some shells let stand before it.
+pub(super) fn basename(name: &str) -> &str {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    base.strip_prefix('=').unwrap_or(base)
+}

@@ -1,0 +1,278 @@
+//! Programs that start other programs: what they start is read like any command.
+
+use super::launch::basename;
+use super::options::{Reading, Use};
+use super::state::{State, Value};
+use super::walk::{Feed, Found, Walker, unknown};
+use super::{DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, builtins, grammar, roles, visible};
+
+/// Whose language a shell speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShellKind {
+    /// The one that is read here.
+    Ours(Language),
+    Other,
+}
+
+pub(super) fn shell_kind(base: &str) -> Option<ShellKind> {
+    let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    match versionless {
+        "bash" | "zsh" | "ksh" | "mksh" | "rbash" | "oksh" => Some(ShellKind::Ours(Language::Bash)),
+        "sh" | "dash" | "ash" | "yash" => Some(ShellKind::Ours(Language::Plain)),
+        "fish" | "csh" | "tcsh" | "pwsh" | "powershell" | "nu" | "elvish" | "xonsh" | "cmd" => {
+            Some(ShellKind::Other)
+        }
+        _ => None,
+    }
+}
+
+/// `sh -c text`, `sh file`, or a shell that reads its standard input.
+pub(super) fn shell(
+    walker: &mut Walker<'_>,
+    words: Vec<Word>,
+    assignments: Vec<String>,
+    kind: ShellKind,
+    state: &State,
+    feed: &Feed,
+) {
+    let run = walker.run(words.clone(), assignments, None);
+    walker.script.runs[run].known = true;
+    walker.script.runs[run].interprets = true;
+    let outer = walker.language;
+    match kind {
+        ShellKind::Ours(language) => walker.language = language,
+        ShellKind::Other => walker.doubt(DoubtKind::Wrapper, words[0].shown()),
+    }
+    let (operands, takes_text) = shell_flags(walker, &words, run);
+    match (words.get(operands), takes_text) {
+        (Some(Word::Literal(text)), true) => {
+            let mut inner = state.clone();
+            for n in 0..10_usize {
+                let value = match words.get(operands + 1 + n) {
+                    Some(Word::Literal(text)) => Value::Text(text.clone()),
+                    Some(Word::Glob(_) | Word::Dynamic(_)) | None => Value::Unknown,
+                };
+                inner.set(&n.to_string(), value);
+            }
+            builtins::inside(walker, run, text, &mut inner);
+        }
+        (Some(word), true) => unread(walker, word, run, state),
+        (Some(word), false) => {
+            walker.script.runs[run].parts[operands] = Part::Script;
+            roles::script(walker, word, state, run);
+            for word in &words[operands + 1..] {
+                roles::argument(walker, word, state, run);
+            }
+        }
+        (None, _) => {
+            let informs = words.iter().any(|it| matches!(it.literal(), Some("--version" | "--help")));
+            if !informs {
+                roles::code_from_input(walker, run);
+            }
+            if let Feed::Text(Some(text)) = feed {
+                builtins::inside(walker, run, text, &mut state.clone());
+            }
+        }
+    }
+    walker.language = outer;
+}
+
+/// Where the operands start, and whether the first is a text to run.
+fn shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (usize, bool) {
+    const HARMLESS: &[&str] =
+        &["--norc", "--noprofile", "--posix", "--verbose", "--version", "--help", "--restricted"];
+    let mut takes_text = false;
+    let mut at = 1;
+    while let Some(Word::Literal(text)) = words.get(at) {
+        if text == "--" || text == "-" {
+            return (at + 1, takes_text);
+        }
+        if !text.starts_with(['-', '+']) || text.len() == 1 {
+            break;
+        }
+        let place = at;
+        at += 1;
+        if text.starts_with("--") {
+            if !HARMLESS.contains(&text.as_str()) {
+                walker.risk(run, place, text, RiskKind::Runs);
+                at += usize::from(matches!(text.as_str(), "--rcfile" | "--init-file"));
+            }
+            continue;
+        }
+        for letter in text[1..].chars() {
+            match letter {
+                'c' => takes_text = true,
+                'o' | 'O' => at += 1,
+                's' => roles::code_from_input(walker, run),
+                'e' | 'u' | 'x' | 'v' | 'n' | 'f' | 'C' | 'h' | 'b' | 'm' | 'B' | 'E' | 'T' | 'l' => {}
+                _ => walker.risk(run, place, text, RiskKind::Runs),
+            }
+        }
+    }
+    (at, takes_text)
+}
+
+/// A text for a shell that is not fully known: what shows of it is searched all the same.
+fn unread(walker: &mut Walker<'_>, word: &Word, run: usize, state: &State) {
+    walker.doubt(DoubtKind::Wrapper, word.shown());
+    walker.inside(run, |walker| {
+        for words in visible::commands(&visible::unquoted(word.shown())) {
+            let words = words.into_iter().map(Word::Literal).collect();
+            walker.launch(words, Vec::new(), &mut state.clone(), &Feed::Nothing);
+        }
+    });
+}
+
+/// `eval` runs its words in the shell itself.
+pub(super) fn eval(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
+    let texts: Option<Vec<&str>> = words[1..].iter().map(Word::literal).collect();
+    match texts {
+        Some(texts) => builtins::inside(walker, run, &texts.join(" "), state),
+        None => {
+            let shown: Vec<&str> = words[1..].iter().map(Word::shown).collect();
+            unread(walker, &unknown(&shown.join(" ")), run, state);
+            forget(state);
+        }
+    }
+}
+
+/// `source file`: afterwards nothing that was known of variables and folders holds.
+pub(super) fn source(
+    walker: &mut Walker<'_>,
+    words: &[Word],
+    run: usize,
+    state: &mut State,
+) {
+    walker.script.runs[run].interprets = true;
+    if let Some(file) = words.get(1) {
+        walker.script.runs[run].parts[1] = Part::Script;
+        roles::script(walker, file, state, run);
+    }
+    for word in words.iter().skip(2) {
+        roles::argument(walker, word, state, run);
+    }
+    forget(state);
+}
+
+fn forget(state: &mut State) {
+    for value in state.variables.values_mut() {
+        *value = Value::Unknown;
+    }
+    state.crowded = true;
+    state.folders = None;
+}
+
+/// A program in the words of another.
+pub(super) fn command(
+    walker: &mut Walker<'_>,
+    wanted: &Use,
+    words: &[Word],
+    run: usize,
+    reading: &Reading,
+    state: &mut State,
+    feed: &Feed,
+) {
+    let name = words[0].literal().map_or("", basename);
+    let mut inner = words[wanted.word..wanted.end].to_vec();
+    let mut assignments = Vec::new();
+    match name {
+        "env" | "sudo" | "doas" => assignments = take_assignments(&mut inner),
+        "xargs" | "gxargs" => fed_words(&mut inner, reading, feed),
+        "find" => {
+            let regular = only_regular(words);
+            for word in &mut inner {
+                replace(word, "{}", Unknown::Found { regular });
+            }
+        }
+        _ => {}
+    }
+    walker.inside(run, |walker| {
+        // These run in the shell itself, so what the inner command changes stays.
+        if matches!(name, "command" | "builtin" | "exec" | "noglob" | "nocorrect") {
+            walker.launch(inner, assignments, state, feed);
+        } else {
+            walker.launch(inner, assignments, &mut state.clone(), feed);
+        }
+    });
+}
+
+/// `NAME=value` before the program, as `env` takes them. Those that are not harmless are returned.
+fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
+    let name = |word: &Word| -> Option<String> {
+        let (name, _) = word.start().split_once('=')?;
+        grammar::is_name(name).then(|| name.to_string())
+    };
+    let count = words.iter().take_while(|word| name(word).is_some()).count();
+    let taken: Vec<Word> = words.drain(..count).collect();
+    let harmful = |word: &&Word| !name(word).is_some_and(|it| builtins::is_harmless_before("", &it));
+    taken.iter().filter(harmful).map(|word| word.shown().to_string()).collect()
+}
+
+/// What `xargs` adds to the words it has: names it reads, which may be anything.
+fn fed_words(inner: &mut Vec<Word>, reading: &Reading, feed: &Feed) {
+    let exact = reading.flags.iter().any(|flag| flag == "-0" || flag == "--null");
+    let kind = match feed {
+        Feed::Pipe(Some(Found { regular, exact: true })) if exact => {
+            Unknown::Found { regular: *regular }
+        }
+        Feed::Nothing | Feed::Pipe(_) | Feed::Text(_) | Feed::File => Unknown::Anything,
+    };
+    if inner.is_empty() {
+        inner.push(Word::Literal("echo".into()));
+    }
+    let token = reading.uses.iter().find(|it| it.flag.as_deref() == Some("-I"));
+    let braces = reading.flags.iter().any(|flag| flag == "-i" || flag == "--replace");
+    match (token.map(|it| it.value.shown()), braces) {
+        (Some(token), _) => inner.iter_mut().for_each(|word| replace(word, token, kind)),
+        (None, true) => inner.iter_mut().for_each(|word| replace(word, "{}", kind)),
+        (None, false) => {
+            let start = if kind == Unknown::Anything { "" } else { "./" };
+            inner.push(Word::Dynamic(Dynamic {
+                shown: "…".into(),
+                start: start.into(),
+                kind,
+                splits: true,
+            }));
+        }
+    }
+}
+
+/// Makes a word that contains `token` one that is only known when it runs.
+fn replace(word: &mut Word, token: &str, kind: Unknown) {
+    let Word::Literal(text) = word else { return };
+    let Some((before, after)) = text.split_once(token).filter(|_| !token.is_empty()) else { return };
+    let whole = before.is_empty() && after.is_empty();
+    let start = match kind {
+        Unknown::Found { .. } if whole => "./".to_string(),
+        _ => before.to_string(),
+    };
+    let kind = if whole { kind } else { Unknown::Anything };
+    *word = Word::Dynamic(Dynamic { shown: text.clone(), start, kind, splits: false });
+}
+
+/// Whether `find` can only come upon regular files: a link would lead elsewhere.
+pub(super) fn only_regular(words: &[Word]) -> bool {
+    let texts: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("")).collect();
+    let either = ["-o", "-or", "!", "-not", ",", "(", "-L", "-follow", ""];
+    texts.windows(2).any(|pair| pair == ["-type", "f"])
+        && !texts.iter().any(|text| either.contains(text))
+}
+
+/// A wrapper whose own words are not known: each word that may be the inner program is taken for it.
+pub(super) fn loose(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &State) {
+    const CANDIDATES: usize = 3;
+    const WORDS: usize = 64;
+    let mut seen = 0;
+    for at in 1..words.len() {
+        let Word::Literal(text) = &words[at] else { continue };
+        if text.contains([' ', '\t', '\n']) {
+            builtins::inside(walker, run, text, &mut state.clone());
+        } else if !text.starts_with('-') && seen < CANDIDATES {
+            seen += 1;
+            let inner = words[at..].iter().take(WORDS).cloned().collect();
+            walker.inside(run, |walker| {
+                walker.launch(inner, Vec::new(), &mut state.clone(), &Feed::Nothing);
+            });
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Characters, operators and here-documents: what the grammar is read from.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use super::Language;
+use super::syntax::{Node, Piece, Stop};
+
+/// Deeper than people write, shallow enough for any stack.
+const DEEPEST: usize = 40;
+
+/// Reads one text. Nested texts (backticks) get a reader of their own.
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    /// How far `text` lies inside the whole script, where its places are comparable at all.
+    pub(super) base: Option<usize>,
+    language: Language,
+    depth: usize,
+    /// How many more nodes may be made.
+    budget: usize,
+    /// Here-documents announced on this line and on lines around it.
+    pending: Vec<Pending>,
+    /// Where the words that name programs start, in the whole script.
+    pub(super) starts: Vec<usize>,
+    /// Where the words that redirects name start, likewise.
+    pub(super) targets: Vec<usize>,
+    /// Stretches of the whole script whose inside is read as a text of its own.
+    pub(super) opaque: Vec<(usize, usize)>,
+}
+
+struct Pending {
+    delimiter: String,
+    quoted: bool,
+    strip_tabs: bool,
+    body: Rc<OnceCell<Vec<Piece>>>,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a str, language: Language, budget: usize) -> Self {
+        Self {
+            text,
+            language,
+            at: 0,
+            base: Some(0),
+            depth: 0,
+            budget,
+            pending: Vec::new(),
+            starts: Vec::new(),
+            targets: Vec::new(),
+            opaque: Vec::new(),
+        }
+    }
+
+    /// Reads `text`, which stands somewhere inside this reader's text, and returns to it.
+    pub(super) fn inside<T>(
+        &mut self,
+        text: &str,
+        base: Option<usize>,
+        read: impl FnOnce(&mut Reader<'_>) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        let mut inner = Reader::new(text, self.language, self.budget);
+        inner.base = base;
+        inner.depth = self.depth;
+        let result = inner.deeper(read)?;
+        self.budget = inner.budget;
+        self.starts.append(&mut inner.starts);
+        self.targets.append(&mut inner.targets);
+        self.opaque.append(&mut inner.opaque);
+        Ok(result)
+    }
+
+    pub(super) fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        if self.depth >= DEEPEST {
+            return Err(Stop::TooDeep);
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Stops at what only richer shells know.
+    pub(super) fn beyond_plain(&self) -> Result<(), Stop> {
+        match self.language {
+            Language::Bash => Ok(()),
+            Language::Plain => self.syntax(),
+        }
+    }
+
+    /// Counts one more node.
+    pub(super) fn spend(&mut self) -> Result<(), Stop> {
+        self.budget = self.budget.checked_sub(1).ok_or(Stop::TooMany)?;
+        Ok(())
+    }
+
+    pub(super) fn syntax<T>(&self) -> Result<T, Stop> {
+        Err(Stop::Syntax(self.base.unwrap_or(0) + self.at))
+    }
+
+    /// Notes that the word at `at` names a program.
+    pub(super) fn program_at(&mut self, at: usize) {
+        self.starts.extend(self.base.map(|base| base + at));
+    }
+
+    pub(super) fn target_at(&mut self, at: usize) {
+        self.targets.extend(self.base.map(|base| base + at));
+    }
+
+    /// The `n`th character from here. A backslash before a newline joins lines and is not there at all.
+    pub(super) fn look(&self, n: usize) -> Option<char> {
+        self.ahead().nth(n)
+    }
+
+    pub(super) fn ahead(&self) -> impl Iterator<Item = char> + use<'a> {
+        let mut rest = self.rest();
+        std::iter::from_fn(move || {
+            rest = joined(rest);
+            let c = rest.chars().next()?;
+            rest = &rest[c.len_utf8()..];
+            Some(c)
+        })
+    }
+
+    pub(super) fn take(&mut self) -> Option<char> {
+        self.join();
+        let c = self.rest().chars().next()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    /// Takes a character as it stands, as inside single quotes.
+    pub(super) fn take_raw(&mut self) -> Option<char> {
+        let c = self.rest().chars().next()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    pub(super) fn join(&mut self) {
+        self.at = self.text.len() - joined(self.rest()).len();
+    }
+
+    pub(super) fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Takes `operator` if it is next.
+    pub(super) fn eat(&mut self, operator: &str) -> bool {
+        let next = self.is_next(operator);
+        if next {
+            for _ in operator.chars() {
+                self.take();
+            }
+        }
+        next
+    }
+
+    pub(super) fn is_next(&self, operator: &str) -> bool {
+        self.ahead().take(operator.len()).eq(operator.chars())
+    }
+
+    pub(super) fn expect(&mut self, operator: &str) -> Result<(), Stop> {
+        if self.eat(operator) { Ok(()) } else { self.syntax() }
+    }
+
+    /// Skips blanks and a comment. Other white space than the shell's is part of a word.
+    pub(super) fn blanks(&mut self) {
+        while matches!(self.look(0), Some(' ' | '\t')) {
+            self.take();
+        }
+        if self.look(0) == Some('#') {
+            self.join();
+            self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+        }
+    }
+
+    /// Skips blanks, comments and newlines.
+    pub(super) fn lines(&mut self) -> Result<(), Stop> {
+        loop {
+            self.blanks();
+            if self.look(0) != Some('\n') {
+                return Ok(());
+            }
+            self.newline()?;
+        }
+    }
+
+    /// Takes a newline and the bodies of the here-documents that its line announced.
+    pub(super) fn newline(&mut self) -> Result<(), Stop> {
+        self.expect("\n")?;
+        for pending in std::mem::take(&mut self.pending) {
+            if pending.depth != self.depth {
+                return self.syntax();
+            }
+            self.body(&pending)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn announce(
+        &mut self,
+        delimiter: String,
+        quoted: bool,
+        strip_tabs: bool,
+    ) -> Rc<OnceCell<Vec<Piece>>> {
+        let body = Rc::new(OnceCell::new());
+        let depth = self.depth;
+        let pending = Pending { delimiter, quoted, strip_tabs, body: Rc::clone(&body), depth };
+        self.pending.push(pending);
+        body
+    }
+
+    /// A newline inside quotes, or the end of a substitution, while a body is still to come: shells differ.
+    pub(super) fn no_body_due(&self) -> Result<(), Stop> {
+        if self.pending.is_empty() { Ok(()) } else { self.syntax() }
+    }
+
+    /// The same for bodies that this level announced.
+    pub(super) fn no_body_due_here(&self) -> Result<(), Stop> {
+        if self.pending.iter().all(|pending| pending.depth < self.depth) {
+            Ok(())
+        } else {
+            self.syntax()
+        }
+    }
+
+    fn body(&mut self, pending: &Pending) -> Result<(), Stop> {
+        let start = self.at;
+        let mut text = String::new();
+        loop {
+            let line_start = self.at;
+            let Some(line) = self.rest().split('\n').next().filter(|_| !self.rest().is_empty())
+            else {
+                return self.syntax();
+            };
+            self.at = (self.at + line.len() + 1).min(self.text.len());
+            let shown = if pending.strip_tabs { line.trim_start_matches('\t') } else { line };
+            if shown == pending.delimiter {
+                let pieces = if pending.quoted {
+                    vec![Piece::Text { text, quoted: true }]
+                } else {
+                    let base = self.base.map(|base| base + start);
+                    let inside = &self.text[start..line_start];
+                    self.inside(inside, base, |it| it.here_document())?
+                };
+                // Each body is announced once and read once, so the cell is still empty.
+                return pending.body.set(pieces).or_else(|_| self.syntax());
+            }
+            // In an unquoted body a joined line hides where the delimiter is.
+            if !pending.quoted && line.ends_with('\\') {
+                return self.syntax();
+            }
+            text.push_str(shown);
+            text.push('\n');
+        }
+    }
+}
+
+fn joined(mut rest: &str) -> &str {
+    while let Some(after) = rest.strip_prefix("\\\n") {
+        rest = after;
+    }
+    rest
+}
+
+/// Reads a whole script.
+pub(super) fn script(reader: &mut Reader<'_>) -> Result<Node, Stop> {
+    let list = reader.list()?;
+    reader.no_body_due()?;
+    if reader.rest().is_empty() { Ok(list) } else { reader.syntax() }
+}

@@ -1,0 +1,244 @@
+//! What a program does with a value or an operand, by its role.
+
+use super::grammar::is_name;
+use super::options::{Reading, Use};
+use super::state::{State, join_path};
+use super::table::Role;
+use super::walk::{Walker, unknown};
+use super::{Access, DoubtKind, RiskKind, Unknown, Word, awk, builtins, jq, sed};
+
+pub(super) fn apply(
+    walker: &mut Walker<'_>,
+    wanted: &Use,
+    words: &[Word],
+    run: usize,
+    reading: &Reading,
+    state: &mut State,
+) {
+    let value = &wanted.value;
+    let at = wanted.word;
+    let shown = words[at].shown().to_string();
+    if let Word::Glob(_) = value {
+        walker.touch(value, Access::Fill, state, Some(run));
+    }
+    let mut risk = |kind| walker.risk(run, at, &shown, kind);
+    match wanted.role {
+        Role::Text | Role::Module | Role::Command | Role::Shell => {}
+        Role::Look => walker.touch(value, Access::Look, state, Some(run)),
+        Role::Read => {
+            let access = if reading.writes() { Access::Write } else { Access::Read };
+            let of_flag = wanted.flag.is_some();
+            walker.touch(value, if of_flag { access } else { Access::Read }, state, Some(run));
+        }
+        Role::Write => walker.touch(value, Access::Write, state, Some(run)),
+        Role::Absent => walker.touch(value, Access::Name, state, Some(run)),
+        Role::Enter => {
+            walker.touch(value, Access::Enter, state, Some(run));
+            worked_in(value, state);
+        }
+        Role::Variable => builtins::fill(walker, value, state),
+        Role::Script => script(walker, value, state, run),
+        Role::Argument => argument(walker, value, state, run),
+        Role::Code => risk(RiskKind::Code),
+        Role::Sed => match value.literal().and_then(sed::files_read) {
+            Some(files) => reads(walker, &files, state, run),
+            None => risk(RiskKind::Code),
+        },
+        Role::Awk => {
+            if !value.literal().is_some_and(awk::is_harmless) {
+                risk(RiskKind::Code);
+            }
+        }
+        Role::Jq => {
+            if !value.literal().is_some_and(jq::is_harmless) {
+                risk(RiskKind::Code);
+            }
+        }
+        Role::Format => {
+            if !value.start().starts_with('+') {
+                risk(RiskKind::Unlisted);
+            }
+        }
+        Role::Url => {
+            if !is_url(value) {
+                risk(RiskKind::Unlisted);
+            }
+        }
+        Role::Data => {
+            if !is_data(value) {
+                risk(RiskKind::Unlisted);
+            }
+        }
+        Role::Remote => {
+            if value.literal().is_none_or(|it| it.contains("::") || it.starts_with("file:")) {
+                risk(RiskKind::Runs);
+            }
+            walker.touch(value, Access::Look, state, Some(run));
+        }
+        Role::Refspec => {
+            if value.literal().is_none_or(|it| it.starts_with(['+', ':'])) {
+                risk(RiskKind::Destroys);
+            }
+        }
+        Role::Dd => operand_of_dd(walker, value, state, run, &shown, at),
+        Role::Goal => {
+            if value.literal().is_none_or(|it| it.contains('=')) {
+                risk(RiskKind::Runs);
+            }
+        }
+        Role::Expression => {
+            builtins::expression(walker, &words[at..], state, Some(run));
+        }
+    }
+}
+
+/// What follows from the command as a whole.
+pub(super) fn afterwards(
+    walker: &mut Walker<'_>,
+    reading: &Reading,
+    run: usize,
+    state: &State,
+) {
+    let writes = reading.uses.iter().any(|it| it.role == Role::Write);
+    if let Some(missing) = reading.block.missing.as_ref().filter(|_| !writes) {
+        walker.touch(&Word::Literal(missing.clone()), Access::Write, state, Some(run));
+    }
+    let given = |it: &Use| {
+        matches!(it.role, Role::Script | Role::Code | Role::Module | Role::Argument)
+    };
+    let informs = reading.block.tamed.iter().any(|flag| reading.flags.contains(flag));
+    if reading.block.traits.input && !informs && !reading.uses.iter().any(given) {
+        code_from_input(walker, run);
+    }
+}
+
+/// A program that runs whatever it is fed.
+pub(super) fn code_from_input(walker: &mut Walker<'_>, run: usize) {
+    let name = walker.script.runs[run].words.first().map_or("", Word::shown).to_string();
+    walker.doubt(DoubtKind::Input, &name);
+}
+
+/// Files named from here on may be meant from this folder.
+fn worked_in(value: &Word, state: &mut State) {
+    let folders = match (value.literal(), &state.folders) {
+        (Some(path), Some(folders)) => {
+            let inner = folders.iter().map(|folder| join_path(folder, path)).collect();
+            super::state::either(&state.folders, &Some(inner))
+        }
+        _ => None,
+    };
+    state.folders = folders;
+}
+
+fn reads(walker: &mut Walker<'_>, files: &[String], state: &State, run: usize) {
+    for file in files {
+        walker.touch(&Word::Literal(file.clone()), Access::Read, state, Some(run));
+    }
+}
+
+/// A file whose code is run.
+pub(super) fn script(
+    walker: &mut Walker<'_>,
+    value: &Word,
+    state: &State,
+    run: usize,
+) {
+    let stream = match value {
+        Word::Literal(text) => text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/"),
+        Word::Glob(_) => true,
+        Word::Dynamic(_) => true,
+    };
+    if stream {
+        code_from_input(walker, run);
+    }
+    walker.touch(value, Access::Read, state, Some(run));
+}
+
+/// A word for a program that is not known: whatever in it may be a path.
+pub(super) fn argument(walker: &mut Walker<'_>, word: &Word, state: &State, run: usize) {
+    match word {
+        Word::Literal(text) => {
+            for path in paths_in(text) {
+                // The shell did not fill in the home folder here, but the program may.
+                let home = path.starts_with('~');
+                let word = if home { unknown(path) } else { Word::Literal(path.to_string()) };
+                walker.touch(&word, Access::Read, state, Some(run));
+            }
+        }
+        Word::Glob(_) => {
+            walker.touch(word, Access::Fill, state, Some(run));
+            walker.touch(word, Access::Read, state, Some(run));
+        }
+        Word::Dynamic(dynamic) if dynamic.kind == Unknown::Number => {}
+        Word::Dynamic(_) => walker.touch(word, Access::Read, state, Some(run)),
+    }
+}
+
+/// `src`, `--out=/x`, `-I/x`, `/a:/b`: the parts of a word that may be paths.
+fn paths_in(text: &str) -> Vec<&str> {
+    let flag = text.starts_with('-');
+    let mut paths: Vec<&str> = Vec::new();
+    if !flag {
+        paths.push(text);
+    }
+    let pieces = text.split(['=', ':', ',', '@']);
+    paths.extend(pieces.filter(|it| it.starts_with(['/', '~']) || it.starts_with("..")));
+    if let Some(at) = text.find('/').filter(|_| flag && !text.contains('=')) {
+        paths.push(&text[at..]);
+    }
+    if let Some((_, value)) = text.split_once('=').filter(|_| flag) {
+        paths.push(value);
+    }
+    paths.retain(|path| !path.is_empty() && !is_web(path));
+    paths.dedup();
+    paths
+}
+
+fn is_web(text: &str) -> bool {
+    text.starts_with("//") || text.starts_with("http://") || text.starts_with("https://")
+}
+
+/// An address on the network: nothing that `curl` would take for a file.
+fn is_url(word: &Word) -> bool {
+    let start = word.start();
+    let whole = word.literal().is_some();
+    let lower = start.to_ascii_lowercase();
+    if let Some(rest) = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://")) {
+        return whole || rest.contains('/') || rest.contains(':') || !rest.is_empty();
+    }
+    let host_end = start.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-'));
+    match host_end.map(|end| (&start[..end], &start[end..])) {
+        None => whole && !start.is_empty(),
+        Some((host, rest)) if !host.is_empty() => {
+            rest.starts_with(['/', '?'])
+                || rest.strip_prefix(':').is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()))
+        }
+        Some(_) => false,
+    }
+}
+
+/// Text that is sent as it is: `@` before any `=` or `:` would name a file.
+fn is_data(word: &Word) -> bool {
+    let start = word.start();
+    match start.find(['@', '=', ':', ' ', '{', '"', '[']) {
+        Some(at) => !start[at..].starts_with('@'),
+        None => word.literal().is_some() || !start.is_empty() && !start.contains('@'),
+    }
+}
+
+fn operand_of_dd(
+    walker: &mut Walker<'_>,
+    value: &Word,
+    state: &State,
+    run: usize,
+    shown: &str,
+    at: usize,
+) {
+    let (access, path) = match value.literal().and_then(|text| text.split_once('=')) {
+        Some(("if", path)) => (Access::Read, path),
+        Some(("of", path)) => (Access::Write, path),
+        Some((name, _)) if is_name(name) => return,
+        _ => return walker.risk(run, at, shown, RiskKind::Unlisted),
+    };
+    walker.touch(&Word::Literal(path.to_string()), access, state, Some(run));
+}

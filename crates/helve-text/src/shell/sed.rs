@@ -1,0 +1,190 @@
+//! Sed programs that only turn text into text.
+
+/// The files that a sed program reads; `None` if it may also run or write something, or is not understood.
+pub(super) fn files_read(program: &str) -> Option<Vec<String>> {
+    let mut sed = Sed { rest: program, files: Vec::new() };
+    while !sed.rest.is_empty() {
+        sed.command()?;
+    }
+    Some(sed.files)
+}
+
+struct Sed<'a> {
+    rest: &'a str,
+    files: Vec<String>,
+}
+
+impl Sed<'_> {
+    fn next(&mut self) -> Option<char> {
+        let c = self.rest.chars().next()?;
+        self.rest = &self.rest[c.len_utf8()..];
+        Some(c)
+    }
+
+    fn skip(&mut self, wanted: impl Fn(char) -> bool) {
+        self.rest = self.rest.trim_start_matches(wanted);
+    }
+
+    fn command(&mut self) -> Option<()> {
+        self.skip(|c| c.is_ascii_whitespace() || c == ';');
+        self.address()?;
+        self.blanks();
+        if self.rest.starts_with(',') {
+            self.next();
+            self.blanks();
+            self.skip(|c| c == '+' || c == '~');
+            self.address()?;
+        }
+        self.skip(|c| c == '!' || c == ' ' || c == '\t');
+        let Some(command) = self.next() else { return Some(()) };
+        match command {
+            '{' | '}' => Some(()),
+            '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | 'z' | 'F' => {
+                self.end()
+            }
+            'l' | 'q' | 'Q' => {
+                self.blanks();
+                self.skip(|c| c.is_ascii_digit());
+                self.end()
+            }
+            ':' | 'b' | 't' | 'T' => {
+                self.blanks();
+                self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
+                self.end()
+            }
+            // Text up to the end; over several lines, dialects differ on where it ends.
+            'a' | 'i' | 'c' if !self.rest.contains('\n') => {
+                self.rest = "";
+                Some(())
+            }
+            's' => {
+                let delimiter = self.delimiter()?;
+                self.until(delimiter, Side::Pattern)?;
+                self.until(delimiter, Side::Replacement)?;
+                self.skip(|c| "gpiImM".contains(c) || c.is_ascii_digit());
+                self.end()
+            }
+            'y' => {
+                let delimiter = self.delimiter()?;
+                self.until(delimiter, Side::Replacement)?;
+                self.until(delimiter, Side::Replacement)?;
+                self.end()
+            }
+            'r' => {
+                let (file, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+                self.files.push(file.trim().to_string());
+                self.rest = rest;
+                Some(())
+            }
+            '#' => {
+                self.rest = self.rest.split_once('\n').map_or("", |(_, rest)| rest);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn blanks(&mut self) {
+        self.skip(|c| c == ' ' || c == '\t');
+    }
+
+    /// A line number, `$`, a pattern, or nothing.
+    fn address(&mut self) -> Option<()> {
+        match self.rest.chars().next() {
+            Some('0'..='9') => {
+                self.skip(|c| c.is_ascii_digit());
+                if self.rest.starts_with('~') {
+                    self.next();
+                    self.skip(|c| c.is_ascii_digit());
+                }
+            }
+            Some('$') => {
+                self.next();
+            }
+            Some('/') => {
+                self.next();
+                self.until('/', Side::Pattern)?;
+                self.skip(|c| c == 'I' || c == 'M');
+            }
+            Some('\\') => {
+                self.next();
+                let delimiter = self.delimiter()?;
+                self.until(delimiter, Side::Pattern)?;
+                self.skip(|c| c == 'I' || c == 'M');
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn delimiter(&mut self) -> Option<char> {
+        self.next().filter(|c| !c.is_alphanumeric() && !matches!(c, '\\' | '\n' | '[' | ']' | ';'))
+    }
+
+    /// Up to and with the delimiter. Inside brackets dialects differ on what it means there.
+    fn until(&mut self, delimiter: char, side: Side) -> Option<()> {
+        let mut bracket = false;
+        loop {
+            match self.next()? {
+                c if c == delimiter && bracket => return None,
+                c if c == delimiter => return Some(()),
+                '\\' => {
+                    self.next()?;
+                }
+                '\n' => return None,
+                '[' if side == Side::Pattern && !bracket => {
+                    bracket = true;
+                    self.rest = self.rest.strip_prefix('^').unwrap_or(self.rest);
+                    self.rest = self.rest.strip_prefix(']').unwrap_or(self.rest);
+                }
+                ']' => bracket = false,
+                _ => {}
+            }
+        }
+    }
+
+    /// After a command there must be nothing of it left.
+    fn end(&mut self) -> Option<()> {
+        self.blanks();
+        match self.rest.chars().next() {
+            None | Some('\n' | ';' | '}' | '#') => Some(()),
+            Some(_) => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Pattern,
+    Replacement,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::files_read;
+
+    #[test]
+    fn programs_that_only_edit_text() {
+        for program in [
+            "p", "1,5p", "$p", "10,20p;30q", "/a/,/b/p", "s/a/b/", "s,/x,/y,g", "s/a/b/gI2p", "/^#/d",
+            "s/[a-z]*/\\U&/", "$!N;s/\\n/ /;P;D", ":a;N;$!ba;s/\\n/,/g", "y/abc/xyz/", "1~2d", "0,/x/d",
+            "/a/{s/b/c/;p}", "2q", "=", "1i header", "$a\\ footer", "s/[]]/x/", "\\,a,d", "/a/!d", "# no",
+            "/start/,+3p", "s|a|b|;s#c#d#",
+        ] {
+            assert_eq!(files_read(program), Some(vec![]), "{program}");
+        }
+        assert_eq!(files_read("/x/r notes.txt"), Some(vec!["notes.txt".into()]));
+    }
+
+    #[test]
+    fn programs_that_run_write_or_are_unclear() {
+        for program in [
+            "e", "1e date", "e date", "s/x/date/e", "s/x/y/ge", "w out", "1w out", "s/x/y/w out", "W out",
+            "/a/w out", "p;w out", "{w out", "p\nw out", "s/a/b/;e", "1!e date", "R x", "s/[/]/e date/",
+            "s/a/b", "a x\ne date", "p e", "b x y", "s\na\nb\n", "$!{e date", "y/a/b/w", "v e", "//e",
+            "0~3e date", "\\xaxe date", "s;a;b;",
+        ] {
+            assert_eq!(files_read(program), None, "{program}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a script has set up so far: variables and the folder it is in, where both may be several or unknown.
+
+use std::collections::BTreeMap;
+
+use super::Surroundings;
+
+/// More variables than this are not followed.
+const VARIABLES: usize = 256;
+/// Longer values are not followed.
+const LONGEST_VALUE: usize = 4096;
+/// More possible folders than this are as good as unknown.
+const FOLDERS: usize = 8;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Text(String),
+    /// One of the names that a pattern stands for, as in [`super::Word::Glob`].
+    Glob(String),
+    Number,
+    Unknown,
+}
+
+/// The folders that the shell may be in; `None` if that cannot be told.
+pub(super) type Folders = Option<Vec<String>>;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct State {
+    pub(super) variables: BTreeMap<String, Value>,
+    pub(super) folders: Folders,
+    pub(super) previous: Folders,
+    pub(super) stack: Vec<Folders>,
+    /// The folders, if the command just before succeeded: what `&&` may rely on.
+    pub(super) entered: Option<Folders>,
+    /// There were too many variables to follow, so a name that is not listed may hold anything.
+    pub(super) crowded: bool,
+}
+
+impl State {
+    pub(super) fn new(around: &Surroundings) -> Self {
+        let mut variables = BTreeMap::new();
+        variables.insert("IFS".to_string(), Value::Text(" \t\n".into()));
+        if let Some(home) = &around.home {
+            variables.insert("HOME".to_string(), Value::Text(home.clone()));
+        }
+        for name in ["?", "#", "$", "!", "UID", "EUID", "PPID", "RANDOM", "SECONDS", "LINENO"] {
+            variables.insert(name.to_string(), Value::Number);
+        }
+        Self {
+            variables,
+            folders: Some(vec![around.folder.clone()]),
+            previous: None,
+            stack: Vec::new(),
+            entered: None,
+            crowded: false,
+        }
+    }
+
+    /// What the name holds. A name that the script never set comes from outside.
+    pub(super) fn value(&self, name: &str) -> Value {
+        let known = match name {
+            "PWD" => only(&self.folders),
+            "OLDPWD" => only(&self.previous),
+            _ => None,
+        };
+        known.map(Value::Text).or_else(|| self.variables.get(name).cloned()).unwrap_or(Value::Unknown)
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: Value) {
+        if self.variables.len() >= VARIABLES && !self.variables.contains_key(name) {
+            self.crowded = true;
+            return;
+        }
+        let value = match value {
+            Value::Text(text) | Value::Glob(text) if text.len() > LONGEST_VALUE => Value::Unknown,
+            value => value,
+        };
+        self.variables.insert(name.to_string(), value);
+    }
+
+    /// Whether a name certainly holds a number, or was never set by the script.
+    pub(super) fn is_number(&self, name: &str) -> bool {
+        self.variables.get(name).map_or(!self.crowded, Value::is_number)
+    }
+
+    /// What holds when either of two ways was taken.
+    pub(super) fn join(&mut self, other: &State) {
+        self.entered = None;
+        self.crowded |= other.crowded;
+        self.folders = either(&self.folders, &other.folders);
+        if self.previous != other.previous {
+            self.previous = None;
+        }
+        if self.stack != other.stack {
+            self.stack.clear();
+        }
+        for (name, value) in &other.variables {
+            let mine = self.variables.get(name).cloned().unwrap_or(Value::Unknown);
+            self.variables.insert(name.clone(), mine.or(value));
+        }
+        for (name, value) in &mut self.variables {
+            if !other.variables.contains_key(name) {
+                *value = Value::Unknown;
+            }
+        }
+    }
+}
+
+impl Value {
+    pub(super) fn is_number(&self) -> bool {
+        match self {
+            Value::Number => true,
+            Value::Text(text) => !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()),
+            Value::Glob(_) | Value::Unknown => false,
+        }
+    }
+
+    fn or(self, other: &Value) -> Value {
+        if self == *other {
+            self
+        } else if self.is_number() && other.is_number() {
+            Value::Number
+        } else {
+            Value::Unknown
+        }
+    }
+}
+
+fn only(folders: &Folders) -> Option<String> {
+    match folders.as_deref() {
+        Some([folder]) => Some(folder.clone()),
+        _ => None,
+    }
+}
+
+/// All folders of both.
+pub(super) fn either(one: &Folders, other: &Folders) -> Folders {
+    let mut all = one.clone()?;
+    for folder in other.as_ref()? {
+        if !all.contains(folder) {
+            all.push(folder.clone());
+        }
+    }
+    (all.len() <= FOLDERS).then_some(all)
+}
+
+/// `path` seen from `folder`, with `..` and links left in it.
+pub(super) fn join_path(folder: &str, path: &str) -> String {
+    if path.starts_with('/') {
+        return path.to_string();
+    }
+    format!("{}/{path}", folder.trim_end_matches('/'))
+}
+
+/// The folder that `cd` goes to: it removes `..` by name, without looking at links.
+pub(super) fn enter_path(folder: &str, path: &str) -> String {
+    let joined = join_path(folder, path);
+    let mut kept: Vec<&str> = Vec::new();
+    for name in joined.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                kept.pop();
+            }
+            name => kept.push(name),
+        }
+    }
+    format!("/{}", kept.join("/"))
+}

@@ -1,0 +1,158 @@
+//! The shape of a script: what our own reader understands, and nothing else.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+/// A command as the shell would run it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    Simple(Simple),
+    /// Two or more commands joined by pipes.
+    Pipeline(Vec<Node>),
+    /// The keyword `time`, which is not a program.
+    Timed(Box<Node>),
+    /// `first && a || b`: everything after the first runs perhaps.
+    AndOr { first: Box<Node>, rest: Vec<(Link, Node)> },
+    Sequence(Vec<Node>),
+    Background(Box<Node>),
+    Subshell(Box<Node>),
+    Group(Box<Node>),
+    /// Conditions and branches in the order of the text; only the first condition surely runs.
+    If(Vec<Node>),
+    While { condition: Box<Node>, body: Box<Node> },
+    For { name: String, over: Option<Vec<Raw>>, body: Box<Node> },
+    ForArithmetic { head: Raw, body: Box<Node> },
+    Case { subject: Raw, arms: Vec<(Vec<Raw>, Node)> },
+    Function { name: String, body: Box<Node> },
+    /// `[[ … ]]`, operators included as words.
+    Conditional(Vec<Raw>),
+    /// `(( … ))`
+    Arithmetic(Raw),
+    Redirected { body: Box<Node>, redirects: Vec<Redirect> },
+    /// `coproc …`: run beside the script with its streams in variables.
+    Coprocess(Box<Node>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    And,
+    Or,
+}
+
+/// Assignments, words and redirects: the one kind of node that starts a program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Simple {
+    pub(super) assignments: Vec<Assign>,
+    pub(super) words: Vec<Raw>,
+    pub(super) redirects: Vec<Redirect>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Assign {
+    pub(super) name: String,
+    /// `a[…]=`: the index is evaluated as arithmetic, which can run commands.
+    pub(super) index: Option<Raw>,
+    pub(super) append: bool,
+    pub(super) value: AssignValue,
+    pub(super) shown: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum AssignValue {
+    Text(Raw),
+    Array(Vec<Raw>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Redirect {
+    pub(super) kind: RedirectKind,
+    pub(super) target: Target,
+    /// `{name}>`: the descriptor is stored in a variable.
+    pub(super) variable: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Target {
+    /// The file, the descriptor, or the text of a here-string.
+    Word(Raw),
+    /// The body of a here-document, which is read after the line that announces it.
+    Body(Rc<OnceCell<Vec<Piece>>>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RedirectKind {
+    Read,
+    Write,
+    ReadWrite,
+    /// `>&` and `<&`: a descriptor when the target is a number or `-`, else a file.
+    DuplicateOut,
+    DuplicateIn,
+    /// A here-document or here-string.
+    Feed,
+}
+
+/// A word before expansion.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Raw {
+    pub(super) pieces: Vec<Piece>,
+    /// As written.
+    pub(super) shown: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Piece {
+    Text { text: String, quoted: bool },
+    Parameter { parameter: Box<Parameter>, quoted: bool },
+    Command { body: Box<Node>, quoted: bool },
+    /// `$(( … ))`
+    Arithmetic { inside: Vec<Piece>, quoted: bool },
+    /// `<( … )` or `>( … )`
+    Process { body: Box<Node> },
+}
+
+/// `$name` or `${name…}`
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    pub(super) index: Option<Vec<Piece>>,
+    pub(super) operator: Operator,
+    /// What stands after the operator.
+    pub(super) operand: Vec<Piece>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    /// The value as it is.
+    None,
+    /// `${#name}`
+    Length,
+    /// `${name:-word}` and its like, which may stand for the word.
+    Default,
+    /// `${name:=word}`
+    Assign,
+    /// Anything that yields a piece or another form of the value.
+    Edit,
+    /// `${name:offset:length}`: both are arithmetic.
+    Slice,
+    /// `${!name}` and `${name@P}`: the value is taken as a name or as text to expand.
+    Indirect,
+}
+
+/// Why our reader stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Not a script as we know it, at this byte.
+    Syntax(usize),
+    TooDeep,
+    TooMany,
+}
+
+impl Raw {
+    /// The text of a word that has no quotes and no expansions, as reserved words must not.
+    pub(super) fn bare(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Text { text, quoted: false }] => Some(text),
+            _ => None,
+        }
+    }
+}

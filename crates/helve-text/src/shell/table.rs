@@ -1,0 +1,341 @@
+//! `programs.txt`: what is known of programs, one block each. The file explains its own words.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::RiskKind;
+
+static PROGRAMS: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("programs.txt")));
+
+/// The block for a program or a subcommand, by its full name: `git stash list`.
+pub(super) fn block(name: &str) -> Option<&'static Block> {
+    PROGRAMS.blocks.get(name)
+}
+
+/// What a program is called in the table, which knows no versions: `python3.11` is `python`.
+pub(super) fn known_as(base: &str) -> Option<&'static str> {
+    let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let names = [base, versionless];
+    names.into_iter().find_map(|name| PROGRAMS.blocks.get_key_value(name)).map(|(name, _)| name.as_str())
+}
+
+struct Table {
+    blocks: HashMap<String, Block>,
+    /// Lines that could not be read; a test sees to it that there are none.
+    problems: Vec<String>,
+}
+
+/// What is known of one program or subcommand.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Block {
+    pub(super) flags: HashMap<String, Takes>,
+    pub(super) operands: Vec<Role>,
+    /// The role of every further operand.
+    pub(super) others: Option<Role>,
+    /// The role of the last operand, where it differs.
+    pub(super) last: Option<Role>,
+    /// Flags that stand for the first operand.
+    pub(super) instead: Vec<String>,
+    /// Why the program itself must be spelled out.
+    pub(super) itself: Option<RiskKind>,
+    /// Flags with which it need not.
+    pub(super) tamed: Vec<String>,
+    /// Flags with which the files that other flags name are written.
+    pub(super) writing: Vec<String>,
+    /// No word may contain these.
+    pub(super) never: Vec<String>,
+    /// The file it writes when none is named.
+    pub(super) missing: Option<String>,
+    pub(super) traits: Traits,
+}
+
+/// Yes-or-no facts; each is a word of the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traits {
+    /// Needs no rule.
+    pub(super) free: bool,
+    /// Flags are whole words after one dash, as `find` has them.
+    pub(super) long: bool,
+    /// `-5` is a flag.
+    pub(super) number: bool,
+    /// Any flag is harmless.
+    pub(super) any: bool,
+    /// `+…` is a flag.
+    pub(super) plus: bool,
+    /// Flags end at the first operand.
+    pub(super) stop: bool,
+    /// Everything after `--` is for somebody else.
+    pub(super) rest: bool,
+    /// Every operand that is not listed as a subcommand must be spelled out.
+    pub(super) subcommands: bool,
+    /// Without operands it runs what comes in.
+    pub(super) input: bool,
+    /// Runs other programs in ways that are not read.
+    pub(super) loose: bool,
+    /// The first word may lack its dash, as in `tar tf`.
+    pub(super) dashless: bool,
+    /// An operand that starts with `+` is a command for it.
+    pub(super) startup: bool,
+    /// Operands that are not listed are no worse than the subcommand itself.
+    pub(super) whole: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    Nothing,
+    /// A text, but only in the same word.
+    Attached,
+    Value(Role),
+    /// A name, then a value.
+    Pair(Role),
+    /// A command up to `;` or `+`.
+    Exec,
+    Risk(RiskKind),
+}
+
+/// What an operand or the value of a flag is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Text,
+    Look,
+    Read,
+    Write,
+    Enter,
+    /// A name, unless there is a file of that name.
+    Absent,
+    /// A plain variable name.
+    Variable,
+    /// A program and its arguments.
+    Command,
+    /// Text for a shell.
+    Shell,
+    /// A file with code.
+    Script,
+    /// For another program: perhaps a path.
+    Argument,
+    /// Picks a block: `python -m pytest`.
+    Module,
+    Sed,
+    Awk,
+    Jq,
+    Code,
+    /// `+%Y`
+    Format,
+    Url,
+    /// What `curl` sends: a file when it starts with `@`.
+    Data,
+    Remote,
+    Refspec,
+    /// `if=` and `of=`
+    Dd,
+    /// Of `test`.
+    Expression,
+    /// Not an assignment.
+    Goal,
+}
+
+const ROLES: &[(&str, Role)] = &[
+    ("text", Role::Text),
+    ("look", Role::Look),
+    ("read", Role::Read),
+    ("write", Role::Write),
+    ("enter", Role::Enter),
+    ("absent", Role::Absent),
+    ("variable", Role::Variable),
+    ("command", Role::Command),
+    ("shell", Role::Shell),
+    ("script", Role::Script),
+    ("argument", Role::Argument),
+    ("module", Role::Module),
+    ("sed", Role::Sed),
+    ("awk", Role::Awk),
+    ("jq", Role::Jq),
+    ("code", Role::Code),
+    ("format", Role::Format),
+    ("url", Role::Url),
+    ("data", Role::Data),
+    ("remote", Role::Remote),
+    ("refspec", Role::Refspec),
+    ("dd", Role::Dd),
+    ("expression", Role::Expression),
+    ("goal", Role::Goal),
+];
+
+const RISKS: &[(&str, RiskKind)] = &[
+    ("runs", RiskKind::Runs),
+    ("destroys", RiskKind::Destroys),
+    ("writes", RiskKind::Writes),
+];
+
+fn role(name: &str) -> Option<Role> {
+    ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role)
+}
+
+fn risk(name: &str) -> Option<RiskKind> {
+    RISKS.iter().find(|(known, _)| *known == name).map(|(_, risk)| *risk)
+}
+
+impl Table {
+    fn parse(text: &str) -> Self {
+        let mut table = Self { blocks: HashMap::new(), problems: Vec::new() };
+        let mut names: Vec<String> = Vec::new();
+        let mut block = Block::default();
+        for line in text.lines() {
+            let content = line.split(" # ").next().unwrap_or("").trim_end();
+            if content.is_empty() || content.starts_with('#') {
+                continue;
+            }
+            if content.starts_with(' ') {
+                if block.line(content.trim_start(), &table.blocks).is_none() {
+                    table.problems.push(line.to_string());
+                }
+                continue;
+            }
+            table.add(&names, &block);
+            block = Block::default();
+            names = content.split(", ").map(str::to_string).collect();
+        }
+        table.add(&names, &block);
+        table
+    }
+
+    fn add(&mut self, names: &[String], block: &Block) {
+        for name in names {
+            if self.blocks.insert(name.clone(), block.clone()).is_some() {
+                self.problems.push(format!("{name}: listed twice"));
+            }
+        }
+    }
+}
+
+impl Block {
+    /// Takes one line in; `None` if it makes no sense.
+    fn line(&mut self, line: &str, others: &HashMap<String, Block>) -> Option<()> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mut words = rest.split_whitespace();
+        match word {
+            "use" => words.try_for_each(|name| {
+                let flags = &others.get(name)?.flags;
+                self.flags.extend(flags.iter().map(|(flag, takes)| (flag.clone(), *takes)));
+                Some(())
+            }),
+            "operands" => self.operands(words),
+            "instead" => Some(self.instead.extend(words.map(str::to_string))),
+            "tamed" => Some(self.tamed.extend(words.map(str::to_string))),
+            "writing" => Some(self.writing.extend(words.map(str::to_string))),
+            "never" => Some(self.never.extend(words.map(str::to_string))),
+            "missing" => Some(self.missing = Some(rest.to_string())),
+            "itself" => Some(self.itself = Some(risk(rest)?)),
+            "plain" => self.flags(words, Takes::Nothing),
+            "maybe" => self.flags(words, Takes::Attached),
+            "exec" => self.flags(words, Takes::Exec),
+            "pair" => {
+                let role = role(words.next()?)?;
+                self.flags(words, Takes::Pair(role))
+            }
+            word if words.clone().next().is_none() => self.traits.set(word),
+            word => match (role(word), risk(word)) {
+                (Some(role), _) => self.flags(words, Takes::Value(role)),
+                (None, Some(risk)) => self.flags(words, Takes::Risk(risk)),
+                (None, None) => None,
+            },
+        }
+    }
+
+    /// `text read* write`: in order, one repeated, and perhaps one for the last.
+    fn operands<'a>(&mut self, words: impl Iterator<Item = &'a str>) -> Option<()> {
+        for word in words {
+            match word.strip_suffix('*') {
+                Some(word) => self.others = Some(role(word)?),
+                None if self.others.is_some() => self.last = Some(role(word)?),
+                None => self.operands.push(role(word)?),
+            }
+        }
+        Some(())
+    }
+
+    /// `-abc` is three flags, unless the block's flags are whole words.
+    fn flags<'a>(&mut self, words: impl Iterator<Item = &'a str>, takes: Takes) -> Option<()> {
+        for word in words {
+            let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
+            match letters {
+                Some(letters) if !self.traits.long => {
+                    self.flags.extend(letters.chars().map(|c| (format!("-{c}"), takes)));
+                }
+                _ => {
+                    self.flags.insert(word.to_string(), takes);
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+impl Traits {
+    fn set(&mut self, word: &str) -> Option<()> {
+        let field = match word {
+            "free" => &mut self.free,
+            "long" => &mut self.long,
+            "number" => &mut self.number,
+            "any" => &mut self.any,
+            "plus" => &mut self.plus,
+            "stop" => &mut self.stop,
+            "rest" => &mut self.rest,
+            "subcommands" => &mut self.subcommands,
+            "input" => &mut self.input,
+            "loose" => &mut self.loose,
+            "dashless" => &mut self.dashless,
+            "startup" => &mut self.startup,
+            "whole" => &mut self.whole,
+            _ => return None,
+        };
+        *field = true;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PROGRAMS, Role, Takes};
+
+    #[test]
+    fn every_line_is_understood() {
+        assert_eq!(PROGRAMS.problems, Vec::<String>::new());
+    }
+
+    /// A flag that is listed as harmless for a program must not be one that its kind of program writes or runs with.
+    #[test]
+    fn well_known_gadgets_are_not_listed_as_harmless() {
+        let gadgets = [
+            ("find", "-exec"),
+            ("find", "-delete"),
+            ("find", "-fprint"),
+            ("sort", "--compress-program"),
+            ("rg", "--pre"),
+            ("rg", "--hostname-bin"),
+            ("tar", "--to-command"),
+            ("git", "-c"),
+            ("git", "--exec-path"),
+            ("git diff", "--ext-diff"),
+            ("git log", "--textconv"),
+            ("git show", "--output"),
+            ("git grep", "-O"),
+            ("cargo test", "--config"),
+            ("go test", "-exec"),
+            ("pytest", "-p"),
+            ("npm test", "--script-shell"),
+            ("curl", "-K"),
+            ("ssh", "-o"),
+            ("man", "-P"),
+            ("xargs", "--process-slot-var"),
+        ];
+        for (name, flag) in gadgets {
+            let takes = PROGRAMS.blocks[name].flags.get(flag);
+            let harmless = matches!(
+                takes,
+                Some(Takes::Nothing | Takes::Attached | Takes::Value(Role::Text | Role::Read))
+            );
+            assert!(!harmless, "{name} {flag}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What shows of a script that cannot be read: every stretch that may be a command, quotes and escapes removed.
+
+/// More than this are not listed.
+const MOST: usize = 400;
+const RESERVED: &[&str] = &[
+    "if", "then", "elif", "else", "while", "until", "do", "{", "}", "!", "time", "case", "in", "coproc", "fi",
+    "done", "esac", "function",
+];
+
+/// The words of everything between separators.
+pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut rest = Some(text);
+    while let Some(text) = rest.take().filter(|_| found.len() < MOST) {
+        rest = scan(text, &mut found);
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// Scans up to the end, or to a quote that never closes, and returns what comes after that.
+fn scan<'a>(text: &'a str, found: &mut Vec<Vec<String>>) -> Option<&'a str> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some((_, '\n')) | None => {}
+                Some((_, escaped)) => word.get_or_insert_default().push(escaped),
+            },
+            // `$'…'` and `$"…"` are strings too.
+            '$' if matches!(chars.peek(), Some((_, '\'' | '"'))) => {}
+            '\'' | '"' => {
+                let after = &text[at + 1..];
+                let Some(end) = after.find(c) else {
+                    finish(&mut words, &mut word, found);
+                    return Some(after);
+                };
+                word.get_or_insert_default().push_str(&after[..end]);
+                while chars.next_if(|(place, _)| *place <= at + 1 + end).is_some() {}
+            }
+            '\n' | ';' | '&' | '|' | '(' | ')' | '`' => finish(&mut words, &mut word, found),
+            ' ' | '\t' | '<' | '>' => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+        if found.len() >= MOST {
+            return None;
+        }
+    }
+    finish(&mut words, &mut word, found);
+    None
+}
+
+fn finish(words: &mut Vec<String>, word: &mut Option<String>, found: &mut Vec<Vec<String>>) {
+    words.extend(word.take());
+    let skipped = words
+        .iter()
+        .take_while(|word| RESERVED.contains(&word.as_str()) || is_assignment(word))
+        .count();
+    let command: Vec<String> = words.drain(..).skip(skipped).collect();
+    if !command.is_empty() {
+        found.push(command);
+    }
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| super::grammar::is_name(name))
+}
+
+/// A word as written, without the quotes around it.
+pub(super) fn unquoted(shown: &str) -> String {
+    shown.replace(['"', '\''], " ")
+}

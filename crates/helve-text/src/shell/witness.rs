@@ -1,0 +1,72 @@
+//! The second opinion: tree-sitter's grammar, which knows nothing of our reader.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use tree_sitter::{ParseOptions, Parser, Tree};
+
+use super::reader::Reader;
+
+/// How often the parser may report progress before it is stopped.
+const STEPS: usize = 20_000;
+
+thread_local! {
+    static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
+}
+
+/// A command or file that the grammar sees and our reader does not, or the grammar's refusal.
+pub(super) fn objection(text: &str, reader: &Reader<'_>) -> Option<String> {
+    let Some(tree) = parse(text) else { return Some(String::new()) };
+    let programs: HashSet<usize> = reader.starts.iter().copied().collect();
+    let targets: HashSet<usize> = reader.targets.iter().copied().collect();
+    let opaque = |at: usize| reader.opaque.iter().any(|(start, end)| (*start..*end).contains(&at));
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        let known = match node.kind() {
+            _ if node.is_error() || node.is_missing() => opaque(node.start_byte()),
+            "command_name" => programs.contains(&node.start_byte()) || opaque(node.start_byte()),
+            "file_redirect" => node.child_by_field_name("destination").is_none_or(|target| {
+                targets.contains(&target.start_byte()) || opaque(target.start_byte())
+            }),
+            _ => true,
+        };
+        if !known {
+            return Some(text.get(node.byte_range()).unwrap_or("").chars().take(40).collect());
+        }
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return None;
+            }
+        }
+    }
+}
+
+fn parse(text: &str) -> Option<Tree> {
+    PARSER.with_borrow_mut(|slot| {
+        let mut parser = match slot.take() {
+            Some(parser) => parser,
+            None => {
+                let mut parser = Parser::new();
+                parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+                parser
+            }
+        };
+        let mut steps = 0;
+        let mut progress = |_: &tree_sitter::ParseState| {
+            steps += 1;
+            if steps > STEPS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let options = ParseOptions::new().progress_callback(&mut progress);
+        let bytes = text.as_bytes();
+        let mut rest = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
+        let tree = parser.parse_with_options(&mut rest, None, Some(options));
+        parser.reset();
+        *slot = Some(parser);
+        tree
+    })
+}
