@@ -71,6 +71,27 @@ pub(crate) enum Command {
         #[arg(value_name = "JSON | - | KEY=VALUE")]
         input: Vec<String>,
     },
+    /// List what calls changed in this folder, newest first
+    History {
+        /// How many to list
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        most: usize,
+    },
+    /// Show what a call changed, as a diff
+    Show {
+        /// The call; the last one that changed a file, unless given
+        call: Option<String>,
+    },
+    /// Take back what a call changed; itself a call that can be taken back
+    ///
+    /// Later changes to other lines stay. Where the same lines changed since, nothing is done.
+    Undo {
+        /// The call; the last one that changed a file, unless given
+        call: Option<String>,
+        /// Say what would change, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Show the configuration in force, where each value comes from, and what is wrong with it
     Config,
     /// Trust this folder: let its configuration allow things and what it brings be used

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use helve::{Content, ErrorKind, News, Subscription, ToolOutput, ToolResult, What, visible};
+use helve::{Content, ErrorKind, Input, News, Subscription, ToolOutput, ToolResult, What, visible};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -10,7 +10,11 @@ use crate::args::{self, Common};
 use crate::{End, paint};
 
 pub(crate) async fn run(common: &Common, tool: &str, typed: &[String]) -> anyhow::Result<End> {
-    let input = args::input(typed)?;
+    make(common, tool, args::input(typed)?).await
+}
+
+/// Calls a tool and prints what comes of it.
+pub(crate) async fn make(common: &Common, tool: &str, input: Input) -> anyhow::Result<End> {
     let toolbox = common.toolbox().await?;
     let cancel = CancellationToken::new();
     let interrupted = tokio::spawn(on_ctrl_c(cancel.clone()));
@@ -60,6 +64,7 @@ fn ended(result: &ToolResult) -> End {
             ErrorKind::Denied => End::Refused,
             ErrorKind::Cancelled => End::Interrupted,
             ErrorKind::NotFound
+            | ErrorKind::Stale
             | ErrorKind::TimedOut
             | ErrorKind::Failed
             | ErrorKind::Explained => End::Failed,

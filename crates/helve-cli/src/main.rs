@@ -4,6 +4,7 @@ mod args;
 mod call;
 mod config;
 mod doctor;
+mod history;
 mod mcp;
 mod paint;
 mod prompt;
@@ -67,6 +68,9 @@ async fn run(common: args::Common, command: Command) -> anyhow::Result<End> {
         Command::Call { tool, input } => call::run(&common, &tool, &input).await,
         Command::Tools { flavour } => tools::run(&common, flavour).await,
         Command::Why { tool, input } => why::run(&common, &tool, &input).await,
+        Command::History { most } => history::list(&common, most).await,
+        Command::Show { call } => history::show(&common, call.as_deref()).await,
+        Command::Undo { call, dry_run } => history::undo(&common, call, dry_run).await,
         Command::Config => config::run(&common).await,
         Command::Trust { remove } => trust::run(&common, remove).await,
         Command::Doctor => doctor::run(&common).await,

@@ -24,6 +24,7 @@ pub struct CallRef {
     pub root: Arc<str>,
     pub session: Arc<str>,
     pub agent: String,
+    pub tool: String,
     pub origin: Origin,
     pub depth: u8,
     pub answers: HashMap<AskKey, Reply>,
@@ -45,12 +46,21 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
-    /// One question for all of it; the answer is proof for exactly that.
+    /// One question for all of it; the answer is proof for exactly that. Files that were loaded and
+    /// not yet spoken of are asked about in the same breath.
     pub async fn ask(&self, ask: Ask) -> Result<Grant<'_>, ToolError> {
+        let mut ask = ask;
+        let unspoken = self.files.unspoken.lock().clone();
+        ask.parts.extend(
+            unspoken.iter().filter(|part| !ask.parts.contains(part)).cloned().collect::<Vec<_>>(),
+        );
         let asking = self.session.gate.ask(ask, &self.call, |what| self.emit(what));
         let refusal = tokio::select! {
             answer = asking => match answer {
-                Ok(grant) => return Ok(grant),
+                Ok(grant) => {
+                    self.files.unspoken.lock().retain(|part| !unspoken.contains(part));
+                    return Ok(grant);
+                }
                 Err(refusal) => refusal,
             },
             // Dropping the question withdraws it.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use helve_text::cut::{Limits, Pieces};
 
+use crate::change::Unmade;
 use crate::files::Resolved;
 use crate::gate::Refusal;
 use crate::input::BadInput;
@@ -43,6 +44,10 @@ pub trait Words: Send + Sync {
     fn machine(&self, path: &Resolved, error: &MachineError) -> ToolError;
     /// A path that is no path: NUL, an unknown home folder, too long.
     fn bad_path(&self, given: &str, why: &BadPath) -> ToolError;
+    /// The call failed over a file that nobody was asked about.
+    fn unspoken(&self) -> ToolError;
+    /// A change that was not made; `shown` is the file it began with.
+    fn unmade(&self, shown: &str, why: &Unmade) -> ToolError;
     fn aborted(&self) -> ToolError;
     fn panicked(&self, tool: &str) -> ToolError;
     fn too_deep(&self, most: u8) -> ToolError;

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::future::join_all;
 use helve_text::cut::cut;
 use helve_text::visible;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -136,6 +137,7 @@ impl Engine {
             root,
             session: session.id.clone(),
             agent: session.caller.agent.clone(),
+            tool: call.name.clone(),
             origin: call.origin.clone(),
             depth,
             answers: std::mem::take(&mut call.answers),
@@ -298,7 +300,12 @@ impl Life {
         }
         let ctx = ToolContext {
             call: self.who.clone(),
-            files: Files { session: self.session.clone() },
+            files: Files {
+                session: self.session.clone(),
+                call: self.who.clone(),
+                engine: self.engine.clone(),
+                unspoken: Mutex::default(),
+            },
             memory: Memory(self.session.clone()),
             cancel: self.cancel.clone(),
             session: self.session.clone(),
@@ -310,9 +317,22 @@ impl Life {
             self.cancel.cancelled().await;
             tokio::time::sleep(self.engine.patience.grace).await;
         };
-        tokio::select! {
+        let outcome = tokio::select! {
             outcome = running => outcome.unwrap_or_else(|_panic| Err(words.panicked(name))),
             () = out_of_patience => Err(words.aborted()),
+        };
+        match outcome {
+            // A tool that failed over a file nobody was asked about may not quote it.
+            Err(err) if !ctx.files.unspoken.lock().is_empty() => Err(match err.kind {
+                ErrorKind::Denied | ErrorKind::Explained | ErrorKind::Cancelled => err,
+                ErrorKind::UnknownTool
+                | ErrorKind::InvalidArgs
+                | ErrorKind::NotFound
+                | ErrorKind::Stale
+                | ErrorKind::TimedOut
+                | ErrorKind::Failed => words.unspoken(),
+            }),
+            outcome => outcome,
         }
     }
 

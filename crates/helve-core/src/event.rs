@@ -1,5 +1,6 @@
 //! What happens to calls, as events; the state of a call is a fold over them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -39,6 +40,10 @@ pub enum What {
         input: Arc<Value>,
     },
     Progress(Progress),
+    /// A file was written, moved or removed.
+    Edited {
+        path: PathBuf,
+    },
     /// A person is being asked.
     Asked {
         summary: String,
@@ -130,7 +135,10 @@ impl CallState {
             return;
         }
         match &event.what {
-            What::Started { .. } | What::Asked { .. } | What::Answered { .. } => {}
+            What::Started { .. }
+            | What::Edited { .. }
+            | What::Asked { .. }
+            | What::Answered { .. } => {}
             What::Running { input } => {
                 self.status = Status::Running;
                 self.input = Value::clone(input);

@@ -3,9 +3,15 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::commit::ContentHash;
+use crate::context::CallRef;
 use crate::dialect::BadPath;
+use crate::engine::Engine;
 use crate::machine::{Kind, Listing, Machine, MachineError, Place, Window, Windowed};
-use crate::permission::{Grant, Let, Part, Pattern};
+use crate::permission::{Action, Ask, Grant, Let, Part, Pattern};
 use crate::session::Session;
 use crate::tool::ToolError;
 
@@ -65,6 +71,10 @@ impl Resolved {
 /// One call's view of the files.
 pub struct Files {
     pub(crate) session: Arc<Session>,
+    pub(crate) call: Arc<CallRef>,
+    pub(crate) engine: Arc<Engine>,
+    /// What was loaded and must still be asked about.
+    pub(crate) unspoken: Mutex<Vec<Part>>,
 }
 
 impl Files {
@@ -90,7 +100,28 @@ impl Files {
     ) -> Result<Windowed, ToolError> {
         self.demand(grant, path)?;
         let got = path.machine.window(&path.place, want).await;
-        got.map_err(|err| self.session.dialect.words.machine(path, &err))
+        let got = got.map_err(|err| self.session.dialect.words.machine(path, &err))?;
+        if let Some(hash) = got.hash {
+            let range = got.range.clone();
+            self.session.saw(&path.real(), |seen| seen.add(range, hash)).await;
+        }
+        Ok(got)
+    }
+
+    /// A whole file that reading was granted for, unless it is larger than `most`.
+    pub async fn whole(
+        &self,
+        grant: &Grant<'_>,
+        path: &Resolved,
+        most: u64,
+    ) -> Result<Bytes, ToolError> {
+        self.demand(grant, path)?;
+        let got = path.machine.read(&path.place, most).await;
+        let got = got.map_err(|err| self.session.dialect.words.machine(path, &err))?;
+        let range = 0..got.bytes.len() as u64;
+        let hash = ContentHash::of(&got.bytes);
+        self.session.saw(&path.real(), |seen| seen.add(range, hash)).await;
+        Ok(got.bytes)
     }
 
     /// The names in a folder that reading was granted for.
@@ -105,12 +136,15 @@ impl Files {
         got.map_err(|err| self.session.dialect.words.machine(path, &err))
     }
 
-    /// Names beside a path that is not there, from which to suggest. Needs the same grant as the path.
-    pub async fn beside(&self, grant: &Grant<'_>, path: &Resolved, most: usize) -> Vec<String> {
+    /// Names beside a path that is not there, to suggest one. Empty where reading there needs asking.
+    pub async fn beside(&self, path: &Resolved, most: usize) -> Vec<String> {
+        for part in Ask::to_read(path).parts {
+            if self.session.gate.judge(&part).await.action != Action::Allow {
+                return Vec::new();
+            }
+        }
         let real = path.real();
-        let (true, Some(folder)) = (self.demand(grant, path).is_ok(), real.parent()) else {
-            return Vec::new();
-        };
+        let Some(folder) = real.parent() else { return Vec::new() };
         let Ok(beneath) = folder.strip_prefix(&path.place.anchor) else { return Vec::new() };
         let place = Place { anchor: path.place.anchor.clone(), beneath: beneath.into() };
         let listing: Result<Listing, MachineError> = path.machine.list(&place, most).await;

@@ -1,7 +1,10 @@
 //! What a long verb gives back: items while it goes on, one value at its end. Dropping it cancels the verb.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 /// The receiving end.
 ///
@@ -10,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub struct Flow<T, E> {
     items: mpsc::Receiver<T>,
     end: oneshot::Receiver<E>,
-    _stop: DropGuard,
+    _stop: Stop,
 }
 
 /// The end at which the verb works.
@@ -19,6 +22,21 @@ pub struct Source<T, E> {
     items: mpsc::Sender<T>,
     end: oneshot::Sender<E>,
     stop: CancellationToken,
+    dropped: Arc<AtomicBool>,
+}
+
+/// Says so when the receiving end is gone, to those who wait for it and to those who look now and then.
+#[derive(Debug)]
+struct Stop {
+    token: CancellationToken,
+    flag: Arc<AtomicBool>,
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.flag.store(true, Ordering::Relaxed);
+        self.token.cancel();
+    }
 }
 
 impl<T, E> Flow<T, E> {
@@ -26,9 +44,9 @@ impl<T, E> Flow<T, E> {
     pub fn channel(most: usize) -> (Source<T, E>, Self) {
         let (give_item, items) = mpsc::channel(most.max(1));
         let (give_end, end) = oneshot::channel();
-        let stop = CancellationToken::new();
-        let source = Source { items: give_item, end: give_end, stop: stop.clone() };
-        (source, Self { items, end, _stop: stop.drop_guard() })
+        let (stop, dropped) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
+        let _stop = Stop { token: stop.clone(), flag: dropped.clone() };
+        (Source { items: give_item, end: give_end, stop, dropped }, Self { items, end, _stop })
     }
 
     /// A flow that is over before it began.
@@ -61,6 +79,11 @@ impl<T, E> Source<T, E> {
         &self.stop
     }
 
+    /// The same as a flag, for threads that look at it often.
+    pub fn dropped(&self) -> Arc<AtomicBool> {
+        self.dropped.clone()
+    }
+
     /// The last word. Nobody may be there to hear it.
     pub fn finish(self, end: E) {
         self.end.send(end).ok();
@@ -91,7 +114,7 @@ mod tests {
         let (source, flow) = Flow::<u8, ()>::channel(1);
         assert!(!source.stop().is_cancelled());
         drop(flow);
-        assert!(source.stop().is_cancelled());
+        assert!(source.stop().is_cancelled() && source.dropped().load(Ordering::Relaxed));
         assert!(!std::thread::spawn(move || source.give(1)).join().unwrap_or(true));
     }
 

@@ -1,12 +1,14 @@
 //! Where the work happens. Plain data in, plain data out, so that every verb can cross a pipe.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::BoxFuture;
+use crate::commit::{Change, CommitError, Committed, ContentHash};
 
 mod tree;
 
@@ -27,6 +29,15 @@ pub trait Machine: Send + Sync {
         at: &'a Place,
         want: Window,
     ) -> BoxFuture<'a, Result<Windowed, MachineError>>;
+
+    /// A whole file, unless it is larger than `most`.
+    fn read<'a>(&'a self, at: &'a Place, most: u64) -> BoxFuture<'a, Result<Whole, MachineError>>;
+
+    /// The only verb that changes files: all changes or none. Once begun it runs to its end, even if the future is dropped.
+    fn commit(
+        &self,
+        changes: Vec<Change>,
+    ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>>;
 
     /// The names in a folder, at most `most` of them, in the order of their bytes.
     fn list<'a>(
@@ -107,6 +118,10 @@ pub struct Windowed {
     pub seen: u64,
     /// The size when the file was opened; later growth is not followed.
     pub size: u64,
+    /// The bytes of the file that the window covers, line endings included.
+    pub range: Range<u64>,
+    /// Of those bytes; `None` where they are too many to be worth it.
+    pub hash: Option<ContentHash>,
     /// The first bytes of the file, for telling text from other things.
     pub sample: Bytes,
 }
@@ -130,6 +145,14 @@ impl Windowed {
             (line, span.skipped)
         })
     }
+}
+
+/// A whole file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    pub bytes: Bytes,
+    /// The permission bits.
+    pub mode: u32,
 }
 
 /// The names in a folder.
@@ -161,6 +184,8 @@ pub enum MachineError {
     Moved,
     #[error("too many links")]
     LinkLoop,
+    #[error("it has {size} bytes, and {most} are the most")]
+    TooLarge { size: u64, most: u64 },
     #[error("it took longer than {0:?}")]
     TimedOut(Duration),
     #[error("too many open files")]

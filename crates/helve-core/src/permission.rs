@@ -308,6 +308,7 @@ impl Part {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Let {
     Read(PathBuf),
+    Edit(PathBuf),
     Use(Cow<'static, str>),
 }
 

@@ -1,9 +1,11 @@
 //! One conversation: who calls, who answers, what may be done, what is remembered.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use helve_text::cut::Limits;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -13,6 +15,7 @@ use crate::dialect::Dialect;
 use crate::gate::Gate;
 use crate::permission::{Part, Rule};
 use crate::registry::{Switch, ToolSet};
+use crate::shown::{Remembered, Seen, Shown};
 use crate::store::{Outputs, Store, StoreError};
 use crate::tool::{Caller, ToolSpec};
 use crate::workspace::Workspace;
@@ -29,9 +32,15 @@ pub struct Session {
     pub switches: Vec<Switch>,
     pub store: Arc<dyn Store>,
     pub outputs: Arc<dyn Outputs>,
+    /// What was shown of files; also kept by the store.
+    pub shown: ShownFiles,
     /// The call this session works for, when it is a sub-agent's.
     pub under: Option<Arc<CallRef>>,
 }
+
+/// What a session was shown of files, in this process.
+#[derive(Default)]
+pub struct ShownFiles(Mutex<Remembered>);
 
 /// Something a session remembers across calls and processes, by type.
 pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
@@ -59,6 +68,7 @@ impl Session {
             switches: self.switches.clone(),
             store: self.store.clone(),
             outputs: self.outputs.clone(),
+            shown: ShownFiles::default(),
             under: Some(under.clone()),
         })
     }
@@ -68,6 +78,58 @@ impl Session {
         let switches: Vec<Switch> = self.switches.iter().chain(only).cloned().collect();
         let allowed = |spec: &ToolSpec| !self.gate.forbids(&tool_part(spec));
         self.workspace.registry.offer(&self.caller, &switches, allowed)
+    }
+
+    /// Takes down that a piece of a file was shown.
+    pub(crate) async fn saw(&self, path: &Path, add: impl FnOnce(&mut Seen)) {
+        let mut seen = self.seen(path).await;
+        add(&mut seen);
+        self.note(path, &seen);
+        self.shown.0.lock().set(path, seen);
+    }
+
+    /// Takes down what the session wrote itself.
+    pub(crate) fn wrote(&self, path: &Path, bytes: &Bytes) {
+        let seen = Seen::whole(bytes);
+        self.note(path, &seen);
+        let mut shown = self.shown.0.lock();
+        shown.keep(path, bytes);
+        shown.set(path, seen);
+    }
+
+    pub(crate) fn forget(&self, path: &Path) {
+        self.note(path, &Seen::default());
+        let mut shown = self.shown.0.lock();
+        shown.drop_kept(path);
+        shown.set(path, Seen::default());
+    }
+
+    /// Whether the session was shown, or wrote, what is in a file now.
+    pub(crate) async fn was_shown(&self, path: &Path, now: &[u8]) -> Shown {
+        let seen = self.seen(path).await;
+        if seen.is_empty() {
+            Shown::Never
+        } else if seen.holds(now) {
+            Shown::AsItIs
+        } else {
+            Shown::Changed { then: self.shown.0.lock().then(path) }
+        }
+    }
+
+    async fn seen(&self, path: &Path) -> Seen {
+        if let Some(seen) = self.shown.0.lock().get(path) {
+            return seen.clone();
+        }
+        let stored = self.store.get(&self.id, &shown_key(path)).await;
+        let value = stored.ok().flatten().map_or(Value::Null, |(_, value)| value);
+        serde_json::from_value(value).unwrap_or_default()
+    }
+
+    /// Queued: never waits. The next process of this session will know.
+    fn note(&self, path: &Path, seen: &Seen) {
+        if let Ok(value) = serde_json::to_value(seen) {
+            self.store.note(&self.id, &shown_key(path), value);
+        }
     }
 
     /// Folders this session may read without asking: its saved outputs.
@@ -100,6 +162,10 @@ impl Session {
         // What another version of Helve wrote and this one cannot read counts as empty.
         Ok((version, serde_json::from_value(value).unwrap_or_default()))
     }
+}
+
+fn shown_key(path: &Path) -> String {
+    format!("shown:{}", path.display())
 }
 
 /// A tool as something to be judged whatever it is called with.

@@ -94,11 +94,9 @@ pub fn judge(policy: &Policy, more: &[Wall], want: &Want) -> Verdict {
         return verdict;
     }
     match command.decide(policy.remembered.iter()) {
-        Decision { action: Some(Action::Allow), rule } => Verdict {
-            action: Action::Allow,
-            rule: rule.cloned(),
-            wall: Cow::Borrowed("approved"),
-        },
+        Decision { action: Some(Action::Allow), rule } => {
+            Verdict { action: Action::Allow, rule: rule.cloned(), wall: Cow::Borrowed("approved") }
+        }
         Decision { .. } => verdict,
     }
 }

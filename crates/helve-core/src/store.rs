@@ -29,6 +29,9 @@ pub trait Store: Send + Sync {
         value: Value,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
+    /// Sets a slot, whatever it was. Queued: never waits, never fails the call.
+    fn note(&self, session: &str, key: &str, value: Value);
+
     /// Takes note of an event. Queued: never waits, never fails the call.
     fn append(&self, event: &Event);
 

@@ -346,6 +346,8 @@ pub enum ErrorKind {
     UnknownTool,
     InvalidArgs,
     NotFound,
+    /// The file is not what the call took it for.
+    Stale,
     Denied,
     Cancelled,
     TimedOut,

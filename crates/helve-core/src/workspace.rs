@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::after::AfterWrite;
 use crate::hook::Hook;
+use crate::journal::Journal;
 use crate::machine::Machine;
 use crate::registry::Registry;
 
@@ -12,9 +14,16 @@ pub struct Workspace {
     root: PathBuf,
     home: Option<PathBuf>,
     machine: Arc<dyn Machine>,
-    /// A plugin comes with a folder: it sees the calls of that folder's sessions only.
-    hooks: Vec<Arc<dyn Hook>>,
+    journal: Arc<dyn Journal>,
+    neighbours: Neighbours,
     pub registry: Arc<Registry>,
+}
+
+/// Who sees what happens in a folder. A plugin comes with a folder and sees that folder's calls only.
+#[derive(Default)]
+pub struct Neighbours {
+    pub hooks: Vec<Arc<dyn Hook>>,
+    pub after: Vec<Arc<dyn AfterWrite>>,
 }
 
 impl Workspace {
@@ -23,9 +32,10 @@ impl Workspace {
         root: PathBuf,
         home: Option<PathBuf>,
         machine: Arc<dyn Machine>,
-        hooks: Vec<Arc<dyn Hook>>,
+        journal: Arc<dyn Journal>,
+        neighbours: Neighbours,
     ) -> Arc<Self> {
-        Arc::new(Self { root, home, machine, hooks, registry: Arc::default() })
+        Arc::new(Self { root, home, machine, journal, neighbours, registry: Arc::default() })
     }
 
     pub fn root(&self) -> &Path {
@@ -41,6 +51,15 @@ impl Workspace {
     }
 
     pub(crate) fn hooks(&self) -> &[Arc<dyn Hook>] {
-        &self.hooks
+        &self.neighbours.hooks
+    }
+
+    pub(crate) fn after(&self) -> &[Arc<dyn AfterWrite>] {
+        &self.neighbours.after
+    }
+
+    /// What calls changed, to be looked at and undone.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.journal
     }
 }

@@ -1,4 +1,4 @@
-//! What outlives a process: one SQLite file and the saved outputs. No other crate touches the data folder.
+//! What outlives a process: one SQLite file, large before-images and the saved outputs. No other crate touches the data folder.
 
 #![expect(
     clippy::disallowed_methods,

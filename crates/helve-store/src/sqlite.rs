@@ -2,6 +2,7 @@
 
 mod base;
 mod calls;
+mod journal;
 mod keeper;
 mod ledger;
 mod open;

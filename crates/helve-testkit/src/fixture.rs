@@ -13,20 +13,22 @@
 //! fn main() { println!() }
 //! ```
 //!
-//! The root is `/w`, home is `/home/u`. Paths are relative to the root unless absolute.
+//! What a call changed is shown after its answer, as `>> NAME` and the content. The root is `/w`, home is `/home/u`. Paths are relative to the root unless absolute.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use expect_test::Expect;
 use helve_core::builtin::{Written, policy};
 use helve_core::permission::Source;
 use helve_core::{
-    Action, AnyTool, Caller, Dialect, Engine, Gate, Input, Kind, Layer, Reply, Rule, Scope,
-    Session, ToolCall, ToolResult, Workspace,
+    Action, AnyTool, Caller, Dialect, Engine, Gate, Input, Kind, Layer, Neighbours, Reply, Rule,
+    Scope, Session, ToolCall, ToolResult, Workspace,
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::journal::MemoryJournal;
 use crate::machine::{MemoryMachine, Node};
 use crate::person::Scripted;
 use crate::store::{MemoryOutputs, MemoryStore};
@@ -64,8 +66,13 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     let store = Arc::new(MemoryStore::default());
     let policy = policy(written, &[Path::new("/data")]);
     let gate = Gate::new(policy, person.clone(), store.clone(), "s", ROOT.into());
-    let workspace =
-        Workspace::new(ROOT.into(), Some("/home/u".into()), machine.clone(), Vec::new());
+    let workspace = Workspace::new(
+        ROOT.into(),
+        Some("/home/u".into()),
+        machine.clone(),
+        Arc::new(MemoryJournal::default()),
+        Neighbours::default(),
+    );
     for tool in tools {
         workspace.registry.register(Layer::Builtin, tool).keep();
     }
@@ -79,24 +86,29 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
         switches: Vec::new(),
         store: store.clone(),
         outputs: Arc::new(MemoryOutputs::on(machine.clone())),
+        shown: Default::default(),
         under: None,
     });
     let engine = Engine::new(store);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.unwrap_or_else(|err| panic!("no runtime: {err}"));
-    let mut seen = String::new();
+    let (mut seen, mut calls) = (String::new(), 0);
     for (head, body) in &sections {
         let (word, rest) = head.split_once(' ').unwrap_or((head, ""));
         match word {
             "call" => {
                 let (tool, input) = rest.split_once(' ').unwrap_or((rest, "{}"));
                 let input = if body.is_empty() { input.to_string() } else { body.clone() };
-                let call = ToolCall::new(tool, Input::Raw(input));
+                let mut call = ToolCall::new(tool, Input::Raw(input));
+                calls += 1;
+                call.id = format!("call_{calls}");
                 let tools = session.offer(&[]);
                 let running = engine.call(&session, &tools, call, CancellationToken::new());
+                let before = machine.0.lock().clone();
                 let result = runtime.block_on(running);
                 seen.push_str(&person.asked().concat());
                 seen.push_str(&render(&result));
+                seen.push_str(&changed(&before, &machine.0.lock()));
             }
             "rule" | "agent" | "project" | "allow" | "reply" | "trusted" => {}
             _ => place(&machine, word, rest, body),
@@ -162,6 +174,27 @@ fn reply(head: &str) -> Reply {
         },
     }
 }
+
+/// What a call did to the files of the root.
+fn changed(before: &Nodes, after: &Nodes) -> String {
+    let mut seen = String::new();
+    let names: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
+    for path in names {
+        let Ok(shown) = path.strip_prefix(ROOT) else { continue };
+        match (before.get(path), after.get(path)) {
+            (old, new) if old == new => {}
+            (_, Some(Node::File(bytes))) => {
+                let text = String::from_utf8_lossy(bytes).replace('\r', "␍");
+                let open = if text.ends_with('\n') { "" } else { "(no newline)\n" };
+                seen.push_str(&format!(">> {}\n{text}{open}", shown.display()));
+            }
+            (_, _) => seen.push_str(&format!(">> {} is gone\n", shown.display())),
+        }
+    }
+    seen
+}
+
+type Nodes = BTreeMap<PathBuf, Node>;
 
 /// A result as a reader sees it.
 pub fn render(result: &ToolResult) -> String {

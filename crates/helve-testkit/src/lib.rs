@@ -1,6 +1,7 @@
 //! For tests: a machine and a store in memory, a scripted person, and the fixture language.
 
 pub mod fixture;
+mod journal;
 mod machine;
 mod person;
 pub mod scenario;
@@ -8,6 +9,7 @@ mod store;
 mod tree;
 
 pub use fixture::{check, run};
+pub use journal::MemoryJournal;
 pub use machine::{MemoryMachine, Node};
 pub use person::Scripted;
 pub use store::{MemoryOutputs, MemoryStore};

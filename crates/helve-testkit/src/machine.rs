@@ -6,9 +6,10 @@ use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 use helve_core::BoxFuture;
+use helve_core::commit::{Change, CommitError, Committed, Content, ContentHash, Expect};
 use helve_core::machine::{
-    Entry, Find, FindFlow, Kind, Listing, Located, Machine, MachineError, Place, Search, SearchFlow,
-    Span, Window, Windowed,
+    Entry, Find, FindFlow, Kind, Listing, Located, Machine, MachineError, Place, Search,
+    SearchFlow, Span, Whole, Window, Windowed,
 };
 use parking_lot::Mutex;
 
@@ -146,6 +147,25 @@ impl Machine for MemoryMachine {
         })
     }
 
+    fn read<'a>(&'a self, at: &'a Place, most: u64) -> BoxFuture<'a, Result<Whole, MachineError>> {
+        Box::pin(async move {
+            let bytes = self.open(at)?;
+            let size = bytes.len() as u64;
+            if size > most {
+                return Err(MachineError::TooLarge { size, most });
+            }
+            Ok(Whole { bytes, mode: 0o644 })
+        })
+    }
+
+    fn commit(
+        &self,
+        changes: Vec<Change>,
+    ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
+        let made = commit(&mut self.0.lock(), changes);
+        Box::pin(async { made })
+    }
+
     fn find(&self, want: Find) -> FindFlow {
         tree::find(&self.0.lock(), &want)
     }
@@ -155,7 +175,70 @@ impl Machine for MemoryMachine {
     }
 }
 
+/// Compares everything, then changes everything.
+fn commit(
+    nodes: &mut BTreeMap<PathBuf, Node>,
+    changes: Vec<Change>,
+) -> Result<Vec<Committed>, CommitError> {
+    let hash = |nodes: &BTreeMap<PathBuf, Node>, at: &Place| match nodes.get(&at.path()) {
+        Some(Node::File(bytes)) => Some(ContentHash::of(bytes)),
+        Some(Node::Link(_) | Node::Special(_) | Node::Locked) | None => None,
+    };
+    let mut compared = Vec::new();
+    for change in &changes {
+        match change {
+            Change::Write { at, expect, .. } | Change::Remove { at, expect } => {
+                compared.push((at, expect));
+            }
+            Change::Move { from, expect, to, over, .. } => {
+                compared.extend([(from, expect), (to, over)]);
+            }
+        }
+    }
+    for (at, expect) in compared {
+        let found = hash(nodes, at);
+        let holds = match expect {
+            Expect::Absent => found.is_none(),
+            Expect::Hash(expected) => found == Some(*expected),
+        };
+        if nodes.get(&at.path()) == Some(&Node::Locked) {
+            return Err(CommitError::ReadOnly { at: at.clone() });
+        }
+        if !holds {
+            return Err(CommitError::Conflict { at: at.clone(), found });
+        }
+    }
+    let mut made = Vec::new();
+    for change in changes {
+        let was = hash(nodes, change.at());
+        let now = match change {
+            Change::Write { at, bytes, .. } => {
+                nodes.insert(at.path(), Node::File(bytes.clone()));
+                Some(ContentHash::of(&bytes))
+            }
+            Change::Remove { at, .. } => {
+                nodes.remove(&at.path());
+                None
+            }
+            Change::Move { from, to, content, .. } => {
+                let old = nodes.remove(&from.path());
+                let node = match content {
+                    Content::Same => old,
+                    Content::New(bytes) => Some(Node::File(bytes)),
+                };
+                nodes.extend(node.map(|node| (to.path(), node)));
+                hash(nodes, &to)
+            }
+        };
+        made.push(Committed { now, was, links: 1 });
+    }
+    Ok(made)
+}
+
 fn window(bytes: &Bytes, want: Window) -> Windowed {
+    let marked = bytes;
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let mark = marked.len() - bytes.len();
     let all: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     let (mut kept, mut lines) = (Vec::new(), Vec::new());
     let before = usize::try_from(want.first - 1).unwrap_or(usize::MAX);
@@ -170,13 +253,17 @@ fn window(bytes: &Bytes, want: Window) -> Windowed {
         lines.push(Span { end: kept.len(), skipped: (line.len() - keep) as u64 });
     }
     let after = before.saturating_add(lines.len());
+    let until = |count: usize| all.iter().take(count).map(|line| line.len()).sum::<usize>();
+    let range = until(before)..until(after);
     Windowed {
+        hash: Some(ContentHash::of(&bytes[range.clone()])),
+        range: (range.start + mark) as u64..(range.end + mark) as u64,
         bytes: kept.into(),
         first: want.first,
         more: after < all.len(),
         seen: after.min(all.len()) as u64,
         lines,
-        size: bytes.len() as u64,
-        sample: bytes.slice(..bytes.len().min(4096)),
+        size: marked.len() as u64,
+        sample: marked.slice(..marked.len().min(4096)),
     }
 }

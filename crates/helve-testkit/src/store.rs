@@ -54,6 +54,12 @@ impl Store for MemoryStore {
         Box::pin(async move { Ok(holds) })
     }
 
+    fn note(&self, session: &str, key: &str, value: Value) {
+        let mut slots = self.slots.lock();
+        let slot = slots.entry((session.into(), key.into())).or_insert((0, Value::Null));
+        *slot = (slot.0 + 1, value);
+    }
+
     fn append(&self, event: &Event) {
         let mut calls = self.calls.lock();
         if let Some(state) = CallState::begin(event) {

@@ -6,12 +6,12 @@ use std::time::SystemTime;
 
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use helve_core::Flow;
 use helve_core::machine::{
     Amount, BadPattern, Beyond, Case, Counts, Find, FindFlow, Found, Hidden, Hit, HitLine, Ignored,
     Kind, MachineError, Order, Reach, Role, Search, SearchError, SearchFlow, Shape, Skipped,
     Syntax, Tree,
 };
-use helve_core::Flow;
 use helve_text::{lines, near};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -112,7 +112,8 @@ fn walk(nodes: &Nodes, tree: &Tree) -> Result<Walked, SearchError> {
 fn globs(at: &Path, globs: &[String]) -> Result<Override, SearchError> {
     let mut builder = OverrideBuilder::new(at);
     for glob in globs {
-        let bad = |err: ignore::Error| SearchError::Glob { glob: glob.clone(), why: err.to_string() };
+        let bad =
+            |err: ignore::Error| SearchError::Glob { glob: glob.clone(), why: err.to_string() };
         builder.add(glob).map_err(bad)?;
     }
     builder.build().map_err(|err| SearchError::Glob { glob: globs.join(" "), why: err.to_string() })
@@ -148,7 +149,7 @@ fn found(nodes: &Nodes, want: &Find) -> Result<(Vec<Found>, Counts), SearchError
         path: path.clone(),
         kind: Kind::File,
         modified: Some(SystemTime::UNIX_EPOCH),
-        holds: Amount::default(),
+        more: Amount::default(),
     };
     let mut items: Vec<Found> = match &want.order {
         Order::Newest => files.iter().map(file).collect(),
@@ -163,13 +164,12 @@ fn found(nodes: &Nodes, want: &Find) -> Result<(Vec<Found>, Counts), SearchError
         }
         Order::Levels => {
             let folders = folders(&files);
-            counts.folders = folders.len() as u64;
             let mut all: Vec<Found> = files.iter().map(file).collect();
             all.extend(folders.into_iter().map(|(path, holds)| Found {
                 path,
                 kind: Kind::Folder,
                 modified: None,
-                holds,
+                more: holds,
             }));
             all.sort_by_key(|one| (one.path.iter().count(), one.path.clone()));
             all
@@ -207,7 +207,8 @@ fn hits(nodes: &Nodes, want: &Search) -> Result<(Vec<Hit>, Counts), SearchError>
         let hidden = hits_in(nodes, want, &matcher, &walked.ignored, &mut Skipped::default());
         let Counts { matches, files, .. } = counted(&hidden);
         let first = hidden.into_iter().take(3).map(|hit| hit.path).collect();
-        counts.beyond = (matches > 0).then(|| Beyond { matches, files, first, ..Beyond::default() });
+        counts.beyond =
+            (matches > 0).then(|| Beyond { matches, files, first, ..Beyond::default() });
     }
     counts.skipped = walked.skipped;
     Ok((kept(hits, want.shape), counts))
@@ -289,21 +290,25 @@ fn hit(path: &Path, bytes: &[u8], want: &Search, matcher: &RegexMatcher) -> Opti
     let numbered: Vec<&str> = text.lines().collect();
     let mut roles: BTreeMap<usize, (Role, std::ops::Range<usize>)> = BTreeMap::new();
     let mut matches = 0;
-    let starts: Vec<usize> = numbered
-        .iter()
-        .map(|line| line.as_ptr() as usize - text.as_ptr() as usize)
-        .collect();
-    let line_at = |offset: usize| starts.partition_point(|start| *start <= offset).saturating_sub(1);
+    let starts: Vec<usize> =
+        numbered.iter().map(|line| line.as_ptr() as usize - text.as_ptr() as usize).collect();
+    let line_at =
+        |offset: usize| starts.partition_point(|start| *start <= offset).saturating_sub(1);
     // A pattern that cannot fail to run has no error to tell.
     matcher
         .find_iter(text.as_bytes(), |found| {
             let (first, last) =
                 (line_at(found.start()), line_at(found.end().max(found.start() + 1) - 1));
-            if numbered.is_empty() || roles.get(&first).is_some_and(|(role, _)| *role != Role::Context) {
+            if numbered.is_empty()
+                || roles.get(&first).is_some_and(|(role, _)| *role != Role::Context)
+            {
                 return true;
             }
             matches += 1;
-            roles.insert(first, (Role::Match, found.start() - starts[first]..found.end() - starts[first]));
+            roles.insert(
+                first,
+                (Role::Match, found.start() - starts[first]..found.end() - starts[first]),
+            );
             for rest in first + 1..=last {
                 roles.insert(rest, (Role::Rest, 0..0));
             }

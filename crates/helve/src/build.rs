@@ -6,8 +6,8 @@ use std::sync::Arc;
 use helve_core::builtin::{Written, policy};
 use helve_core::store::{Outputs, Store};
 use helve_core::{
-    Action, AnyTool, Caller, Engine, Hook, Kind, Layer, Machine, Nobody, Person, Rule, SaysYes,
-    Source, Switch, Workspace,
+    Action, AnyTool, Caller, Engine, Hook, Journal, Kind, Layer, Machine, Neighbours, Nobody,
+    Person, Rule, SaysYes, Source, Switch, Workspace,
 };
 use helve_ext::config::{Agent, Config, Disk, Places, Trust, gather};
 use helve_machine::Local;
@@ -187,16 +187,18 @@ impl Builder {
     }
 
     pub async fn build(self) -> Result<Toolbox, BuildError> {
-        let machine: Arc<dyn Machine> = Arc::new(Local::new());
         let home = std::env::home_dir();
-        let root = root(&*machine, self.dir.as_deref(), home.as_deref()).await?;
         let data = match &self.data {
             Some(folder) => folder.clone(),
             None => data_folder(home.as_deref()).ok_or(BuildError::NoDataFolder)?,
         };
+        // Every Helve of this user meets the others there.
+        let machine: Arc<dyn Machine> = Arc::new(Local::locking_in(data.join("locks")));
+        let root = root(&*machine, self.dir.as_deref(), home.as_deref()).await?;
         let flags: Vec<Rule> =
             self.allow.iter().map(|what| allowed(what)).collect::<Result<_, _>>()?;
-        let store: Arc<dyn Store> = Arc::new(Sqlite::at(data.clone()));
+        let sqlite = Arc::new(Sqlite::at(data.clone()));
+        let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite);
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
         let places = Places::usual(&Disk, root.clone(), self.configs);
         let gathered = gather(&Disk, &places);
@@ -221,7 +223,8 @@ impl Builder {
         let mut own: Vec<&Path> = vec![&data];
         own.extend(own_config.as_deref());
         let policy = policy(written, &own);
-        let workspace = Workspace::new(root, home, machine, self.hooks);
+        let neighbours = Neighbours { hooks: self.hooks, after: Vec::new() };
+        let workspace = Workspace::new(root, home, machine, journal, neighbours);
         for tool in opencode::tools() {
             workspace.registry.register(Layer::Builtin, tool).keep();
         }

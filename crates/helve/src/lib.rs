@@ -30,6 +30,7 @@ pub use toolbox::{Explanation, Toolbox, TrustState};
 
 pub use helve_core::context::CallRef;
 pub use helve_core::event::{News, What};
+pub use helve_core::journal;
 pub use helve_core::{
     Action, AnyTool, Ask, BoxFuture, CallState, Content, ErrorKind, Event, Flavour, Hook, Input,
     Let, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope, Source, Status, Subscription,
@@ -38,6 +39,11 @@ pub use helve_core::{
 pub use helve_ext::config;
 pub use helve_mcp::ServeError;
 pub use helve_text::visible;
+
+/// The difference between two states of a file as a unified diff; `None` where it is not there.
+pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+    helve_tools::opencode::difference(shown, before, after)
+}
 
 /// Bytes as text, the way JSON carries them.
 pub fn base64(bytes: &[u8]) -> String {

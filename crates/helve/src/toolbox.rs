@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use helve_core::journal::Change;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, Caller, Engine, Gate, Input, Part, Person, Policy, Session, Subscription, Switch,
@@ -156,6 +157,7 @@ impl Toolbox {
             switches: self.switches.clone(),
             store: self.store.clone(),
             outputs: self.outputs.clone(),
+            shown: helve_core::session::ShownFiles::default(),
             under: None,
         })
     }
@@ -192,6 +194,27 @@ impl Toolbox {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// What calls changed in this folder, newest first.
+    pub async fn history(&self, most: usize) -> std::io::Result<Vec<Change>> {
+        self.workspace.journal().entries(self.root(), most).await
+    }
+
+    /// What a call changed, with the content before and after; the last change, unless named.
+    pub async fn change(&self, call: Option<&str>) -> std::io::Result<Option<Change>> {
+        match call {
+            Some(call) => self.workspace.journal().change(call).await,
+            None => match self.history(1).await?.first() {
+                Some(newest) => self.workspace.journal().change(&newest.call).await,
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// Takes back what a call changed, as a call of its own; the last change, unless named.
+    pub async fn undo(&self, call: Option<&str>) -> ToolResult {
+        self.call("undo", serde_json::json!({"call": call})).await
     }
 
     /// Waits until what is remembered is on disk.

@@ -26,7 +26,9 @@ pub struct Tree {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
     /// Passed over and counted. Where nothing else is found, so much time is spent on what they hold.
-    Skip { peek: Duration },
+    Skip {
+        peek: Duration,
+    },
     Include,
 }
 
@@ -98,7 +100,7 @@ pub enum Case {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     OneLine,
-    /// A match may go on over lines.
+    /// A match may go on over lines, and `.` stands for their ends too. A pattern that spells a line break out reaches over it in any case.
     ManyLines,
 }
 
@@ -158,6 +160,8 @@ pub struct Counts {
     pub matches: u64,
     /// Files with a match, or files found.
     pub files: u64,
+    /// Files that were searched, or found.
+    pub looked_at: u64,
     /// What lies below the tree and is neither told nor below a folder that is. Only where levels are told.
     pub more: Amount,
     pub skipped: Skipped,

@@ -24,6 +24,7 @@ pub struct Command {
     standing: Standing,
     /// Whether the program is in the table, so that its operands are known not to be programs.
     known: bool,
+    interprets: bool,
     /// Words that are only known when it runs.
     dynamic: bool,
 }
@@ -63,6 +64,7 @@ impl Command {
             assigned: run.assignments.clone(),
             standing: run.standing,
             known: run.known,
+            interprets: run.interprets,
             dynamic: run.words.iter().any(|word| word.literal().is_none()),
         };
         command.spellings = command.other_spellings(&loose);
@@ -90,10 +92,13 @@ impl Command {
             .collect();
         let named = match script {
             Some(at) => words.get(..=at).unwrap_or(&words),
+            None if self.interprets && words.get(1) != Some(&"-m") => return exact,
             None => arity::prefix(&words),
         };
         let prefix = named.join(" ");
-        if prefix.contains(['*', '?', '\'', '"', '\\', '\n']) || named.iter().any(|it| it.contains(' ')) {
+        if prefix.contains(['*', '?', '\'', '"', '\\', '\n'])
+            || named.iter().any(|it| it.contains(' '))
+        {
             return exact;
         }
         let pattern = Pattern::Wild(format!("{prefix} *"));
@@ -153,7 +158,9 @@ impl Command {
             Pattern::Exact(exact) => return *exact == self.text,
             Pattern::Wild(wild) | Pattern::Folded(wild) => wild,
         };
-        if !wild.contains(['*', '?']) && (*wild == self.text || *wild == self.loose && !self.dynamic) {
+        if !wild.contains(['*', '?'])
+            && (*wild == self.text || *wild == self.loose && !self.dynamic)
+        {
             return true;
         }
         let plain = self.plain.as_ref().is_some_and(|plain| pattern.matches(plain));
@@ -161,7 +168,8 @@ impl Command {
             return false;
         }
         let tokens: Vec<&str> = wild.split(' ').collect();
-        let spelled = |word: &str, start: &str| tokens.iter().any(|token| spells(token, word, start));
+        let spelled =
+            |word: &str, start: &str| tokens.iter().any(|token| spells(token, word, start));
         let risk_spelled = |risk: &Risk| match risk.kind {
             RiskKind::Code => false,
             RiskKind::Unlisted | RiskKind::Writes | RiskKind::Destroys | RiskKind::Runs => {
@@ -191,7 +199,9 @@ impl Command {
             && !first.is_empty()
             && !first.contains(['*', '?'])
             && self.words.iter().skip(1).any(|(word, _)| {
-                word == first || word.rsplit('/').next() == Some(first) || word.starts_with(&format!("{first} "))
+                word == first
+                    || word.rsplit('/').next() == Some(first)
+                    || word.starts_with(&format!("{first} "))
             })
     }
 
@@ -233,7 +243,9 @@ impl Command {
         let given: Vec<&str> = given.map(|(word, _)| word.as_str()).collect();
         let cluster = |flag: &str| flag.starts_with('-') && !flag.starts_with("--");
         if !cluster(wanted) {
-            return given.iter().any(|flag| wildcard::matches(wanted, flag) || flag.split('=').next() == Some(wanted));
+            return given.iter().any(|flag| {
+                wildcard::matches(wanted, flag) || flag.split('=').next() == Some(wanted)
+            });
         }
         wanted.chars().skip(1).all(|letter| {
             given.iter().any(|flag| cluster(flag) && flag.contains(letter))
@@ -245,10 +257,13 @@ impl Command {
     fn has_operands(&self, names: &[&str]) -> bool {
         let mut wanted = names.iter().peekable();
         let mut after_flag = false;
-        for (word, place) in self.words.iter().skip(1) {
+        for (at, (word, place)) in self.words.iter().enumerate().skip(1) {
             let Some(name) = wanted.peek() else { return true };
             match place {
-                Place::Flag => after_flag = !self.known,
+                // Whether an unlisted flag takes a value is not known.
+                Place::Flag => {
+                    after_flag = !self.known || self.risks.iter().any(|it| it.word == at)
+                }
                 Place::Value => {}
                 Place::Program | Place::Subcommand | Place::Operand | Place::Script => {
                     if wildcard::matches(name, word) {
@@ -286,7 +301,12 @@ fn plain_words(run: &Run) -> Option<Vec<usize>> {
     let first = run.parts.iter().position(|place| *place == Place::Subcommand)?;
     let risky = |at: &usize| run.risks.iter().any(|risk| risk.word == *at);
     let between = 1..first;
-    if between.is_empty() || between.clone().any(|at| risky(&at)) {
+    let plain = |at: usize| match run.parts[at] {
+        Place::Flag => run.words[at].shown().starts_with('-') && !risky(&at),
+        Place::Value => !risky(&at),
+        Place::Program | Place::Subcommand | Place::Operand | Place::Script => false,
+    };
+    if between.is_empty() || !between.clone().all(plain) {
         return None;
     }
     Some(std::iter::once(0).chain(first..run.words.len()).collect())

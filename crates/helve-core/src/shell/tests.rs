@@ -1,1 +1,391 @@
-//! placeholder
+//! Scripts against policies: what must not pass, what must, and what is asked and remembered.
+
+use expect_test::{Expect, expect};
+use helve_text::shell::{Language, Surroundings, read};
+use proptest::prelude::*;
+
+use super::{Answer, Facts, Ground, Question, Terms, Want, judge, judge_all, wants};
+use crate::builtin::{Written, policy};
+use crate::permission::{Action, Policy, Rule, Scope, Source};
+
+mod mutate;
+mod tree;
+
+use tree::Tree;
+
+fn around() -> Surroundings {
+    Surroundings {
+        folder: "/w/app".into(),
+        home: Some("/h".into()),
+        shell: Language::Bash,
+        exported: ["PATH", "HOME", "EDITOR", "LANG", "TERM", "SHELL", "PWD"]
+            .map(String::from)
+            .into(),
+    }
+}
+
+fn rules(permission: &str, list: &[(&str, Action)]) -> Vec<Rule> {
+    let rule = |(pattern, action): &(&str, Action)| {
+        Rule::new(permission, pattern, *action, Source::Program)
+    };
+    list.iter().map(rule).collect()
+}
+
+/// `pattern: action` lines of one policy, by name.
+fn policy_of(name: &str) -> Policy {
+    let text = include_str!("tests/policies.txt");
+    let section = text.split("@ ").find(|section| section.lines().next() == Some(name));
+    let section = section.unwrap_or_else(|| panic!("no policy {name}"));
+    let mut user = Vec::new();
+    for line in section.lines().skip(1).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (action, rest) = line.split_once(' ').expect("an action first");
+        let (permission, pattern) = rest.split_once(": ").expect("a permission and a pattern");
+        let action = match action {
+            "allow" => Action::Allow,
+            "ask" => Action::Ask,
+            "deny" => Action::Deny,
+            other => panic!("{other}?"),
+        };
+        user.extend(rules(permission, &[(pattern, action)]));
+    }
+    policy(Written { user, ..Written::default() }, &[])
+}
+
+fn decide(policy: &Policy, script: &str) -> Action {
+    judge_all(policy, &[], &wants(script, &read(script, &around()), &Tree::sample()))
+}
+
+/// The scripts of a file, with the name of the policy they stand under. `⏎`, `⇥` and `␀` stand for what they show.
+fn scripts(text: &'static str) -> Vec<(&'static str, String)> {
+    let mut name = "";
+    let mut all = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+        match line.strip_prefix("@ ") {
+            Some(next) => name = next,
+            None => all.push((name, line.replace('⏎', "\n").replace('⇥', "\t").replace('␀', "\0"))),
+        }
+    }
+    all
+}
+
+fn attacks() -> Vec<(&'static str, String)> {
+    scripts(include_str!("tests/attacks.txt"))
+}
+
+#[test]
+fn attacks_do_not_pass() {
+    let mut passed = Vec::new();
+    for (name, script) in attacks() {
+        if decide(&policy_of(name), &script) == Action::Allow {
+            passed.push(format!("{name}: {script}"));
+        }
+    }
+    assert!(passed.is_empty(), "{passed:#?}");
+}
+
+#[test]
+fn what_is_denied_stays_denied_however_it_is_spelled() {
+    let mut passed = Vec::new();
+    for (name, script) in scripts(include_str!("tests/denied.txt")) {
+        let action = decide(&policy_of(name), &script);
+        if action != Action::Deny {
+            passed.push(format!("{action:?} {name}: {script}"));
+        }
+    }
+    assert!(passed.is_empty(), "{passed:#?}");
+}
+
+#[test]
+fn daily_work_is_not_asked_about() {
+    let mut stopped = Vec::new();
+    let mut times = Vec::new();
+    for (name, script) in scripts(include_str!("tests/daily.txt")) {
+        let policy = policy_of(name);
+        let start = std::time::Instant::now();
+        let action = decide(&policy, &script);
+        times.push(start.elapsed());
+        if action != Action::Allow {
+            stopped.push(format!("{action:?} {name}: {script}\n{}", explain(&policy, &script)));
+        }
+    }
+    times.sort();
+    let at = |share: usize| times[(times.len() - 1) * share / 100];
+    println!("{} decisions: median {:?}, 99 % within {:?}", times.len(), at(50), at(99));
+    assert!(stopped.is_empty(), "{}", stopped.join("\n"));
+}
+
+/// The parts that are not allowed.
+fn explain(policy: &Policy, script: &str) -> String {
+    let read = read(script, &around());
+    let mut text = String::new();
+    for want in wants(script, &read, &Tree::sample()) {
+        let verdict = judge(policy, &[], &want);
+        if verdict.action != Action::Allow {
+            text.push_str(&format!("    {}\n", line(&want, verdict.action)));
+        }
+    }
+    text
+}
+
+fn line(want: &Want, action: Action) -> String {
+    let action = format!("{action:?}").to_lowercase();
+    let always = match &want.part.always {
+        Some(pattern) => format!("  always {pattern:?}"),
+        None => String::new(),
+    };
+    let why = match &want.terms {
+        Terms::Plain | Terms::Command(_) => String::new(),
+        Terms::Unclear(why) => format!("  {why:?}"),
+    };
+    format!("{action} {}: {}{always}{why}", want.part.permission, want.part.subjects.join(" = "))
+}
+
+#[track_caller]
+fn check(name: &str, script: &str, expected: Expect) {
+    let policy = policy_of(name);
+    let read = read(script, &around());
+    let mut text = String::new();
+    for want in wants(script, &read, &Tree::sample()) {
+        text.push_str(&line(&want, judge(&policy, &[], &want).action));
+        text.push('\n');
+    }
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn one_ask_has_all_parts() {
+    check(
+        "read",
+        "cd src && grep -n x a.rs | head -3 > out.txt; npm run dev -- --port 1",
+        expect![[r#"
+            allow bash: cd src  always Wild("cd *")
+            allow bash: grep -n x a.rs  always Wild("grep *")
+            allow bash: head -3  always Wild("head *")
+            ask bash: npm run dev -- --port 1  always Wild("npm run dev *")
+            allow read: src/a.rs  always Exact("src/a.rs")
+            ask edit: src/out.txt  always Exact("src/out.txt")
+        "#]],
+    );
+    check("read", "cat .env link-out/private.txt /etc/hosts; echo > .git/config", expect![[r#"
+        allow bash: cat .env link-out/private.txt /etc/hosts  always Wild("cat *")
+        allow bash: echo  always Wild("echo *")
+        ask read: .env  always Exact(".env")
+        ask external_directory: /w/other/*
+        allow read: /w/other/private.txt = link-out/private.txt  always Exact("/w/other/private.txt")
+        ask external_directory: /etc/*
+        allow read: /etc/hosts  always Exact("/etc/hosts")
+        ask edit: .git/config  always Exact(".git/config")
+    "#]]);
+    check("read", "timeout 5 git -C src checkout -b x", expect![[r#"
+        ask bash: timeout 5 git -C src checkout -b x  always Wild("timeout *")
+        ask bash: git -C src checkout -b x  always Exact("git -C src checkout -b x")
+    "#]]);
+    check("read", "sort -o out.txt a.txt && rm -rf $x", expect![[r#"
+        allow bash: sort -o out.txt a.txt  always Wild("sort *")
+        ask bash: rm -rf $x  always Exact("rm -rf $x")
+        ask edit: out.txt  always Exact("out.txt")
+        allow read: a.txt  always Exact("a.txt")
+        ask edit: $x  Target
+    "#]]);
+}
+
+#[test]
+fn always_remembers_a_prefix_or_exactly_what_was_shown() {
+    check(
+        "none",
+        "git checkout main; docker compose up -d; npm run dev; ls -la; ./x --y",
+        expect![[r#"
+            ask bash: git checkout main  always Wild("git checkout *")
+            ask bash: docker compose up -d  always Wild("docker compose up *")
+            ask bash: npm run dev  always Wild("npm run dev *")
+            ask bash: ls -la  always Wild("ls *")
+            ask bash: ./x --y  always Wild("./x *")
+        "#]],
+    );
+    check(
+        "none",
+        "git reset --hard; git -c a=b log; find . -delete; FOO=1 ls; ls *.rs; echo '*' 'a b'",
+        expect![[r#"
+            ask bash: git reset --hard  always Exact("git reset --hard")
+            ask bash: git -c a=b log  always Exact("git -c a=b log")
+            ask bash: find . -delete  always Exact("find . -delete")
+            ask bash: FOO=1 ls  always Exact("FOO=1 ls")
+            ask bash: ls *.rs  always Exact("ls *.rs")
+            ask bash: echo '*' 'a b'  always Wild("echo *")
+        "#]],
+    );
+    check(
+        "none",
+        "python3 a.py --x; python3 -m pytest -q; python3 -c 1; bash b.sh; bash -c 'ls'",
+        expect![[r#"
+            ask bash: python3 a.py --x  always Wild("python3 a.py *")
+            ask bash: python3 -m pytest -q  always Wild("python3 -m pytest *")
+            ask bash: python3 -c 1  always Exact("python3 -c 1")
+            ask bash: bash b.sh  always Wild("bash b.sh *")
+            ask bash: bash -c ls  always Exact("bash -c ls")
+            ask bash: ls  always Wild("ls *")
+        "#]],
+    );
+    check("none", "git --no-pager log -3; timeout 5 ls", expect![[r#"
+        ask bash: git --no-pager log -3  always Wild("git log *")
+        ask bash: timeout 5 ls  always Wild("timeout *")
+        ask bash: ls  always Wild("ls *")
+    "#]]);
+}
+
+/// What was remembered lets the same script through, and nothing that it should not.
+#[test]
+fn a_remembered_yes_is_no_wider_than_it_says() {
+    let mut policy = policy_of("none");
+    let mut remember = |script: &str| {
+        for want in wants(script, &read(script, &around()), &Tree::sample()) {
+            policy.remembered.extend(want.part.always.map(|pattern| Rule {
+                permission: want.part.permission.into_owned(),
+                pattern,
+                action: Action::Allow,
+                source: Source::Approved(Scope::Session),
+            }));
+        }
+    };
+    remember(
+        "git checkout main && git log -5 | head; echo '*'; python3 a.py; git reset --hard; sort -o out.txt a.txt",
+    );
+    for script in [
+        "git checkout main",
+        "git checkout -- .",
+        "git log --oneline",
+        "head -2",
+        "echo b",
+        "git reset --hard",
+    ] {
+        assert_eq!(decide(&policy, script), Action::Allow, "{script}");
+    }
+    for script in [
+        "git log --output=x",
+        "git reset --hard HEAD",
+        "git -c a=b log",
+        "git push",
+        "python3 b.py",
+        "sort -o out.txt b.txt; x",
+        "sort -o other.txt a.txt",
+        "git checkout $(touch made)",
+        "git log; touch made",
+        "git log > made",
+    ] {
+        assert_ne!(decide(&policy, script), Action::Allow, "{script}");
+    }
+}
+
+/// A rule covers what it spells, and a list is read from its end.
+#[test]
+fn rules_are_weighed_as_written() {
+    let decide = |list: &[(&str, Action)], script: &str| {
+        let policy = policy(Written { user: rules("bash", list), ..Written::default() }, &[]);
+        let wants = wants(script, &read(script, &around()), &Tree::sample());
+        let bash = wants.iter().filter(|want| want.part.permission == "bash");
+        bash.map(|want| judge(&policy, &[], want).action).max()
+    };
+    use Action::{Allow, Ask, Deny};
+    let cases: &[(&[(&str, Action)], &str, Action)] = &[
+        (&[("git *", Allow)], "git checkout -- .", Ask),
+        (&[("git checkout *", Allow)], "git checkout -- .", Allow),
+        (&[("git checkout *", Allow)], "git checkout -f", Ask),
+        (&[("git checkout -f *", Allow)], "git checkout -f", Allow),
+        (&[("*", Allow)], "git reset --hard", Ask),
+        (&[("git reset --hard *", Allow)], "git reset --hard HEAD", Allow),
+        (&[("git reset --hard", Allow)], "git reset --hard HEAD", Ask),
+        (&[("find * -delete", Allow)], "find . -name x -delete", Allow),
+        (&[("find * -delete", Allow)], "find . -fprint x -delete", Ask),
+        (&[("sed -i *", Allow)], "sed -i s/a/b/ a.txt", Allow),
+        (&[("sed *", Allow)], "sed -i s/a/b/ a.txt", Ask),
+        (&[("sed -i *", Allow)], "sed -i 'w x' a.txt", Ask),
+        (&[("python3 -c *", Allow)], "python3 -c 1", Ask),
+        (&[("python3 -c 1", Allow)], "python3 -c 1", Allow),
+        (&[("*", Deny), ("git *", Allow)], "git log", Allow),
+        (&[("*", Deny), ("git *", Allow)], "git reset --hard", Deny),
+        (&[("git *", Allow), ("*", Deny)], "git log", Deny),
+        (&[("*", Deny), ("/usr/bin/ls *", Allow)], "/usr/bin/ls a", Allow),
+        (&[("ls *", Allow)], "/usr/bin/ls a", Ask),
+        (&[("*", Allow), ("rm *", Deny)], "/usr/bin/rm a", Deny),
+        (&[("*", Allow), ("rm -rf *", Deny)], "rm -f -r a", Deny),
+        (&[("*", Allow), ("rm -rf *", Deny)], "rm --recursive --force a", Deny),
+        (&[("*", Allow), ("rm -rf *", Deny)], "rm -f a", Allow),
+        (&[("*", Allow), ("git push *", Ask)], "git -C . push", Ask),
+        (&[("*", Allow), ("kubectl delete *", Deny)], "kubectl -n x delete pod", Deny),
+        (&[("*", Allow), ("kubectl delete *", Deny)], "kubectl get pod delete", Allow),
+        (&[("*", Allow), ("npm publish *", Deny)], "npm --silent publish", Deny),
+        (&[("rm *", Deny), ("*", Allow)], "rm a", Allow),
+        (&[("NODE_ENV=test npm test *", Allow)], "NODE_ENV=test npm test", Allow),
+        (&[("npm test *", Allow)], "NODE_ENV=test npm test", Ask),
+        (&[("npm test *", Allow)], "CI=1 npm test", Allow),
+        (&[("ls *", Allow)], "cd src && ls", Allow),
+        (&[("ls *", Allow), ("cd *", Deny)], "cd src && ls", Deny),
+        (&[("ls *", Allow), ("cd *", Ask)], "cd src && ls", Ask),
+        (&[("*", Deny), ("ls *", Allow)], "cd src && ls", Allow),
+        (&[("*", Allow), ("rm *", Deny)], "wrapper rm a", Ask),
+        (&[("*", Allow), ("rm *", Deny)], "cat rm", Allow),
+        (&[("*", Allow)], "$x", Ask),
+        (&[("ls", Allow)], "'ls'", Allow),
+        (&[("a b", Allow)], "'a b'", Ask),
+        (&[("curl http://h/*", Allow)], "curl 'http://h/x?a=1&b=2'", Allow),
+    ];
+    for (list, script, expected) in cases {
+        assert_eq!(decide(list, script), Some(*expected), "{list:?} {script}");
+    }
+}
+
+/// Looking files up in rounds comes to the same as having them at hand.
+#[test]
+fn facts_can_be_gathered_in_rounds() {
+    let tree = Tree::sample();
+    for script in
+        ["cat src/*.rs link-*/x && ls -d .*", "cd src; cat ../a.txt", "git checkout a.txt", "ls"]
+    {
+        let read = read(script, &around());
+        let mut facts = Facts::default();
+        let mut rounds = 0;
+        let gathered = loop {
+            let gathered = wants(script, &read, &facts);
+            let missing = facts.missing();
+            if missing.is_empty() {
+                break gathered;
+            }
+            rounds += 1;
+            assert!(rounds < 6, "{script}");
+            for question in missing {
+                let answer = match &question {
+                    Question::Resolve(path) => Answer::Resolved(tree.resolve(path)),
+                    Question::List(folder) => Answer::Listed(tree.list(folder)),
+                };
+                facts.insert(question, answer);
+            }
+        };
+        assert_eq!(gathered, wants(script, &read, &tree), "{script}");
+    }
+}
+
+#[test]
+fn what_cannot_be_looked_up_is_asked() {
+    let policy = policy_of("all");
+    let script = "cat a.txt";
+    let wants = wants(script, &read(script, &around()), &Facts::default());
+    assert_eq!(judge_all(&policy, &[], &wants), Action::Ask);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn no_mutant_passes(pick in any::<prop::sample::Index>(), seeds in prop::collection::vec(any::<u64>(), 1..4)) {
+        let attacks = attacks();
+        let (name, script) = &attacks[pick.index(attacks.len())];
+        let mutant = seeds.iter().fold(script.clone(), |script, seed| mutate::once(&script, *seed));
+        prop_assert_ne!(decide(&policy_of(name), &mutant), Action::Allow, "{}", mutant);
+    }
+
+    #[test]
+    fn any_text_is_judged(script in any::<String>()) {
+        let action = decide(&policy_of("read"), &script);
+        prop_assert_ne!(action, Action::Deny);
+    }
+}

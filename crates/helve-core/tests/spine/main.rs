@@ -2,6 +2,7 @@
 
 mod bounds;
 mod cancelling;
+mod changing;
 mod denies;
 mod events;
 mod hooks;

@@ -7,16 +7,17 @@ use std::time::Duration;
 use helve_core::builtin::{Written, policy};
 use helve_core::engine::{Patience, Record};
 use helve_core::{
-    Action, AnyTool, Ask, Caller, Engine, Event, Events, Gate, Hook, Layer, Nobody, Person, Policy,
-    Rule, Session, Source, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult, Traits,
-    Workspace,
+    Action, AfterWrite, AnyTool, Ask, Caller, Engine, Event, Events, Gate, Hook, Layer, Neighbours,
+    Nobody, Person, Policy, Rule, Session, Source, Tool, ToolCall, ToolContext, ToolError,
+    ToolOutput, ToolResult, Traits, Workspace,
 };
-use helve_testkit::{MemoryMachine, MemoryOutputs, MemoryStore};
+use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
 use helve_tools::opencode::{DIALECT, tools};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Stage {
+    pub(crate) machine: Arc<MemoryMachine>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) session: Arc<Session>,
     pub(crate) store: Arc<MemoryStore>,
@@ -24,8 +25,10 @@ pub(crate) struct Stage {
 
 /// What a test sets the stage with.
 pub(crate) struct Setting {
+    pub(crate) machine: Arc<MemoryMachine>,
     pub(crate) written: Written,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
+    pub(crate) after: Vec<Arc<dyn AfterWrite>>,
     pub(crate) person: Arc<dyn Person>,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) tools: Vec<Arc<dyn AnyTool>>,
@@ -35,7 +38,8 @@ impl Default for Setting {
     fn default() -> Self {
         let (hooks, tools) = (Vec::new(), Vec::new());
         let (written, store) = (Written::default(), Arc::default());
-        Self { written, hooks, person: Arc::new(Nobody), store, tools }
+        let machine = Arc::default();
+        Self { machine, written, hooks, after: Vec::new(), person: Arc::new(Nobody), store, tools }
     }
 }
 
@@ -61,10 +65,16 @@ impl Setting {
     }
 
     pub(crate) fn behind(self, gate: Gate) -> Stage {
-        let machine = Arc::new(MemoryMachine::default());
+        let machine = self.machine;
         machine.write("/w/a.txt", "hello\n");
         machine.write("/w/secret.txt", "s3cret\n");
-        let workspace = Workspace::new("/w".into(), None, machine.clone(), self.hooks);
+        let workspace = Workspace::new(
+            "/w".into(),
+            None,
+            machine.clone(),
+            Arc::new(MemoryJournal::default()),
+            Neighbours { hooks: self.hooks, after: self.after },
+        );
         for tool in tools().into_iter().chain(self.tools) {
             workspace.registry.register(Layer::Builtin, tool).keep();
         }
@@ -77,14 +87,15 @@ impl Setting {
             limits: DIALECT.limits,
             switches: Vec::new(),
             store: self.store.clone(),
-            outputs: Arc::new(MemoryOutputs::on(machine)),
+            outputs: Arc::new(MemoryOutputs::on(machine.clone())),
+            shown: Default::default(),
             under: None,
         });
         let patience =
             Patience { grace: Duration::from_millis(50), hook: Duration::from_millis(50) };
         let record = Record::In(self.store.clone());
         let engine = Engine { events: Events::default(), record, patience };
-        Stage { engine: Arc::new(engine), session, store: self.store }
+        Stage { engine: Arc::new(engine), session, store: self.store, machine }
     }
 }
 

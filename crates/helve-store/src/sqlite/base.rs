@@ -30,7 +30,7 @@ struct Behind {
     tables: Vec<Table>,
 }
 
-const STATEMENTS: usize = 32;
+const STATEMENTS: usize = 64;
 /// A log up to this size is left to the next process.
 const SHORT_LOG: u64 = 256 << 10;
 /// The log is cut back to this size when it was larger.
@@ -95,7 +95,7 @@ impl Base {
     pub(crate) fn unhurried<T>(
         &self,
         patience: Duration,
-        work: impl Fn(&Self) -> rusqlite::Result<T>,
+        work: impl FnOnce(&Self) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
         self.main.busy_timeout(Duration::ZERO)?;
         let done = work(self);

@@ -7,12 +7,13 @@ use helve_core::store::StoreError;
 
 use super::base::{Base, Place};
 use super::calls::Pruned;
+use super::journal::sweep::Turn;
 use super::ledger::{Ledger, Unwritten};
 use super::open::{self, Opened};
 use super::owner::Owner;
 use super::queue::{Chores, Job, Lost, Queue};
 use super::trouble::{self, Failure, Trouble};
-use super::{calls, rules, slots};
+use super::{calls, journal, rules, slots};
 
 pub(crate) struct Keeper {
     data: PathBuf,
@@ -22,6 +23,8 @@ pub(crate) struct Keeper {
     notices: Vec<String>,
     ledger: Ledger,
     untidy: Untidy,
+    /// When the journal is swept.
+    turn: Turn,
 }
 
 /// What is left to tidy.
@@ -50,6 +53,7 @@ impl Keeper {
             notices: Vec::new(),
             ledger: Ledger::default(),
             untidy: Untidy::Everything,
+            turn: Turn::default(),
         }
     }
 
@@ -125,6 +129,13 @@ impl Keeper {
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
+    /// Takes note that the journal has grown by so many bytes.
+    pub(crate) fn added(&mut self, bytes: u64) {
+        if let Some(base) = &self.base {
+            self.turn.added(base.place, bytes);
+        }
+    }
+
     /// Writes everything that was noted so far.
     pub(crate) fn write_all(&mut self) {
         self.write(Unwritten::Little);
@@ -193,15 +204,16 @@ impl Keeper {
 
     fn chores(&self) -> Chores {
         match (&self.base, self.untidy) {
-            (None, _) | (Some(_), Untidy::Nothing(_)) => Chores::Done,
-            (Some(_), Untidy::Calls | Untidy::Everything) => Chores::Waiting,
+            (None, _) => Chores::Done,
+            (Some(_), Untidy::Nothing(_)) if !self.turn.has_come() => Chores::Done,
+            (Some(_), Untidy::Nothing(_) | Untidy::Calls | Untidy::Everything) => Chores::Waiting,
         }
     }
 
     /// Removes a little of what is too old or too much, while nobody waits.
     fn tidy(&mut self) {
         let (work, next): (fn(&Base) -> rusqlite::Result<Pruned>, _) = match self.untidy {
-            Untidy::Nothing(_) => return,
+            Untidy::Nothing(_) => return self.sweep(),
             Untidy::Calls => (calls::prune, Untidy::Nothing(0)),
             Untidy::Everything => (prune_slots_and_rules, Untidy::Calls),
         };
@@ -212,6 +224,13 @@ impl Keeper {
             // Not being able to tidy is no reason to try over and over, nor to leave the file.
             Ok(Pruned::All) | Err(_) => self.untidy = next,
         }
+    }
+
+    fn sweep(&mut self) {
+        let Some(base) = &self.base else { return };
+        let folder = journal::folder_in(&self.data);
+        // After an error whoever adds to the journal next tries again.
+        base.unhurried(self.patience, |base| self.turn.go_on(base, &folder)).ok();
     }
 }
 

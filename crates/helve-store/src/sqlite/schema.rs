@@ -7,7 +7,8 @@ use super::trouble::{Failure, Trouble};
 /// Step *n* leads to version *n* + 1. Never change a step that was released; append one.
 ///
 /// A process of the version before may have the file open while a step is made, so steps add.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE slots (
         session TEXT NOT NULL,
         key     TEXT NOT NULL,
@@ -56,7 +57,50 @@ const STEPS: &[&str] = &["
         digest TEXT,
         given  INTEGER NOT NULL
     ) STRICT;
-"];
+",
+    "
+    CREATE TABLE journal (
+        number  INTEGER PRIMARY KEY,
+        owner   TEXT NOT NULL,
+        call    TEXT NOT NULL,
+        session TEXT NOT NULL,
+        tool    TEXT NOT NULL,
+        root    BLOB NOT NULL,
+        at      INTEGER NOT NULL,
+        state   TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX journal_of_call ON journal (call);
+    CREATE INDEX journal_of_root ON journal (root);
+
+    CREATE TABLE journal_files (
+        entry    INTEGER NOT NULL,
+        position INTEGER NOT NULL,
+        path     BLOB NOT NULL,
+        before   INTEGER,
+        mode     INTEGER,
+        after    INTEGER,
+        PRIMARY KEY (entry, position)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX journal_files_before ON journal_files (before) WHERE before IS NOT NULL;
+    CREATE INDEX journal_files_after ON journal_files (after) WHERE after IS NOT NULL;
+
+    CREATE TABLE journal_images (
+        number INTEGER PRIMARY KEY,
+        hash   BLOB NOT NULL UNIQUE,
+        length INTEGER NOT NULL,
+        kept   INTEGER NOT NULL,
+        form   TEXT NOT NULL,
+        seal   BLOB NOT NULL,
+        bytes  BLOB
+    ) STRICT;
+    CREATE INDEX journal_images_by_size ON journal_images (kept);
+
+    CREATE TABLE sweeps (
+        what TEXT PRIMARY KEY,
+        at   INTEGER NOT NULL
+    ) STRICT;
+",
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
@@ -64,9 +108,22 @@ pub(crate) enum Table {
     Calls,
     Rules,
     Trust,
+    Journal,
+    JournalFiles,
+    JournalImages,
+    Sweeps,
 }
 
-pub(crate) const TABLES: [Table; 4] = [Table::Slots, Table::Calls, Table::Rules, Table::Trust];
+pub(crate) const TABLES: [Table; 8] = [
+    Table::Slots,
+    Table::Calls,
+    Table::Rules,
+    Table::Trust,
+    Table::Journal,
+    Table::JournalFiles,
+    Table::JournalImages,
+    Table::Sweeps,
+];
 
 impl Table {
     fn name(self) -> &'static str {
@@ -75,6 +132,10 @@ impl Table {
             Table::Calls => "calls",
             Table::Rules => "rules",
             Table::Trust => "trust",
+            Table::Journal => "journal",
+            Table::JournalFiles => "journal_files",
+            Table::JournalImages => "journal_images",
+            Table::Sweeps => "sweeps",
         }
     }
 
@@ -86,6 +147,10 @@ impl Table {
             }
             Table::Rules => "number scope holder permission kind pattern action remembered",
             Table::Trust => "root digest given",
+            Table::Journal => "number owner call session tool root at state",
+            Table::JournalFiles => "entry position path before mode after",
+            Table::JournalImages => "number hash length kept form seal bytes",
+            Table::Sweeps => "what at",
         }
     }
 

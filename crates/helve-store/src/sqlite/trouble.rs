@@ -106,7 +106,7 @@ pub(crate) fn in_memory(path: &Path, failure: &Failure) -> String {
         }
     };
     format!(
-        "The store {path} {what}, so calls, approvals and trust are kept in memory until this process ends; {remedy}."
+        "The store {path} {what}, so calls, approvals, trust and the journal for undo are kept in memory until this process ends; {remedy}."
     )
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn moved_aside(path: &Path, aside: &Path, why: &str) -> String {
     let (path, aside) = (path.display(), aside.display());
     let why = why.trim_end_matches('.');
     format!(
-        "The store {path} was damaged ({why}), so it was moved to {aside} and a new one begun without the earlier calls, approvals and trust; delete the moved file when you do not need it."
+        "The store {path} was damaged ({why}), so it was moved to {aside} and a new one begun without the earlier calls, approvals, trust and journal for undo; delete the moved file when you do not need it."
     )
 }
 

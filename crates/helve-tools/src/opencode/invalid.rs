@@ -38,14 +38,14 @@ mod tests {
             "--- call todo_write {}\n",
             expect![[r#"
                 !! UnknownTool
-                There is no tool "todo_write". Did you mean todowrite?
+                There is no tool "todo_write". Did you mean todowrite, write?
             "#]],
         );
         check(
             "--- call frobnicate {}\n",
             expect![[r#"
                 !! UnknownTool
-                There is no tool "frobnicate". There are: read, todoread, todowrite.
+                There is no tool "frobnicate". There are: apply_patch, edit, multiedit, read, todoread, todowrite, write.
             "#]],
         );
     }

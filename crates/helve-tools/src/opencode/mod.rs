@@ -1,10 +1,15 @@
 //! The default dialect: the tools and formats of opencode.
 
+mod apply_patch;
+mod edit;
 mod invalid;
+mod multiedit;
 mod read;
 mod todoread;
 mod todowrite;
+mod undo;
 mod words;
+mod write;
 
 use std::sync::Arc;
 
@@ -18,13 +23,23 @@ pub static DIALECT: Dialect = Dialect {
     words: &words::Opencode,
 };
 
+/// The difference between two states of a file, as previews show it.
+pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+    words::change::difference(shown, before, after).text
+}
+
 /// Every tool of the dialect.
 pub fn tools() -> Vec<Arc<dyn AnyTool>> {
     vec![
+        Arc::new(apply_patch::ApplyPatch),
+        Arc::new(edit::Edit),
         Arc::new(invalid::Invalid),
+        Arc::new(multiedit::MultiEdit),
         Arc::new(read::Read),
         Arc::new(todoread::TodoRead),
         Arc::new(todowrite::TodoWrite),
+        Arc::new(undo::Undo),
+        Arc::new(write::Write),
     ]
 }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use helve_core::machine::{Listing, Window, Windowed};
-use helve_core::permission::Grant;
 use helve_core::{Ask, ErrorKind, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput};
 use helve_text::cut::Keep;
 use helve_text::lines;
@@ -47,7 +46,7 @@ impl Tool for Read {
         let first = args.offset.unwrap_or(1).max(1);
         let most = args.limit.unwrap_or(LINES).clamp(1, LINES);
         match path.kind() {
-            None => Err(not_found(ctx, &grant, &path).await),
+            None => Err(not_found(ctx, &path).await),
             Some(Kind::Folder) => {
                 let listing = ctx.files.list(&grant, &path, NAMES).await?;
                 folder(&path, &listing, first, most)
@@ -150,8 +149,9 @@ fn folder(
     Ok(ToolOutput::text(shown, text).with("truncated", last < total))
 }
 
-async fn not_found(ctx: &ToolContext, grant: &Grant<'_>, path: &Resolved) -> ToolError {
-    let names = ctx.files.beside(grant, path, NAMES).await;
+/// Says that a file is not there, with names near by if these may be told.
+pub(super) async fn not_found(ctx: &ToolContext, path: &Resolved) -> ToolError {
+    let names = ctx.files.beside(path, NAMES).await;
     let real = path.real();
     let wanted = real.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let near = near::nearest(&wanted, names.iter().map(String::as_str), 3);

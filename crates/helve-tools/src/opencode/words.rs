@@ -1,5 +1,7 @@
 //! What the spine has to say, in this dialect's words.
 
+use helve_core::change::Unmade;
+use helve_core::commit::CommitError;
 use helve_core::dialect::{BadPath, HookFault};
 use helve_core::gate::Refusal;
 use helve_core::permission::{Part, Source, Verdict};
@@ -8,6 +10,9 @@ use helve_core::{BadInput, Cut, ErrorKind, Kind, MachineError, Resolved, Scope, 
 use helve_text::lines;
 use helve_text::visible;
 use serde_json::Value;
+
+pub(super) mod change;
+pub(super) mod patch;
 
 pub(super) struct Opencode;
 
@@ -127,6 +132,10 @@ impl Words for Opencode {
             ))
             .hint("Look at the folder again, then retry."),
             MachineError::LinkLoop => failed(format!("{shown} is a link that leads in circles.")),
+            MachineError::TooLarge { size, most } => failed(format!(
+                "{shown} is too large to be loaded whole: {size} bytes, where {most} are the most."
+            ))
+            .hint("Read it in windows with offset and limit."),
             MachineError::TimedOut(after) => ToolError::new(
                 ErrorKind::TimedOut,
                 format!("{shown} could not be read within {} seconds.", after.as_secs()),
@@ -153,6 +162,15 @@ impl Words for Opencode {
             }
         };
         ToolError::new(ErrorKind::InvalidArgs, text)
+    }
+
+    fn unspoken(&self) -> ToolError {
+        denied("This cannot be done with that file, and reading it needs permission.".into())
+            .hint("Read the file first, so that permission can be asked for.")
+    }
+
+    fn unmade(&self, shown: &str, why: &Unmade) -> ToolError {
+        unmade(shown, why)
     }
 
     fn aborted(&self) -> ToolError {
@@ -198,24 +216,94 @@ impl Words for Opencode {
     }
 }
 
+/// Why a file was not changed. In every case but one nothing was touched, and the words say so.
+fn unmade(first: &str, why: &Unmade) -> ToolError {
+    let (shown, error) = match why {
+        Unmade::Stale { shown, .. } => {
+            let text = format!(
+                "{shown} changed while this call was under way, in the same lines. Nothing was written."
+            );
+            return ToolError::new(ErrorKind::Stale, text)
+                .hint("Read the file again, then make the change anew.");
+        }
+        Unmade::Journal { why } => {
+            let text = format!(
+                "{first} was not changed: what it holds now could not be saved for undo ({why})."
+            );
+            return ToolError::new(ErrorKind::Failed, text).hint("`helve doctor` says more.");
+        }
+        Unmade::Commit { shown, error } => (shown, error),
+    };
+    let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
+    match error {
+        CommitError::Conflict { .. } => ToolError::new(
+            ErrorKind::Stale,
+            format!("{shown} changed meanwhile. Nothing was written."),
+        )
+        .hint("Read the file again, then make the change anew."),
+        CommitError::ReadOnly { .. } => {
+            failed(format!("{shown} is read-only. Nothing was written."))
+                .hint("Ask the user to make it writable, or leave it as it is.")
+        }
+        CommitError::Twice { .. } => {
+            failed(format!("{shown} is named twice in one change. Nothing was written."))
+                .hint("Put all changes to a file together.")
+        }
+        CommitError::Busy { waited, .. } => failed(format!(
+            "Another process was writing {shown} for {} seconds. Nothing was written.",
+            waited.as_secs()
+        ))
+        .hint("Retry."),
+        CommitError::Lock { why, .. } => {
+            failed(format!("The lock folder {shown} cannot be used: {why}. Nothing was written."))
+        }
+        CommitError::Failed { why, .. } => {
+            failed(format!("{shown} could not be written: {why}. Nothing was changed."))
+        }
+        CommitError::Torn { why, left, .. } => {
+            let each: Vec<String> = left
+                .iter()
+                .map(|left| match &left.old {
+                    Some(old) => {
+                        format!("{} (old content in {})", left.changed.display(), old.display())
+                    }
+                    None => left.changed.display().to_string(),
+                })
+                .collect();
+            failed(format!(
+                "{shown} could not be written: {why}; and these could not be put back: {}.",
+                each.join(", ")
+            ))
+            .hint("`helve undo` puts them back from the journal.")
+        }
+    }
+}
+
 fn denied(text: String) -> ToolError {
     ToolError::new(ErrorKind::Denied, text)
 }
 
 fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
     let each: Vec<String> = parts.iter().map(|(part, verdict)| judged(part, verdict)).collect();
-    let flags: Vec<String> = parts
+    let text = format!("This needs permission, and nobody can be asked here: {}.", each.join("; "));
+    // A rule can only help where the user's own list decides; the other walls ask whatever it says.
+    let by_rule = |verdict: &Verdict| verdict.wall == "user";
+    if !parts.iter().all(|(_, verdict)| by_rule(verdict)) {
+        return denied(text)
+            .hint("No rule allows it in advance: a person must say yes, or --yes be given.");
+    }
+    let named: Vec<(&str, &str)> = parts
         .iter()
-        .map(|(part, verdict)| format!("--allow '{}:{}'", part.permission, deciding(part, verdict)))
+        .map(|(part, verdict)| (part.permission.as_ref(), deciding(part, verdict)))
         .collect();
-    let rules: Vec<String> = parts
+    let flags: Vec<String> =
+        named.iter().map(|(permission, name)| format!("--allow '{permission}:{name}'")).collect();
+    let rules: Vec<String> = named
         .iter()
-        .map(|(part, verdict)| {
-            let pattern = Value::from(deciding(part, verdict));
-            format!("\"{}\": {{{pattern}: \"allow\"}}", part.permission)
+        .map(|(permission, name)| {
+            format!("\"{permission}\": {{{}: \"allow\"}}", Value::from(*name))
         })
         .collect();
-    let text = format!("This needs permission, and nobody can be asked here: {}.", each.join("; "));
     denied(text).hint(format!(
         "To allow it: {}, or \"permission\": {{{}}} in the user's helve.json; --yes answers every such question.",
         flags.join(" "),

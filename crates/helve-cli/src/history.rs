@@ -1,0 +1,110 @@
+//! `helve history`, `show` and `undo`: what calls changed, and taking it back.
+
+use std::path::Path;
+
+use helve::journal::{Change, Changed};
+use helve::{Input, Toolbox, visible};
+use serde_json::{Value, json};
+
+use crate::args::Common;
+use crate::paint::{self, BOLD, CYAN, DIM, GREEN, PLAIN, RED};
+use crate::{End, call};
+
+pub(crate) async fn list(common: &Common, most: usize) -> anyhow::Result<End> {
+    let toolbox = common.toolbox().await?;
+    let changes = toolbox.history(most).await?;
+    if common.json {
+        let all: Vec<Value> = changes.iter().map(|change| as_json(&toolbox, change)).collect();
+        paint::json(&Value::from(all))?;
+    } else if changes.is_empty() {
+        paint::out("Nothing was changed here yet.\n")?;
+    } else {
+        for change in &changes {
+            let files: Vec<String> =
+                change.files.iter().map(|file| shown(&toolbox, &file.path)).collect();
+            paint::out(&format!(
+                "{BOLD}{}{PLAIN}  {DIM}{}{PLAIN}  {}  {}\n",
+                change.call,
+                ago(change.at),
+                change.tool,
+                visible::escape_line(&files.join(", "))
+            ))?;
+        }
+    }
+    toolbox.close().await;
+    Ok(End::Done)
+}
+
+pub(crate) async fn show(common: &Common, named: Option<&str>) -> anyhow::Result<End> {
+    let toolbox = common.toolbox().await?;
+    let change = toolbox.change(named).await?;
+    let end = match change {
+        None => {
+            let which = named.map_or("Nothing was changed here yet.".into(), |call| {
+                format!("No change of a call {call} is known; `helve history` lists them.")
+            });
+            paint::error(&which);
+            End::Failed
+        }
+        Some(change) => {
+            for file in &change.files {
+                print(&toolbox, file)?;
+            }
+            End::Done
+        }
+    };
+    toolbox.close().await;
+    Ok(end)
+}
+
+pub(crate) async fn undo(
+    common: &Common,
+    named: Option<String>,
+    dry_run: bool,
+) -> anyhow::Result<End> {
+    let input = Input::Json(json!({"call": named, "dryRun": dry_run}));
+    call::make(common, "undo", input).await
+}
+
+fn print(toolbox: &Toolbox, file: &Changed) -> anyhow::Result<()> {
+    let before = file.before.as_ref().map(|image| &image.bytes[..]);
+    let text = helve::difference(&shown(toolbox, &file.path), before, file.after.as_deref());
+    for line in visible::escape(&text).lines() {
+        let colour = match line.as_bytes().first() {
+            Some(b'+') => GREEN,
+            Some(b'-') => RED,
+            Some(b'@') => CYAN,
+            Some(_) | None => "",
+        };
+        paint::out(&format!("{colour}{line}{PLAIN}\n"))?;
+    }
+    Ok(())
+}
+
+fn as_json(toolbox: &Toolbox, change: &Change) -> Value {
+    let files: Vec<String> = change.files.iter().map(|file| shown(toolbox, &file.path)).collect();
+    json!({
+        "call": change.call,
+        "session": change.session,
+        "tool": change.tool,
+        "at": change.at,
+        "files": files,
+    })
+}
+
+fn shown(toolbox: &Toolbox, path: &Path) -> String {
+    path.strip_prefix(toolbox.root()).unwrap_or(path).display().to_string()
+}
+
+/// How long ago, in the largest unit that fits.
+fn ago(at: u64) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0));
+    let seconds = now.saturating_sub(at) / 1000;
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86400 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} d ago", seconds / 86400),
+    }
+}

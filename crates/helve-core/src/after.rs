@@ -1,0 +1,26 @@
+//! Who looks at files after they were written: formatters, language servers.
+
+use bytes::Bytes;
+
+use crate::BoxFuture;
+use crate::change::Written;
+use crate::files::Resolved;
+
+/// Looks at files after a write. A neighbour that fails or is slow never fails the write.
+pub trait AfterWrite: Send + Sync {
+    /// The same content in its proper form; `None` to leave it as it is.
+    fn format<'a>(&'a self, path: &'a Resolved, bytes: &'a Bytes) -> BoxFuture<'a, Option<Bytes>>;
+
+    /// What is wrong with the files as they are now.
+    fn diagnose<'a>(&'a self, written: &'a [Written]) -> BoxFuture<'a, Vec<Diagnostic>>;
+}
+
+/// Something wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file as it is shown to people.
+    pub shown: String,
+    /// Counted from 1.
+    pub line: u64,
+    pub message: String,
+}

@@ -1,0 +1,451 @@
+//! Changing files: load, compute, ask, commit. The only way from new content to a file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use helve_text::merge;
+
+use crate::after::Diagnostic;
+use crate::commit::{
+    self, CommitError, Committed, Content, ContentHash, Expect, FileMode, HardLinks,
+};
+use crate::context::CallRef;
+use crate::event::{Event, What, now};
+use crate::files::{Files, Resolved};
+use crate::gate::Refusal;
+use crate::journal::{self, Before, Entry, EntryId, Image};
+use crate::machine::{Machine, MachineError};
+use crate::permission::{Action, Ask, Grant, Let};
+use crate::session::Session;
+use crate::shown::Shown;
+use crate::tool::ToolError;
+
+/// The largest file that is loaded whole.
+pub const MOST_BYTES: u64 = 64 << 20;
+/// How often an approved change is carried over to a file that keeps changing.
+const TRIES: usize = 8;
+/// How long a neighbour may take with a written file.
+const NEIGHBOUR: Duration = Duration::from_secs(10);
+
+/// A file as it was when it was loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    pub bytes: Bytes,
+    pub mode: u32,
+}
+
+/// A change that a tool wants made.
+pub struct Wanted {
+    pub path: Resolved,
+    /// What the change was computed from; `None` where nothing was.
+    pub base: Option<Loaded>,
+    pub then: Then,
+    pub rebase: Rebase,
+}
+
+/// What is to become of a file.
+pub enum Then {
+    Write {
+        bytes: Bytes,
+        mode: FileMode,
+    },
+    Remove,
+    /// Found under another name, with this content.
+    Move {
+        to: Resolved,
+        over: Option<Loaded>,
+        bytes: Bytes,
+    },
+}
+
+/// Whether a change may be carried over to a file that has moved on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rebase {
+    Never,
+    /// Where other lines changed, and only there.
+    Merge,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub path: PathBuf,
+    /// The path for people.
+    pub shown: String,
+    /// The content now; `None` where the file was removed.
+    pub bytes: Option<Bytes>,
+    /// Others had changed the file meanwhile; their change was kept.
+    pub moved_on: bool,
+    /// How many names the file had; the others kept the old content.
+    pub links: u64,
+    pub formatted: bool,
+}
+
+/// Changes that were made, and what neighbours said of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    pub written: Vec<Written>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Why nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unmade {
+    /// The file changed where the change applies; here is how it reads now.
+    Stale {
+        shown: String,
+        now: Option<Bytes>,
+    },
+    Commit {
+        shown: String,
+        error: CommitError,
+    },
+    /// What was there could not be taken down, so nothing was touched.
+    Journal {
+        why: String,
+    },
+}
+
+impl Ask {
+    /// A path brings its own `external_directory` part along. `tool` is judged besides its group `edit`.
+    pub fn edit(mut self, path: &Resolved, tool: &'static str) -> Self {
+        let outside = path.outside().filter(|part| !self.parts.contains(part));
+        self.parts.extend(outside);
+        self.and(Let::Edit(path.real()), path.part("edit").by(tool))
+    }
+}
+
+impl Files {
+    /// Loads a file for the tool's own use; `None` where nothing is.
+    ///
+    /// Denied: refused. To be asked: loaded, but nothing may be said of it before the call has asked.
+    pub async fn load(&self, path: &Resolved) -> Result<Option<Loaded>, ToolError> {
+        let words = self.session.dialect.words;
+        for part in Ask::to_read(path).parts {
+            let verdict = self.session.gate.judge(&part).await;
+            match verdict.action {
+                Action::Allow => {}
+                Action::Ask => self.unspoken.lock().push(part),
+                Action::Deny => return Err(words.refused(&Refusal::Forbidden { part, verdict })),
+            }
+        }
+        match path.machine.read(&path.place, MOST_BYTES).await {
+            Ok(whole) => Ok(Some(Loaded { bytes: whole.bytes, mode: whole.mode })),
+            Err(MachineError::NotFound) => Ok(None),
+            Err(err) => Err(words.machine(path, &err)),
+        }
+    }
+
+    /// Whether the session was shown a file, or wrote it, as it is now.
+    pub async fn shown(&self, path: &Resolved, now: &Loaded) -> Shown {
+        self.session.was_shown(&path.real(), &now.bytes).await
+    }
+
+    /// What a call changed, or the last one in this folder that changed a file.
+    pub async fn changed(&self, call: Option<&str>) -> Result<Option<journal::Change>, ToolError> {
+        let workspace = &self.session.workspace;
+        let found = match call {
+            Some(call) => workspace.journal().change(call).await,
+            None => {
+                let newest = workspace.journal().entries(workspace.root(), 1).await;
+                match newest.map(|mut entries| entries.pop()) {
+                    Ok(Some(newest)) => workspace.journal().change(&newest.call).await,
+                    Ok(None) => Ok(None),
+                    Err(err) => Err(err),
+                }
+            }
+        };
+        found.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
+    }
+
+    /// Makes changes: all or none. Once begun it is not cancelled with its call.
+    pub async fn commit(&self, grant: &Grant<'_>, wanted: Vec<Wanted>) -> Result<Made, ToolError> {
+        let words = self.session.dialect.words;
+        let mut acts = wanted.iter().flat_map(|want| want.touches());
+        if !acts.all(|path| grant.covers(&Let::Edit(path.real()))) {
+            return Err(words.not_granted());
+        }
+        let Some(first) = wanted.first() else {
+            return Ok(Made { written: Vec::new(), diagnostics: Vec::new() });
+        };
+        let shown = first.path.shown().to_string();
+        let work = Work { session: self.session.clone(), call: self.call.clone() };
+        let committing = tokio::spawn(async move { work.commit(wanted).await });
+        let made = committing.await.unwrap_or_else(|failed| {
+            let why = MachineError::Other(failed.to_string());
+            Err(Unmade::Journal { why: why.to_string() })
+        });
+        match made {
+            Ok((made, edited)) => {
+                for path in edited {
+                    self.emit_edited(path);
+                }
+                Ok(made)
+            }
+            Err(unmade) => Err(words.unmade(&shown, &unmade)),
+        }
+    }
+
+    fn emit_edited(&self, path: PathBuf) {
+        self.engine.emit(Event {
+            call: self.call.id.clone(),
+            root: self.call.root.clone(),
+            session: self.call.session.clone(),
+            at: now(),
+            what: What::Edited { path },
+        });
+    }
+}
+
+/// One commit on its way, from journal to neighbours.
+struct Work {
+    session: Arc<Session>,
+    call: Arc<CallRef>,
+}
+
+impl Work {
+    async fn commit(&self, mut wanted: Vec<Wanted>) -> Result<(Made, Vec<PathBuf>), Unmade> {
+        let mut moved_on = vec![false; wanted.len()];
+        let machine = self.session.workspace.machine().clone();
+        for _ in 0..TRIES {
+            let entry = self.begin(&wanted).await?;
+            let changes = wanted.iter().map(Wanted::change).collect();
+            let conflict = match machine.commit(changes).await {
+                Ok(committed) => return self.finish(entry, wanted, &committed, &moved_on).await,
+                Err(CommitError::Conflict { at, .. }) => at,
+                Err(error) => {
+                    // What stayed changed can be put right from the journal.
+                    if !matches!(error, CommitError::Torn { .. }) {
+                        self.session.workspace.journal().void(entry);
+                    }
+                    return Err(Unmade::Commit { shown: self.named(&wanted, &error), error });
+                }
+            };
+            self.session.workspace.journal().void(entry);
+            let Some(index) = wanted.iter().position(|want| want.concerns(&conflict.path())) else {
+                let error = CommitError::Conflict { at: conflict, found: None };
+                return Err(Unmade::Commit { shown: self.named(&wanted, &error), error });
+            };
+            rebase(&*machine, &mut wanted[index]).await?;
+            moved_on[index] = true;
+        }
+        Err(Unmade::Stale { shown: wanted[0].path.shown().into(), now: None })
+    }
+
+    async fn begin(&self, wanted: &[Wanted]) -> Result<EntryId, Unmade> {
+        let entry = Entry {
+            call: self.call.id.to_string(),
+            session: self.session.id.to_string(),
+            tool: self.call.tool.clone(),
+            root: self.session.workspace.root().into(),
+            at: now(),
+            files: wanted.iter().flat_map(Wanted::before).collect(),
+        };
+        let begun = self.session.workspace.journal().begin(&entry).await;
+        begun.map_err(|err| Unmade::Journal { why: err.to_string() })
+    }
+
+    async fn finish(
+        &self,
+        entry: EntryId,
+        wanted: Vec<Wanted>,
+        committed: &[Committed],
+        moved_on: &[bool],
+    ) -> Result<(Made, Vec<PathBuf>), Unmade> {
+        let mut written = Vec::new();
+        for ((want, done), moved_on) in wanted.iter().zip(committed).zip(moved_on) {
+            written.push(self.written(want, done, *moved_on).await);
+        }
+        let after: Vec<Option<Bytes>> = wanted
+            .iter()
+            .zip(&written)
+            .flat_map(|(want, written)| want.after(written.bytes.clone()))
+            .collect();
+        // The files are changed; an entry that cannot be completed still has the old content.
+        self.session.workspace.journal().done(entry, &after).await.ok();
+        let edited = wanted.iter().flat_map(|want| want.touches()).map(Resolved::real).collect();
+        let diagnostics = self.diagnose(&written).await;
+        Ok((Made { written, diagnostics }, edited))
+    }
+
+    async fn written(&self, want: &Wanted, done: &Committed, moved_on: bool) -> Written {
+        let target = want.target();
+        let mut written = Written {
+            path: target.real(),
+            shown: target.shown().into(),
+            bytes: want.content(),
+            moved_on,
+            links: done.links,
+            formatted: false,
+        };
+        if let Some(bytes) = &written.bytes
+            && let Some(formatted) = self.format(target, bytes).await
+        {
+            written.bytes = Some(formatted);
+            written.formatted = true;
+        }
+        if let Then::Move { .. } = want.then {
+            self.session.forget(&want.path.real());
+        }
+        match &written.bytes {
+            Some(bytes) => self.session.wrote(&written.path, bytes),
+            None => self.session.forget(&written.path),
+        }
+        written
+    }
+
+    /// Formatted bytes go in by a second compare-and-swap: only our own bytes are replaced by them.
+    async fn format(&self, path: &Resolved, bytes: &Bytes) -> Option<Bytes> {
+        let mut now = bytes.clone();
+        for neighbour in self.session.workspace.after() {
+            let formatting = neighbour.format(path, &now);
+            let Ok(Some(better)) = tokio::time::timeout(NEIGHBOUR, formatting).await else {
+                continue;
+            };
+            if better == now {
+                continue;
+            }
+            let change = commit::Change::Write {
+                at: path.place.clone(),
+                expect: Expect::Hash(ContentHash::of(&now)),
+                bytes: better.clone(),
+                mode: FileMode::Keep,
+                links: HardLinks::Part,
+            };
+            if path.machine.commit(vec![change]).await.is_ok() {
+                now = better;
+            }
+        }
+        (now != *bytes).then_some(now)
+    }
+
+    async fn diagnose(&self, written: &[Written]) -> Vec<Diagnostic> {
+        let mut all = Vec::new();
+        for neighbour in self.session.workspace.after() {
+            let looking = neighbour.diagnose(written);
+            all.extend(tokio::time::timeout(NEIGHBOUR, looking).await.unwrap_or_default());
+        }
+        all
+    }
+
+    fn named(&self, wanted: &[Wanted], error: &CommitError) -> String {
+        let at = match error {
+            CommitError::Conflict { at, .. }
+            | CommitError::ReadOnly { at }
+            | CommitError::Twice { at }
+            | CommitError::Busy { at, .. }
+            | CommitError::Failed { at, .. }
+            | CommitError::Torn { at, .. } => at.path(),
+            CommitError::Lock { folder, .. } => folder.clone(),
+        };
+        let touched = wanted.iter().flat_map(|want| want.touches());
+        let known = touched.into_iter().find(|path| path.real() == at);
+        known.map_or_else(|| at.display().to_string(), |path| path.shown().into())
+    }
+}
+
+/// Carries an approved change over to the file as it is now, where other lines changed.
+async fn rebase(machine: &dyn Machine, want: &mut Wanted) -> Result<(), Unmade> {
+    let shown = want.path.shown().to_string();
+    let theirs = match machine.read(&want.path.place, MOST_BYTES).await {
+        Ok(whole) => Some(Loaded { bytes: whole.bytes, mode: whole.mode }),
+        Err(MachineError::NotFound) => None,
+        Err(why) => {
+            let error = CommitError::Failed { at: want.path.place.clone(), why };
+            return Err(Unmade::Commit { shown, error });
+        }
+    };
+    let stale = || Unmade::Stale {
+        shown: shown.clone(),
+        now: theirs.as_ref().map(|theirs| theirs.bytes.clone()),
+    };
+    let (Rebase::Merge, Some(base), Some(theirs)) = (want.rebase, &want.base, &theirs) else {
+        return Err(stale());
+    };
+    match &mut want.then {
+        Then::Write { bytes, .. } | Then::Move { bytes, .. } => {
+            let merged = merge::merge3(&base.bytes, bytes, &theirs.bytes);
+            *bytes = merged.map_err(|_conflict| stale())?.into();
+        }
+        Then::Remove => return Err(stale()),
+    }
+    want.base = Some(theirs.clone());
+    Ok(())
+}
+
+impl Wanted {
+    fn change(&self) -> commit::Change {
+        let expect = |base: &Option<Loaded>| {
+            base.as_ref().map_or(Expect::Absent, |base| Expect::Hash(ContentHash::of(&base.bytes)))
+        };
+        let at = self.path.place.clone();
+        match &self.then {
+            Then::Write { bytes, mode } => commit::Change::Write {
+                at,
+                expect: expect(&self.base),
+                bytes: bytes.clone(),
+                mode: *mode,
+                links: HardLinks::Part,
+            },
+            Then::Remove => commit::Change::Remove { at, expect: expect(&self.base) },
+            Then::Move { to, over, bytes } => commit::Change::Move {
+                from: at,
+                expect: expect(&self.base),
+                to: to.place.clone(),
+                over: expect(over),
+                content: Content::New(bytes.clone()),
+            },
+        }
+    }
+
+    /// Every path that changes.
+    fn touches(&self) -> Vec<&Resolved> {
+        match &self.then {
+            Then::Write { .. } | Then::Remove => vec![&self.path],
+            Then::Move { to, .. } => vec![&self.path, to],
+        }
+    }
+
+    fn concerns(&self, path: &std::path::Path) -> bool {
+        self.path.real() == path
+    }
+
+    /// The path that the content is under afterwards.
+    fn target(&self) -> &Resolved {
+        match &self.then {
+            Then::Write { .. } | Then::Remove => &self.path,
+            Then::Move { to, .. } => to,
+        }
+    }
+
+    fn content(&self) -> Option<Bytes> {
+        match &self.then {
+            Then::Write { bytes, .. } | Then::Move { bytes, .. } => Some(bytes.clone()),
+            Then::Remove => None,
+        }
+    }
+
+    fn before(&self) -> Vec<Before> {
+        let image = |loaded: &Option<Loaded>| {
+            let image = |it: &Loaded| Image { bytes: it.bytes.clone(), mode: it.mode };
+            loaded.as_ref().map(image)
+        };
+        let own = Before { path: self.path.real(), image: image(&self.base) };
+        match &self.then {
+            Then::Write { .. } | Then::Remove => vec![own],
+            Then::Move { to, over, .. } => {
+                vec![own, Before { path: to.real(), image: image(over) }]
+            }
+        }
+    }
+
+    /// What is there afterwards, in the order of [`Wanted::before`].
+    fn after(&self, content: Option<Bytes>) -> Vec<Option<Bytes>> {
+        match &self.then {
+            Then::Write { .. } | Then::Remove => vec![content],
+            Then::Move { .. } => vec![None, content],
+        }
+    }
+}

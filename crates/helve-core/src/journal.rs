@@ -1,0 +1,79 @@
+//! Before-images: what a call found where it wrote, so that it can be undone.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use crate::BoxFuture;
+use crate::event::Millis;
+use crate::store::StoreError;
+
+/// Keeps what files were before calls changed them. Bounded by size and age.
+pub trait Journal: Send + Sync {
+    /// Takes down what is there. It survives the end of this process before any file changes.
+    fn begin<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<EntryId, StoreError>>;
+
+    /// The change was made: what is there now, file by file.
+    fn done<'a>(
+        &'a self,
+        id: EntryId,
+        after: &'a [Option<Bytes>],
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// The change was not made.
+    fn void(&self, id: EntryId);
+
+    /// The newest changes of a folder, newest first, without their content.
+    fn entries<'a>(
+        &'a self,
+        root: &'a Path,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<Change>, StoreError>>;
+
+    /// Everything a call changed; `None` when it changed nothing or was forgotten.
+    fn change<'a>(&'a self, call: &'a str) -> BoxFuture<'a, Result<Option<Change>, StoreError>>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EntryId(pub i64);
+
+/// What is taken down before a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub call: String,
+    pub session: String,
+    pub tool: String,
+    pub root: PathBuf,
+    pub at: Millis,
+    pub files: Vec<Before>,
+}
+
+/// A file before a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Before {
+    pub path: PathBuf,
+    pub image: Option<Image>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    pub bytes: Bytes,
+    pub mode: u32,
+}
+
+/// What a call changed, before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub call: String,
+    pub session: String,
+    pub tool: String,
+    pub at: Millis,
+    pub files: Vec<Changed>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    pub path: PathBuf,
+    pub before: Option<Image>,
+    pub after: Option<Bytes>,
+}

@@ -1,0 +1,286 @@
+//! The content of files, each kept once: in a row or, where it is large, in a file of its own.
+
+use std::cell::{Cell, OnceCell};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use uuid::Uuid;
+
+use super::super::base::{Base, Place};
+use super::super::{signed, unsigned};
+use crate::private;
+
+/// From how many packed bytes on an image lies in a file.
+const LARGE: usize = 1 << 20;
+/// What is larger is not compressed; the format counts in 32 bits.
+const MOST_TO_COMPRESS: usize = 1 << 30;
+/// More than this a packed byte cannot stand for.
+const MOST_PER_BYTE: usize = 255;
+
+/// Content that is to be kept.
+pub(super) struct Image {
+    hash: blake3::Hash,
+    bytes: Bytes,
+    /// Filled when it turns out not to be kept yet.
+    packed: OnceCell<Packed>,
+    has_file: Cell<bool>,
+}
+
+impl Image {
+    pub(super) fn of(bytes: &Bytes) -> Self {
+        let (hash, bytes) = (blake3::hash(bytes), bytes.clone());
+        Self { hash, bytes, packed: OnceCell::new(), has_file: Cell::new(false) }
+    }
+
+    /// Does what takes long, before others have to wait: packs what is not kept, or not kept well.
+    pub(super) fn prepare(&self, base: &Base, folder: &Path) -> rusqlite::Result<()> {
+        if self.packed.get().is_none() && load(&base.main, folder, By::Hash(&self.hash))?.is_some()
+        {
+            return Ok(());
+        }
+        if self.packed().is_large(base) {
+            self.write(folder);
+        }
+        Ok(())
+    }
+
+    /// Keeps the image, unless it is; returns its row. Call it within a transaction.
+    pub(super) fn keep(&self, base: &Base, folder: &Path) -> rusqlite::Result<i64> {
+        if self.packed.get().is_none()
+            && let Some(row) = self.find(&base.main, folder)?
+        {
+            return Ok(row);
+        }
+        let packed = self.packed();
+        // What no file can be made for goes into its row, whatever its size.
+        let is_in_file = packed.is_large(base) && self.has_file_still(folder);
+        let in_row = (!is_in_file).then_some(&packed.bytes[..]);
+        let mut statement = base.main.prepare_cached(
+            "INSERT INTO journal_images (hash, length, kept, form, seal, bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (hash) DO UPDATE SET length = ?2, kept = ?3, form = ?4, seal = ?5, bytes = ?6
+             RETURNING number",
+        )?;
+        let (length, kept) = (count(self.bytes.len()), count(packed.bytes.len()));
+        let seal = packed.seal(&self.hash, length);
+        let (hash, form) = (self.hash.as_bytes(), packed.form.name());
+        statement
+            .query_row(params![hash, length, kept, form, seal.as_bytes(), in_row], |row| row.get(0))
+    }
+
+    /// How many bytes keeping it added.
+    pub(super) fn added(&self) -> u64 {
+        self.packed.get().map_or(0, |packed| u64::try_from(packed.bytes.len()).unwrap_or(u64::MAX))
+    }
+
+    fn find(&self, connection: &Connection, folder: &Path) -> rusqlite::Result<Option<i64>> {
+        let mut statement = connection
+            .prepare_cached("SELECT number, bytes IS NULL FROM journal_images WHERE hash = ?1")?;
+        let found = statement.query_row([self.hash.as_bytes()], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?))
+        });
+        let is_there = |(_, is_file): &(i64, bool)| !is_file || self.path(folder).exists();
+        Ok(found.optional()?.filter(is_there).map(|(row, _)| row))
+    }
+
+    fn packed(&self) -> &Packed {
+        self.packed.get_or_init(|| Packed::of(&self.bytes))
+    }
+
+    /// Another process may have removed it as something that nobody needs.
+    fn has_file_still(&self, folder: &Path) -> bool {
+        if !(self.has_file.get() && self.path(folder).exists()) {
+            self.write(folder);
+        }
+        self.has_file.get()
+    }
+
+    fn write(&self, folder: &Path) {
+        let written = write(folder, &self.path(folder), &self.packed().bytes);
+        self.has_file.set(written.is_ok());
+    }
+
+    fn path(&self, folder: &Path) -> PathBuf {
+        file_of(folder, &self.hash)
+    }
+}
+
+/// Content as it is kept.
+struct Packed {
+    form: Form,
+    bytes: Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// As it is, because it gets no shorter.
+    Raw,
+    Lz4,
+}
+
+impl Packed {
+    fn of(bytes: &Bytes) -> Self {
+        if bytes.len() <= MOST_TO_COMPRESS {
+            let shorter = lz4_flex::block::compress(bytes);
+            if shorter.len() < bytes.len() {
+                return Self { form: Form::Lz4, bytes: shorter.into() };
+            }
+        }
+        Self { form: Form::Raw, bytes: bytes.clone() }
+    }
+
+    fn is_large(&self, base: &Base) -> bool {
+        match base.place {
+            Place::File(_) => self.bytes.len() > LARGE,
+            Place::Memory => false,
+        }
+    }
+
+    /// Tells whether all of it is as it was. What is not must never reach a decoder.
+    fn seal(&self, hash: &blake3::Hash, length: i64) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(hash.as_bytes()).update(&length.to_le_bytes());
+        hasher.update(self.form.name().as_bytes()).update(&self.bytes);
+        hasher.finalize()
+    }
+
+    fn unpack(self, length: i64) -> Option<Bytes> {
+        let length = usize::try_from(length).ok()?;
+        match self.form {
+            Form::Raw => (self.bytes.len() == length).then_some(self.bytes),
+            Form::Lz4 if length / MOST_PER_BYTE <= self.bytes.len() => {
+                let bytes = lz4_flex::block::decompress(&self.bytes, length).ok()?;
+                (bytes.len() == length).then(|| bytes.into())
+            }
+            Form::Lz4 => None,
+        }
+    }
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Form::Raw => "raw",
+            Form::Lz4 => "lz4",
+        }
+    }
+
+    fn of(name: &str) -> Option<Self> {
+        [Form::Raw, Form::Lz4].into_iter().find(|form| form.name() == name)
+    }
+}
+
+/// Which image is meant.
+#[derive(Clone, Copy)]
+pub(super) enum By<'a> {
+    Row(i64),
+    Hash(&'a blake3::Hash),
+}
+
+/// The content of an image; `None` if it is gone or no longer what it was.
+pub(super) fn load(
+    connection: &Connection,
+    folder: &Path,
+    which: By<'_>,
+) -> rusqlite::Result<Option<Bytes>> {
+    const BY_ROW: &str =
+        "SELECT hash, length, kept, form, seal, bytes FROM journal_images WHERE number = ?1";
+    const BY_HASH: &str =
+        "SELECT hash, length, kept, form, seal, bytes FROM journal_images WHERE hash = ?1";
+    let decode = |row: &Row<'_>| Ok(decode(row, folder));
+    let found = match which {
+        By::Row(number) => connection.prepare_cached(BY_ROW)?.query_row([number], decode),
+        By::Hash(hash) => connection.prepare_cached(BY_HASH)?.query_row([hash.as_bytes()], decode),
+    };
+    Ok(found.optional()?.flatten())
+}
+
+fn decode(row: &Row<'_>, folder: &Path) -> Option<Bytes> {
+    let hash = blake3::Hash::from_bytes(row.get(0).ok()?);
+    let (length, kept): (i64, i64) = (row.get(1).ok()?, row.get(2).ok()?);
+    let form = Form::of(&row.get::<_, String>(3).ok()?)?;
+    let seal = blake3::Hash::from_bytes(row.get(4).ok()?);
+    let bytes: Bytes = match row.get::<_, Option<Vec<u8>>>(5).ok()? {
+        Some(bytes) => bytes.into(),
+        None => read(&file_of(folder, &hash), unsigned(kept)).ok()?.into(),
+    };
+    let packed = Packed { form, bytes };
+    (packed.seal(&hash, length) == seal).then_some(())?;
+    packed.unpack(length)
+}
+
+/// Removes an image that no entry needs; returns how many bytes that gives free. Call it within a transaction.
+pub(super) fn release(
+    connection: &Connection,
+    folder: &Path,
+    number: i64,
+) -> rusqlite::Result<u64> {
+    let mut statement = connection.prepare_cached(
+        "DELETE FROM journal_images WHERE number = ?1
+             AND NOT EXISTS (SELECT 1 FROM journal_files WHERE before = ?1)
+             AND NOT EXISTS (SELECT 1 FROM journal_files WHERE after = ?1)
+         RETURNING kept, hash, bytes IS NULL",
+    )?;
+    let removed = statement.query_row([number], |row| {
+        if row.get(2).unwrap_or(false)
+            && let Ok(hash) = row.get(1).map(blake3::Hash::from_bytes)
+        {
+            // While the transaction lasts nobody can begin to need it. What stays is found as a stray.
+            std::fs::remove_file(file_of(folder, &hash)).ok();
+        }
+        Ok(unsigned(row.get(0).unwrap_or(0)))
+    });
+    Ok(removed.optional()?.unwrap_or(0))
+}
+
+/// Whether a file of this name holds an image that has a row. Call it within a transaction.
+pub(super) fn is_needed(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let Ok(hash) = blake3::Hash::from_hex(name) else { return Ok(false) };
+    let mut statement = connection
+        .prepare_cached("SELECT 1 FROM journal_images WHERE hash = ?1 AND bytes IS NULL")?;
+    statement.exists([hash.as_bytes()])
+}
+
+fn file_of(folder: &Path, hash: &blake3::Hash) -> PathBuf {
+    folder.join(&hash.to_hex()[..])
+}
+
+/// Writes a file that others see whole or not at all.
+fn write(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = folder.join(format!("{}.new", Uuid::new_v4().simple()));
+    let mut file = match private::create(&new) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            private::folder(folder)?;
+            private::create(&new)?
+        }
+        otherwise => otherwise?,
+    };
+    let written = file.write_all(bytes).and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        // What stays is found as a stray.
+        std::fs::remove_file(&new).ok();
+    }
+    written
+}
+
+/// Reads a file that must have exactly this length.
+fn read(path: &Path, length: u64) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() || found.len() != length {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn count(bytes: usize) -> i64 {
+    signed(u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

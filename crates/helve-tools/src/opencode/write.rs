@@ -1,0 +1,290 @@
+//! `write`: a whole file, new or in place of an old one.
+
+use helve_core::change::{Loaded, Rebase, Then, Wanted};
+use helve_core::commit::FileMode;
+use helve_core::{
+    Ask, ErrorKind, Kind, Resolved, Shown, Tool, ToolContext, ToolError, ToolOutput, Traits,
+};
+use helve_text::view::{Ending, View};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::words::change::{counts, difference, made};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Args {
+    /// The file to write
+    #[schemars(length(min = 1))]
+    file_path: String,
+    /// All of its content
+    content: String,
+}
+
+pub(super) struct Write;
+
+impl Tool for Write {
+    type Args = Args;
+    const NAME: &'static str = "write";
+    const ABOUT: &'static str = include_str!("write.txt");
+    const GROUP: &'static str = "edit";
+    const TRAITS: Traits = Traits::MUTATES;
+
+    async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let path = ctx.files.resolve(&args.file_path).await?;
+        if path.kind() == Some(Kind::Folder) {
+            let message = format!("{} is a folder.", path.shown());
+            return Err(ToolError::new(ErrorKind::InvalidArgs, message).hint("Name a file in it."));
+        }
+        let base = ctx.files.load(&path).await?;
+        let bytes = match &base {
+            None => args.content.into_bytes(),
+            Some(base) => {
+                let bytes = in_terms_of(&path, base, &args.content)?;
+                if bytes == base.bytes {
+                    return Ok(unchanged(ctx, &path).await?);
+                }
+                check_shown(ctx, &path, base).await?;
+                bytes
+            }
+        };
+        let old = base.as_ref().map(|base| &base.bytes[..]);
+        let diff = difference(path.shown(), old, Some(&bytes));
+        let ask = Ask::default().edit(&path, Self::NAME).preview(&diff.text);
+        let grant = ctx.ask(ask).await?;
+        let word = if base.is_some() { "Wrote" } else { "Created" };
+        let then = Then::Write { bytes: bytes.into(), mode: FileMode::Keep };
+        let shown = path.shown().to_string();
+        let wanted = Wanted { path, base, then, rebase: Rebase::Never };
+        let done = ctx.files.commit(&grant, vec![wanted]).await?;
+        let diffs = [diff];
+        let first = format!("{word} {shown}: {}.", counts(&diffs));
+        let [diff] = diffs;
+        // The content is the model's own: only what became of it is news.
+        let text = made(&first, &done, &[]);
+        Ok(ToolOutput::text(shown, text).with("diff", diff.text))
+    }
+}
+
+/// The same content needs no writing, but it must not be told to who may not read it.
+async fn unchanged(ctx: &ToolContext, path: &Resolved) -> Result<ToolOutput, ToolError> {
+    ctx.ask(Ask::to_read(path)).await?;
+    let text = format!("{} has this content already; nothing was written.", path.shown());
+    Ok(ToolOutput::text(path.shown(), text))
+}
+
+/// Who overwrites a file must know what is in it.
+async fn check_shown(ctx: &ToolContext, path: &Resolved, base: &Loaded) -> Result<(), ToolError> {
+    let shown = path.shown();
+    match ctx.files.shown(path, base).await {
+        Shown::AsItIs => Ok(()),
+        Shown::Never => {
+            let message = format!(
+                "{shown} exists and was not read in this conversation. Nothing was written."
+            );
+            Err(ToolError::new(ErrorKind::Stale, message).hint("Read it first, then write it."))
+        }
+        Shown::Changed { then } => {
+            let mut message = format!("{shown} changed since it was read. Nothing was written.");
+            if let Some(then) = then {
+                let diff = difference(shown, Some(&then), Some(&base.bytes));
+                message.push_str(&format!(" This changed:\n{}", diff.text.trim_end()));
+            }
+            Err(ToolError::new(ErrorKind::Stale, message)
+                .hint("Read it again, then write it with those changes in mind."))
+        }
+    }
+}
+
+/// The content in the old file's encoding, with its line endings.
+fn in_terms_of(path: &Resolved, base: &Loaded, content: &str) -> Result<Vec<u8>, ToolError> {
+    let Ok(view) = View::new(&base.bytes) else { return Ok(content.as_bytes().to_vec()) };
+    let content = if view.usual_ending() == Ending::CrLf && !content.contains('\r') {
+        content.replace('\n', "\r\n")
+    } else {
+        content.to_string()
+    };
+    let mut bytes = base.bytes[..view.mark()].to_vec();
+    let unmarked = content.strip_prefix('\u{feff}').unwrap_or(&content);
+    bytes.extend(view.encode(unmarked).map_err(|character| {
+        let message = format!(
+            "{} is in {}, which has no form for \"{character}\". Nothing was written.",
+            path.shown(),
+            view.encoding().name()
+        );
+        ToolError::new(ErrorKind::Failed, message)
+            .hint("Use another character, or convert the file first.")
+    })?);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::opencode::check;
+
+    #[test]
+    fn a_new_file_is_shown_before_it_is_made() {
+        check(
+            r#"
+--- reply once
+--- call write {"filePath": "src/new.rs", "content": "fn a() {}\n"}
+"#,
+            expect![[r#"
+                edit src/new.rs by write [lasting: this]
+                --- /dev/null
+                +++ src/new.rs
+                @@ -0,0 +1 @@
+                +fn a() {}
+                -> Yes(Once)
+                == src/new.rs
+                Created src/new.rs: 1 line added, 0 removed.
+                >> src/new.rs
+                fn a() {}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn an_existing_file_must_have_been_read() {
+        check(
+            r#"
+--- rule edit * allow
+--- file a.txt
+one
+--- call write {"filePath": "a.txt", "content": "two\n"}
+--- call read {"filePath": "a.txt"}
+--- call write {"filePath": "a.txt", "content": "two\n"}
+--- call write {"filePath": "a.txt", "content": "three\n"}
+--- write a.txt
+somebody else's
+--- call write {"filePath": "a.txt", "content": "four\n"}
+"#,
+            expect![[r#"
+                !! Stale
+                a.txt exists and was not read in this conversation. Nothing was written.
+                Read it first, then write it.
+                == a.txt
+                <file>
+                00001| one
+
+                (End of file, 1 line)
+                </file>
+                == a.txt
+                Wrote a.txt: 1 line added, 1 removed.
+                >> a.txt
+                two
+                == a.txt
+                Wrote a.txt: 1 line added, 1 removed.
+                >> a.txt
+                three
+                !! Stale
+                a.txt changed since it was read. Nothing was written. This changed:
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -three
+                +somebody else's
+                Read it again, then write it with those changes in mind.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_same_content_is_said_and_not_written() {
+        check(
+            r#"
+--- rule edit * allow
+--- file a.txt
+one
+--- call write {"filePath": "a.txt", "content": "one\n"}
+"#,
+            expect![[r#"
+                == a.txt
+                a.txt has this content already; nothing was written.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn encoding_mark_and_line_endings_of_the_file_are_kept() {
+        check(
+            "--- rule edit * allow\n--- file a.txt\n\u{feff}one\r\ntwo\r\n--- call read {\"filePath\": \"a.txt\"}\n--- call write {\"filePath\": \"a.txt\", \"content\": \"1\\n2\\n\"}\n",
+            expect![[r#"
+                == a.txt
+                <file>
+                00001| one
+                00002| two
+
+                (End of file, 2 lines)
+                </file>
+                == a.txt
+                Wrote a.txt: 2 lines added, 2 removed.
+                >> a.txt
+                ﻿1␍
+                2␍
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_configures_programs_is_asked_for_even_where_edits_are_free() {
+        check(
+            r#"
+--- rule edit * allow
+--- call write {"filePath": ".git/hooks/pre-commit", "content": "x"}
+--- call write {"filePath": "sub/.GIT/config", "content": "x"}
+--- call write {"filePath": "/data/store.db", "content": "x"}
+"#,
+            expect![[r#"
+                edit .git/hooks/pre-commit by write [lasting: this]
+                --- /dev/null
+                +++ .git/hooks/pre-commit
+                @@ -0,0 +1 @@
+                +x
+                \ No newline at end of file
+                -> Unanswered
+                !! Denied
+                This needs permission, and nobody can be asked here: edit .git/hooks/pre-commit (built-in rule edit ".git/*": ask).
+                No rule allows it in advance: a person must say yes, or --yes be given.
+                edit sub/.GIT/config by write [lasting: this]
+                --- /dev/null
+                +++ sub/.GIT/config
+                @@ -0,0 +1 @@
+                +x
+                \ No newline at end of file
+                -> Unanswered
+                !! Denied
+                This needs permission, and nobody can be asked here: edit sub/.GIT/config (built-in rule edit "*/.git/*": ask).
+                No rule allows it in advance: a person must say yes, or --yes be given.
+                !! Denied
+                A rule forbids this: edit /data/store.db (built-in rule edit "/data/*": deny). No approval lifts it.
+                Go on without it, or tell the user which rule stands in the way.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_file_that_must_be_asked_for() {
+        check(
+            r#"
+--- rule edit * allow
+--- file .env
+TOKEN=1
+--- call edit {"filePath": ".env", "oldString": "TOKEN=2", "newString": "x"}
+--- call write {"filePath": ".env", "content": "TOKEN=1\n"}
+"#,
+            expect![[r#"
+                !! Denied
+                This cannot be done with that file, and reading it needs permission.
+                Read the file first, so that permission can be asked for.
+                read .env [lasting: this]
+                -> Unanswered
+                !! Denied
+                This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
+                To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes answers every such question.
+            "#]],
+        );
+    }
+}
