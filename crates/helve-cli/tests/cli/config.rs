@@ -83,7 +83,8 @@ fn an_agent_narrows() {
 fn a_tool_that_is_switched_off_is_not_offered() {
     let stage = Stage::new();
     stage.write("home/.config/helve/helve.json", r#"{"tools": {"todo*": false}}"#);
-    assert_eq!(stage.run(&["tools"]).out, "read  Reads a file, or lists a folder.\n");
+    let tools = stage.run(&["tools"]).out;
+    assert!(tools.contains("read") && !tools.contains("todo"), "{tools}");
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! Lines in, lines out.
+
+mod hostile;
+mod talk;
+mod world;
+
+use std::time::Duration;
+
+use expect_test::Expect;
+use helve_core::{Layer, Store};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::serve;
+use world::World;
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"lab","version":"7"}}}
++ {"jsonrpc":"2.0","method":"notifications/initialized"}
+"#;
+
+/// Runs a script on a connection that has been initialized; compares what was sent back, then what the
+/// tools told, which calls there were, and how serving ended. The clock jumps when nothing else happens.
+///
+/// A line is sent as it is and its answer awaited; with `+ ` before it, it is only sent. Others: `? N`
+/// awaits N lines, `register` and `drop` change the registry, `stop` fires the door's token, `long N`
+/// sends a line of N bytes, `deep N` a call with arguments of N levels.
+fn check(script: &str, expected: Expect) {
+    check_bytes(&lines(script), expected);
+}
+
+fn check_bytes(script: &[&[u8]], expected: Expect) {
+    let seen = run(&[&lines(HELLO), script].concat());
+    let (_hello, rest) = seen.split_once('\n').unwrap();
+    expected.assert_eq(rest);
+}
+
+/// The same, on a connection on which nothing has been said.
+fn check_fresh(script: &str, expected: Expect) {
+    expected.assert_eq(&run(&lines(script)));
+}
+
+fn lines(script: &str) -> Vec<&[u8]> {
+    script.lines().map(|line| line.trim_start().as_bytes()).collect()
+}
+
+fn run(script: &[&[u8]]) -> String {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(play(script))
+}
+
+struct Client {
+    to: WriteHalf<DuplexStream>,
+    from: BufReader<ReadHalf<DuplexStream>>,
+    seen: String,
+}
+
+impl Client {
+    async fn send(&mut self, line: &[u8]) {
+        self.to.write_all(line).await.unwrap();
+        self.to.write_all(b"\n").await.unwrap();
+    }
+
+    /// Takes note of the next line; `None` at the end, or when nothing comes.
+    async fn receive(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let reading = self.from.read_line(&mut line);
+        let Ok(read) = tokio::time::timeout(Duration::from_secs(100), reading).await else {
+            panic!("no answer came; so far:\n{}", self.seen);
+        };
+        if read.unwrap() == 0 {
+            return None;
+        }
+        let value: Value = serde_json::from_str(&line).unwrap();
+        self.seen.push_str(&without_call_ids(&line));
+        Some(value)
+    }
+
+    async fn ask(&mut self, line: &[u8]) {
+        self.send(line).await;
+        let sent: Option<Value> = serde_json::from_slice(line).ok();
+        while let Some(answer) = self.receive().await {
+            let other = |id: &Value| sent.as_ref().is_some_and(|sent| sent.get("id") != Some(id));
+            if answer.get("method").is_none() && !answer.get("id").is_some_and(other) {
+                break;
+            }
+        }
+    }
+}
+
+async fn play(script: &[&[u8]]) -> String {
+    let world = World::new();
+    let stop = CancellationToken::new();
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    let (input, output) = tokio::io::split(theirs);
+    let serving = tokio::spawn(serve(world.door(), input, output, stop.clone()));
+    let (from, to) = tokio::io::split(ours);
+    let mut client = Client { to, from: BufReader::new(from), seen: String::new() };
+    let mut registered = Vec::new();
+    for line in script {
+        let text = String::from_utf8_lossy(line);
+        let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
+        match word {
+            "" => {}
+            "+" => client.send(&line[2..]).await,
+            "?" => {
+                for _ in 0..rest.parse().unwrap() {
+                    client.receive().await;
+                }
+            }
+            "register" => registered.push(world.registry.register(Layer::Runtime, world.tool())),
+            "drop" => registered.clear(),
+            "stop" => stop.cancel(),
+            "long" => client.ask(&vec![b'x'; rest.parse().unwrap()]).await,
+            "deep" => {
+                let levels: usize = rest.parse().unwrap();
+                let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+                let call = format!(
+                    r#"{{"jsonrpc":"2.0","id":"deep","method":"tools/call","params":{{"name":"echo","arguments":{{"text":{open}{close}}}}}}}"#
+                );
+                client.ask(call.as_bytes()).await;
+            }
+            _ => client.ask(line).await,
+        }
+    }
+    let closed = Instant::now();
+    client.to.shutdown().await.unwrap();
+    while client.receive().await.is_some() {}
+    let served = serving.await.unwrap();
+    let mut seen = client.seen;
+    seen.push_str(&format!("{}\n", world.log.lock().join("; ")));
+    for call in world.store.calls(None, 100).await.unwrap().iter().rev() {
+        seen.push_str(&format!("{} {:?}; ", call.tool, call.status));
+    }
+    let took = closed.elapsed().as_millis();
+    seen.push_str(&format!("{served:?} {took} ms after the input ended\n"));
+    seen
+}
+
+fn without_call_ids(line: &str) -> String {
+    match line.split_once("call_") {
+        Some((before, after)) => format!("{before}CALL{}", &after[32..]),
+        None => line.into(),
+    }
+}

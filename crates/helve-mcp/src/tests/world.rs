@@ -1,0 +1,283 @@
+//! What the tests serve: a session in memory, a few tools, plain words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use helve_core::change::Unmade;
+use helve_core::dialect::{BadPath, HookFault};
+use helve_core::event::Progress;
+use helve_core::machine::MachineError;
+use helve_core::validate::{Extra, Problem};
+use helve_core::workspace::Neighbours;
+use helve_core::{
+    AnyTool, BadInput, Caller, Content, Cut, Dialect, Engine, ErrorKind, Gate, Layer, Nobody,
+    Policy, Refusal, Registry, Resolved, Session, Tool, ToolContext, ToolError, ToolOutput, Traits,
+    Words, Workspace,
+};
+use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
+use helve_text::cut::{Keep, Limits};
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{Client, Door};
+
+/// What tools tell the test besides their answers.
+pub(super) type Log = Arc<Mutex<Vec<String>>>;
+
+pub(super) struct World {
+    pub(super) registry: Arc<Registry>,
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) log: Log,
+    workspace: Arc<Workspace>,
+    machine: Arc<MemoryMachine>,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let machine = Arc::new(MemoryMachine::default());
+        let journal = Arc::new(MemoryJournal::default());
+        let none = Neighbours::default();
+        let workspace = Workspace::new("/w".into(), None, machine.clone(), journal, none);
+        let (registry, log) = (workspace.registry.clone(), Log::default());
+        registry.register(Layer::Builtin, Arc::new(Echo)).keep();
+        registry.register(Layer::Builtin, Arc::new(Show)).keep();
+        registry.register(Layer::Builtin, Arc::new(Work)).keep();
+        registry.register(Layer::Builtin, Arc::new(Wait(log.clone()))).keep();
+        World { registry, store: Arc::default(), log, workspace, machine }
+    }
+
+    /// One more tool, or the same again.
+    pub(super) fn tool(&self) -> Arc<dyn AnyTool> {
+        Arc::new(Wink)
+    }
+
+    pub(super) fn door(&self) -> Door {
+        let (workspace, store, log) =
+            (self.workspace.clone(), self.store.clone(), self.log.clone());
+        let outputs = Arc::new(MemoryOutputs::on(self.machine.clone()));
+        let open = move |client: Client| {
+            log.lock().push(format!("opened for {} {}", client.name, client.version));
+            let gate =
+                Gate::new(Policy::default(), Arc::new(Nobody), store.clone(), "s", "/w".into());
+            Arc::new(Session {
+                id: "s".into(),
+                caller: Caller { client: client.name, ..Caller::default() },
+                workspace: workspace.clone(),
+                gate,
+                dialect: &PLAIN,
+                limits: PLAIN.limits,
+                switches: Vec::new(),
+                store: store.clone(),
+                outputs: outputs.clone(),
+                shown: Default::default(),
+                under: None,
+            })
+        };
+        Door {
+            engine: Engine::new(self.store.clone()),
+            open: Box::new(open),
+            name: "helve".into(),
+            version: "1.2.3".into(),
+            instructions: Some("Be kind.".into()),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct EchoArgs {
+    /// What to say
+    text: String,
+}
+
+struct Echo;
+
+impl Tool for Echo {
+    type Args = EchoArgs;
+    const NAME: &'static str = "echo";
+    const ABOUT: &'static str = "Says it again";
+
+    async fn run(&self, args: EchoArgs, _ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        match args.text.as_str() {
+            "" => Err(ToolError::new(ErrorKind::Failed, "There is nothing to say.")
+                .hint("Say something.")),
+            "panic" => panic!("as asked"),
+            _ => Ok(ToolOutput::text("echo", args.text)),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct ShowArgs {}
+
+struct Show;
+
+impl Tool for Show {
+    type Args = ShowArgs;
+    const NAME: &'static str = "show_all";
+    const ABOUT: &'static str = "One of each kind";
+    const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
+
+    async fn run(&self, _args: ShowArgs, _ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let media = |mime: &str| Content::Media {
+            mime: mime.into(),
+            data: Bytes::from_static(b"\0\xff\x10"),
+        };
+        let link = Content::Link { uri: "file:///w/a".into(), name: "a".into() };
+        let mut output = ToolOutput::text("show", "all of it").keep(Keep::All);
+        let more = [media("image/png"), media("audio/wav"), media("application/pdf"), link];
+        output.content.extend(more);
+        Ok(output)
+    }
+}
+
+struct Wink;
+
+impl Tool for Wink {
+    type Args = ShowArgs;
+    const NAME: &'static str = "wink";
+    const ABOUT: &'static str = "Comes and goes";
+
+    async fn run(&self, _args: ShowArgs, _ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text("wink", "winked"))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct WorkArgs {
+    steps: u64,
+}
+
+struct Work;
+
+impl Tool for Work {
+    type Args = WorkArgs;
+    const NAME: &'static str = "work";
+    const ABOUT: &'static str = "Takes a second a step";
+    const TRAITS: Traits = Traits::MUTATES;
+
+    async fn run(&self, args: WorkArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        for step in 1..=args.steps {
+            ctx.progress(Progress::text("replaced at once"));
+            ctx.progress(Progress {
+                done: (step > 1).then_some((step * 10, Some(args.steps * 10))),
+                ..Progress::text(format!("step {step}"))
+            });
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        Ok(ToolOutput::text("work", "done"))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct WaitArgs {
+    /// Not to hear that the call was cancelled
+    #[serde(default)]
+    deaf: bool,
+}
+
+/// Waits until it is cancelled, and longer if it is deaf.
+struct Wait(Log);
+
+struct Tell<'a>(&'a Log, &'a str);
+
+impl Drop for Tell<'_> {
+    fn drop(&mut self) {
+        self.0.lock().push(self.1.into());
+    }
+}
+
+impl Tool for Wait {
+    type Args = WaitArgs;
+    const NAME: &'static str = "wait";
+    const ABOUT: &'static str = "Waits for ever";
+
+    async fn run(&self, args: WaitArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        self.0.lock().push("waiting".into());
+        let _tell = Tell(&self.0, "waited no more");
+        if args.deaf {
+            std::future::pending::<()>().await;
+        }
+        ctx.cancel.cancelled().await;
+        self.0.lock().push("heard that it was cancelled".into());
+        Err(ctx.words().aborted())
+    }
+}
+
+static PLAIN: Dialect =
+    Dialect { name: "plain", limits: Limits { lines: 2000, bytes: 50 << 10 }, words: &PlainWords };
+
+struct PlainWords;
+
+impl Words for PlainWords {
+    fn notice(&self, cut: &Cut<'_>) -> String {
+        format!("{}…", cut.pieces.head)
+    }
+
+    fn bad_input(&self, tool: &str, bad: &BadInput) -> String {
+        format!("{tool}: {bad:?}")
+    }
+
+    fn invalid(&self, tool: &str, problems: &[Problem]) -> String {
+        let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
+        format!("{tool}: wrong are {paths:?}")
+    }
+
+    fn ignored(&self, tool: &str, extra: &[Extra]) -> String {
+        let paths: Vec<&str> = extra.iter().map(|extra| extra.path.as_str()).collect();
+        format!("{tool}: ignored {paths:?}")
+    }
+
+    fn unknown(&self, tool: &str, near: &[&str], all: &[&str]) -> String {
+        format!("no tool {tool}; near: {near:?}; all: {all:?}")
+    }
+
+    fn refused(&self, refusal: &Refusal) -> ToolError {
+        ToolError::new(ErrorKind::Denied, format!("{refusal:?}"))
+    }
+
+    fn machine(&self, _path: &Resolved, error: &MachineError) -> ToolError {
+        failed(&error.to_string())
+    }
+
+    fn bad_path(&self, _given: &str, why: &BadPath) -> ToolError {
+        failed(&format!("{why:?}"))
+    }
+
+    fn unspoken(&self) -> ToolError {
+        failed("unspoken")
+    }
+
+    fn unmade(&self, shown: &str, _why: &Unmade) -> ToolError {
+        failed(shown)
+    }
+
+    fn aborted(&self) -> ToolError {
+        ToolError::new(ErrorKind::Cancelled, "aborted")
+    }
+
+    fn panicked(&self, tool: &str) -> ToolError {
+        failed(&format!("{tool} panicked"))
+    }
+
+    fn too_deep(&self, _most: u8) -> ToolError {
+        failed("too deep")
+    }
+
+    fn hook_failed(&self, hook: &str, _why: &HookFault) -> ToolError {
+        failed(hook)
+    }
+
+    fn not_granted(&self) -> ToolError {
+        failed("not granted")
+    }
+
+    fn memory_failed(&self, why: &str) -> ToolError {
+        failed(why)
+    }
+}
+
+fn failed(words: &str) -> ToolError {
+    ToolError::new(ErrorKind::Failed, words)
+}
