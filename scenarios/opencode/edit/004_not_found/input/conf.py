@@ -1,0 +1,3 @@
+HOST = "a"
+TIMEOUT = 45
+RETRIES = 3
