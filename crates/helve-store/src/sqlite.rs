@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long the last handle waits for what is queued.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// The store in `store.db` of a data folder.
+/// The store and the journal in `store.db` of a data folder.
 ///
 /// Nothing is touched before the first question or note. Trouble with the file never fails a call:
 /// the store goes on in memory, or with a new file, and [`Store::notice`] says so.

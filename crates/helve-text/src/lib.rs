@@ -5,6 +5,7 @@ pub mod lines;
 pub mod near;
 pub mod patch;
 pub mod shell;
+pub mod syntax;
 pub mod visible;
 pub mod wildcard;
 pub mod diff;

@@ -3,7 +3,9 @@
 mod entries;
 mod images;
 pub(super) mod sweep;
+mod told;
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +15,11 @@ use helve_core::journal::{Before, Change, Entry, EntryId, Journal};
 use helve_core::store::StoreError;
 
 use super::Sqlite;
-use entries::{Completed, Lost};
+use super::keeper::Keeper;
+use super::now;
+use entries::Completed;
+use images::Image;
+use told::Lost;
 
 /// The large images of a data folder.
 pub(super) fn folder_in(data: &Path) -> PathBuf {
@@ -24,11 +30,8 @@ impl Journal for Sqlite {
     fn begin<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<EntryId, StoreError>> {
         let (entry, folder) = (entry.clone(), folder_in(&self.folder));
         self.ask(move |keeper| {
-            let before =
-                |file: &Before| file.image.as_ref().map(|image| images::Image::of(&image.bytes));
-            let befores: Vec<_> = entry.files.iter().map(before).collect();
-            let id = keeper.attempt(|base| entries::begin(base, &folder, &entry, &befores))?;
-            keeper.added(befores.iter().flatten().map(images::Image::added).sum());
+            let id = begin(keeper, &folder, &entry)?;
+            keeper.open.push(id, entry);
             Ok(id)
         })
     }
@@ -40,20 +43,27 @@ impl Journal for Sqlite {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (after, folder) = (after.to_vec(), folder_in(&self.folder));
         self.ask(move |keeper| {
-            let image = |bytes: &Option<Bytes>| bytes.as_ref().map(images::Image::of);
-            let afters: Vec<_> = after.iter().map(image).collect();
-            match keeper.attempt(|base| entries::done(base, &folder, id, &afters))? {
-                Completed::Yes => {}
-                Completed::No => return Err(no_entry()),
+            let open = keeper.open.take(id);
+            let images: Vec<_> = after.iter().map(|bytes| bytes.as_ref().map(Image::of)).collect();
+            let mut completed = keeper.attempt(|base| entries::done(base, &folder, id, &images))?;
+            if completed == Completed::No
+                && let Some(entry) = open.filter(|entry| entry.files.len() == after.len())
+            {
+                let id = begin(keeper, &folder, &entry)?;
+                completed = keeper.attempt(|base| entries::done(base, &folder, id, &images))?;
             }
-            keeper.added(afters.iter().flatten().map(images::Image::added).sum());
-            Ok(())
+            keeper.added(images.iter().flatten().map(Image::added).sum());
+            match completed {
+                Completed::Yes => Ok(()),
+                Completed::No => Err(no_entry()),
+            }
         })
     }
 
     fn void(&self, id: EntryId) {
         let folder = folder_in(&self.folder);
         self.start(self.queue.ask(Box::new(move |keeper| {
+            keeper.open.take(id);
             // An entry that stays says what was there, which is true all the same.
             keeper.attempt(|base| entries::void(base, &folder, id)).ok();
         })));
@@ -65,20 +75,68 @@ impl Journal for Sqlite {
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<Change>, StoreError>> {
         let root = root.to_owned();
-        self.ask(move |keeper| keeper.attempt(|base| entries::newest(base, &root, most)))
+        self.ask(move |keeper| keeper.attempt(|base| told::newest(base, &root, most)))
     }
 
     fn change<'a>(&'a self, call: &'a str) -> BoxFuture<'a, Result<Option<Change>, StoreError>> {
         let (call, folder) = (call.to_owned(), folder_in(&self.folder));
         self.ask(move |keeper| {
-            let found = keeper.attempt(|base| entries::change(base, &folder, &call))?;
+            let found = keeper.attempt(|base| told::change(base, &folder, &call))?;
             found.transpose().map_err(|lost| gone(&call, &lost))
         })
     }
 }
 
+fn begin(keeper: &mut Keeper, folder: &Path, entry: &Entry) -> Result<EntryId, StoreError> {
+    let image = |file: &Before| file.image.as_ref().map(|image| Image::of(&image.bytes));
+    let images: Vec<_> = entry.files.iter().map(image).collect();
+    let id = keeper.attempt(|base| entries::begin(base, folder, entry, &images))?;
+    keeper.added(images.iter().flatten().map(Image::added).sum());
+    Ok(id)
+}
+
+/// Entries that are not done, should the database be replaced before they are.
+#[derive(Default)]
+pub(super) struct Open(VecDeque<(EntryId, Entry)>);
+
+/// How many commits may be under way; those that end neither way are not remembered for ever.
+const MOST_OPEN: usize = 32;
+
+impl Open {
+    fn push(&mut self, id: EntryId, entry: Entry) {
+        self.0.truncate(MOST_OPEN - 1);
+        self.0.push_front((id, entry));
+    }
+
+    fn take(&mut self, id: EntryId) -> Option<Entry> {
+        let place = self.0.iter().position(|(open, _)| *open == id)?;
+        self.0.remove(place).map(|(_, entry)| entry)
+    }
+}
+
+/// The least number of what is new, in microseconds since 1970: beyond all that were ever given.
+fn numbers_from() -> i64 {
+    now().saturating_mul(1000)
+}
+
+fn bytes_of(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+#[cfg(unix)]
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    let path: std::ffi::OsString = std::os::unix::ffi::OsStringExt::from_vec(bytes);
+    path.into()
+}
+
+/// Where paths are not bytes, those that are not text cannot be had back without trusting the database.
+#[cfg(not(unix))]
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    String::from_utf8_lossy(&bytes).into_owned().into()
+}
+
 fn no_entry() -> StoreError {
-    let why = "The journal has no entry to complete; what it had before is as it was.";
+    let why = "The journal has no such entry to complete.";
     io::Error::new(io::ErrorKind::NotFound, why)
 }
 

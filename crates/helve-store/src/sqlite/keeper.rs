@@ -25,6 +25,7 @@ pub(crate) struct Keeper {
     untidy: Untidy,
     /// When the journal is swept.
     turn: Turn,
+    pub(super) open: journal::Open,
 }
 
 /// What is left to tidy.
@@ -54,6 +55,7 @@ impl Keeper {
             ledger: Ledger::default(),
             untidy: Untidy::Everything,
             turn: Turn::default(),
+            open: journal::Open::default(),
         }
     }
 

@@ -9,8 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use expect_test::{Expect, expect};
 use helve_core::event::{Event, Outcome, Progress, What};
+use helve_core::journal::{Before, Change, Entry, Image, Journal};
 use helve_core::permission::{Action, Pattern, Rule, Source};
 use helve_core::store::{Owner, Store};
 use helve_core::tool::ErrorKind;
@@ -97,6 +99,29 @@ async fn step(store: &Sqlite, line: &str) -> Option<String> {
                 )
             }))
         }
+        ["begin", call, path, before] => {
+            store.begin(&entry(call, path, before)).await.unwrap();
+            None
+        }
+        ["edit", call, path, before, after] => {
+            let id = store.begin(&entry(call, path, before)).await.unwrap();
+            store.done(id, &[content(after)]).await.unwrap();
+            None
+        }
+        ["void", call, path, before] => {
+            let id = store.begin(&entry(call, path, before)).await.unwrap();
+            store.void(id);
+            None
+        }
+        ["change", call] => Some(match store.change(call).await {
+            Ok(Some(change)) => show_change(&change),
+            Ok(None) => "nothing".into(),
+            Err(lost) => lost.to_string(),
+        }),
+        ["history", root] => {
+            let changes = store.entries(Path::new(root), 10).await.unwrap();
+            Some(changes.iter().map(|change| format!("\n  {}", show_change(change))).collect())
+        }
         ["notice"] => Some(store.notice().await.unwrap_or_else(|| "none".into())),
         ["flush"] => {
             store.flush().await;
@@ -155,6 +180,33 @@ fn rule(action: &str, permission: &str, kind: &str, pattern: &str) -> Rule {
     };
     let action = if action == "allow" { Action::Allow } else { Action::Deny };
     Rule { permission: permission.into(), pattern, action, source: Source::Builtin }
+}
+
+/// An entry for one file under `/p`; `-` stands for a file that is not there.
+fn entry(call: &str, path: &str, before: &str) -> Entry {
+    let image = content(before).map(|bytes| Image { bytes, mode: 0o644 });
+    Entry {
+        call: call.into(),
+        session: "s".into(),
+        tool: "edit".into(),
+        root: "/p".into(),
+        at: super::unsigned(super::now()),
+        files: vec![Before { path: path.into(), image }],
+    }
+}
+
+fn content(text: &str) -> Option<Bytes> {
+    (text != "-").then(|| text.to_owned().into())
+}
+
+fn show_change(Change { call, session: _, tool, at: _, files }: &Change) -> String {
+    let text = |bytes: &Bytes| format!("{:?}", String::from_utf8_lossy(bytes));
+    files.iter().fold(format!("{tool} {call}"), |all, file| {
+        let before = file.before.as_ref().map(|image| (text(&image.bytes), image.mode));
+        let before = before.map_or("-".into(), |(text, mode)| format!("{text} {mode:o}"));
+        let after = file.after.as_ref().map_or("-".into(), text);
+        format!("{all} {} {before} > {after}", file.path.display())
+    })
 }
 
 fn show(rule: &Rule) -> String {
@@ -322,6 +374,59 @@ fn a_call_is_one_row_whatever_happens_to_it() {
               1 ids come again error "" null interrupted
               1 read completed "done" {"with":"a.txt"} two lines
             calls u:
+            notice: none
+        "#]],
+    );
+}
+
+#[test]
+fn a_change_is_found_as_it_was_made() {
+    check(
+        "
+        history /p
+        change 1
+        edit 1 /p/a old new
+        edit 2 /p/b - made
+        edit 3 /p/b made -
+        void 4 /p/a new
+        edit 5 /p/a new new
+        begin 6 /p/a new
+        change 1
+        change 2
+        change 3
+        change 4
+        change 6
+        history /p
+        history /q
+        restart
+        change 1
+        change 6
+        history /p
+        notice
+        ",
+        expect![[r#"
+            history /p:
+            change 1: nothing
+            change 1: edit 1 /p/a "old" 644 > "new"
+            change 2: edit 2 /p/b - > "made"
+            change 3: edit 3 /p/b "made" 644 > -
+            change 4: nothing
+            change 6: edit 6 /p/a "new" 644 > -
+            history /p:
+              edit 6 /p/a "" 644 > -
+              edit 5 /p/a "" 644 > ""
+              edit 3 /p/b "" 644 > -
+              edit 2 /p/b - > ""
+              edit 1 /p/a "" 644 > ""
+            history /q:
+            change 1: edit 1 /p/a "old" 644 > "new"
+            change 6: edit 6 /p/a "new" 644 > -
+            history /p:
+              edit 6 /p/a "" 644 > -
+              edit 5 /p/a "" 644 > ""
+              edit 3 /p/b "" 644 > -
+              edit 2 /p/b - > ""
+              edit 1 /p/a "" 644 > ""
             notice: none
         "#]],
     );

@@ -11,9 +11,10 @@ use uuid::Uuid;
 
 use super::super::base::{Base, Place};
 use super::super::{signed, unsigned};
+use super::numbers_from;
 use crate::private;
 
-/// From how many packed bytes on an image lies in a file.
+/// An image of more packed bytes than this lies in a file.
 const LARGE: usize = 1 << 20;
 /// What is larger is not compressed; the format counts in 32 bits.
 const MOST_TO_COMPRESS: usize = 1 << 30;
@@ -59,16 +60,18 @@ impl Image {
         let is_in_file = packed.is_large(base) && self.has_file_still(folder);
         let in_row = (!is_in_file).then_some(&packed.bytes[..]);
         let mut statement = base.main.prepare_cached(
-            "INSERT INTO journal_images (hash, length, kept, form, seal, bytes)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            "INSERT INTO journal_images (number, hash, length, kept, form, seal, bytes)
+             VALUES ((SELECT max(coalesce(max(number), 0) + 1, ?7) FROM journal_images),
+                 ?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (hash) DO UPDATE SET length = ?2, kept = ?3, form = ?4, seal = ?5, bytes = ?6
              RETURNING number",
         )?;
         let (length, kept) = (count(self.bytes.len()), count(packed.bytes.len()));
         let seal = packed.seal(&self.hash, length);
-        let (hash, form) = (self.hash.as_bytes(), packed.form.name());
-        statement
-            .query_row(params![hash, length, kept, form, seal.as_bytes(), in_row], |row| row.get(0))
+        let (hash, form, seal) = (self.hash.as_bytes(), packed.form.name(), seal.as_bytes());
+        // A number is never given twice: an entry whose image was lost must not find another there.
+        let values = params![hash, length, kept, form, seal, in_row, numbers_from()];
+        statement.query_row(values, |row| row.get(0))
     }
 
     /// How many bytes keeping it added.

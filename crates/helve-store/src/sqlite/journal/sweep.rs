@@ -19,9 +19,9 @@ pub(super) struct Limits {
     /// In milliseconds.
     pub(super) age: i64,
     /// How often what is too old or too much is looked for, in milliseconds.
-    every: i64,
+    pub(super) every: i64,
     /// How much this process may add before it looks again, whatever the time.
-    unswept: u64,
+    pub(super) unswept: u64,
 }
 
 const ON_DISK: Limits = Limits {

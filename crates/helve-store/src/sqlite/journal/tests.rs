@@ -1,1 +1,285 @@
+//! A journal under test: what was put in comes out, once, until it is too old, too much or damaged.
 
+mod bounds;
+mod damage;
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use helve_core::journal::{Changed, Image};
+use helve_core::store::Store;
+use proptest::prelude::*;
+use rusqlite::Connection;
+
+use super::super::unsigned;
+use super::*;
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> Entry {
+    let before = |(path, bytes): &(&str, Option<Bytes>)| Before {
+        path: path.into(),
+        image: bytes.clone().map(|bytes| Image { bytes, mode: 0o640 }),
+    };
+    Entry {
+        call: call.into(),
+        session: "s".into(),
+        tool: "edit".into(),
+        root: "/p".into(),
+        at: unsigned(now()),
+        files: files.iter().map(before).collect(),
+    }
+}
+
+/// One file that a call changed from one content to another.
+fn edit(store: &Sqlite, call: &str, before: &Bytes, after: &Bytes) {
+    let id = block_on(store.begin(&entry(call, &[("/p/a", Some(before.clone()))]))).unwrap();
+    block_on(store.done(id, &[Some(after.clone())])).unwrap();
+}
+
+fn change(store: &Sqlite, call: &str) -> Vec<Changed> {
+    block_on(store.change(call)).unwrap().unwrap().files
+}
+
+/// Bytes that no compression makes shorter, the same for the same seed.
+fn noise(seed: u64, length: usize) -> Bytes {
+    let mut bytes = vec![0; length];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+    bytes.into()
+}
+
+fn database(folder: &Path) -> Connection {
+    Connection::open(folder.join("store.db")).unwrap()
+}
+
+fn number(connection: &Connection, sql: &str) -> i64 {
+    connection.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder_in(folder)).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A call, and for each file a path, what it holds and its mode.
+    Begin(u8, Vec<(u8, Option<Bytes>, u32)>),
+    /// One of the entries, and what its files are then.
+    Done(usize, Vec<Option<Bytes>>),
+    Void(usize),
+    Restart,
+}
+
+fn contents() -> impl Strategy<Value = Option<Bytes>> {
+    let content = prop_oneof![
+        Just(Bytes::new()),
+        "[a-z \n]{1,40}".prop_map(Bytes::from),
+        (0..3u64, 0..6000usize).prop_map(|(seed, length)| noise(seed, length)),
+        (0..20_000usize).prop_map(|length| "let it = be;\n".repeat(length / 13).into()),
+    ];
+    proptest::option::weighted(0.8, content)
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let file = (0..4u8, contents(), prop_oneof![Just(0o644), Just(0o755), Just(0o100_600)]);
+    let step = prop_oneof![
+        4 => (0..6u8, proptest::collection::vec(file, 1..4))
+            .prop_map(|(call, files)| Step::Begin(call, files)),
+        3 => (0..8usize, proptest::collection::vec(contents(), 3))
+            .prop_map(|(which, after)| Step::Done(which, after)),
+        1 => (0..8usize).prop_map(Step::Void),
+        1 => Just(Step::Restart),
+    ];
+    proptest::collection::vec(step, 0..40)
+}
+
+/// The simplest thing that could be a journal.
+#[derive(Default)]
+struct Model {
+    kept: Vec<Kept>,
+    process: usize,
+}
+
+struct Kept {
+    process: usize,
+    id: EntryId,
+    entry: Entry,
+    after: Option<Vec<Option<Bytes>>>,
+}
+
+impl Model {
+    fn change(&self, call: &str) -> Option<Vec<Changed>> {
+        let of_call = self.kept.iter().filter(|kept| kept.entry.call == call);
+        let process = of_call.clone().next_back()?.process;
+        let mut files: Vec<Changed> = Vec::new();
+        for kept in of_call.filter(|kept| kept.process == process) {
+            for (position, file) in kept.entry.files.iter().enumerate() {
+                let after = kept.after.as_ref().and_then(|after| after[position].clone());
+                match files.iter_mut().find(|known| known.path == file.path) {
+                    Some(known) => known.after = after,
+                    None => {
+                        let (path, before) = (file.path.clone(), file.image.clone());
+                        files.push(Changed { path, before, after });
+                    }
+                }
+            }
+        }
+        Some(files)
+    }
+
+    fn contents(&self) -> HashSet<Bytes> {
+        let images = |kept: &Kept| {
+            let before = kept.entry.files.iter().flat_map(|file| file.image.clone());
+            let after = kept.after.iter().flatten().flatten().cloned();
+            before.map(|image| image.bytes).chain(after).collect::<Vec<_>>()
+        };
+        self.kept.iter().flat_map(images).collect()
+    }
+}
+
+fn path(number: u8) -> PathBuf {
+    #[cfg(unix)]
+    let name: std::ffi::OsString =
+        std::os::unix::ffi::OsStringExt::from_vec(vec![b'f', 0xff - number]);
+    #[cfg(not(unix))]
+    let name = format!("f{number}");
+    Path::new("/p").join(name)
+}
+
+fn play(store: &mut Sqlite, folder: &Path, model: &mut Model, step: Step) {
+    match step {
+        Step::Begin(call, files) => {
+            let mut entry = entry(&call.to_string(), &[]);
+            entry.files = files
+                .into_iter()
+                .map(|(number, bytes, mode)| Before {
+                    path: path(number),
+                    image: bytes.map(|bytes| Image { bytes, mode }),
+                })
+                .collect();
+            let id = block_on(store.begin(&entry)).unwrap();
+            model.kept.push(Kept { process: model.process, id, entry, after: None });
+        }
+        Step::Done(which, mut after) => {
+            let Some(kept) = model.kept.get_mut(which) else { return };
+            after.truncate(kept.entry.files.len());
+            let done = block_on(store.done(kept.id, &after));
+            assert_eq!(done.is_ok(), kept.after.is_none());
+            kept.after.get_or_insert(after);
+        }
+        Step::Void(which) if which < model.kept.len() => store.void(model.kept.remove(which).id),
+        Step::Void(_) => {}
+        Step::Restart => {
+            *store = Sqlite::at(folder.into());
+            model.process += 1;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #[test]
+    fn what_was_put_in_comes_out(steps in steps()) {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut store, mut model) = (Sqlite::at(folder.path().into()), Model::default());
+        for step in steps {
+            play(&mut store, folder.path(), &mut model, step);
+        }
+        for call in 0..6u8 {
+            let found = block_on(store.change(&call.to_string())).unwrap();
+            prop_assert_eq!(found.map(|change| change.files), model.change(&call.to_string()));
+        }
+        let listed = block_on(store.entries(Path::new("/p"), usize::MAX)).unwrap();
+        let mut newest: Vec<(usize, &str)> = Vec::new();
+        for kept in model.kept.iter().rev() {
+            let key = (kept.process, kept.entry.call.as_str());
+            if !newest.contains(&key) {
+                newest.push(key);
+            }
+        }
+        let calls: Vec<&str> = newest.into_iter().map(|(_, call)| call).collect();
+        prop_assert_eq!(listed.iter().map(|it| it.call.as_str()).collect::<Vec<_>>(), calls);
+        drop(store);
+        if folder.path().join("store.db").exists() {
+            let images = number(&database(folder.path()), "SELECT count(*) FROM journal_images");
+            prop_assert_eq!(usize::try_from(images).unwrap(), model.contents().len());
+        }
+    }
+}
+
+#[test]
+fn the_same_content_is_kept_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::at(folder.path().into());
+    let contents: Vec<Bytes> = (0..5).map(|seed| noise(seed % 3, 50_000)).collect();
+    for (call, pair) in contents.windows(2).enumerate() {
+        edit(&store, &call.to_string(), &pair[0], &pair[1]);
+    }
+    let database = database(folder.path());
+    assert_eq!(number(&database, "SELECT count(*) FROM journal_images"), 3);
+    assert_eq!(number(&database, "SELECT sum(kept) FROM journal_images"), 150_000);
+    let text: Bytes = "what is said twice is said once\n".repeat(2000).into();
+    edit(&store, "text", &text, &contents[0]);
+    let kept = number(&database, "SELECT sum(kept) FROM journal_images") - 150_000;
+    assert!((1..2000).contains(&kept), "{kept}");
+    assert_eq!(change(&store, "text")[0].before.as_ref().unwrap().bytes, text);
+}
+
+#[test]
+fn a_call_is_told_from_others_of_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::at(folder.path().into());
+    let [one, two, three] = ["1", "2", "3"].map(|text| Some(Bytes::from(text)));
+    let twice = entry("1", &[("/p/a", one.clone()), ("/p/b", None)]);
+    let id = block_on(store.begin(&twice)).unwrap();
+    block_on(store.done(id, &[two.clone(), two.clone()])).unwrap();
+    let again = entry("1", &[("/p/b", two.clone()), ("/p/c", None)]);
+    let id = block_on(store.begin(&again)).unwrap();
+    block_on(store.done(id, &[None, three])).unwrap();
+    let told = |files: &[Changed]| {
+        let file = |file: &Changed| {
+            let before = file.before.as_ref().map(|image| image.bytes.clone());
+            format!("{} {before:?} {:?}\n", file.path.display(), file.after)
+        };
+        files.iter().map(file).collect::<String>()
+    };
+    expect_test::expect![[r#"
+        /p/a Some(b"1") Some(b"2")
+        /p/b None None
+        /p/c None Some(b"3")
+    "#]]
+    .assert_eq(&told(&change(&store, "1")));
+
+    let elsewhere = Entry { root: "/q".into(), ..entry("1", &[("/q/a", one)]) };
+    let id = block_on(store.begin(&elsewhere)).unwrap();
+    block_on(store.done(id, &[two])).unwrap();
+    expect_test::expect![[r#"
+        /q/a Some(b"1") Some(b"2")
+    "#]]
+    .assert_eq(&told(&change(&store, "1")));
+    let calls = |root: &str| block_on(store.entries(Path::new(root), 9)).unwrap().len();
+    assert_eq!((calls("/p"), calls("/q"), calls("/")), (1, 1, 0));
+    assert_eq!(block_on(store.entries(Path::new("/p"), 0)).unwrap(), []);
+}
+
+#[test]
+fn only_an_entry_that_is_open_can_be_completed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::at(folder.path().into());
+    let id = block_on(store.begin(&entry("1", &[("/p/a", None)]))).unwrap();
+    let done = |id, after: &[Option<Bytes>]| {
+        block_on(store.done(id, after)).map_err(|error| error.to_string())
+    };
+    let refusal = Err("The journal has no such entry to complete.".to_owned());
+    assert_eq!(done(id, &[]), refusal);
+    assert_eq!(done(EntryId(-1), &[None]), refusal);
+    assert_eq!(done(id, &[None]), Ok(()));
+    assert_eq!(done(id, &[None]), refusal);
+    assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 1);
+    store.void(id);
+    assert_eq!(done(id, &[None]), refusal);
+    assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 0);
+}

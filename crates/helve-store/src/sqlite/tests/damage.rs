@@ -16,6 +16,7 @@ fn furnish(folder: &Path) {
             "put s slot{number} 0 \"{filler}\"\nstart s/{number} read\nrun s/{number} {filler}\nend s/{number} {filler}\n"
         );
         script += &format!("remember session:s allow bash exact {number}\n");
+        script += &format!("edit {number} /p/{number} {number}{filler} {filler}{number}\n");
     }
     play(folder, &(script + "trust /p digest"));
     // Otherwise what is damaged here would be mended from the log.
@@ -36,12 +37,20 @@ const USE: &str = "
     trust /r digest
     trusted /r
     calls s
+    change 7
+    edit new /p/new 1 2
+    change new
+    history /p
     flush
     notice
 ";
 /// What the next process must know of it.
-const RECALL: &str = "get s new\ntrusted /r\nnotice";
-const RECALLED: &str = "get s new: 1 (version 1)\ntrusted /r: Some(\"digest\")\nnotice: none\n";
+const RECALL: &str = "get s new\ntrusted /r\nchange new\nnotice";
+const RECALLED: &str = r#"get s new: 1 (version 1)
+trusted /r: Some("digest")
+change new: edit new /p/new "1" 644 > "2"
+notice: none
+"#;
 
 #[derive(Debug, PartialEq)]
 enum Fate {
@@ -65,6 +74,10 @@ fn survive(folder: &Path, what: &str) -> Fate {
         assert!(told.contains("\nget s new: 1 (version 1)\n"), "{what}: {told}");
         assert!(told.contains("\n  Allow read Wild(\"*\") Approved(Everywhere)"), "{what}: {told}");
         assert!(told.contains("\ntrusted /r: Some(\"digest\")\n"), "{what}: {told}");
+        assert!(
+            told.contains("\nchange new: edit new /p/new \"1\" 644 > \"2\"\n"),
+            "{what}: {told}"
+        );
         let recalled = play(folder, RECALL);
         match aside(folder).is_empty() {
             true if recalled == RECALLED => return Fate::Kept,
@@ -108,7 +121,7 @@ fn what_is_not_a_database_is_set_aside() {
         expect![[r#"
             get s slot1: nothing
             put s slot1 0 1: done
-            notice: The store DATA/store.db was damaged (file is not a database), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals and trust; delete the moved file when you do not need it.
+            notice: The store DATA/store.db was damaged (file is not a database), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals, trust and journal for undo; delete the moved file when you do not need it.
             notice: none
             get s slot1: 1 (version 1)
         "#]],
@@ -124,12 +137,12 @@ fn a_database_of_others_is_set_aside() {
             other.execute_batch("CREATE TABLE calls (year INTEGER)").unwrap();
         },
         expect![[r#"
-    get s slot1: nothing
-    put s slot1 0 1: done
-    notice: The store DATA/store.db was damaged (table calls already exists), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals and trust; delete the moved file when you do not need it.
-    notice: none
-    get s slot1: 1 (version 1)
-"#]],
+            get s slot1: nothing
+            put s slot1 0 1: done
+            notice: The store DATA/store.db was damaged (table calls already exists), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals, trust and journal for undo; delete the moved file when you do not need it.
+            notice: none
+            get s slot1: 1 (version 1)
+        "#]],
     );
 }
 
@@ -143,7 +156,7 @@ fn a_table_that_is_gone_sets_the_file_aside() {
         expect![[r#"
             get s slot1: nothing
             put s slot1 0 1: done
-            notice: The store DATA/store.db was damaged (the table trust is not as it should be), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals and trust; delete the moved file when you do not need it.
+            notice: The store DATA/store.db was damaged (the table trust is not as it should be), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals, trust and journal for undo; delete the moved file when you do not need it.
             notice: none
             get s slot1: 1 (version 1)
         "#]],
@@ -333,7 +346,7 @@ fn damage_that_shows_late_is_met_then() {
         put s new 0 1: done
         notice: none
         trusted /p: None
-        notice: The store DATA/store.db was damaged (database disk image is malformed), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals and trust; delete the moved file when you do not need it.
+        notice: The store DATA/store.db was damaged (database disk image is malformed), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals, trust and journal for undo; delete the moved file when you do not need it.
         get s new: nothing
         put s new 0 2: done
         trusted /p: Some("digest")

@@ -4,13 +4,15 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use bytes::Bytes;
 use expect_test::expect;
 use helve_core::event::What;
+use helve_core::journal::{EntryId, Image, Journal};
 use helve_core::store::Store;
 use serde_json::{Value, json};
 
 use super::super::Sqlite;
-use super::{event, play, step};
+use super::{entry, event, play, step};
 
 const FOLDER: &str = "HELVE_STORE_TEST_FOLDER";
 
@@ -170,7 +172,157 @@ fn calls_of_the_living_go_on_and_those_of_the_dead_are_interrupted() {
     assert_eq!(locks(), 0);
 }
 
-/// The system itself refuses to let any file grow beyond 64 KiB, as a full disk would.
+/// What a file holds before the call of this number.
+fn old(number: usize) -> Bytes {
+    format!("before {number}\n").repeat(number % 700 * 10).into()
+}
+
+async fn begin(store: &Sqlite, call: &str, before: Bytes) -> EntryId {
+    let mut entry = entry(call, "/p/a", "");
+    entry.files[0].image = Some(Image { bytes: before, mode: 0o755 });
+    store.begin(&entry).await.unwrap()
+}
+
+#[test]
+fn a_process_killed_before_or_after_a_change_has_taken_down_what_was_there() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let store = Sqlite::at(folder.into());
+        return block_on(async {
+            for number in 1.. {
+                let id = begin(&store, &number.to_string(), old(number)).await;
+                // From here on the file could be changed.
+                say(number);
+                store.done(id, &[Some(old(number + 1))]).await.unwrap();
+            }
+        });
+    }
+    for until in [1, 2, 50, 200] {
+        let folder = tempfile::tempdir().unwrap();
+        let test = "sqlite::tests::processes::a_process_killed_before_or_after_a_change_has_taken_down_what_was_there";
+        let mut child = again(test, folder.path(), "");
+        let mut lines = lines(&mut child);
+        let last: usize = lines.nth(until - 1).unwrap().parse().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let last = lines.last().map_or(last, |line| line.parse().unwrap());
+
+        let store = super::store(folder.path());
+        for number in 1..=last {
+            let change = block_on(store.change(&number.to_string())).unwrap().unwrap();
+            let [file] = change.files.as_slice() else { panic!("one file: {change:?}") };
+            let before = Some(Image { bytes: old(number), mode: 0o755 });
+            assert_eq!(file.before, before, "{number} of {last}");
+            // Only the last call can have been killed before it said what it left.
+            assert!(file.after == Some(old(number + 1)) || number == last, "{number} of {last}");
+        }
+        assert_eq!(block_on(store.notice()), None);
+    }
+}
+
+#[test]
+fn a_process_killed_between_a_change_and_the_note_about_it() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let store = Sqlite::at(folder.into());
+        block_on(step(&store, "edit whole /p/a 1 2"));
+        block_on(step(&store, "begin half /p/a 2"));
+        block_on(step(&store, "begin new /p/b -"));
+        say("begun");
+        // Until the other end is closed, that is: for ever.
+        std::io::stdin().lines().for_each(drop);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let test = "sqlite::tests::processes::a_process_killed_between_a_change_and_the_note_about_it";
+    let mut child = again(test, folder.path(), "");
+    assert_eq!(lines(&mut child).next().as_deref(), Some("begun"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    expect![[r#"
+        history /p:
+          edit new /p/b - > -
+          edit half /p/a "" 644 > -
+          edit whole /p/a "" 644 > ""
+        change half: edit half /p/a "2" 644 > -
+        change new: edit new /p/b - > -
+        change whole: edit whole /p/a "1" 644 > "2"
+        notice: none
+    "#]]
+    .assert_eq(&play(folder.path(), "history /p\nchange half\nchange new\nchange whole\nnotice"));
+}
+
+#[test]
+fn processes_share_a_journal_and_what_is_in_it() {
+    const EACH: usize = 40;
+    let large = |number: usize| Bytes::from(vec![u8::try_from(number % 5).unwrap(); 5 << 10]);
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let store = Sqlite::at(folder.into());
+        let process = std::process::id();
+        for number in 0..EACH {
+            let id = block_on(begin(&store, &format!("{process}/{number}"), large(number)));
+            match number % 4 {
+                0 => store.void(id),
+                _ => block_on(store.done(id, &[Some(large(number + 1))])).unwrap(),
+            }
+        }
+        say(process);
+        return say(block_on(store.notice()).unwrap_or_default());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let test = "sqlite::tests::processes::processes_share_a_journal_and_what_is_in_it";
+    let mut children = [(); 3].map(|()| again(test, folder.path(), ""));
+    let store = super::store(folder.path());
+    for child in &mut children {
+        let told: Vec<_> = lines(child).collect();
+        assert!(child.wait().unwrap().success());
+        let [process, notice] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!(notice, "");
+        for number in 0..EACH {
+            let change = block_on(store.change(&format!("{process}/{number}"))).unwrap();
+            assert_eq!(change.is_some(), number % 4 != 0);
+            let Some(change) = change else { continue };
+            assert_eq!(change.files[0].before.as_ref().unwrap().bytes, large(number));
+            assert_eq!(change.files[0].after, Some(large(number + 1)));
+        }
+    }
+    let database = rusqlite::Connection::open(folder.path().join("store.db")).unwrap();
+    let images = database.query_row("SELECT count(*) FROM journal_images", [], |row| row.get(0));
+    assert_eq!(images, Ok(5));
+}
+
+/// The system itself refuses to let any file grow beyond a size, as a full disk would.
+#[cfg(unix)]
+#[test]
+fn no_room_for_a_before_image() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let store = Sqlite::at(folder.into());
+        // One that would be a file, one that would be a row.
+        let mut noise = [vec![0; 3 << 20], vec![0; 300 << 10]];
+        for bytes in &mut noise {
+            blake3::Hasher::new().finalize_xof().fill(bytes);
+        }
+        let noise = noise.map(Bytes::from);
+        for (call, bytes) in ["1", "2"].iter().zip(&noise) {
+            let id = block_on(begin(&store, call, bytes.clone()));
+            block_on(store.done(id, &[None])).unwrap();
+        }
+        for (call, bytes) in ["1", "2"].iter().zip(&noise) {
+            let change = block_on(store.change(call)).unwrap().unwrap();
+            assert_eq!(change.files[0].before.as_ref().unwrap().bytes, bytes);
+        }
+        return say(block_on(store.notice()).unwrap());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let test = "sqlite::tests::processes::no_room_for_a_before_image";
+    let mut child = again(test, folder.path(), "trap '' XFSZ; ulimit -f 256");
+    let told: Vec<_> = lines(&mut child).collect();
+    assert!(child.wait().unwrap().success());
+    let told = told.join("\n").replace(folder.path().to_str().unwrap(), "DATA");
+    expect!["The store DATA/store.db cannot be written (disk I/O error), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&told);
+    let strays = std::fs::read_dir(folder.path().join("journal")).unwrap().count();
+    assert_eq!(strays, 0);
+}
+
+/// The same, for everything else.
 #[cfg(unix)]
 #[test]
 fn no_room_on_the_disk() {
@@ -188,5 +340,5 @@ fn no_room_on_the_disk() {
     let mut child = again(test, folder.path(), "trap '' XFSZ; ulimit -f 128");
     let told: Vec<_> = lines(&mut child).collect();
     assert!(child.wait().unwrap().success());
-    expect!["notice: The store DATA/store.db cannot be written (disk I/O error), so calls, approvals and trust are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&told.join("\n"));
+    expect!["notice: The store DATA/store.db cannot be written (disk I/O error), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&told.join("\n"));
 }

@@ -8,6 +8,7 @@ use rusqlite::{Connection, ErrorCode, ffi};
 
 use super::super::base::{Base, Place};
 use super::super::open;
+use super::super::schema;
 use super::super::trouble::Trouble;
 use super::play;
 
@@ -18,6 +19,7 @@ const BEFORE: &str = r#"
     start s/1 read
     run s/1
     end s/1 before
+    edit before /p/a 1 2
 "#;
 const DURING: &str = r#"
     get s old
@@ -35,10 +37,16 @@ const DURING: &str = r#"
     run s/2
     end s/2 during
     calls s
+    change before
+    edit during /p/a 2 3
+    begin open /p/b -
+    void none /p/a 3
+    change during
+    history /p
     flush
     notice
 "#;
-const AFTER: &str = "get s old\nget s fresh\nremembered s /p\ntrusted /p\ncalls s\nnotice";
+const AFTER: &str = "get s old\nget s fresh\nremembered s /p\ntrusted /p\ncalls s\nhistory /p\nchange before\nnotice";
 
 /// Fills a store, lets something come over it, uses it, and looks whether the file is as it was.
 fn check<Guard>(trouble: impl Fn(&Path) -> Guard, during: Expect) {
@@ -49,7 +57,7 @@ fn check<Guard>(trouble: impl Fn(&Path) -> Guard, during: Expect) {
     during.assert_eq(&play(folder.path(), DURING));
     drop(guard);
     let connection = Connection::open(&file).unwrap();
-    connection.pragma_update(None, "user_version", 1).unwrap();
+    connection.pragma_update(None, "user_version", schema::known()).unwrap();
     drop(connection);
     expect![[r#"
         get s old: "old" (version 1)
@@ -59,6 +67,9 @@ fn check<Guard>(trouble: impl Fn(&Path) -> Guard, during: Expect) {
         trusted /p: Some("before")
         calls s:
           1 read completed "done" {"with":""} before
+        history /p:
+          edit before /p/a "" 644 > ""
+        change before: edit before /p/a "1" 644 > "2"
         notice: none
     "#]]
     .assert_eq(&play(folder.path(), AFTER));
@@ -85,9 +96,40 @@ fn a_newer_file_is_read_and_left_alone() {
             calls s:
               2 read completed "done" {"with":""} during
               1 read completed "done" {"with":""} before
-            notice: The store DATA/store.db was written by a newer Helve (version 7, this one knows 1) and is only read, so calls, approvals and trust are kept in memory until this process ends; update Helve to write to it again.
+            change before: edit before /p/a "1" 644 > "2"
+            change during: edit during /p/a "2" 644 > "3"
+            history /p:
+              edit open /p/b - > -
+              edit during /p/a "" 644 > ""
+              edit before /p/a "" 644 > ""
+            notice: The store DATA/store.db was written by a newer Helve (version 7, this one knows 2) and is only read, so calls, approvals, trust and the journal for undo are kept in memory until this process ends; update Helve to write to it again.
         "#]],
     );
+}
+
+#[test]
+fn an_older_file_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    play(folder.path(), BEFORE);
+    let connection = Connection::open(folder.path().join("store.db")).unwrap();
+    let older = "DROP TABLE journal; DROP TABLE journal_files; DROP TABLE journal_images; DROP TABLE sweeps; PRAGMA user_version = 1";
+    connection.execute_batch(older).unwrap();
+    drop(connection);
+    expect![[r#"
+        history /p:
+        get s old: "old" (version 1)
+        get s fresh: nothing
+        remembered s /p:
+          Allow read Exact("before") Approved(Everywhere)
+        trusted /p: Some("before")
+        calls s:
+          1 read completed "done" {"with":""} before
+        history /p:
+          edit after /p/a "" 644 > ""
+        change before: nothing
+        notice: none
+    "#]]
+    .assert_eq(&play(folder.path(), &format!("history /p\nedit after /p/a 1 2\n{AFTER}")));
 }
 
 #[test]
@@ -95,14 +137,16 @@ fn a_newer_table_that_changed_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     play(folder.path(), BEFORE);
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
-    let newer = "ALTER TABLE rules ADD COLUMN only_on_sundays INTEGER; DROP TABLE calls; PRAGMA user_version = 2";
+    let newer = "ALTER TABLE rules ADD COLUMN only_on_sundays INTEGER; DROP TABLE calls; ALTER TABLE journal ADD COLUMN why TEXT; PRAGMA user_version = 7";
     connection.execute_batch(newer).unwrap();
     drop(connection);
-    let script = "remembered s /p\ntrusted /p\ncalls s\nget s old";
+    let script = "remembered s /p\ntrusted /p\ncalls s\nchange before\nhistory /p\nget s old";
     expect![[r#"
         remembered s /p:
         trusted /p: Some("before")
         calls s:
+        change before: nothing
+        history /p:
         get s old: "old" (version 1)
     "#]]
     .assert_eq(&play(folder.path(), script));
@@ -130,7 +174,13 @@ fn a_file_that_another_program_writes_to_is_read() {
             calls s:
               2 read completed "done" {"with":""} during
               1 read completed "done" {"with":""} before
-            notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals and trust are kept in memory until this process ends; end that program and restart Helve to write to it again.
+            change before: edit before /p/a "1" 644 > "2"
+            change during: edit during /p/a "2" 644 > "3"
+            history /p:
+              edit open /p/b - > -
+              edit during /p/a "" 644 > ""
+              edit before /p/a "" 644 > ""
+            notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
     );
 }
@@ -156,7 +206,12 @@ fn a_file_that_another_program_keeps_to_itself_is_left_alone() {
             trusted /p: None
             calls s:
               2 read completed "done" {"with":""} during
-            notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals and trust are kept in memory until this process ends; end that program and restart Helve to write to it again.
+            change before: nothing
+            change during: edit during /p/a "2" 644 > "3"
+            history /p:
+              edit open /p/b - > -
+              edit during /p/a "" 644 > ""
+            notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
     );
 }
@@ -182,7 +237,12 @@ fn a_process_that_is_stuck_while_opening_is_not_waited_for() {
             trusted /p: None
             calls s:
               2 read completed "done" {"with":""} during
-            notice: The store DATA/store.db is locked by another program (another process has been opening it for too long), so calls, approvals and trust are kept in memory until this process ends; end that program and restart Helve to write to it again.
+            change before: nothing
+            change during: edit during /p/a "2" 644 > "3"
+            history /p:
+              edit open /p/b - > -
+              edit during /p/a "" 644 > ""
+            notice: The store DATA/store.db is locked by another program (another process has been opening it for too long), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
     );
 }
@@ -195,7 +255,7 @@ fn a_folder_that_cannot_be_made() {
     expect![[r#"
         put s k 0 1: done
         get s k: 1 (version 1)
-        notice: The store DATA/store.db cannot be written (Not a directory (os error 20)), so calls, approvals and trust are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
+        notice: The store DATA/store.db cannot be written (Not a directory (os error 20)), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
     "#]].assert_eq(&told);
 }
 
@@ -207,7 +267,7 @@ fn something_else_in_the_place_of_the_file() {
     expect![[r#"
         put s k 0 1: done
         get s k: 1 (version 1)
-        notice: The store DATA/store.db cannot be written (it is not a file), so calls, approvals and trust are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
+        notice: The store DATA/store.db cannot be written (it is not a file), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
     "#]].assert_eq(&told);
 }
 
@@ -227,7 +287,7 @@ fn a_disk_that_is_full_halfway() {
     let old = keeper.attempt(|base| super::super::slots::get(base, "s", "old")).unwrap();
     assert_eq!(old, Some((1, "old".into())));
     let notice = keeper.notice(Default::default()).unwrap();
-    expect!["The store DATA/store.db cannot be written (database or disk is full), so calls, approvals and trust are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&notice.replace(folder.path().to_str().unwrap(), "DATA"));
+    expect!["The store DATA/store.db cannot be written (database or disk is full), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&notice.replace(folder.path().to_str().unwrap(), "DATA"));
 }
 
 #[test]

@@ -1,1 +1,51 @@
+//! Packing: what comes out is what went in, or nothing.
 
+use proptest::prelude::*;
+
+use super::*;
+
+fn sealed(bytes: &Bytes) -> (Packed, blake3::Hash, i64, blake3::Hash) {
+    let (packed, hash, length) = (Packed::of(bytes), blake3::hash(bytes), count(bytes.len()));
+    let seal = packed.seal(&hash, length);
+    (packed, hash, length, seal)
+}
+
+proptest! {
+    #[test]
+    fn what_is_packed_comes_out(
+        part in proptest::collection::vec(any::<u8>(), 0..300), times in 0usize..50,
+    ) {
+        let bytes: Bytes = part.repeat(times).into();
+        let (packed, _, length, _) = sealed(&bytes);
+        prop_assert!(packed.bytes.len() <= bytes.len());
+        prop_assert_eq!(packed.unpack(length), Some(bytes));
+    }
+
+    #[test]
+    fn no_bit_changes_unseen(text in "[a-e]{1,200}", at in any::<prop::sample::Index>(), bit in 0..8) {
+        let (mut packed, hash, length, seal) = sealed(&text.into());
+        let mut bytes = packed.bytes.to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1u8 << bit;
+        packed.bytes = bytes.into();
+        prop_assert_ne!(packed.seal(&hash, length), seal);
+    }
+
+    #[test]
+    fn nonsense_is_not_unpacked(
+        bytes in proptest::collection::vec(any::<u8>(), 0..100), length in any::<i64>(),
+    ) {
+        let nonsense = Packed { form: Form::Lz4, bytes: bytes.into() };
+        let most = i64::try_from((nonsense.bytes.len() + 1) * MOST_PER_BYTE).unwrap();
+        let found = nonsense.unpack(length);
+        prop_assert!(found.is_none() || (0..=most).contains(&length));
+    }
+}
+
+#[test]
+fn forms_are_found_by_name() {
+    for form in [Form::Raw, Form::Lz4] {
+        assert_eq!(Form::of(form.name()), Some(form));
+    }
+    assert_eq!(Form::of("zip"), None);
+}

@@ -1,0 +1,196 @@
+//! How much is kept, for how long, and where.
+
+use std::time::{Duration, SystemTime};
+
+use expect_test::{Expect, expect};
+
+use super::super::super::base::Base;
+use super::super::super::calls::Pruned;
+use super::super::sweep::{Limits, Turn, sweep};
+use super::*;
+
+const HOUR: i64 = 3600 * 1000;
+
+/// A database with entries of so many hours ago, each with so many bytes that it shares with nobody.
+fn base(folder: &Path, entries: &[(i64, usize)]) -> Base {
+    let path = folder.join("store.db");
+    std::fs::write(&path, "").unwrap();
+    let base = Base::file(&path, Duration::ZERO, "me").unwrap();
+    for (call, (hours, length)) in entries.iter().enumerate() {
+        let bytes = noise(u64::try_from(call).unwrap(), *length);
+        let mut entry = entry(&call.to_string(), &[("/p/a", Some(bytes.clone()))]);
+        entry.at = unsigned(now() - hours * HOUR);
+        let images = [Some(images::Image::of(&bytes))];
+        entries::begin(&base, &folder_in(folder), &entry, &images).unwrap();
+    }
+    base
+}
+
+fn left(base: &Base) -> String {
+    let entries = told::newest(base, Path::new("/p"), usize::MAX).unwrap();
+    let calls: Vec<_> = entries.iter().rev().map(|change| change.call.as_str()).collect();
+    let images = number(&base.main, "SELECT count(*) FROM journal_images");
+    format!("{} ({images} images)", calls.join(" "))
+}
+
+fn check(entries: &[(i64, usize)], bytes: u64, count: u64, hours: i64, kept: Expect) {
+    let folder = tempfile::tempdir().unwrap();
+    let base = base(folder.path(), entries);
+    // Half an hour off, so that it does not matter how long the test takes.
+    let age = hours * HOUR - HOUR / 2;
+    let limits = Limits { bytes, entries: count, age, every: 0, unswept: 0 };
+    while sweep(&base, &folder_in(folder.path()), &limits).unwrap() == Pruned::Some {}
+    kept.assert_eq(&left(&base));
+}
+
+#[test]
+fn the_oldest_go_until_the_rest_is_within_bounds() {
+    let four = [(4, 1000), (3, 1000), (2, 1000), (1, 1000)];
+    check(&four, 4000, 4, 5, expect!["0 1 2 3 (4 images)"]);
+    check(&four, 3999, 4, 5, expect!["1 2 3 (3 images)"]);
+    check(&four, 4000, 2, 5, expect!["2 3 (2 images)"]);
+    check(&four, 4000, 4, 3, expect!["2 3 (2 images)"]);
+}
+
+#[test]
+fn the_newest_stays_whatever_it_is() {
+    check(&[(9, 10), (8, 5000)], 100, 1, 1, expect!["1 (1 images)"]);
+    check(&[(8, 5000)], 0, 0, 0, expect!["0 (1 images)"]);
+    check(&[], 0, 0, 0, expect![" (0 images)"]);
+}
+
+#[test]
+fn more_than_a_handful() {
+    let many: Vec<_> = (0..170).map(|number| (170 - number, 10)).collect();
+    check(&many, 1 << 20, 1000, 4, expect!["167 168 169 (3 images)"]);
+    check(&many, 40, 1000, 1000, expect!["166 167 168 169 (4 images)"]);
+}
+
+#[test]
+fn shared_content_stays_as_long_as_anybody_needs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::at(folder.path().into());
+    let [a, b, c] = [1, 2, 3].map(|seed| noise(seed, 1000));
+    for (call, before, after) in [("1", &a, &b), ("2", &b, &c), ("3", &c, &a)] {
+        edit(&store, call, before, after);
+    }
+    drop(store);
+    let path = folder.path().join("store.db");
+    let base = Base::file(&path, Duration::ZERO, "me").unwrap();
+    let limits = Limits { bytes: 3000, entries: 1, age: HOUR, every: 0, unswept: 0 };
+    sweep(&base, &folder_in(folder.path()), &limits).unwrap();
+    assert_eq!(left(&base), "3 (2 images)");
+    drop(base);
+    let store = Sqlite::at(folder.path().into());
+    let files = change(&store, "3");
+    assert_eq!(
+        (files[0].before.as_ref().map(|it| &it.bytes), &files[0].after),
+        (Some(&c), &Some(a))
+    );
+}
+
+#[test]
+fn one_process_an_hour_looks_unless_much_is_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = base(folder.path(), &[(31 * 24, 10), (31 * 24, 10), (0, 10)]);
+    let images = folder_in(folder.path());
+    let sweeps = |turn: &mut Turn, bytes: u64| {
+        turn.added(base.place, bytes);
+        (0..9).filter(|_| turn.has_come() && turn.go_on(&base, &images).is_ok()).count()
+    };
+    let (mut one, mut other) = (Turn::default(), Turn::default());
+    assert_eq!(sweeps(&mut one, 10), 2);
+    assert_eq!(left(&base), "2 (1 images)");
+    // Another process finds that it was done, and does not ask again.
+    assert_eq!([sweeps(&mut other, 10), sweeps(&mut other, 10)], [1, 0]);
+    assert_eq!([sweeps(&mut other, 64 << 20), sweeps(&mut other, 10)], [2, 0]);
+    base.main.execute("UPDATE sweeps SET at = at - ?1", [HOUR]).unwrap();
+    assert_eq!([sweeps(&mut one, 10), sweeps(&mut Turn::default(), 10)], [0, 2]);
+    base.main.execute("UPDATE sweeps SET at = at + ?1", [9 * HOUR]).unwrap();
+    assert_eq!(sweeps(&mut Turn::default(), 10), 2);
+}
+
+#[test]
+fn what_is_too_old_goes_while_nobody_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(base(folder.path(), &[(31 * 24, 10), (31 * 24, 10), (29 * 24, 10)]));
+    let store = Sqlite::at(folder.path().into());
+    block_on(store.begin(&entry("new", &[("/p/a", None)]))).unwrap();
+    let calls = || block_on(store.entries(Path::new("/p"), 9)).unwrap().len();
+    assert!((0..10_000).any(|_| calls() == 2), "{}", calls());
+    assert_eq!(block_on(store.change("0")).unwrap(), None);
+    assert_eq!(change(&store, "2").len(), 1);
+}
+
+#[test]
+fn a_large_image_is_a_file_that_only_its_owner_can_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::at(folder.path().into());
+    let [large, small] = [noise(1, (1 << 20) + 1), noise(2, 1 << 20)];
+    edit(&store, "1", &large, &small);
+    edit(&store, "2", &small, &large);
+    let files = files_in(folder.path());
+    let name = blake3::hash(&large).to_hex();
+    assert_eq!(files, [folder_in(folder.path()).join(&name[..])]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(&files[0]), 0o600);
+        assert_eq!(mode(&folder_in(folder.path())), 0o700);
+    }
+    assert_eq!(change(&store, "2")[0].after.as_ref(), Some(&large));
+    let id = block_on(store.begin(&entry("3", &[("/p/a", Some(noise(3, 2 << 20)))]))).unwrap();
+    assert_eq!(files_in(folder.path()).len(), 2);
+    store.void(id);
+    assert_eq!(change(&store, "1")[0].before.as_ref().unwrap().bytes, large);
+    assert_eq!(files_in(folder.path()), files);
+}
+
+#[test]
+fn files_that_nobody_needs_are_removed_after_a_while() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = base(folder.path(), &[(0, 2 << 20)]);
+    let images = folder_in(folder.path());
+    let needed = files_in(folder.path());
+    let long_ago = SystemTime::now() - Duration::from_secs(7200);
+    let stray = blake3::hash(b"a killed process left it").to_hex();
+    for (name, is_old) in [(&stray[..], true), ("half.new", true), ("fresh.new", false)] {
+        let file = std::fs::File::create(images.join(name)).unwrap();
+        if is_old {
+            file.set_modified(long_ago).unwrap();
+        }
+    }
+    std::fs::File::options().write(true).open(&needed[0]).unwrap().set_modified(long_ago).unwrap();
+    let mut turn = Turn::default();
+    turn.added(base.place, 1);
+    while turn.has_come() {
+        turn.go_on(&base, &images).unwrap();
+    }
+    let mut left = files_in(folder.path());
+    left.sort();
+    let mut expected = vec![needed[0].clone(), images.join("fresh.new")];
+    expected.sort();
+    assert_eq!(left, expected);
+}
+
+#[test]
+fn in_memory_there_are_no_files_and_less_room() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("store.db")).unwrap();
+    let store = Sqlite::at(folder.path().into());
+    // Nine of twelve megabytes: more than there is room for.
+    for call in 0..9 {
+        let [before, after] = [call, call + 1].map(|seed| noise(seed, 12 << 20));
+        edit(&store, &call.to_string(), &before, &after);
+    }
+    let calls = || block_on(store.entries(Path::new("/p"), 99)).unwrap().len();
+    assert!((0..10_000).any(|_| calls() == 4), "{}", calls());
+    assert_eq!(change(&store, "8")[0].after, Some(noise(9, 12 << 20)));
+    assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new());
+    let notice = block_on(store.notice()).unwrap();
+    assert!(notice.contains("trust and the journal for undo are kept in memory"), "{notice}");
+    drop(store);
+    let store = Sqlite::at(folder.path().into());
+    assert_eq!(block_on(store.change("8")).unwrap(), None);
+}

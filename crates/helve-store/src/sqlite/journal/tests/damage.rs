@@ -1,0 +1,168 @@
+//! Images that are not what they were: their entry is lost, the others are not.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+const LARGE: usize = (1 << 20) + 5;
+
+/// Three calls, of which damage comes over what the second found or left; returns what is said then.
+fn after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::at(folder.path().into());
+    let [one, found, left, four] = &contents;
+    for (call, before, after) in [("1", one, four), ("2", found, left), ("3", four, one)] {
+        edit(&store, call, before, after);
+    }
+    damage(&database(folder.path()), folder.path());
+    for (call, before, after) in [("1", one, four), ("3", four, one)] {
+        let files = change(&store, call);
+        assert_eq!(files[0].before.as_ref().unwrap().bytes, before);
+        assert_eq!(files[0].after.as_ref(), Some(after));
+    }
+    let listed = block_on(store.entries(Path::new("/p"), 9)).unwrap();
+    assert_eq!(listed.len(), 3);
+    let said = match block_on(store.change("2")) {
+        Ok(Some(change)) => {
+            assert_eq!(change.files[0].before.as_ref().unwrap().bytes, found);
+            let after = &change.files[0].after;
+            format!("found, and left {}", if after.is_some() { "known" } else { "unknown" })
+        }
+        Ok(None) => "nothing".into(),
+        Err(error) => error.to_string(),
+    };
+    // Whoever writes the same content again must be able to rely on it.
+    edit(&store, "again", found, left);
+    let healed = &change(&store, "again")[0];
+    assert_eq!(healed.before.as_ref().unwrap().bytes, found);
+    assert_eq!(healed.after.as_ref(), Some(left));
+    assert_eq!(block_on(store.notice()), None);
+    said
+}
+
+fn check(sql: &str, said: &Expect) {
+    let text = |word: &str| Bytes::from(word.repeat(100));
+    let contents = [text("one"), text("found"), text("left"), text("four")];
+    let damage = |database: &Connection, _: &Path| {
+        let hash = |name: &str, bytes: &[u8]| {
+            let hex = blake3::hash(bytes).to_hex();
+            (name.to_owned(), format!("hash = x'{hex}'"))
+        };
+        let hashes = [hash("FOUND", &contents[1]), hash("LEFT", &contents[2])];
+        let sql = hashes.iter().fold(sql.to_owned(), |sql, (name, hash)| sql.replace(name, hash));
+        assert_eq!(database.execute(&sql, []).unwrap(), 1);
+    };
+    said.assert_eq(&after(damage, contents.clone()));
+}
+
+#[test]
+fn a_row_that_is_damaged_loses_its_entry_alone() {
+    let lost = expect!["What /p/a was before 2 is lost: the copy of it is damaged."];
+    for set in [
+        "bytes = x''",
+        "bytes = zeroblob(length(bytes))",
+        "bytes = NULL",
+        "length = length + 1",
+        "length = -1",
+        "length = 9223372036854775807",
+        "form = 'zip'",
+        "form = 'raw'",
+        "seal = zeroblob(32)",
+        "seal = x'00'",
+    ] {
+        let sql = format!("UPDATE journal_images SET {set} WHERE FOUND");
+        check(&sql, &lost);
+    }
+    check("DELETE FROM journal_images WHERE FOUND", &lost);
+}
+
+#[test]
+fn what_was_left_can_be_lost_without_what_was_found() {
+    check(
+        "UPDATE journal_images SET bytes = x'00' WHERE LEFT",
+        &expect!["found, and left unknown"],
+    );
+    check("DELETE FROM journal_images WHERE LEFT", &expect!["found, and left unknown"]);
+}
+
+#[test]
+fn an_unread_column_does_no_harm() {
+    check("UPDATE journal_images SET kept = 0 WHERE FOUND", &expect!["found, and left known"]);
+}
+
+fn check_file(damage: impl Fn(&Path), said: &Expect) {
+    let contents = [1, 2, 3, 4].map(|seed| noise(seed, LARGE));
+    let name = blake3::hash(&contents[1]).to_hex();
+    let damage = |_: &Connection, folder: &Path| damage(&folder_in(folder).join(&name[..]));
+    said.assert_eq(&after(damage, contents.clone()));
+}
+
+#[test]
+fn a_file_that_is_damaged_loses_its_entry_alone() {
+    let lost = expect!["What /p/a was before 2 is lost: the copy of it is damaged."];
+    check_file(|file| std::fs::remove_file(file).unwrap(), &lost);
+    check_file(|file| std::fs::write(file, "").unwrap(), &lost);
+    check_file(|file| std::fs::write(file, noise(9, LARGE)).unwrap(), &lost);
+    check_file(
+        |file| {
+            let mut bytes = std::fs::read(file).unwrap();
+            bytes[LARGE / 2] ^= 1;
+            std::fs::write(file, bytes).unwrap();
+        },
+        &lost,
+    );
+    check_file(
+        |file| {
+            std::fs::remove_file(file).unwrap();
+            std::fs::create_dir(file).unwrap();
+        },
+        &lost,
+    );
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_leaves_large_images_to_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder_in(folder.path()), "in the way").unwrap();
+    let store = Sqlite::at(folder.path().into());
+    let [before, after] = [1, 2].map(|seed| noise(seed, LARGE));
+    edit(&store, "1", &before, &after);
+    drop(store);
+    let store = Sqlite::at(folder.path().into());
+    let files = change(&store, "1");
+    assert_eq!(files[0].before.as_ref().unwrap().bytes, before);
+    assert_eq!(files[0].after.as_ref(), Some(&after));
+    assert_eq!(block_on(store.notice()), None);
+}
+
+#[test]
+fn an_entry_under_way_outlives_its_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::at(folder.path().into());
+    let [before, after] = ["old", "new"].map(Bytes::from);
+    let open = entry("1", &[("/p/a", Some(before.clone()))]);
+    let id = block_on(store.begin(&open)).unwrap();
+    let voided = block_on(store.begin(&entry("2", &[("/p/b", Some(before.clone()))]))).unwrap();
+    for name in ["store.db", "store.db-wal"] {
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    store.void(voided);
+    block_on(store.done(id, &[Some(after.clone())])).unwrap();
+    let files = change(&store, "1");
+    assert_eq!(
+        (files[0].before.as_ref().unwrap().bytes.clone(), files[0].after.clone()),
+        (before, Some(after))
+    );
+    assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 1);
+}
+
+#[test]
+fn no_more_than_so_many_are_remembered_as_under_way() {
+    let mut open = Open::default();
+    for number in 0..100 {
+        open.push(EntryId(number), entry("1", &[]));
+    }
+    assert_eq!(open.0.len(), MOST_OPEN);
+    assert!(open.take(EntryId(99)).is_some() && open.take(EntryId(99)).is_none());
+    assert!(open.take(EntryId(68)).is_some() && open.take(EntryId(67)).is_none());
+}

@@ -1,0 +1,156 @@
+//! From a text to the faults that its grammar sees.
+
+use std::{ops::ControlFlow, time::Instant};
+
+use tree_sitter::{Node, ParseOptions, Parser, Tree};
+
+use super::{Fault, FaultKind, Language, Spot};
+
+/// More faults than this are not counted: such a text is in no language that the grammar knows.
+const COUNTED: usize = 100;
+
+/// How often the parser reports before the clock is looked at, so that a small text never depends on a busy machine.
+const UNTIMED: usize = 100;
+
+/// Characters of an excerpt.
+const EXCERPT: usize = 60;
+
+/// Whether this build can check the language.
+pub(super) fn knows(language: Language) -> bool {
+    match language {
+        Language::Yaml => cfg!(feature = "lang-yaml"),
+        other => grammar(other).is_some(),
+    }
+}
+
+/// `None` when the language is not known or time is up.
+pub(super) fn spots(language: Language, text: &str, until: Instant) -> Option<Vec<Spot>> {
+    #[cfg(feature = "lang-yaml")]
+    if language == Language::Yaml {
+        return super::yaml::spots(text, until);
+    }
+    let tree = parse(&grammar(language)?, text, until)?;
+    Some(collect(&tree, text))
+}
+
+fn grammar(language: Language) -> Option<tree_sitter::Language> {
+    match language {
+        #[cfg(feature = "lang-bash")]
+        Language::Bash => Some(tree_sitter_bash::LANGUAGE.into()),
+        #[cfg(feature = "lang-c")]
+        Language::C => Some(tree_sitter_c::LANGUAGE.into()),
+        #[cfg(feature = "lang-cpp")]
+        Language::Cpp => Some(tree_sitter_cpp::LANGUAGE.into()),
+        #[cfg(feature = "lang-go")]
+        Language::Go => Some(tree_sitter_go::LANGUAGE.into()),
+        #[cfg(feature = "lang-java")]
+        Language::Java => Some(tree_sitter_java::LANGUAGE.into()),
+        #[cfg(feature = "lang-javascript")]
+        Language::JavaScript => Some(tree_sitter_javascript::LANGUAGE.into()),
+        #[cfg(feature = "lang-json")]
+        Language::Json | Language::JsonWithComments => Some(tree_sitter_json::LANGUAGE.into()),
+        #[cfg(feature = "lang-python")]
+        Language::Python => Some(tree_sitter_python::LANGUAGE.into()),
+        #[cfg(feature = "lang-ruby")]
+        Language::Ruby => Some(tree_sitter_ruby::LANGUAGE.into()),
+        #[cfg(feature = "lang-rust")]
+        Language::Rust => Some(tree_sitter_rust::LANGUAGE.into()),
+        #[cfg(feature = "lang-typescript")]
+        Language::Tsx => Some(tree_sitter_typescript::LANGUAGE_TSX.into()),
+        #[cfg(feature = "lang-typescript")]
+        Language::TypeScript => Some(tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into()),
+        // YAML has a parser of its own; the others are those without their feature.
+        _ => None,
+    }
+}
+
+fn parse(grammar: &tree_sitter::Language, text: &str, until: Instant) -> Option<Tree> {
+    let mut parser = Parser::new();
+    parser.set_language(grammar).ok()?;
+    let mut steps = 0_usize;
+    let mut progress = |_: &tree_sitter::ParseState| {
+        steps += 1;
+        if steps > UNTIMED && Instant::now() >= until {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let options = ParseOptions::new().progress_callback(&mut progress);
+    let bytes = text.as_bytes();
+    let mut rest = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
+    parser.parse_with_options(&mut rest, None, Some(options))
+}
+
+fn collect(tree: &Tree, text: &str) -> Vec<Spot> {
+    let mut spots = Vec::new();
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        if node.is_missing() {
+            let kind = FaultKind::Missing(node.kind().to_string());
+            spots.push(spot(text, end_of_code(text, node.start_byte()), kind));
+        } else if node.is_error() {
+            spots.push(stumble(node, text));
+        }
+        // What is inside an error only follows from it.
+        if spots.len() >= COUNTED {
+            return spots;
+        }
+        if node.has_error() && !node.is_error() && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return spots;
+            }
+        }
+    }
+}
+
+/// Something missing is missing after the last thing that is there, not after the blanks that follow.
+fn end_of_code(text: &str, at: usize) -> usize {
+    text.get(..at).map_or(at, |before| before.trim_end().len())
+}
+
+/// The one place in a piece that does not fit which says most about it.
+fn stumble(error: Node<'_>, text: &str) -> Spot {
+    let mut open: Vec<(usize, &'static str)> = Vec::new();
+    let mut cursor = error.walk();
+    let mut more = cursor.goto_first_child();
+    while more {
+        let node = cursor.node();
+        match node.kind() {
+            "{" => open.push((node.start_byte(), "}")),
+            "(" => open.push((node.start_byte(), ")")),
+            "[" => open.push((node.start_byte(), "]")),
+            kind @ ("}" | ")" | "]") => match open.pop() {
+                Some((_, closing)) if closing == kind => {}
+                Some(_) | None => return unexpected(text, node.start_byte(), node.end_byte()),
+            },
+            _ => {}
+        }
+        more = cursor.goto_next_sibling();
+    }
+    match open.last() {
+        Some((at, closing)) => spot(text, *at, FaultKind::Missing((*closing).to_string())),
+        None => unexpected(text, error.start_byte(), error.end_byte()),
+    }
+}
+
+fn unexpected(text: &str, start: usize, end: usize) -> Spot {
+    let piece = text.get(start..end).unwrap_or("");
+    let blank = piece.len() - piece.trim_start().len();
+    spot(text, start + blank, FaultKind::Unexpected(excerpt(piece)))
+}
+
+/// The first line of a piece, cut short.
+pub(super) fn excerpt(piece: &str) -> String {
+    piece.trim().lines().next().unwrap_or("").trim_end().chars().take(EXCERPT).collect()
+}
+
+pub(super) fn spot(text: &str, byte: usize, kind: FaultKind) -> Spot {
+    let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
+    let line = 1 + memchr::memchr_iter(b'\n', before).count();
+    Spot { fault: Fault { line, kind }, byte }
+}
