@@ -2,7 +2,9 @@
 
 mod calls;
 mod measure;
+mod search;
 mod stage;
+mod tree;
 
 use serde_json::{Value, json};
 
@@ -52,6 +54,36 @@ const BENCHES: &[Bench] = &[
         what: "`helve call read`, cold",
         bar: Bar::Open,
         run: calls::call_read,
+    },
+    Bench {
+        name: "grep-rare",
+        what: "grep a rare literal, 6,500 files",
+        bar: Bar::TimesFloor(1.0),
+        run: search::grep_rare,
+    },
+    Bench {
+        name: "grep-common",
+        what: "grep a common regex, 6,500 files",
+        bar: Bar::TimesFloor(1.0),
+        run: search::grep_common,
+    },
+    Bench {
+        name: "glob",
+        what: "glob **/*.rs, 6,500 files",
+        bar: Bar::TimesFloor(1.0),
+        run: search::glob,
+    },
+    Bench {
+        name: "glob-many",
+        what: "glob **/*.rs, 200,000 files",
+        bar: Bar::TimesFloor(1.25),
+        run: search::glob_many,
+    },
+    Bench {
+        name: "list",
+        what: "list a tree of 6,500 files",
+        bar: Bar::TimesFloor(1.0),
+        run: search::list,
     },
     Bench {
         name: "memory",

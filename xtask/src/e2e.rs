@@ -2,6 +2,7 @@
 
 mod inspector;
 mod python;
+mod ripgrep;
 
 use std::fs;
 use std::path::PathBuf;
@@ -35,6 +36,11 @@ const RUNS: &[Run] = &[
         name: "inspector",
         what: "the official inspector, which also judges the schemas",
         run: inspector::run,
+    },
+    Run {
+        name: "ripgrep",
+        what: "grep and glob beside the program `rg`, over three trees",
+        run: ripgrep::run,
     },
 ];
 

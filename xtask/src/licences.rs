@@ -27,7 +27,8 @@ pub(crate) fn run(_: &Options) -> Outcome {
 
 fn check(policy: &Policy, workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
-    let ways = workspace.ways(&workspace.members, &[Purpose::Product, Purpose::Tests]);
+    let ways =
+        workspace.ways(&workspace.members, &[Purpose::Product, Purpose::Build, Purpose::Tests]);
     for (id, way) in ways {
         let Some(package) = workspace.packages.get(id) else { continue };
         let faults = [

@@ -42,7 +42,10 @@ pub(crate) struct Edge {
 /// What a dependency is needed for; `Product` covers normal and build dependencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
+    /// Linked into what is built.
     Product,
+    /// Run while building, and gone afterwards.
+    Build,
     Tests,
 }
 
@@ -107,13 +110,21 @@ fn read_package(value: &Value, root: &str) -> Option<Package> {
 
 fn read_edge(value: &Value) -> Option<Edge> {
     let kinds = value["dep_kinds"].as_array()?;
-    let only_tests = kinds.iter().all(|kind| purpose(&kind["kind"]) == Purpose::Tests);
-    let purpose = if only_tests { Purpose::Tests } else { Purpose::Product };
+    let has = |wanted| kinds.iter().any(|kind| purpose(&kind["kind"]) == wanted);
+    let purpose = match (has(Purpose::Product), has(Purpose::Build)) {
+        (true, _) => Purpose::Product,
+        (false, true) => Purpose::Build,
+        (false, false) => Purpose::Tests,
+    };
     Some(Edge { id: value["pkg"].as_str()?.to_owned(), purpose })
 }
 
 fn purpose(kind: &Value) -> Purpose {
-    if kind.as_str() == Some("dev") { Purpose::Tests } else { Purpose::Product }
+    match kind.as_str() {
+        Some("dev") => Purpose::Tests,
+        Some("build") => Purpose::Build,
+        Some(_) | None => Purpose::Product,
+    }
 }
 
 impl Workspace {

@@ -128,7 +128,9 @@ impl Files {
             match verdict.action {
                 Action::Allow => {}
                 Action::Ask => self.unspoken.lock().push(part),
-                Action::Deny => return Err(words.refused(&Refusal::Forbidden { part, verdict })),
+                Action::Deny => {
+                    return Err(words.refused(&Refusal::Forbidden(Box::new((part, verdict)))));
+                }
             }
         }
         match path.machine.read(&path.place, MOST_BYTES).await {

@@ -44,10 +44,7 @@ impl Person for SaysYes {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
     /// A rule forbids a part; that is final.
-    Forbidden {
-        part: Part,
-        verdict: Verdict,
-    },
+    Forbidden(Box<(Part, Verdict)>),
     /// These parts need a yes and nobody could be asked.
     Unanswered {
         parts: Vec<(Part, Verdict)>,
@@ -182,7 +179,7 @@ impl Gate {
             match verdict.action {
                 Action::Allow => {}
                 Action::Ask => open.push((part, verdict)),
-                Action::Deny => return Err(Refusal::Forbidden { part, verdict }),
+                Action::Deny => return Err(Refusal::Forbidden(Box::new((part, verdict)))),
             }
         }
         if open.is_empty() || call.origin == Origin::Person {

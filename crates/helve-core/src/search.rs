@@ -66,15 +66,12 @@ impl Files {
     ) -> Result<(Vec<Hit>, Counts), SearchError> {
         self.demand(grant, path).map_err(|_| SearchError::NotGranted)?;
         want.tree.at = path.place.clone();
-        want.readable = match path.kind() {
-            Some(Kind::Folder) => {
-                let (policy, more) = self.session.gate.rules().await;
-                let root = self.session.workspace.root();
-                Some(Readable::new(&policy, &more, root, &path.real()))
-            }
-            // The grant was for this very file.
-            Some(_) | None => None,
-        };
+        let (policy, more) = self.session.gate.rules().await;
+        let root = self.session.workspace.root();
+        let mut readable = Readable::new(&policy, &more, root, &path.real());
+        // A folder that became a file meanwhile was not asked for as one.
+        readable.is_granted = path.kind() != Some(Kind::Folder);
+        want.readable = Some(readable);
         gather(path.machine.search(want)).await
     }
 }
@@ -92,11 +89,13 @@ async fn gather<T>(
     Ok((all, counts))
 }
 
-/// Which files below a folder may be read without asking. Plain data, made for being asked many times.
+/// Which files below a path may be read without asking. Plain data, made for being asked many times.
 #[derive(Clone, Debug)]
 pub struct Readable {
-    /// The folder as rules see it; empty for the root.
+    /// The path as rules see it; empty for the root.
     base: String,
+    /// Whether the path itself may be read.
+    is_granted: bool,
     walls: Vec<Screen>,
     remembered: Vec<Line>,
 }
@@ -132,16 +131,19 @@ impl Readable {
         };
         Self {
             base: base.to_string_lossy().into_owned(),
+            is_granted: false,
             walls: policy.walls.iter().chain(more).map(screen).collect(),
             remembered: lines(&policy.remembered),
         }
     }
 
-    /// Whether a file may be read, by its path below the folder.
+    /// Whether a file may be read, by its path below; empty for the path itself.
     pub fn allows(&self, beneath: &Path) -> bool {
         let beneath = beneath.to_string_lossy();
         let joined;
         let text = match self.base.as_str() {
+            _ if beneath.is_empty() && self.is_granted => return true,
+            base if beneath.is_empty() => base,
             "" => &*beneath,
             base => {
                 let slash = if base.ends_with('/') { "" } else { "/" };
@@ -227,5 +229,82 @@ impl Line {
             && text.starts_with(&self.start)
             && self.middle.as_ref().is_none_or(|middle| middle.find(text.as_bytes()).is_some())
             && self.pattern.matches(subject.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::builtin::{Written, policy};
+    use crate::permission::Source;
+
+    fn readable(policy: &Policy, folder: &str) -> Readable {
+        Readable::new(policy, &[], Path::new("/w"), Path::new(folder))
+    }
+
+    #[test]
+    fn secrets_are_left_out_wherever_they_lie() {
+        let policy = policy(Written::default(), &[]);
+        let root = readable(&policy, "/w");
+        let asked = [".env", "a/.env", "a/.ENV.local", "x/id_rsa", "KEY.PEM", "a/credentials.json"];
+        let free =
+            ["a.rs", "a/b/environment.ts", ".env.example", "a/.env.sample", "id.rs", "keys/a"];
+        assert_eq!(asked.map(|path| root.allows(Path::new(path))), [false; 6]);
+        assert_eq!(free.map(|path| root.allows(Path::new(path))), [true; 6]);
+        assert!(!readable(&policy, "/w/a").allows(Path::new(".env")));
+        assert!(!readable(&policy, "/proc").allows(Path::new("1/environ")));
+        assert!(readable(&policy, "/proc").allows(Path::new("1/status")));
+    }
+
+    #[test]
+    fn a_lasting_yes_counts_and_a_deny_stays() {
+        let rule = |pattern: &str, action| Rule::new("read", pattern, action, Source::Program);
+        let written = Written { user: vec![rule("no/*", Action::Deny)], ..Written::default() };
+        let mut policy = policy(written, &[]);
+        policy.remembered = vec![rule(".env", Action::Allow), rule("no/*", Action::Allow)];
+        let root = readable(&policy, "/w");
+        assert_eq!(
+            [".env", "a/.env", "no/a"].map(|path| root.allows(Path::new(path))),
+            [true, false, false]
+        );
+    }
+
+    fn any_rule() -> impl Strategy<Value = Rule> {
+        let key = prop_oneof![Just("read"), Just("*"), Just("edit")];
+        let pattern = prop_oneof![
+            "[ab*? ]{0,6}".prop_map(Pattern::Wild),
+            "[ab*? é]{0,6}".prop_map(Pattern::Folded),
+            "[abAB]{0,3}".prop_map(Pattern::Exact),
+        ];
+        let action = prop_oneof![Just(Action::Allow), Just(Action::Ask), Just(Action::Deny)];
+        (key, pattern, action).prop_map(|(key, pattern, action)| Rule {
+            permission: key.into(),
+            pattern,
+            action,
+            source: Source::Program,
+        })
+    }
+
+    fn any_rules() -> impl Strategy<Value = Vec<Rule>> {
+        proptest::collection::vec(any_rule(), 0..5)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn it_says_what_judging_each_file_would_say(
+            rules in any_rules(), later in any_rules(), narrowing in any_rules(), remembered in any_rules(),
+            path in "[abABéÉ ]{1,4}",
+        ) {
+            let wall = Wall { name: "user".into(), rules: rules.into(), later: later.into(), otherwise: Action::Ask };
+            let more = [Wall::narrowing("agent", narrowing)];
+            let policy = Policy { walls: vec![wall], remembered };
+            let judged = policy.judge(&more, &Part::new("read", path.clone())).action;
+            let quick = Readable::new(&policy, &more, Path::new("/w"), Path::new("/w"));
+            prop_assert_eq!(quick.allows(Path::new(&path)), judged == Action::Allow);
+        }
     }
 }

@@ -5,7 +5,8 @@
 //! by whoever implements [`Ground`].
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use helve_text::shell::{Access, Doubt, Risk, RiskKind, Script, Target, Touch};
 
@@ -17,6 +18,8 @@ mod glob;
 mod ground;
 #[cfg(test)]
 mod tests;
+
+use glob::Places;
 
 pub use command::{Command, Decision};
 pub use ground::{Answer, Entry, Facts, Ground, Question, Resolution};
@@ -51,7 +54,14 @@ pub enum Unclear {
 
 /// Everything a script wants. `source` is the script itself.
 pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Want> {
-    let mut wants = Wants { ground, all: Vec::new(), seen: HashSet::new(), extra: Vec::new() };
+    let mut wants = Wants {
+        ground,
+        places: HashMap::new(),
+        all: Vec::new(),
+        seen: HashSet::new(),
+        extra: Vec::new(),
+    };
+    let mut commands: HashSet<Command> = HashSet::new();
     for touch in &script.touches {
         wants.touch(touch);
     }
@@ -60,8 +70,10 @@ pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Want> {
     for (at, run) in script.runs.iter().enumerate() {
         let extra = wants.extra.iter().filter(|(run, _)| *run == at).map(|(_, risk)| risk.clone());
         let command = Command::new(run, extra.collect());
-        let part = command.part();
-        wants.push(Want { part, terms: Terms::Command(Box::new(command)) });
+        if commands.insert(command.clone()) {
+            let part = command.part();
+            wants.all.push(Want { part, terms: Terms::Command(Box::new(command)) });
+        }
     }
     for want in touched {
         wants.push(want);
@@ -129,6 +141,8 @@ fn unclear(verdict: Verdict) -> Verdict {
 
 struct Wants<'g, G> {
     ground: &'g G,
+    /// What was looked up already: many commands touch the same files.
+    places: HashMap<Target, Option<Rc<Places>>>,
     all: Vec<Want>,
     seen: HashSet<(Cow<'static, str>, Vec<String>)>,
     /// Risks that only the files tell, by run.
@@ -138,32 +152,48 @@ struct Wants<'g, G> {
 impl<G: Ground> Wants<'_, G> {
     fn push(&mut self, want: Want) {
         let key = (want.part.permission.clone(), want.part.subjects.clone());
-        let plain = matches!(want.terms, Terms::Plain);
-        // Two commands of the same text may differ in what their words are.
-        if !plain && !self.all.contains(&want) || plain && self.seen.insert(key) {
-            self.all.push(want);
+        match want.terms {
+            Terms::Plain if self.seen.insert(key) => self.all.push(want),
+            Terms::Unclear(_) if !self.all.contains(&want) => self.all.push(want),
+            Terms::Plain | Terms::Unclear(_) | Terms::Command(_) => {}
         }
     }
 
     fn touch(&mut self, touch: &Touch) {
-        match &touch.at {
-            Target::Unknown(shown) => self.unclear(touch.access, shown, Unclear::Target),
-            Target::Path(path) => match self.ground.resolve(path) {
-                Some(resolution) => self.resolved(touch, &resolution),
-                None => self.unclear(touch.access, path, Unclear::Target),
-            },
-            Target::Glob(pattern) => match glob::expand(pattern, self.ground) {
-                Some(found) => {
-                    if found.flags {
-                        self.unclear(touch.access, pattern, Unclear::Flag);
-                    }
-                    if touch.access != Access::Fill {
-                        found.resolutions.iter().for_each(|it| self.resolved(touch, it));
-                    }
-                }
-                None => self.unclear(touch.access, pattern, Unclear::Target),
-            },
+        let shown = match &touch.at {
+            Target::Path(path) => path,
+            Target::Glob(pattern) => pattern,
+            Target::Unknown(shown) => shown,
+        };
+        let Some(places) = self.places(&touch.at) else {
+            return self.unclear(touch.access, shown, Unclear::Target);
+        };
+        if places.flags {
+            self.unclear(touch.access, shown, Unclear::Flag);
         }
+        match &places.resolutions {
+            _ if touch.access == Access::Fill => {}
+            Some(resolutions) => resolutions.iter().for_each(|it| self.resolved(touch, it)),
+            None => self.unclear(touch.access, shown, Unclear::Target),
+        }
+    }
+
+    /// Everything that a target stands for; `None` if that cannot be told.
+    fn places(&mut self, target: &Target) -> Option<Rc<Places>> {
+        if let Some(known) = self.places.get(target) {
+            return known.clone();
+        }
+        let places = match target {
+            Target::Unknown(_) => None,
+            Target::Path(path) => {
+                let alone = |it| Places { resolutions: Some(vec![it]), flags: false };
+                self.ground.resolve(path).map(alone)
+            }
+            Target::Glob(pattern) => glob::expand(pattern, self.ground),
+        };
+        let places = places.map(Rc::new);
+        self.places.insert(target.clone(), places.clone());
+        places
     }
 
     fn unclear(&mut self, access: Access, shown: &str, why: Unclear) {

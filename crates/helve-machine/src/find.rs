@@ -32,7 +32,7 @@ pub(crate) fn find(want: Find) -> FindFlow {
 fn answer(want: &Find, stop: &Stop) -> Result<(Vec<Found>, Counts), SearchError> {
     let ground = match walk::open(&want.tree.at)? {
         Opened::Folder(folder) => Arc::new(Ground::new(&want.tree, folder)?),
-        Opened::NotAFolder => return Ok(one(&want.tree.at)?),
+        Opened::NotAFolder => return one(&want.tree.at),
     };
     let way = Way { side: Side::of(want.tree.ignored), deepest: DEEPEST };
     let (found, mut counts) = match &want.order {
@@ -101,3 +101,6 @@ impl Time {
 pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes).into()
 }
+
+#[cfg(test)]
+mod tests;

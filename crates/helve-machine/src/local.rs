@@ -89,11 +89,7 @@ impl Machine for Local {
         hop(Within::Unbounded, move |stop| list::list(&at, most, stop))
     }
 
-    fn read<'a>(
-        &'a self,
-        at: &'a Place,
-        most: u64,
-    ) -> BoxFuture<'a, Result<Whole, MachineError>> {
+    fn read<'a>(&'a self, at: &'a Place, most: u64) -> BoxFuture<'a, Result<Whole, MachineError>> {
         let at = at.clone();
         hop(Within::Unbounded, move |stop| whole::whole(&at, most, stop))
     }

@@ -5,7 +5,10 @@ mod file;
 mod lines;
 mod pattern;
 
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use helve_core::machine::{
@@ -80,8 +83,7 @@ fn all(
     let shares: Vec<Arc<Mutex<Counts>>> = (0..walk::threads()).map(|_| Arc::default()).collect();
     let seek = |share: &Arc<Mutex<Counts>>| Seek::new(task, shape, &best, share);
     let way = Way { side, deepest: DEEPEST };
-    let (skipped, ended) =
-        walk::walk(ground, way, &task.stop, shares.iter().map(seek).collect())?;
+    let (skipped, ended) = walk::walk(ground, way, &task.stop, shares.iter().map(seek).collect())?;
     let mut counts = Counts { skipped, ended, ..Counts::default() };
     for share in &shares {
         let share = share.lock();
@@ -100,7 +102,10 @@ fn named(task: &Task, shape: Shape) -> Result<(Vec<Hit>, Counts), SearchError> {
     let best = Arc::new(Mutex::new(Best::new(most(shape))));
     let share: Arc<Mutex<Counts>> = Arc::default();
     let mut seek = Seek::new(task, shape, &best, &share);
-    let visited = seek.opened(&file, &stat, &[]);
+    let visited = match seek.may_read(Path::new("")) {
+        true => seek.opened(&file, &stat, &[]),
+        false => seek.skip(|skipped| skipped.unasked += 1),
+    };
     let best = std::mem::replace(&mut *best.lock(), Best::new(0));
     let ended = match visited {
         Visited::Whole => Ended::Complete,
@@ -132,13 +137,7 @@ impl Seek {
             Shape::Counts { .. } | Shape::Names { .. } => 0,
         };
         let reader = Reader::new(task.pattern.clone(), context, task.stop.clone());
-        Self {
-            want: task.want.clone(),
-            shape,
-            reader,
-            best: best.clone(),
-            share: share.clone(),
-        }
+        Self { want: task.want.clone(), shape, reader, best: best.clone(), share: share.clone() }
     }
 
     fn opened(&mut self, file: &OwnedFd, stat: &Stat, path: &[u8]) -> Visited {
@@ -158,7 +157,9 @@ impl Seek {
             share.files += 1;
             drop(share);
             let weight = match self.shape {
-                Shape::Lines { most, .. } => usize::try_from(found.matches).unwrap_or(most).min(most),
+                Shape::Lines { most, .. } => {
+                    usize::try_from(found.matches).unwrap_or(most).min(most)
+                }
                 Shape::Counts { .. } | Shape::Names { .. } => 1,
             };
             let matches = Matches { count: found.matches, weight, lines: found.kept };
@@ -179,6 +180,10 @@ impl Seek {
         }
     }
 
+    fn may_read(&self, path: &Path) -> bool {
+        self.want.readable.as_ref().is_none_or(|readable| readable.allows(path))
+    }
+
     fn skip(&self, note: fn(&mut Skipped)) -> Visited {
         note(&mut self.share.lock().skipped);
         Visited::Whole
@@ -187,8 +192,7 @@ impl Seek {
 
 impl Visitor for Seek {
     fn file(&mut self, met: &Met<'_>) -> Visited {
-        let path = crate::find::path(met.path);
-        if self.want.readable.as_ref().is_some_and(|readable| !readable.allows(&path)) {
+        if !self.may_read(Path::new(OsStr::from_bytes(met.path))) {
             return self.skip(|skipped| skipped.unasked += 1);
         }
         let opened = openat(met.within, met.name, FILE, Mode::empty());
@@ -204,3 +208,6 @@ impl Visitor for Seek {
         self.opened(&file, &stat, met.path)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -304,6 +304,7 @@ impl<V: Visitor> Walker<V> {
                     let path = &self.path[self.ground.base.len() + 1..];
                     self.visitor.folder(&Met { within, name, path, section });
                     if folder.depth + 1 >= self.deepest {
+                        self.skipped.unreadable.folders += u64::from(self.deepest == DEEPEST);
                         continue;
                     }
                     folders.push(Folder {

@@ -3,6 +3,8 @@
 //! ```text
 //! --- file src/main.rs
 //! fn main() {}
+//! --- bytes old.txt        (a file that is not UTF-8, in hexadecimal)
+//! 63 61 66 e9 0a
 //! --- link latest -> src/main.rs
 //! --- fifo pipe            (also: locked NAME, device NAME)
 //! --- rule edit src/* deny
@@ -23,8 +25,8 @@ use expect_test::Expect;
 use helve_core::builtin::{Written, policy};
 use helve_core::permission::Source;
 use helve_core::{
-    Action, AnyTool, Caller, Dialect, Engine, Gate, Input, Kind, Layer, Neighbours, Reply, Rule,
-    Scope, Session, ToolCall, ToolResult, Workspace,
+    Action, AnyTool, Caller, Content, Dialect, Engine, Gate, Input, Kind, Layer, Neighbours, Reply,
+    Rule, Scope, Session, ToolCall, ToolResult, Workspace,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -133,6 +135,7 @@ fn place(machine: &MemoryMachine, word: &str, rest: &str, body: &str) {
     let at = |name: &str| Path::new(ROOT).join(name);
     let node = match word {
         "file" | "write" => Node::File(bytes::Bytes::copy_from_slice(body.as_bytes())),
+        "bytes" => Node::File(hexadecimal(body).into()),
         "fifo" => Node::Special(Kind::Fifo),
         "device" => Node::Special(Kind::Device),
         "locked" => Node::Locked,
@@ -145,6 +148,11 @@ fn place(machine: &MemoryMachine, word: &str, rest: &str, body: &str) {
         other => panic!("the fixture language has no `{other}`"),
     };
     machine.0.lock().insert(at(rest), node);
+}
+
+fn hexadecimal(body: &str) -> Vec<u8> {
+    let byte = |pair| u8::from_str_radix(pair, 16).unwrap_or_else(|err| panic!("{pair}: {err}"));
+    body.split_whitespace().map(byte).collect()
 }
 
 fn rule(head: &str) -> Rule {
@@ -199,7 +207,15 @@ type Nodes = BTreeMap<PathBuf, Node>;
 /// A result as a reader sees it.
 pub fn render(result: &ToolResult) -> String {
     match &result.outcome {
-        Ok(output) => format!("== {}\n{}\n", output.title, output.joined().trim_end()),
+        Ok(output) => {
+            let mut seen = format!("== {}\n{}\n", output.title, output.joined().trim_end());
+            for content in &output.content {
+                if let Content::Media { mime, data } = content {
+                    seen.push_str(&format!("++ {mime}, {} bytes\n", data.len()));
+                }
+            }
+            seen
+        }
         Err(err) => format!("!! {:?}\n{}\n", err.kind, err.words().trim_end()),
     }
 }

@@ -11,6 +11,7 @@ use helve_core::machine::{
     Entry, Find, FindFlow, Kind, Listing, Located, Machine, MachineError, Place, Search,
     SearchFlow, Span, Whole, Window, Windowed,
 };
+use helve_text::view::{Encoding, View};
 use parking_lot::Mutex;
 
 use crate::tree;
@@ -236,6 +237,18 @@ fn commit(
 }
 
 fn window(bytes: &Bytes, want: Window) -> Windowed {
+    if let Ok(view) = View::new(bytes)
+        && matches!(view.encoding(), Encoding::Utf16Le | Encoding::Utf16Be)
+    {
+        let text = Bytes::copy_from_slice(view.text().as_bytes());
+        return Windowed {
+            sample: bytes.slice(..bytes.len().min(4096)),
+            size: bytes.len() as u64,
+            range: 0..bytes.len() as u64,
+            hash: Some(ContentHash::of(bytes)),
+            ..window(&text, want)
+        };
+    }
     let marked = bytes;
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let mark = marked.len() - bytes.len();

@@ -1,6 +1,6 @@
 //! Finding and searching in a map of files: the plainest way, one file after the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -67,14 +67,17 @@ fn walk(nodes: &Nodes, tree: &Tree) -> Result<Walked, SearchError> {
     }
     let globs = globs(&at, &tree.globs)?;
     let rules = rules(nodes);
-    let mut hidden_folders: Vec<&Path> = Vec::new();
+    let (mut hidden_folders, mut left_out_folders) = (BTreeSet::new(), BTreeSet::new());
     for (path, node) in nodes.iter().filter(|(path, _)| path.starts_with(&at)) {
         let Ok(beneath) = path.strip_prefix(&at) else { continue };
         let is_git = beneath.iter().any(|name| name == ".git");
         let is_hidden = beneath.iter().any(|name| name.to_string_lossy().starts_with('.'));
         let folders = || path.ancestors().skip(1).take_while(|folder| **folder != *at);
-        let left_out = folders().any(|folder| globs.matched(folder, true).is_ignore());
-        if is_git || (is_hidden && tree.hidden == Hidden::Skip) || left_out {
+        if is_git || (is_hidden && tree.hidden == Hidden::Skip) {
+            continue;
+        }
+        if let Some(folder) = folders().filter(|it| globs.matched(it, true).is_ignore()).last() {
+            walked.skipped.left_out.folders += u64::from(left_out_folders.insert(folder));
             continue;
         }
         let hides = |path: &Path, is_folder| {
@@ -92,10 +95,9 @@ fn walk(nodes: &Nodes, tree: &Tree) -> Result<Walked, SearchError> {
             Node::File(_) | Node::Locked if hidden && tree.ignored != Ignored::Include => {
                 match folder {
                     None => walked.skipped.ignored.files += 1,
-                    Some(folder) if hidden_folders.contains(&folder) => {}
                     Some(folder) => {
-                        walked.skipped.ignored.folders += 1;
-                        hidden_folders.push(folder);
+                        let is_new = hidden_folders.insert(folder);
+                        walked.skipped.ignored.folders += u64::from(is_new);
                     }
                 }
                 if meant {
@@ -138,8 +140,9 @@ fn rules(nodes: &Nodes) -> Vec<Gitignore> {
 
 fn found(nodes: &Nodes, want: &Find) -> Result<(Vec<Found>, Counts), SearchError> {
     let Walked { files, ignored, skipped } = walk(nodes, &want.tree)?;
-    let mut counts = Counts { files: files.len() as u64, skipped, ..Counts::default() };
-    counts.matches = counts.files;
+    let count = files.len() as u64;
+    let mut counts =
+        Counts { matches: count, files: count, looked_at: count, skipped, ..Counts::default() };
     if files.is_empty() && !ignored.is_empty() {
         let first = ignored.iter().take(3).cloned().collect();
         let files = ignored.len() as u64;
@@ -163,15 +166,28 @@ fn found(nodes: &Nodes, want: &Find) -> Result<(Vec<Found>, Counts), SearchError
             called
         }
         Order::Levels => {
-            let folders = folders(&files);
             let mut all: Vec<Found> = files.iter().map(file).collect();
-            all.extend(folders.into_iter().map(|(path, holds)| Found {
+            all.extend(folders(&files).into_iter().map(|path| Found {
                 path,
                 kind: Kind::Folder,
                 modified: None,
-                more: holds,
+                more: Amount::default(),
             }));
-            all.sort_by_key(|one| (one.path.iter().count(), one.path.clone()));
+            let is_file = |one: &Found| one.kind == Kind::File;
+            all.sort_by_key(|one| (one.path.iter().count(), is_file(one), one.path.clone()));
+            let rest = all.split_off(want.most.min(all.len()));
+            for one in rest {
+                let holds = |folder: &&mut Found| {
+                    folder.kind == Kind::Folder && one.path.starts_with(&folder.path)
+                };
+                let innermost =
+                    all.iter_mut().filter(holds).max_by_key(|it| it.path.iter().count());
+                let more = innermost.map_or(&mut counts.more, |folder| &mut folder.more);
+                match is_file(&one) {
+                    true => more.files += 1,
+                    false => more.folders += 1,
+                }
+            }
             all
         }
     };
@@ -183,34 +199,23 @@ fn last_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn folders(files: &[PathBuf]) -> BTreeMap<PathBuf, Amount> {
-    let mut folders: BTreeMap<PathBuf, Amount> = BTreeMap::new();
-    for file in files {
-        for folder in file.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
-            folders.entry(folder.into()).or_default().files += 1;
-        }
-    }
-    let names: Vec<PathBuf> = folders.keys().cloned().collect();
-    for (folder, holds) in &mut folders {
-        let within = names.iter().filter(|other| other.starts_with(folder) && *other != folder);
-        holds.folders = within.count() as u64;
-    }
-    folders
+fn folders(files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let above = files.iter().flat_map(|file| file.ancestors().skip(1));
+    above.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_path_buf).collect()
 }
 
 fn hits(nodes: &Nodes, want: &Search) -> Result<(Vec<Hit>, Counts), SearchError> {
     let matcher = matcher(want)?;
-    let mut walked = walk(nodes, &want.tree)?;
-    let hits = hits_in(nodes, want, &matcher, &walked.files, &mut walked.skipped);
-    let mut counts = counted(&hits);
-    if hits.is_empty() {
-        let hidden = hits_in(nodes, want, &matcher, &walked.ignored, &mut Skipped::default());
-        let Counts { matches, files, .. } = counted(&hidden);
+    let walked = walk(nodes, &want.tree)?;
+    let mut counts = Counts { skipped: walked.skipped, ..Counts::default() };
+    let hits = hits_in(nodes, want, &matcher, &walked.files, &mut counts);
+    if hits.is_empty() && !walked.ignored.is_empty() {
+        let mut beyond = Counts::default();
+        let hidden = hits_in(nodes, want, &matcher, &walked.ignored, &mut beyond);
         let first = hidden.into_iter().take(3).map(|hit| hit.path).collect();
-        counts.beyond =
-            (matches > 0).then(|| Beyond { matches, files, first, ..Beyond::default() });
+        let Counts { matches, files, .. } = beyond;
+        counts.beyond = Some(Beyond { matches, files, first, ..Beyond::default() });
     }
-    counts.skipped = walked.skipped;
     Ok((kept(hits, want.shape), counts))
 }
 
@@ -219,28 +224,28 @@ fn hits_in(
     want: &Search,
     matcher: &RegexMatcher,
     files: &[PathBuf],
-    skipped: &mut Skipped,
+    counts: &mut Counts,
 ) -> Vec<Hit> {
-    let mut hits = Vec::new();
+    let mut hits: Vec<Hit> = Vec::new();
     for file in files {
         if want.readable.as_ref().is_some_and(|readable| !readable.allows(file)) {
-            skipped.unasked += 1;
+            counts.skipped.unasked += 1;
             continue;
         }
         let at = want.tree.at.path();
         let path = if file.as_os_str().is_empty() { at } else { at.join(file) };
         match nodes.get(&path) {
-            Some(Node::File(bytes)) if bytes.contains(&0) => skipped.binary += 1,
-            Some(Node::File(bytes)) => hits.extend(hit(file, bytes, want, matcher)),
-            Some(_) | None => skipped.unreadable.files += 1,
+            Some(Node::File(bytes)) if bytes.contains(&0) => counts.skipped.binary += 1,
+            Some(Node::File(bytes)) => {
+                counts.looked_at += 1;
+                hits.extend(hit(file, bytes, want, matcher));
+            }
+            Some(_) | None => counts.skipped.unreadable.files += 1,
         }
     }
+    counts.matches = hits.iter().map(|hit| hit.matches).sum();
+    counts.files = hits.len() as u64;
     hits
-}
-
-fn counted(hits: &[Hit]) -> Counts {
-    let matches = hits.iter().map(|hit| hit.matches).sum();
-    Counts { matches, files: hits.len() as u64, ..Counts::default() }
 }
 
 /// What the shape asks for.
@@ -279,9 +284,10 @@ fn matcher(want: &Search) -> Result<RegexMatcher, SearchError> {
     let mut builder = RegexMatcherBuilder::new();
     builder.multi_line(true).fixed_strings(want.syntax == Syntax::Literal);
     builder.case_insensitive(want.case == Case::Ignored);
-    if want.reach == Reach::OneLine {
-        builder.line_terminator(Some(b'\n'));
-    }
+    match want.reach {
+        Reach::OneLine => builder.line_terminator(Some(b'\n')),
+        Reach::ManyLines => builder.dot_matches_new_line(true),
+    };
     builder.build(pattern).map_err(|err| bad(0..pattern.len(), err.to_string()))
 }
 

@@ -1,5 +1,8 @@
 //! What differs between two sequences, and the unified diff of two files.
 
+mod greedy;
+mod unified;
+
 #[cfg(test)]
 mod tests;
 
@@ -7,7 +10,7 @@ use std::{collections::HashMap, hash::Hash, ops::Range};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-use crate::view::{Binary, Ending, View};
+pub use self::unified::{Bounds, Labels, Unified, unified};
 
 /// A piece of the old side that the new side says differently; everything between two hunks is equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,218 +19,170 @@ pub struct Hunk {
     pub new: Range<usize>,
 }
 
-/// Up to this many items in all the shortest difference is worth its price; above it a good one is found in bounded time.
+/// Up to this many items in all the shortest difference is worth its price.
 const SHORTEST: usize = 2_000;
+/// Above this many, sides that have little in common would take seconds: if the shortest difference is not found soon,
+/// only items that occur once hold them together.
+const LARGE: usize = 200_000;
 
-/// The differing pieces of two sequences, in order, never touching one another.
+/// The differing pieces of two sequences, in order, never touching one another. Takes bounded time, whatever the sequences.
 pub fn hunks<T: Hash + Eq>(old: &[T], new: &[T]) -> Vec<Hunk> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail =
         old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
-    let (old, new) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
-    if old.is_empty() && new.is_empty() {
-        return Vec::new();
-    }
-    if old.is_empty() || new.is_empty() {
-        return vec![Hunk { old: head..head + old.len(), new: head..head + new.len() }];
-    }
+    let mut found = Found { hunks: Vec::new() };
+    let middle = Hunk { old: head..old.len() - tail, new: head..new.len() - tail };
     let mut numbers = HashMap::new();
-    let old = numbered(old, &mut numbers);
-    let new = numbered(new, &mut numbers);
-    let algorithm =
-        if old.len() + new.len() <= SHORTEST { Algorithm::RawMyers } else { Algorithm::Myers };
-    let mut hunks: Vec<Hunk> = Vec::new();
-    for operation in capture_diff_slices(algorithm, &old, &new) {
-        if operation.tag() == DiffTag::Equal {
-            continue;
-        }
-        let (from, to) = (operation.old_range(), operation.new_range());
-        let (from, to) = (from.start + head..from.end + head, to.start + head..to.end + head);
-        match hunks.last_mut() {
-            Some(last) if last.old.end == from.start && last.new.end == to.start => {
-                last.old.end = from.end;
-                last.new.end = to.end;
-            }
-            Some(_) | None => hunks.push(Hunk { old: from, new: to }),
-        }
+    let [old, new] = [&old[middle.old.clone()], &new[middle.new.clone()]]
+        .map(|items| numbered(items, &mut numbers));
+    if old.len() + new.len() <= LARGE {
+        found.between(&old, &new, head, head);
+    } else {
+        let kept = greedy::kept(&old, &new).unwrap_or_else(|| anchors(&old, &new));
+        found.around(&kept, &old, &new, head);
     }
-    hunks
+    settled(found.hunks, &old, &new, head)
 }
 
 fn numbered<'a, T: Hash + Eq>(items: &'a [T], numbers: &mut HashMap<&'a T, usize>) -> Vec<usize> {
-    items
-        .iter()
-        .map(|item| {
-            let next = numbers.len();
-            *numbers.entry(item).or_insert(next)
-        })
-        .collect()
-}
-
-/// What the two sides of a diff are called in its head.
-#[derive(Debug, Clone, Copy)]
-pub struct Labels<'a> {
-    pub old: &'a str,
-    pub new: &'a str,
-}
-
-/// How much of a diff to write.
-#[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    /// Unchanged lines around each change.
-    pub context: usize,
-    /// Bytes of text at most.
-    pub bytes: usize,
-}
-
-impl Bounds {
-    pub const USUAL: Bounds = Bounds { context: 3, bytes: 64 * 1024 };
-}
-
-/// A unified diff.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unified {
-    /// Empty when nothing differs.
-    pub text: String,
-    pub additions: usize,
-    pub deletions: usize,
-    /// Whether the text stops short of the last change; the counts are of the whole.
-    pub cut: bool,
-}
-
-/// The unified diff of two files, in whatever encoding they are. Lines that differ in nothing but their ending differ.
-pub fn unified(
-    old: &[u8],
-    new: &[u8],
-    labels: Labels<'_>,
-    bounds: Bounds,
-) -> Result<Unified, Binary> {
-    let (old, new) = (View::new(old)?, View::new(new)?);
-    let (old, new) = (lines(&old), lines(&new));
-    let hunks = hunks(&old, &new);
-    let sum = |side: fn(&Hunk) -> &Range<usize>| hunks.iter().map(|hunk| side(hunk).len()).sum();
-    let mut page = Page {
-        text: String::new(),
-        room: bounds.bytes,
-        cut: false,
-        endings: endings_matter(&hunks, &old, &new),
+    let number = |item| {
+        let next = numbers.len();
+        *numbers.entry(item).or_insert(next)
     };
-    if !hunks.is_empty() {
-        page.line("---", labels.old);
-        page.line("+++", labels.new);
-    }
-    for group in grouped(&hunks, bounds.context) {
-        if page.cut {
-            break;
-        }
-        page.group(group, &old, &new, bounds.context);
-    }
-    Ok(Unified {
-        text: page.text,
-        additions: sum(|hunk| &hunk.new),
-        deletions: sum(|hunk| &hunk.old),
-        cut: page.cut,
-    })
+    items.iter().map(number).collect()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Row<'a> {
-    text: &'a str,
-    ending: Ending,
+struct Found {
+    hunks: Vec<Hunk>,
 }
 
-fn lines<'a>(view: &'a View<'_>) -> Vec<Row<'a>> {
-    let count =
-        if view.line(view.count() - 1).is_empty() { view.count() - 1 } else { view.count() };
-    (0..count).map(|index| Row { text: view.line(index), ending: view.ending(index) }).collect()
-}
-
-/// Endings are worth showing only where the changed lines do not all have the same.
-fn endings_matter(hunks: &[Hunk], old: &[Row<'_>], new: &[Row<'_>]) -> bool {
-    let rows =
-        hunks.iter().flat_map(|hunk| old[hunk.old.clone()].iter().chain(&new[hunk.new.clone()]));
-    let mut endings = rows.map(|row| row.ending).filter(|ending| *ending != Ending::None);
-    let first = endings.next();
-    endings.any(|ending| Some(ending) != first)
-}
-
-/// Hunks whose contexts touch stand under one head.
-fn grouped(hunks: &[Hunk], context: usize) -> impl Iterator<Item = &[Hunk]> {
-    hunks.chunk_by(move |a, b| b.old.start - a.old.end <= context.saturating_mul(2))
-}
-
-struct Page {
-    text: String,
-    room: usize,
-    cut: bool,
-    endings: bool,
-}
-
-impl Page {
-    fn group(&mut self, group: &[Hunk], old: &[Row<'_>], new: &[Row<'_>], context: usize) {
-        let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
-        let before = context.min(first.old.start);
-        let after = context.min(old.len() - last.old.end);
-        let from = first.old.start - before..last.old.end + after;
-        let to = first.new.start - before..last.new.end + after;
-        self.line("@@", &format!("-{} +{} @@", Span(&from), Span(&to)));
-        let mut at = from.start;
-        for hunk in group {
-            self.rows(' ', &old[at..hunk.old.start]);
-            self.rows('-', &old[hunk.old.clone()]);
-            self.rows('+', &new[hunk.new.clone()]);
-            at = hunk.old.end;
-        }
-        self.rows(' ', &old[at..from.end]);
-    }
-
-    fn rows(&mut self, sign: char, rows: &[Row<'_>]) {
-        for row in rows {
-            if self.cut {
-                return;
-            }
-            self.put(sign.encode_utf8(&mut [0; 4]));
-            self.put(row.text);
-            if self.endings && sign != ' ' {
-                self.put(match row.ending {
-                    Ending::CrLf | Ending::Cr => "␍",
-                    Ending::Lf | Ending::None => "",
-                });
-            }
-            self.put("\n");
-            if row.ending == Ending::None {
-                self.put("\\ No newline at end of file\n");
+impl Found {
+    /// Adds what differs between two stretches that begin at these items of the whole.
+    fn between(&mut self, old: &[usize], new: &[usize], from: usize, to: usize) {
+        let algorithm =
+            if old.len() + new.len() <= SHORTEST { Algorithm::RawMyers } else { Algorithm::Myers };
+        for operation in capture_diff_slices(algorithm, old, new) {
+            if operation.tag() != DiffTag::Equal {
+                let (old, new) = (operation.old_range(), operation.new_range());
+                self.add(old.start + from..old.end + from, new.start + to..new.end + to);
             }
         }
     }
 
-    fn line(&mut self, sign: &str, text: &str) {
-        self.put(sign);
-        self.put(" ");
-        self.put(text);
-        self.put("\n");
+    /// Adds what differs before, between and after items that are known to stay.
+    fn around(&mut self, kept: &[(usize, usize)], old: &[usize], new: &[usize], head: usize) {
+        let (mut at, mut to) = (0, 0);
+        let mut budget = LARGE;
+        for &(old_next, new_next) in kept.iter().chain([&(old.len(), new.len())]) {
+            let (gap_old, gap_new) = (&old[at..old_next], &new[to..new_next]);
+            let size = gap_old.len() + gap_new.len();
+            if gap_old.is_empty() || gap_new.is_empty() || size > SHORTEST.max(budget) {
+                self.add(head + at..head + old_next, head + to..head + new_next);
+            } else {
+                budget = budget.saturating_sub(size);
+                self.between(gap_old, gap_new, head + at, head + to);
+            }
+            (at, to) = (old_next + 1, new_next + 1);
+        }
     }
 
-    fn put(&mut self, piece: &str) {
-        if self.cut {
-            return;
+    fn add(&mut self, old: Range<usize>, new: Range<usize>) {
+        match self.hunks.last_mut() {
+            Some(last) if last.old.end == old.start && last.new.end == new.start => {
+                last.old.end = old.end;
+                last.new.end = new.end;
+            }
+            Some(_) | None if old.is_empty() && new.is_empty() => {}
+            Some(_) | None => self.hunks.push(Hunk { old, new }),
         }
-        let fits = piece.floor_char_boundary(self.room);
-        self.text.push_str(&piece[..fits]);
-        self.room -= fits;
-        self.cut = fits < piece.len();
     }
 }
 
-/// Line numbers the way a diff's head writes them: from 1, the count left out when it is 1, the line before for an empty range.
-struct Span<'a>(&'a Range<usize>);
+/// Equal items over which a hunk is moved to meet its neighbour, at most.
+const NEAR: usize = 100;
 
-impl std::fmt::Display for Span<'_> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0.len() {
-            0 => write!(out, "{},0", self.0.start),
-            1 => write!(out, "{}", self.0.start + 1),
-            count => write!(out, "{},{count}", self.0.start + 1),
+/// Where something was taken out and, among equal items next to it, something put in, the one stands in place of the other.
+fn settled(hunks: Vec<Hunk>, old: &[usize], new: &[usize], head: usize) -> Vec<Hunk> {
+    let mut settled: Vec<Hunk> = Vec::with_capacity(hunks.len());
+    for hunk in hunks {
+        match settled.last_mut() {
+            Some(last) if is_exchange(last, &hunk) => {
+                let gap = hunk.old.start - last.old.end;
+                if slides(&hunk, old, new, head, gap, Way::Up) {
+                    last.old.end = hunk.old.end - gap;
+                    last.new.end = hunk.new.end - gap;
+                } else if slides(last, old, new, head, gap, Way::Down) {
+                    last.old = last.old.start + gap..hunk.old.end;
+                    last.new = last.new.start + gap..hunk.new.end;
+                } else {
+                    settled.push(hunk);
+                }
+            }
+            Some(_) | None => settled.push(hunk),
         }
     }
+    settled
+}
+
+/// Whether one of two neighbours takes out what the other puts something in for.
+fn is_exchange(one: &Hunk, other: &Hunk) -> bool {
+    let takes = |hunk: &Hunk| hunk.new.is_empty();
+    let puts = |hunk: &Hunk| hunk.old.is_empty();
+    takes(one) && puts(other) || puts(one) && takes(other)
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Up,
+    Down,
+}
+
+/// Whether a hunk that only takes out or only puts in means the same so many items further up or down.
+fn slides(hunk: &Hunk, old: &[usize], new: &[usize], head: usize, gap: usize, way: Way) -> bool {
+    let (range, items) = if hunk.new.is_empty() { (&hunk.old, old) } else { (&hunk.new, new) };
+    let (start, end) = (range.start - head, range.end - head);
+    gap <= NEAR
+        && match way {
+            Way::Up => start >= gap && items[start - gap..start] == items[end - gap..end],
+            Way::Down => {
+                items.get(end..end + gap).is_some_and(|below| below == &items[start..start + gap])
+            }
+        }
+}
+
+/// Items that occur once on either side, as many as there are in the same order on both.
+fn anchors(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
+    let once = |items: &[usize]| {
+        let mut places: HashMap<usize, Option<usize>> = HashMap::new();
+        for (at, item) in items.iter().enumerate() {
+            places.entry(*item).and_modify(|place| *place = None).or_insert(Some(at));
+        }
+        places
+    };
+    let (in_old, in_new) = (once(old), once(new));
+    let both = old.iter().enumerate().filter_map(|(at, item)| {
+        in_old[item]?;
+        Some((at, (*in_new.get(item)?)?))
+    });
+    rising(&both.collect::<Vec<_>>())
+}
+
+/// The longest choice of pairs, in order, whose second parts rise.
+fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    // The last pair of the best choice of each length so far, and for each pair the one before it.
+    let mut lasts: Vec<usize> = Vec::new();
+    let mut before = vec![None; pairs.len()];
+    for (index, (_, to)) in pairs.iter().enumerate() {
+        let length = lasts.partition_point(|last| pairs[*last].1 < *to);
+        before[index] = length.checked_sub(1).map(|shorter| lasts[shorter]);
+        match lasts.get_mut(length) {
+            Some(last) => *last = index,
+            None => lasts.push(index),
+        }
+    }
+    let mut chosen: Vec<_> = std::iter::successors(lasts.last().copied(), |index| before[*index])
+        .map(|index| pairs[index])
+        .collect();
+    chosen.reverse();
+    chosen
 }

@@ -11,7 +11,10 @@ mod arithmetic;
 mod awk;
 mod braces;
 mod builtins;
+mod dollar;
+mod effects;
 mod expand;
+mod flags;
 mod grammar;
 mod jq;
 mod launch;
@@ -20,11 +23,14 @@ mod peel;
 mod reader;
 mod roles;
 mod sed;
+mod simple;
 mod state;
 mod syntax;
 mod table;
 #[cfg(test)]
 mod tests;
+mod touch;
+mod variables;
 mod visible;
 mod walk;
 mod witness;
@@ -83,7 +89,7 @@ pub struct Run {
 }
 
 /// Whether a run needs a rule that allows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
     Program,
     /// It changes nothing but the shell's own place and flow, like `cd` and `true`: only a rule that names it counts.
@@ -118,7 +124,9 @@ pub enum Unknown {
     /// A pipe that the shell makes for `<(…)`.
     Pipe,
     /// A file that `find` came upon, under the start of the word.
-    Found { regular: bool },
+    Found {
+        regular: bool,
+    },
 }
 
 /// What a word is to its program.

@@ -1,6 +1,7 @@
 //! Lists the tools, calls one, prints what happens and answers when permission is asked for.
 //!
 //! `cargo run -p helve --example ask`
+#![expect(clippy::print_stdout, reason = "an example talks to a terminal")]
 
 use helve::{Ask, BoxFuture, CallRef, News, Person, Reply, Scope, Toolbox, What};
 use serde_json::json;

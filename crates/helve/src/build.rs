@@ -6,8 +6,8 @@ use std::sync::Arc;
 use helve_core::builtin::{Written, policy};
 use helve_core::store::{Outputs, Store};
 use helve_core::{
-    Action, AnyTool, Caller, Engine, Hook, Journal, Kind, Layer, Machine, Neighbours, Nobody,
-    Person, Rule, SaysYes, Source, Switch, Workspace,
+    Action, AnyTool, Caller, Engine, Hook, Journal, Kind, Layer, Machine, Media, Neighbours,
+    Nobody, Person, Rule, SaysYes, Source, Switch, Workspace,
 };
 use helve_ext::config::{Agent, Config, Disk, Places, Trust, gather};
 use helve_machine::Local;
@@ -225,7 +225,7 @@ impl Builder {
         let policy = policy(written, &own);
         let neighbours = Neighbours { hooks: self.hooks, after: Vec::new() };
         let workspace = Workspace::new(root, home, machine, journal, neighbours);
-        for tool in opencode::tools() {
+        for tool in opencode::tools(media()) {
             workspace.registry.register(Layer::Builtin, tool).keep();
         }
         for tool in self.tools {
@@ -256,6 +256,16 @@ impl Builder {
             id,
         })
     }
+}
+
+#[cfg(any(feature = "images", feature = "pdf"))]
+fn media() -> Arc<dyn Media> {
+    Arc::new(helve_media::Decoder::default())
+}
+
+#[cfg(not(any(feature = "images", feature = "pdf")))]
+fn media() -> Arc<dyn Media> {
+    Arc::new(helve_core::NoMedia)
 }
 
 /// The folder to work in, with every link followed.

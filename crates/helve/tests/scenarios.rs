@@ -1,6 +1,11 @@
 //! Runs every scenario folder on the real machine: files and calls in, the last answer and files out.
 //!
 //! `UPDATE_EXPECT=1` writes what came of it; look at the difference before you commit it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot be set up has failed"
+)]
 #![expect(clippy::disallowed_methods, reason = "scenarios are real files in a real folder")]
 
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::measure::{interleaved, peak_memory, timed};
+use super::search;
 use super::stage::{LONG_LINES, Stage, long_line};
 use super::{Figures, Floor};
 use crate::helve::CALL_LIMIT;
@@ -71,6 +72,7 @@ pub(super) fn call_read(stage: &mut Stage) -> Result<Figures, String> {
 pub(super) fn memory(stage: &mut Stage) -> Result<Figures, String> {
     let small = json!({"filePath": stage.small()});
     let (tail, first) = tail_of(&stage.long());
+    search::once(stage)?;
     let server = stage.server()?;
     read(server, &small, "line 50 of the small file")?;
     read(server, &tail, &first)?;
@@ -82,7 +84,7 @@ fn tail_of(path: &Path) -> (Value, String) {
     (json!({"filePath": path, "offset": first, "limit": TAIL}), long_line(first))
 }
 
-fn compared(
+pub(super) fn compared(
     command: &'static str,
     rounds: usize,
     floor: impl FnMut() -> Result<Duration, String>,
@@ -98,13 +100,22 @@ fn floor(program: &str, arguments: &[&Path]) -> Result<Duration, String> {
     finished.good(program).map(|_| took)
 }
 
-/// A call that must answer with `expected` somewhere in its text: speed without the answer is nothing.
 fn read(server: &mut mcp::Server, arguments: &Value, expected: &str) -> Result<Duration, String> {
+    tool(server, "read", arguments, expected)
+}
+
+/// A call that must answer with `expected` somewhere in its text: speed without the answer is nothing.
+pub(super) fn tool(
+    server: &mut mcp::Server,
+    name: &str,
+    arguments: &Value,
+    expected: &str,
+) -> Result<Duration, String> {
     let client = server.client()?;
-    let (answer, took) = timed(|| client.call("read", arguments))?;
+    let (answer, took) = timed(|| client.call(name, arguments))?;
     if answer.is_error || !answer.text.contains(expected) {
         let start: String = answer.text.chars().take(500).collect();
-        return Err(format!("read answered without `{expected}`: {start}"));
+        return Err(format!("{name} answered without `{expected}`: {start}"));
     }
     Ok(took)
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
+use super::tree;
 use crate::command_line::Options;
 use crate::helve::Helve;
 use crate::mcp::Server;
@@ -39,6 +40,23 @@ impl Stage {
 
     pub(super) fn long(&self) -> PathBuf {
         self.helve.workspace.join("long.txt")
+    }
+
+    /// A tree as large projects have it, written at the first use.
+    pub(super) fn large_tree(&self) -> Result<PathBuf, String> {
+        let folder = self.helve.workspace.join("large");
+        if !folder.exists() {
+            tree::large(&folder)?;
+        }
+        Ok(folder)
+    }
+
+    pub(super) fn very_large_tree(&self) -> Result<PathBuf, String> {
+        let folder = self.helve.workspace.join("very-large");
+        if !folder.exists() {
+            tree::very_large(&folder)?;
+        }
+        Ok(folder)
     }
 
     /// The server that all calls go to, started and greeted at the first use.

@@ -21,6 +21,7 @@ const PLACES: &[(&str, Below)] = &[
     ("helve-lsp", MIDDLE),
     ("helve-ext", MIDDLE),
     ("helve-mcp", MIDDLE),
+    ("helve-media", MIDDLE),
     ("helve-agent", MIDDLE),
     ("helve-testkit", Below::AllBut(&["helve", "helve-cli", "xtask"])),
     ("helve", Below::AllBut(&["helve-cli", "helve-testkit", "xtask"])),

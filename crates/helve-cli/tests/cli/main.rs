@@ -1,4 +1,9 @@
 //! The program as a person or a script meets it: arguments in; output, errors and exit code out.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot be set up has failed"
+)]
 #![expect(clippy::disallowed_methods, reason = "these tests start the real program on real files")]
 
 mod config;

@@ -11,7 +11,7 @@ use crate::search::Readable;
 /// A folder, and which of the files in it are meant. Links are not followed, and `.git` is not entered.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// A folder, or one file, which is meant whatever the other members say.
+    /// A folder, or one file, which is meant whatever the globs and rules say.
     pub at: Place,
     /// Globs as in `.gitignore`: the last that matches decides, `!` leaves out. One without a slash is about names,
     /// one with a slash about paths below `at`. Where all leave out, everything else is meant.

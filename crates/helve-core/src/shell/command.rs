@@ -7,7 +7,7 @@ use super::arity;
 use crate::permission::{Action, Part, Pattern, Rule};
 
 /// One command, in every spelling that a rule may be about.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Command {
     /// Assignments and words as they are shown and remembered: no two commands have the same.
     text: String,
@@ -79,24 +79,26 @@ impl Command {
     /// What a lasting yes remembers: the words that name what it does, or exactly this.
     fn remembered(&self) -> Pattern {
         let exact = Pattern::Exact(self.text.clone());
-        if !self.risks.is_empty() || !self.assigned.is_empty() || self.dynamic {
+        if !self.risks.is_empty() || !self.assigned.is_empty() {
             return exact;
         }
-        let script = self.words.iter().position(|(_, place)| *place == Place::Script);
+        let subcommand = self.words.iter().position(|(_, place)| *place == Place::Subcommand);
+        let skipped = subcommand.filter(|_| self.plain.is_some()).unwrap_or(1);
         let words: Vec<&str> = self
             .words
             .iter()
             .enumerate()
-            .filter(|(at, (_, place))| *at == 0 || *place != Place::Flag || self.plain.is_none())
+            .filter(|(at, _)| *at == 0 || *at >= skipped)
             .map(|(_, (word, _))| word.as_str())
             .collect();
+        let script = self.words.iter().position(|(_, place)| *place == Place::Script);
         let named = match script {
             Some(at) => words.get(..=at).unwrap_or(&words),
             None if self.interprets && words.get(1) != Some(&"-m") => return exact,
             None => arity::prefix(&words),
         };
         let prefix = named.join(" ");
-        if prefix.contains(['*', '?', '\'', '"', '\\', '\n'])
+        if prefix.contains(['*', '?', '\'', '"', '\\', '\n', '$', '`'])
             || named.iter().any(|it| it.contains(' '))
         {
             return exact;

@@ -5,14 +5,16 @@ use super::ground::{Entry, Ground, Resolution};
 /// More names than this are not looked at.
 const MOST: usize = 4_000;
 
-pub(super) struct Found {
-    pub(super) resolutions: Vec<Resolution>,
+/// What a target stands for.
+pub(super) struct Places {
+    /// `None` if one of them cannot be looked up.
+    pub(super) resolutions: Option<Vec<Resolution>>,
     /// A name starts with a dash.
     pub(super) flags: bool,
 }
 
 /// Expands an absolute pattern. `None` if that cannot be told.
-pub(super) fn expand(pattern: &str, ground: &impl Ground) -> Option<Found> {
+pub(super) fn expand(pattern: &str, ground: &impl Ground) -> Option<Places> {
     // Some shell follows links there.
     if pattern.contains("***") {
         return None;
@@ -22,14 +24,19 @@ pub(super) fn expand(pattern: &str, ground: &impl Ground) -> Option<Found> {
     let mut search = Search { ground, left: MOST, matches: Vec::new(), flags: false };
     let folder: Vec<String> = names[..wild].iter().map(|name| unescape(name)).collect();
     search.within(&folder.join("/"), &names[wild..], 0)?;
-    let mut resolutions = Vec::new();
-    for path in &search.matches {
-        resolutions.push(ground.resolve(path)?);
+    let mut paths = search.matches;
+    if paths.is_empty() {
+        // The program gets the pattern as it stands.
+        paths.push(unescape(pattern));
     }
-    // What stands before the wildcards is reached in any case.
-    resolutions
-        .push(Resolution { exists: false, ..ground.resolve(&non_empty(&folder.join("/")))? });
-    Some(Found { resolutions, flags: search.flags })
+    let mut resolutions: Option<Vec<Resolution>> =
+        paths.iter().map(|path| ground.resolve(path)).collect();
+    // What stands before the wildcards is looked at in any case.
+    let looked_at = ground.resolve(&non_empty(&folder.join("/")))?;
+    if let (Some(resolutions), true) = (&mut resolutions, looked_at.outside.is_some()) {
+        resolutions.push(Resolution { exists: false, ..looked_at });
+    }
+    Some(Places { resolutions, flags: search.flags })
 }
 
 struct Search<'g, G> {

@@ -75,7 +75,7 @@ impl Setting {
             Arc::new(MemoryJournal::default()),
             Neighbours { hooks: self.hooks, after: self.after },
         );
-        for tool in tools().into_iter().chain(self.tools) {
+        for tool in tools(Arc::new(helve_core::NoMedia)).into_iter().chain(self.tools) {
             workspace.registry.register(Layer::Builtin, tool).keep();
         }
         let session = Arc::new(Session {

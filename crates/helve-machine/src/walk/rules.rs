@@ -35,6 +35,19 @@ struct Level {
     is_in_repository: bool,
 }
 
+impl Level {
+    /// Nothing but the fact that it is a repository.
+    fn emptied(&self) -> Option<Arc<Self>> {
+        let level = || Self {
+            above: None,
+            sets: [const { None }; 4],
+            is_repository: true,
+            is_in_repository: true,
+        };
+        self.is_in_repository.then(|| Arc::new(level()))
+    }
+}
+
 /// Names in a folder that bear on the rules.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Signs {
@@ -66,20 +79,19 @@ impl Signs {
 }
 
 impl Rules {
-    /// The rules that hold in a folder by those above it. A folder that they hide was named all the same: then they do not count.
+    /// The rules that hold in a folder by those above it. If they hide it, it was named all the same, so they do not count.
     pub(super) fn above(base: &Path) -> Self {
         let (global, _) = GitignoreBuilder::new(base).build_global();
         let mut rules = Self { level: None, global: Arc::new(global) };
         let mut ancestors: Vec<&Path> = base.ancestors().skip(1).collect();
         ancestors.reverse();
-        let top = rules.clone();
         for (at, folder) in ancestors.iter().enumerate() {
             let below = ancestors.get(at + 1).copied().unwrap_or(base);
             if let Ok(opened) = openat(CWD, *folder, FOLDER, Mode::empty()) {
                 rules = rules.within(opened.as_fd(), folder, Signs::all());
             }
             if rules.hide(below, true) {
-                return top;
+                rules.level = rules.level.as_deref().and_then(Level::emptied);
             }
         }
         rules

@@ -1,6 +1,6 @@
 //! Threads that share a heap of work until none is left, and one that waits for them no longer than it has to.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use helve_core::MachineError;
@@ -22,7 +22,10 @@ pub(super) trait Worker<W>: Send + 'static {
 /// Work that is left, newest on top: so that a tree is walked to the bottom before it is walked in breadth.
 pub(super) struct Heap<W> {
     state: Mutex<State<W>>,
-    changed: Condvar,
+    /// Told to those who wait for work.
+    work: Condvar,
+    /// Told to the one who waits for the end.
+    left: Condvar,
     stop: Stop,
 }
 
@@ -51,8 +54,11 @@ impl<W: Send + 'static> Heap<W> {
         if next.is_some() {
             state.alive += 1;
         }
+        let is_awaited = state.idle > 0;
         drop(state);
-        self.changed.notify_all();
+        if is_awaited {
+            self.work.notify_all();
+        }
         if let Some(next) = next {
             next();
         }
@@ -78,7 +84,7 @@ impl<W: Send + 'static> Heap<W> {
                 return None;
             }
             state.idle += 1;
-            self.changed.wait(&mut state);
+            self.work.wait(&mut state);
             state.idle -= 1;
         }
     }
@@ -86,9 +92,9 @@ impl<W: Send + 'static> Heap<W> {
     fn done(&self) {
         let mut state = self.state.lock();
         state.busy -= 1;
-        if state.busy == 0 {
+        if state.busy == 0 && state.idle > 0 {
             drop(state);
-            self.changed.notify_all();
+            self.work.notify_all();
         }
     }
 }
@@ -110,7 +116,8 @@ pub(super) fn run<W: Send + 'static>(
     };
     let heap = Arc::new(Heap {
         state: Mutex::new(state),
-        changed: Condvar::new(),
+        work: Condvar::new(),
+        left: Condvar::new(),
         stop: stop.clone(),
     });
     for worker in workers {
@@ -122,10 +129,10 @@ pub(super) fn run<W: Send + 'static>(
     let mut state = heap.state.lock();
     while state.alive > 0 {
         match stop.deadline() {
-            None => heap.changed.wait(&mut state),
+            None => heap.left.wait(&mut state),
             Some(deadline) => {
                 let patience = deadline + GRACE;
-                heap.changed.wait_until(&mut state, patience);
+                heap.left.wait_until(&mut state, patience);
                 if Instant::now() >= patience {
                     break;
                 }
@@ -176,11 +183,16 @@ impl<W: Send + 'static> Drop for Leaving<W> {
         state.alive -= 1;
         state.has_panicked |= std::thread::panicking();
         drop(state);
-        self.0.changed.notify_all();
+        self.0.work.notify_all();
+        self.0.left.notify_all();
     }
 }
 
 /// How many threads a walk has.
 pub(super) fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_THREADS)
+    // The system takes its time to answer.
+    static THREADS: LazyLock<usize> = LazyLock::new(|| {
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_THREADS)
+    });
+    *THREADS
 }

@@ -4,6 +4,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
+use crate::view::Binary;
 
 fn check(old: &[u8], new: &[u8], expect: Expect) {
     let diff =
@@ -198,25 +199,67 @@ fn too_long() {
     );
 }
 
+#[test]
+fn large_files() {
+    let line = |index: usize| index % 7;
+    let old: Vec<usize> = (0..300_000).map(line).collect();
+    let mut new = old.clone();
+    new[100_000] = 9;
+    new.remove(200_000);
+    assert_eq!(
+        hunks(&old, &new),
+        [
+            Hunk { old: 100_000..100_001, new: 100_000..100_001 },
+            Hunk { old: 200_000..200_001, new: 200_000..200_000 },
+        ]
+    );
+    let other: Vec<usize> = (0..300_000).map(|index| index * index % 5).collect();
+    assert_eq!(rebuilt(&hunks(&old, &other), &old, &other), other);
+}
+
 fn few() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..4_u8, 0..60)
+}
+
+/// The new side, made of the old one and the hunks.
+fn rebuilt<T: Clone>(hunks: &[Hunk], old: &[T], new: &[T]) -> Vec<T> {
+    let mut rebuilt = Vec::new();
+    let mut at = 0;
+    for hunk in hunks {
+        rebuilt.extend_from_slice(&old[at..hunk.old.start]);
+        rebuilt.extend_from_slice(&new[hunk.new.clone()]);
+        at = hunk.old.end;
+    }
+    rebuilt.extend_from_slice(&old[at..]);
+    rebuilt
 }
 
 proptest! {
     #[test]
     fn hunks_lead_from_old_to_new(old in few(), new in few()) {
-        let mut rebuilt = Vec::new();
-        let mut at = 0;
-        for hunk in hunks(&old, &new) {
-            prop_assert!(!hunk.old.is_empty() || !hunk.new.is_empty());
-            prop_assert!(at < hunk.old.start || at == 0);
-            rebuilt.extend_from_slice(&old[at..hunk.old.start]);
-            prop_assert_eq!(rebuilt.len(), hunk.new.start);
-            rebuilt.extend_from_slice(&new[hunk.new.clone()]);
-            at = hunk.old.end;
-        }
-        rebuilt.extend_from_slice(&old[at..]);
-        prop_assert_eq!(rebuilt, new);
+        let hunks = hunks(&old, &new);
+        prop_assert!(hunks.iter().all(|hunk| !hunk.old.is_empty() || !hunk.new.is_empty()));
+        prop_assert!(hunks.windows(2).all(|pair| pair[0].old.end < pair[1].old.start));
+        prop_assert_eq!(rebuilt(&hunks, &old, &new), new);
+    }
+
+    #[test]
+    fn anchors_rise(old in prop::collection::vec(0..80_usize, 0..60), new in prop::collection::vec(0..80_usize, 0..60)) {
+        let anchors = anchors(&old, &new);
+        prop_assert!(anchors.iter().all(|(at, to)| old[*at] == new[*to]));
+        prop_assert!(anchors.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
+        let mut found = Found { hunks: Vec::new() };
+        found.around(&anchors, &old, &new, 0);
+        prop_assert_eq!(rebuilt(&found.hunks, &old, &new), new);
+    }
+
+    #[test]
+    fn greedy_is_shortest(old in prop::collection::vec(0..4_usize, 0..60), new in prop::collection::vec(0..4_usize, 0..60)) {
+        let kept = greedy::kept(&old, &new).expect("few items");
+        prop_assert!(kept.iter().all(|(at, to)| old[*at] == new[*to]));
+        prop_assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
+        let changed: usize = hunks(&old, &new).iter().map(|hunk| hunk.old.len() + hunk.new.len()).sum();
+        prop_assert_eq!(old.len() + new.len() - 2 * kept.len(), changed);
     }
 
     #[test]

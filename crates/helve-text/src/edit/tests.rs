@@ -669,6 +669,34 @@ fn several_changes_at_once() {
 }
 
 #[test]
+fn one_line_of_two_that_are_alike() {
+    check(
+        "f(\n  usize,\n  usize,  \n)\n",
+        "  usize,\n  usize,\n)\n",
+        "  u32,\n  usize,\n)\n",
+        expect![[r#"
+            {TrailingBlanks}
+            f(
+              u32,
+              usize,··
+            )
+        "#]],
+    );
+    check(
+        "f(\n  usize,  \n  usize,\n)\n",
+        "f(\n  usize,\n  usize,\n",
+        "f(\n  usize,\n  u32,\n",
+        expect![[r#"
+            {TrailingBlanks}
+            f(
+              usize,··
+              u32,
+            )
+        "#]],
+    );
+}
+
+#[test]
 fn endings() {
     check(
         "a\r\nb\r\nc\r\n",

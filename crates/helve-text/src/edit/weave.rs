@@ -43,8 +43,10 @@ pub(super) fn block(
         fancy_leads,
         out: Vec::new(),
         frame: Frame::default(),
+        changes: Vec::new(),
     };
     weave.run()?;
+    weave.check_moved()?;
     let same_depth = shallowest(&weave.old) == shallowest(&weave.new);
     if candidate.indent.is_shifted() && weave.frame.is_doubtful() && !same_depth {
         return Err(Refusal::IndentationUnclear { line: candidate.lines.start + 1 });
@@ -72,6 +74,8 @@ struct Weave<'a> {
     fancy_leads: bool,
     out: Vec<Out>,
     frame: Frame,
+    /// Lines of `old` and the lines of `new` in their place.
+    changes: Vec<(Range<usize>, Range<usize>)>,
 }
 
 /// Whose indentation the new text is written in: lines that go on as quoted speak for the quotation's.
@@ -149,6 +153,7 @@ impl Weave<'_> {
 
     fn changed(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), Refusal> {
         let first = self.candidate.lines.start;
+        self.changes.push((old.clone(), new.clone()));
         let bodies = bodies::weave(
             &bodies(&self.old[old.clone()]),
             &bodies(&self.own[old.clone()]),
@@ -191,6 +196,32 @@ impl Weave<'_> {
         Ok(format!("{lead}{body}{trail}"))
     }
 
+    /// A line with typography of its own that goes in one place must not come back, in plain characters, in another.
+    fn check_moved(&self) -> Result<(), Refusal> {
+        let mut patience = COMPARISONS;
+        for (place, (gone, here)) in self.changes.iter().enumerate() {
+            for index in gone.clone() {
+                let (old, own) = (self.old[index].body, self.own[index].body);
+                let Some(character) = bodies::lost(old, own) else { continue };
+                let mut like = |new: Range<usize>| {
+                    patience = patience.saturating_sub(new.len());
+                    new.map(|to| likeness(old, self.new[to].body)).fold(0.0, f64::max)
+                };
+                let stays = like(here.clone()).max(MOVED);
+                let elsewhere =
+                    self.changes.iter().enumerate().filter(|(other, _)| *other != place);
+                let moves = elsewhere
+                    .map(|(_, (_, new))| like(new.clone()))
+                    .any(|likeness| likeness > stays);
+                if moves || patience == 0 {
+                    let line = self.candidate.lines.start + index + 1;
+                    return Err(Refusal::Typography { line, character });
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn lead(&self, to: usize) -> Result<String, Refusal> {
         let line = &self.new[to];
         let lead = if self.fancy_leads { find::plain(line.lead) } else { Cow::Borrowed(line.lead) };
@@ -219,6 +250,11 @@ fn lead<'a>(line: &Parts<'a>) -> Cow<'a, str> {
 fn merged<'a>(old: &str, own: &'a str, new: &'a str) -> &'a str {
     if own == old { new } else { own }
 }
+
+/// Lines compared to see whether one was moved, at most.
+const COMPARISONS: usize = 100_000;
+/// How like a line a new one must be to be that line in another place.
+const MOVED: f64 = 0.6;
 
 /// Beyond this many lines on either side, or bytes in all, lines are paired in order.
 const COMPARED: (usize, usize) = (40, 32 * 1024);

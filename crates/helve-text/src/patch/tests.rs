@@ -1,3 +1,5 @@
+//! Patches in, what they want done out.
+
 use std::fmt::Write;
 
 use expect_test::{Expect, expect};

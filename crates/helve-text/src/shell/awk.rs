@@ -4,8 +4,9 @@
 const REACHING: &[&str] =
     &["system", "getline", "ARGV", "ARGC", "SYMTAB", "FUNCTAB", "load", "include", "namespace"];
 /// Words after which an operand comes, so that a slash starts a pattern.
-const LEADING: &[&str] =
-    &["print", "printf", "return", "else", "do", "in", "case", "delete", "exit", "while", "if", "for"];
+const LEADING: &[&str] = &[
+    "print", "printf", "return", "else", "do", "in", "case", "delete", "exit", "while", "if", "for",
+];
 
 /// Whether the program certainly runs, writes and opens nothing.
 pub(super) fn is_harmless(program: &str) -> bool {
@@ -173,10 +174,22 @@ mod tests {
     #[test]
     fn programs_that_only_print() {
         for program in [
-            "{print $1}", "NR==3", "$1 > 5", "/a|b/ {print $2 \"|\" $3}", "{s+=$1} END{print s/NR}",
-            "BEGIN{FS=\":\"} {printf \"%s\\n\", $1}", "{print ($1 > 5)}", "length($0) > 80", "!seen[$0]++",
-            "{print > \"/dev/stderr\"}", "$2 ~ /x/ && NF>3 {print NR, $0}", "{ gsub(/\\//, \"-\"); print }",
-            "{for(i=1;i<=NF;i++) print $i}", "NR>1 || /x/", "{print (a+b)/2}", "# note\n{print}",
+            "{print $1}",
+            "NR==3",
+            "$1 > 5",
+            "/a|b/ {print $2 \"|\" $3}",
+            "{s+=$1} END{print s/NR}",
+            "BEGIN{FS=\":\"} {printf \"%s\\n\", $1}",
+            "{print ($1 > 5)}",
+            "length($0) > 80",
+            "!seen[$0]++",
+            "{print > \"/dev/stderr\"}",
+            "$2 ~ /x/ && NF>3 {print NR, $0}",
+            "{ gsub(/\\//, \"-\"); print }",
+            "{for(i=1;i<=NF;i++) print $i}",
+            "NR>1 || /x/",
+            "{print (a+b)/2}",
+            "# note\n{print}",
             "{print a,\n b}",
         ] {
             assert!(is_harmless(program), "{program}");
@@ -186,12 +199,27 @@ mod tests {
     #[test]
     fn programs_that_reach_further_or_are_unclear() {
         for program in [
-            "BEGIN{system(\"date\")}", "{print | \"sh\"}", "{print > \"out\"}", "{print >> \"out\"}",
-            "{printf(\"x\") > \"out\"}", "BEGIN{while((getline l < \"f\")>0) print l}", "{print $1 > $2}",
-            "\"date\" | getline x", "{print |& \"sh\"}", "@load \"filefuncs\"", "BEGIN{ARGV[1]=\"x\"}",
-            "{f=\"system\"; @f(\"date\")}", "{print a,\n b > \"out\"}", "{print a||\nb > \"out\"}",
-            "{print ($1) > \"out\"}", "{print \"unclosed}", "{x=1; print x>y}", "{a++ /b/ c}",
-            "/[/]/ {print}", "`date`", "{print > \"/dev/stderr\" \"x\" > \"out\"}",
+            "BEGIN{system(\"date\")}",
+            "{print | \"sh\"}",
+            "{print > \"out\"}",
+            "{print >> \"out\"}",
+            "{printf(\"x\") > \"out\"}",
+            "BEGIN{while((getline l < \"f\")>0) print l}",
+            "{print $1 > $2}",
+            "\"date\" | getline x",
+            "{print |& \"sh\"}",
+            "@load \"filefuncs\"",
+            "BEGIN{ARGV[1]=\"x\"}",
+            "{f=\"system\"; @f(\"date\")}",
+            "{print a,\n b > \"out\"}",
+            "{print a||\nb > \"out\"}",
+            "{print ($1) > \"out\"}",
+            "{print \"unclosed}",
+            "{x=1; print x>y}",
+            "{a++ /b/ c}",
+            "/[/]/ {print}",
+            "`date`",
+            "{print > \"/dev/stderr\" \"x\" > \"out\"}",
         ] {
             assert!(!is_harmless(program), "{program}");
         }

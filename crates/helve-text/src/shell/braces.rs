@@ -55,7 +55,6 @@ fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Vec<Item<'a>>>> {
 }
 
 /// Where the brace at `open` closes and what it offers, if it is one that expands.
-#[expect(clippy::type_complexity, reason = "no brace here, a brace with too much, or its choices")]
 fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec<Item<'a>>>>)> {
     let mut depth = 0_usize;
     let mut cuts = vec![open];
@@ -80,7 +79,6 @@ fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec
 }
 
 /// `1..3`, `a..e`, `1..9..2`: what it counts through, or `Some(None)` if that is too much.
-#[expect(clippy::option_option, reason = "not a range, a range with too much, or its words")]
 fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
     let text: Option<String> = inside
         .iter()

@@ -32,9 +32,10 @@ pub(super) fn single(pieces: &[Piece], shown: &str, state: &State) -> Word {
 /// What an assignment stores.
 pub(super) fn value(raw: &Raw, state: &State) -> Value {
     let quoted: Vec<Piece> = raw.pieces.iter().map(quote).collect();
-    let tilde_later = raw.pieces.iter().any(
-        |piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains(":~")),
-    );
+    let tilde_later = raw
+        .pieces
+        .iter()
+        .any(|piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains(":~")));
     match single(&quoted, "", state) {
         _ if tilde_later => Value::Unknown,
         Word::Literal(text) => Value::Text(text),
@@ -49,7 +50,7 @@ pub(super) fn value(raw: &Raw, state: &State) -> Value {
 /// An assigned value is not split, and wildcards in it are not filled in yet.
 fn quote(piece: &Piece) -> Piece {
     match piece {
-        Piece::Text { text, quoted: false } if text.starts_with('~') => piece.clone(),
+        Piece::Text { text, quoted: false } if text.starts_with(['~', '=']) => piece.clone(),
         Piece::Text { text, .. } => Piece::Text { text: text.clone(), quoted: true },
         Piece::Parameter { parameter, .. } => {
             Piece::Parameter { parameter: parameter.clone(), quoted: true }
@@ -74,6 +75,9 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
     let mut bits: Vec<Bit> = Vec::new();
     let (tilde, rest) = tilde(items, state);
     bits.extend(tilde);
+    if names_program(items) {
+        bits.push(Bit::Hole { kind: Unknown::Anything, splits: false });
+    }
     let mut filled_in = 0_usize;
     for item in rest {
         match item {
@@ -144,6 +148,12 @@ fn split(value: &str, bits: &mut Vec<Bit>, fields: &mut Vec<Vec<Bit>>) {
     }
 }
 
+/// `=name` at the start of a word is the path of a program in zsh.
+fn names_program(items: &[Item<'_>]) -> bool {
+    let other = |item: &Item<'_>| !matches!(item, Item::Char('=' | '~'));
+    items.first() == Some(&Item::Char('=')) && items.iter().any(other)
+}
+
 /// `~` at the start of a word, and what is left after it.
 fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Item<'p>]) {
     if items.first() != Some(&Item::Char('~')) {
@@ -158,7 +168,8 @@ fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Ite
         })
         .collect();
     let variable = match name.as_deref() {
-        None => return (None, items),
+        // With quotes in it, some shells leave it as it is and some do not.
+        None => "",
         Some("") => "HOME",
         Some("+") => "PWD",
         Some("-") => "OLDPWD",
@@ -170,7 +181,7 @@ fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Ite
             Bit::Hole { kind: Unknown::Anything, splits: false }
         }
     };
-    (Some(bit), &items[end..])
+    (Some(bit), &items[if name.is_some() { end } else { 1 }..])
 }
 
 fn parameter_bit(parameter: &Parameter, quoted: bool, state: &State) -> Bit {
@@ -212,12 +223,14 @@ fn word(bits: &[Bit], shown: &str) -> Word {
         })
         .collect();
     if !holes.is_empty() {
+        let filled = |bit: &&Bit| !matches!(bit, Bit::Text { text, .. } if text.is_empty());
+        let alone = bits.iter().filter(filled).count() == 1;
+        // A number beside other text may be a part of any path.
         let kind = match holes.as_slice() {
-            [(kind, _)] if bits.len() == 1 => *kind,
-            _ if holes.iter().all(|(kind, _)| *kind == Unknown::Number) => Unknown::Number,
+            [(kind, _)] if alone => *kind,
             _ => Unknown::Anything,
         };
-        let start = match bits.first() {
+        let start = match bits.iter().find(filled) {
             Some(Bit::Text { text, quoted }) if *quoted || !is_glob(text) => text.clone(),
             _ => String::new(),
         };
@@ -241,8 +254,7 @@ fn word(bits: &[Bit], shown: &str) -> Word {
 
 /// Whether the shell would take this for a file name pattern.
 fn is_glob(text: &str) -> bool {
-    text.contains(['*', '?'])
-        || text.find('[').is_some_and(|open| text[open + 1..].contains(']'))
+    text.contains(['*', '?']) || text.find('[').is_some_and(|open| text[open + 1..].contains(']'))
 }
 
 fn bit_text(bit: &Bit) -> &str {

@@ -1,9 +1,7 @@
-//! Lists, pipelines, compound commands and simple commands, by descent.
+//! Lists, pipelines and compound commands, by descent.
 
 use super::reader::Reader;
-use super::syntax::{
-    Assign, AssignValue, Link, Node, Piece, Raw, Redirect, RedirectKind, Simple, Stop, Target,
-};
+use super::syntax::{Link, Node, Piece, Raw, Stop};
 
 /// Words that are not programs where a command may start.
 const RESERVED: &[&str] = &[
@@ -310,7 +308,7 @@ impl Reader<'_> {
         self.function(name)
     }
 
-    fn function(&mut self, name: String) -> Result<Node, Stop> {
+    pub(super) fn function(&mut self, name: String) -> Result<Node, Stop> {
         self.lines()?;
         let body = Box::new(self.deeper(Self::command)?);
         Ok(Node::Function { name, body })
@@ -323,9 +321,10 @@ impl Reader<'_> {
         let mut words: Vec<Raw> = Vec::new();
         loop {
             self.lines()?;
-            let pattern = words.last().and_then(Raw::bare).is_some_and(|operator| {
-                matches!(operator, "=~" | "==" | "=" | "!=")
-            });
+            let pattern = words
+                .last()
+                .and_then(Raw::bare)
+                .is_some_and(|operator| matches!(operator, "=~" | "==" | "=" | "!="));
             let start = self.at;
             let operator = ["&&", "||", "(", ")", "<", ">"]
                 .into_iter()
@@ -348,164 +347,6 @@ impl Reader<'_> {
             }
             words.push(word);
         }
-    }
-
-    fn simple(&mut self) -> Result<Node, Stop> {
-        let mut simple = Simple::default();
-        loop {
-            self.blanks();
-            if let Some(redirect) = self.redirect()? {
-                simple.redirects.push(redirect);
-                continue;
-            }
-            match self.look(0) {
-                None | Some('\n' | ';' | '&' | '|' | ')') => break,
-                Some('(') => {
-                    let name = match (simple.words.as_slice(), simple.assignments.is_empty()) {
-                        ([name], true) if simple.redirects.is_empty() => name.bare(),
-                        _ => None,
-                    };
-                    let Some(name) = name.map(str::to_string) else { return self.syntax() };
-                    self.take();
-                    self.blanks();
-                    self.expect(")")?;
-                    return self.function(name);
-                }
-                Some(_) => {}
-            }
-            if simple.words.is_empty() {
-                if let Some(assignment) = self.assignment()? {
-                    simple.assignments.push(assignment);
-                    continue;
-                }
-                self.join();
-                self.program_at(self.at);
-            }
-            self.spend()?;
-            simple.words.push(self.word()?);
-        }
-        let empty = simple.words.is_empty() && simple.assignments.is_empty();
-        if empty && simple.redirects.is_empty() {
-            return self.syntax();
-        }
-        Ok(Node::Simple(simple))
-    }
-
-    /// An assignment, if the next word is one.
-    fn assignment(&mut self) -> Result<Option<Assign>, Stop> {
-        self.join();
-        let start = self.at;
-        let name: String =
-            self.ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-        if !is_name(&name) {
-            return Ok(None);
-        }
-        self.expect(&name)?;
-        let mut index = None;
-        if self.look(0) == Some('[') {
-            self.take();
-            match self.index_word() {
-                Ok(word) => index = Some(word),
-                Err(Stop::Syntax(_)) => {
-                    self.at = start;
-                    return Ok(None);
-                }
-                Err(stop) => return Err(stop),
-            }
-        }
-        let append = self.look(0) == Some('+') && self.look(1) == Some('=');
-        if !(self.eat("+=") || self.eat("=")) {
-            self.at = start;
-            return Ok(None);
-        }
-        let value = if self.eat("(") { self.array()? } else { AssignValue::Text(self.value()?) };
-        let shown = self.text[start..self.at].to_string();
-        Ok(Some(Assign { name, index, append, value, shown }))
-    }
-
-    fn array(&mut self) -> Result<AssignValue, Stop> {
-        let mut words = Vec::new();
-        loop {
-            self.lines()?;
-            match self.look(0) {
-                Some(')') => break,
-                // `[index]=value` evaluates the index.
-                None | Some('[') => return self.syntax(),
-                Some(_) => words.push(self.word()?),
-            }
-        }
-        self.take();
-        Ok(AssignValue::Array(words))
-    }
-
-    /// What follows `=`, perhaps nothing.
-    fn value(&mut self) -> Result<Raw, Stop> {
-        match self.look(0) {
-            None => Ok(Raw::default()),
-            Some(c) if ends_word(c) && !self.process_next() => Ok(Raw::default()),
-            Some(_) => self.word(),
-        }
-    }
-
-    fn redirect(&mut self) -> Result<Option<Redirect>, Stop> {
-        let start = self.at;
-        let variable = self.descriptor();
-        let own = self.at == start;
-        let Some(operator) = self.redirect_operator().filter(|it| own || !it.starts_with('&'))
-        else {
-            self.at = start;
-            return Ok(None);
-        };
-        for _ in operator.chars() {
-            self.take();
-        }
-        self.blanks();
-        self.join();
-        let place = self.at;
-        let (kind, target) = match operator {
-            "<<" | "<<-" => {
-                let (delimiter, quoted) = self.delimiter()?;
-                let body = self.announce(delimiter, quoted, operator == "<<-");
-                (RedirectKind::Feed, Target::Body(body))
-            }
-            "<<<" => (RedirectKind::Feed, Target::Word(self.word()?)),
-            "<" => (RedirectKind::Read, Target::Word(self.word()?)),
-            "<>" => (RedirectKind::ReadWrite, Target::Word(self.word()?)),
-            "<&" => (RedirectKind::DuplicateIn, Target::Word(self.word()?)),
-            ">&" => (RedirectKind::DuplicateOut, Target::Word(self.word()?)),
-            _ => (RedirectKind::Write, Target::Word(self.word()?)),
-        };
-        if kind != RedirectKind::Feed {
-            self.target_at(place);
-        }
-        Ok(Some(Redirect { kind, target, variable }))
-    }
-
-    /// Takes what may stand right before a redirect: a number, or a name in braces.
-    fn descriptor(&mut self) -> Option<String> {
-        while self.look(0).is_some_and(|c| c.is_ascii_digit()) {
-            self.take();
-        }
-        if self.look(0) != Some('{') {
-            return None;
-        }
-        let name: String = self.ahead().skip(1).take_while(|c| *c != '}').take(256).collect();
-        if !is_name(&name) {
-            return None;
-        }
-        let whole = format!("{{{name}}}");
-        self.eat(&whole).then_some(name)
-    }
-
-    fn redirect_operator(&self) -> Option<&'static str> {
-        let operators =
-            ["&>>", "&>", "<<<", "<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">"];
-        operators.into_iter().find(|it| self.is_next(it)).filter(|_| !self.process_next())
-    }
-
-    /// Whether `<(` or `>(` is next, which is part of a word.
-    pub(super) fn process_next(&self) -> bool {
-        matches!(self.look(0), Some('<' | '>')) && self.look(1) == Some('(')
     }
 }
 

@@ -19,7 +19,9 @@ mod tests {
 
     #[test]
     fn modules_are_noticed() {
-        for program in [".", ".a.b", ".[] | select(.x > 1)", ".include", "\"\\(.a) > b\"", ".includes"] {
+        for program in
+            [".", ".a.b", ".[] | select(.x > 1)", ".include", "\"\\(.a) > b\"", ".includes"]
+        {
             assert!(is_harmless(program), "{program}");
         }
         for program in ["import \"a\" as a; .", "include \"a\"; .", ".x | include \"y\"; ."] {

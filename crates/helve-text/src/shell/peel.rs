@@ -4,7 +4,10 @@ use super::launch::basename;
 use super::options::{Reading, Use};
 use super::state::{State, Value};
 use super::walk::{Feed, Found, Walker, unknown};
-use super::{DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, builtins, grammar, roles, visible};
+use super::{
+    DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, builtins, grammar, roles,
+    variables, visible,
+};
 
 /// Whose language a shell speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +68,8 @@ pub(super) fn shell(
             }
         }
         (None, _) => {
-            let informs = words.iter().any(|it| matches!(it.literal(), Some("--version" | "--help")));
+            let informs =
+                words.iter().any(|it| matches!(it.literal(), Some("--version" | "--help")));
             if !informs {
                 roles::code_from_input(walker, run);
             }
@@ -104,7 +108,8 @@ fn shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (usize, b
                 'c' => takes_text = true,
                 'o' | 'O' => at += 1,
                 's' => roles::code_from_input(walker, run),
-                'e' | 'u' | 'x' | 'v' | 'n' | 'f' | 'C' | 'h' | 'b' | 'm' | 'B' | 'E' | 'T' | 'l' => {}
+                'e' | 'u' | 'x' | 'v' | 'n' | 'f' | 'C' | 'h' | 'b' | 'm' | 'B' | 'E' | 'T'
+                | 'l' => {}
                 _ => walker.risk(run, place, text, RiskKind::Runs),
             }
         }
@@ -131,18 +136,13 @@ pub(super) fn eval(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &
         None => {
             let shown: Vec<&str> = words[1..].iter().map(Word::shown).collect();
             unread(walker, &unknown(&shown.join(" ")), run, state);
-            forget(state);
+            state.forget();
         }
     }
 }
 
 /// `source file`: afterwards nothing that was known of variables and folders holds.
-pub(super) fn source(
-    walker: &mut Walker<'_>,
-    words: &[Word],
-    run: usize,
-    state: &mut State,
-) {
+pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
     walker.script.runs[run].interprets = true;
     if let Some(file) = words.get(1) {
         walker.script.runs[run].parts[1] = Part::Script;
@@ -151,15 +151,7 @@ pub(super) fn source(
     for word in words.iter().skip(2) {
         roles::argument(walker, word, state, run);
     }
-    forget(state);
-}
-
-fn forget(state: &mut State) {
-    for value in state.variables.values_mut() {
-        *value = Value::Unknown;
-    }
-    state.crowded = true;
-    state.folders = None;
+    state.forget();
 }
 
 /// A program in the words of another.
@@ -204,7 +196,8 @@ fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
     };
     let count = words.iter().take_while(|word| name(word).is_some()).count();
     let taken: Vec<Word> = words.drain(..count).collect();
-    let harmful = |word: &&Word| !name(word).is_some_and(|it| builtins::is_harmless_before("", &it));
+    let harmful =
+        |word: &&Word| !name(word).is_some_and(|it| variables::is_harmless_before("", &it));
     taken.iter().filter(harmful).map(|word| word.shown().to_string()).collect()
 }
 
@@ -240,7 +233,9 @@ fn fed_words(inner: &mut Vec<Word>, reading: &Reading, feed: &Feed) {
 /// Makes a word that contains `token` one that is only known when it runs.
 fn replace(word: &mut Word, token: &str, kind: Unknown) {
     let Word::Literal(text) = word else { return };
-    let Some((before, after)) = text.split_once(token).filter(|_| !token.is_empty()) else { return };
+    let Some((before, after)) = text.split_once(token).filter(|_| !token.is_empty()) else {
+        return;
+    };
     let whole = before.is_empty() && after.is_empty();
     let start = match kind {
         Unknown::Found { .. } if whole => "./".to_string(),
@@ -262,6 +257,11 @@ pub(super) fn only_regular(words: &[Word]) -> bool {
 pub(super) fn loose(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &State) {
     const CANDIDATES: usize = 3;
     const WORDS: usize = 64;
+    const GUESSES: usize = 2;
+    if walker.loose >= GUESSES {
+        return;
+    }
+    walker.loose += 1;
     let mut seen = 0;
     for at in 1..words.len() {
         let Word::Literal(text) = &words[at] else { continue };
@@ -275,4 +275,5 @@ pub(super) fn loose(walker: &mut Walker<'_>, words: &[Word], run: usize, state: 
             });
         }
     }
+    walker.loose -= 1;
 }

@@ -93,20 +93,14 @@ pub(super) fn apply(
 }
 
 /// What follows from the command as a whole.
-pub(super) fn afterwards(
-    walker: &mut Walker<'_>,
-    reading: &Reading,
-    run: usize,
-    state: &State,
-) {
+pub(super) fn afterwards(walker: &mut Walker<'_>, reading: &Reading, run: usize, state: &State) {
     let writes = reading.uses.iter().any(|it| it.role == Role::Write);
-    if let Some(missing) = reading.block.missing.as_ref().filter(|_| !writes) {
-        walker.touch(&Word::Literal(missing.clone()), Access::Write, state, Some(run));
+    if let Some(missing) = reading.block.missing.filter(|_| !writes) {
+        walker.touch(&Word::Literal(missing.to_string()), Access::Write, state, Some(run));
     }
-    let given = |it: &Use| {
-        matches!(it.role, Role::Script | Role::Code | Role::Module | Role::Argument)
-    };
-    let informs = reading.block.tamed.iter().any(|flag| reading.flags.contains(flag));
+    let given =
+        |it: &Use| matches!(it.role, Role::Script | Role::Code | Role::Module | Role::Argument);
+    let informs = reading.has_any(&reading.block.tamed);
     if reading.block.traits.input && !informs && !reading.uses.iter().any(given) {
         code_from_input(walker, run);
     }
@@ -137,14 +131,11 @@ fn reads(walker: &mut Walker<'_>, files: &[String], state: &State, run: usize) {
 }
 
 /// A file whose code is run.
-pub(super) fn script(
-    walker: &mut Walker<'_>,
-    value: &Word,
-    state: &State,
-    run: usize,
-) {
+pub(super) fn script(walker: &mut Walker<'_>, value: &Word, state: &State, run: usize) {
     let stream = match value {
-        Word::Literal(text) => text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/"),
+        Word::Literal(text) => {
+            text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/")
+        }
         Word::Glob(_) => true,
         Word::Dynamic(_) => true,
     };
@@ -211,7 +202,9 @@ fn is_url(word: &Word) -> bool {
         None => whole && !start.is_empty(),
         Some((host, rest)) if !host.is_empty() => {
             rest.starts_with(['/', '?'])
-                || rest.strip_prefix(':').is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()))
+                || rest
+                    .strip_prefix(':')
+                    .is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()))
         }
         Some(_) => false,
     }

@@ -1,6 +1,7 @@
 //! What a script has set up so far: variables and the folder it is in, where both may be several or unknown.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::Surroundings;
 
@@ -25,12 +26,13 @@ pub(super) type Folders = Option<Vec<String>>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct State {
-    pub(super) variables: BTreeMap<String, Value>,
+    /// Shared between the many ways a script may take, until one of them sets something.
+    pub(super) variables: Rc<BTreeMap<String, Value>>,
     pub(super) folders: Folders,
     pub(super) previous: Folders,
     pub(super) stack: Vec<Folders>,
-    /// The folders, if the command just before succeeded: what `&&` may rely on.
-    pub(super) entered: Option<Folders>,
+    /// The folders and those before, if the command just before succeeded: what `&&` may rely on.
+    pub(super) entered: Option<(Folders, Folders)>,
     /// There were too many variables to follow, so a name that is not listed may hold anything.
     pub(super) crowded: bool,
 }
@@ -46,7 +48,7 @@ impl State {
             variables.insert(name.to_string(), Value::Number);
         }
         Self {
-            variables,
+            variables: Rc::new(variables),
             folders: Some(vec![around.folder.clone()]),
             previous: None,
             stack: Vec::new(),
@@ -62,7 +64,10 @@ impl State {
             "OLDPWD" => only(&self.previous),
             _ => None,
         };
-        known.map(Value::Text).or_else(|| self.variables.get(name).cloned()).unwrap_or(Value::Unknown)
+        known
+            .map(Value::Text)
+            .or_else(|| self.variables.get(name).cloned())
+            .unwrap_or(Value::Unknown)
     }
 
     pub(super) fn set(&mut self, name: &str, value: Value) {
@@ -74,7 +79,18 @@ impl State {
             Value::Text(text) | Value::Glob(text) if text.len() > LONGEST_VALUE => Value::Unknown,
             value => value,
         };
-        self.variables.insert(name.to_string(), value);
+        Rc::make_mut(&mut self.variables).insert(name.to_string(), value);
+    }
+
+    pub(super) fn unset(&mut self, name: &str) {
+        Rc::make_mut(&mut self.variables).remove(name);
+    }
+
+    /// Forgets all values, and that other names were never set.
+    pub(super) fn forget(&mut self) {
+        Rc::make_mut(&mut self.variables).values_mut().for_each(|value| *value = Value::Unknown);
+        self.crowded = true;
+        self.folders = None;
     }
 
     /// Whether a name certainly holds a number, or was never set by the script.
@@ -93,11 +109,15 @@ impl State {
         if self.stack != other.stack {
             self.stack.clear();
         }
-        for (name, value) in &other.variables {
-            let mine = self.variables.get(name).cloned().unwrap_or(Value::Unknown);
-            self.variables.insert(name.clone(), mine.or(value));
+        if Rc::ptr_eq(&self.variables, &other.variables) {
+            return;
         }
-        for (name, value) in &mut self.variables {
+        let mine = Rc::make_mut(&mut self.variables);
+        for (name, value) in other.variables.iter() {
+            let joined = mine.remove(name).unwrap_or(Value::Unknown).or(value);
+            mine.insert(name.clone(), joined);
+        }
+        for (name, value) in mine {
             if !other.variables.contains_key(name) {
                 *value = Value::Unknown;
             }

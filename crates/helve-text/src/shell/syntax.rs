@@ -12,23 +12,45 @@ pub(super) enum Node {
     /// The keyword `time`, which is not a program.
     Timed(Box<Node>),
     /// `first && a || b`: everything after the first runs perhaps.
-    AndOr { first: Box<Node>, rest: Vec<(Link, Node)> },
+    AndOr {
+        first: Box<Node>,
+        rest: Vec<(Link, Node)>,
+    },
     Sequence(Vec<Node>),
     Background(Box<Node>),
     Subshell(Box<Node>),
     Group(Box<Node>),
     /// Conditions and branches in the order of the text; only the first condition surely runs.
     If(Vec<Node>),
-    While { condition: Box<Node>, body: Box<Node> },
-    For { name: String, over: Option<Vec<Raw>>, body: Box<Node> },
-    ForArithmetic { head: Raw, body: Box<Node> },
-    Case { subject: Raw, arms: Vec<(Vec<Raw>, Node)> },
-    Function { name: String, body: Box<Node> },
+    While {
+        condition: Box<Node>,
+        body: Box<Node>,
+    },
+    For {
+        name: String,
+        over: Option<Vec<Raw>>,
+        body: Box<Node>,
+    },
+    ForArithmetic {
+        head: Raw,
+        body: Box<Node>,
+    },
+    Case {
+        subject: Raw,
+        arms: Vec<(Vec<Raw>, Node)>,
+    },
+    Function {
+        name: String,
+        body: Box<Node>,
+    },
     /// `[[ … ]]`, operators included as words.
     Conditional(Vec<Raw>),
     /// `(( … ))`
     Arithmetic(Raw),
-    Redirected { body: Box<Node>, redirects: Vec<Redirect> },
+    Redirected {
+        body: Box<Node>,
+        redirects: Vec<Redirect>,
+    },
     /// `coproc …`: run beside the script with its streams in variables.
     Coprocess(Box<Node>),
 }
@@ -101,13 +123,27 @@ pub(super) struct Raw {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece {
-    Text { text: String, quoted: bool },
-    Parameter { parameter: Box<Parameter>, quoted: bool },
-    Command { body: Box<Node>, quoted: bool },
+    Text {
+        text: String,
+        quoted: bool,
+    },
+    Parameter {
+        parameter: Box<Parameter>,
+        quoted: bool,
+    },
+    Command {
+        body: Box<Node>,
+        quoted: bool,
+    },
     /// `$(( … ))`
-    Arithmetic { inside: Vec<Piece>, quoted: bool },
+    Arithmetic {
+        inside: Vec<Piece>,
+        quoted: bool,
+    },
     /// `<( … )` or `>( … )`
-    Process { body: Box<Node> },
+    Process {
+        body: Box<Node>,
+    },
 }
 
 /// `$name` or `${name…}`

@@ -9,18 +9,20 @@ static PROGRAMS: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("p
 
 /// The block for a program or a subcommand, by its full name: `git stash list`.
 pub(super) fn block(name: &str) -> Option<&'static Block> {
-    PROGRAMS.blocks.get(name)
+    PROGRAMS.names.get(name).map(|at| &PROGRAMS.blocks[*at])
 }
 
 /// What a program is called in the table, which knows no versions: `python3.11` is `python`.
 pub(super) fn known_as(base: &str) -> Option<&'static str> {
     let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let names = [base, versionless];
-    names.into_iter().find_map(|name| PROGRAMS.blocks.get_key_value(name)).map(|(name, _)| name.as_str())
+    names.into_iter().find_map(|name| PROGRAMS.names.get_key_value(name)).map(|(name, _)| *name)
 }
 
 struct Table {
-    blocks: HashMap<String, Block>,
+    blocks: Vec<Block>,
+    /// Which block is whose.
+    names: HashMap<&'static str, usize>,
     /// Lines that could not be read; a test sees to it that there are none.
     problems: Vec<String>,
 }
@@ -28,25 +30,38 @@ struct Table {
 /// What is known of one program or subcommand.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
-    pub(super) flags: HashMap<String, Takes>,
+    flags: Flags,
     pub(super) operands: Vec<Role>,
     /// The role of every further operand.
     pub(super) others: Option<Role>,
     /// The role of the last operand, where it differs.
     pub(super) last: Option<Role>,
     /// Flags that stand for the first operand.
-    pub(super) instead: Vec<String>,
+    pub(super) instead: Vec<&'static str>,
     /// Why the program itself must be spelled out.
     pub(super) itself: Option<RiskKind>,
     /// Flags with which it need not.
-    pub(super) tamed: Vec<String>,
+    pub(super) tamed: Vec<&'static str>,
     /// Flags with which the files that other flags name are written.
-    pub(super) writing: Vec<String>,
+    pub(super) writing: Vec<&'static str>,
     /// No word may contain these.
-    pub(super) never: Vec<String>,
+    pub(super) never: Vec<&'static str>,
     /// The file it writes when none is named.
-    pub(super) missing: Option<String>,
+    pub(super) missing: Option<&'static str>,
     pub(super) traits: Traits,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Flags {
+    letters: HashMap<char, Takes>,
+    words: HashMap<&'static str, Takes>,
+}
+
+impl Flags {
+    fn extend(&mut self, other: Flags) {
+        self.letters.extend(other.letters);
+        self.words.extend(other.words);
+    }
 }
 
 /// Yes-or-no facts; each is a word of the file.
@@ -91,6 +106,8 @@ pub(super) enum Takes {
     /// A command up to `;` or `+`.
     Exec,
     Risk(RiskKind),
+    /// Dangerous, and takes a value.
+    RiskyValue(RiskKind),
 }
 
 /// What an operand or the value of a flag is.
@@ -161,14 +178,15 @@ const ROLES: &[(&str, Role)] = &[
     ("goal", Role::Goal),
 ];
 
-const RISKS: &[(&str, RiskKind)] = &[
-    ("runs", RiskKind::Runs),
-    ("destroys", RiskKind::Destroys),
-    ("writes", RiskKind::Writes),
-];
+const RISKS: &[(&str, RiskKind)] =
+    &[("runs", RiskKind::Runs), ("destroys", RiskKind::Destroys), ("writes", RiskKind::Writes)];
 
 fn role(name: &str) -> Option<Role> {
     ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role)
+}
+
+fn risky_value(name: &str) -> Option<Takes> {
+    name.strip_suffix("-value").and_then(risk).map(Takes::RiskyValue)
 }
 
 fn risk(name: &str) -> Option<RiskKind> {
@@ -176,70 +194,81 @@ fn risk(name: &str) -> Option<RiskKind> {
 }
 
 impl Table {
-    fn parse(text: &str) -> Self {
-        let mut table = Self { blocks: HashMap::new(), problems: Vec::new() };
-        let mut names: Vec<String> = Vec::new();
-        let mut block = Block::default();
+    fn parse(text: &'static str) -> Self {
+        let mut table = Self { blocks: Vec::new(), names: HashMap::new(), problems: Vec::new() };
         for line in text.lines() {
             let content = line.split(" # ").next().unwrap_or("").trim_end();
             if content.is_empty() || content.starts_with('#') {
                 continue;
             }
-            if content.starts_with(' ') {
-                if block.line(content.trim_start(), &table.blocks).is_none() {
-                    table.problems.push(line.to_string());
-                }
-                continue;
+            match content.strip_prefix("  ") {
+                Some(content) => table.line(content),
+                None => table.head(content),
             }
-            table.add(&names, &block);
-            block = Block::default();
-            names = content.split(", ").map(str::to_string).collect();
         }
-        table.add(&names, &block);
         table
     }
 
-    fn add(&mut self, names: &[String], block: &Block) {
-        for name in names {
-            if self.blocks.insert(name.clone(), block.clone()).is_some() {
+    /// Starts the block of these programs.
+    fn head(&mut self, names: &'static str) {
+        for name in names.split(", ") {
+            if self.names.insert(name, self.blocks.len()).is_some() {
                 self.problems.push(format!("{name}: listed twice"));
             }
         }
+        self.blocks.push(Block::default());
+    }
+
+    fn line(&mut self, line: &'static str) {
+        let used = match line.strip_prefix("use ") {
+            Some(names) => self.used(names),
+            None => self.blocks.last_mut().and_then(|block| block.line(line)),
+        };
+        if used.is_none() {
+            self.problems.push(line.to_string());
+        }
+    }
+
+    /// Takes over the flags of other blocks.
+    fn used(&mut self, names: &str) -> Option<()> {
+        for name in names.split_whitespace() {
+            let flags = self.blocks.get(*self.names.get(name)?)?.flags.clone();
+            self.blocks.last_mut()?.flags.extend(flags);
+        }
+        Some(())
     }
 }
 
 impl Block {
     /// Takes one line in; `None` if it makes no sense.
-    fn line(&mut self, line: &str, others: &HashMap<String, Block>) -> Option<()> {
+    fn line(&mut self, line: &'static str) -> Option<()> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let mut words = rest.split_whitespace();
         match word {
-            "use" => words.try_for_each(|name| {
-                let flags = &others.get(name)?.flags;
-                self.flags.extend(flags.iter().map(|(flag, takes)| (flag.clone(), *takes)));
-                Some(())
-            }),
-            "operands" => self.operands(words),
-            "instead" => Some(self.instead.extend(words.map(str::to_string))),
-            "tamed" => Some(self.tamed.extend(words.map(str::to_string))),
-            "writing" => Some(self.writing.extend(words.map(str::to_string))),
-            "never" => Some(self.never.extend(words.map(str::to_string))),
-            "missing" => Some(self.missing = Some(rest.to_string())),
-            "itself" => Some(self.itself = Some(risk(rest)?)),
+            "operands" => return self.operands(words),
+            "instead" => self.instead.extend(words),
+            "tamed" => self.tamed.extend(words),
+            "writing" => self.writing.extend(words),
+            "never" => self.never.extend(words),
+            "missing" => self.missing = Some(rest),
+            "itself" => self.itself = Some(risk(rest)?),
             "plain" => self.flags(words, Takes::Nothing),
             "maybe" => self.flags(words, Takes::Attached),
             "exec" => self.flags(words, Takes::Exec),
             "pair" => {
                 let role = role(words.next()?)?;
-                self.flags(words, Takes::Pair(role))
+                self.flags(words, Takes::Pair(role));
             }
-            word if words.clone().next().is_none() => self.traits.set(word),
-            word => match (role(word), risk(word)) {
-                (Some(role), _) => self.flags(words, Takes::Value(role)),
-                (None, Some(risk)) => self.flags(words, Takes::Risk(risk)),
-                (None, None) => None,
-            },
+            word if words.clone().next().is_none() => return self.traits.set(word),
+            word => {
+                let takes = role(word)
+                    .map(Takes::Value)
+                    .or_else(|| risk(word).map(Takes::Risk))
+                    .or_else(|| risky_value(word))?;
+                self.flags(words, takes);
+            }
         }
+        Some(())
     }
 
     /// `text read* write`: in order, one repeated, and perhaps one for the last.
@@ -255,19 +284,28 @@ impl Block {
     }
 
     /// `-abc` is three flags, unless the block's flags are whole words.
-    fn flags<'a>(&mut self, words: impl Iterator<Item = &'a str>, takes: Takes) -> Option<()> {
+    fn flags(&mut self, words: impl Iterator<Item = &'static str>, takes: Takes) {
         for word in words {
             let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
             match letters {
-                Some(letters) if !self.traits.long => {
-                    self.flags.extend(letters.chars().map(|c| (format!("-{c}"), takes)));
+                Some(letters) if !self.traits.long && !letters.is_empty() => {
+                    self.flags.letters.extend(letters.chars().map(|c| (c, takes)));
                 }
                 _ => {
-                    self.flags.insert(word.to_string(), takes);
+                    self.flags.words.insert(word, takes);
                 }
             }
         }
-        Some(())
+    }
+
+    /// What a flag takes: `-x`, `--word`, or a word as it is.
+    pub(super) fn flag(&self, flag: &str) -> Option<Takes> {
+        let mut chars = flag.chars();
+        let letter = match (chars.next(), chars.next(), chars.next()) {
+            (Some('-'), Some(letter), None) => self.flags.letters.get(&letter),
+            _ => None,
+        };
+        letter.or_else(|| self.flags.words.get(flag)).copied()
     }
 }
 
@@ -330,7 +368,7 @@ mod tests {
             ("xargs", "--process-slot-var"),
         ];
         for (name, flag) in gadgets {
-            let takes = PROGRAMS.blocks[name].flags.get(flag);
+            let takes = super::block(name).and_then(|block| block.flag(flag));
             let harmless = matches!(
                 takes,
                 Some(Takes::Nothing | Takes::Attached | Takes::Value(Role::Text | Role::Read))

@@ -3,7 +3,9 @@
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{Access, Language, Part, RiskKind, Script, Standing, Surroundings, Target, Unknown, Word, read};
+use super::{
+    Access, Language, Part, RiskKind, Script, Standing, Surroundings, Target, Unknown, Word, read,
+};
 
 fn around() -> Surroundings {
     Surroundings {
@@ -68,7 +70,9 @@ fn render(script: &Script) -> String {
 
 fn show(word: &Word) -> String {
     match word {
-        Word::Literal(text) if text.is_empty() || text.contains([' ', '\n', '\t']) => format!("{text:?}"),
+        Word::Literal(text) if text.is_empty() || text.contains([' ', '\n', '\t']) => {
+            format!("{text:?}")
+        }
         Word::Literal(text) => text.clone(),
         Word::Glob(pattern) => format!("*({pattern})"),
         Word::Dynamic(dynamic) => {
@@ -85,31 +89,45 @@ fn show(word: &Word) -> String {
 
 #[test]
 fn quotes_and_escapes_are_removed() {
-    check(r#"l"s" 'a b' c\ d "e\$f" $'g\th' $'\x69' "" "#, expect![[r#"
+    check(
+        r#"l"s" 'a b' c\ d "e\$f" $'g\th' $'\x69' "" "#,
+        expect![[r#"
         run ls "a b" "c d" e$f "g\th" i ""
         look /w/app/a b
         look /w/app/c d
         look /w/app/e$f
         look /w/app/g	h
         look /w/app/i
-    "#]]);
-    check("l\\\ns -\\\nl", expect![[r#"
+    "#]],
+    );
+    check(
+        "l\\\ns -\\\nl",
+        expect![[r#"
         run ls -l
-    "#]]);
-    check("echo \"it's\" 'say \"x\"' \\\" \\\\ \"\\a\"", expect![[r#"
+    "#]],
+    );
+    check(
+        "echo \"it's\" 'say \"x\"' \\\" \\\\ \"\\a\"",
+        expect![[r#"
         run echo it's "say \"x\"" " \ \a
-    "#]]);
-    check("echo $\"hi\" a#b \\#c # comment; rm x", expect![[r#"
+    "#]],
+    );
+    check(
+        "echo $\"hi\" a#b \\#c # comment; rm x",
+        expect![[r#"
         run echo hi a#b #c # comment
         run rm x
         write /w/app/x
         ? syntax that is not understood ["hi" a#b \#c # comment; rm x]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn every_command_is_found() {
-    check("a; b && c || d | e |& f & g\nh", expect![[r#"
+    check(
+        "a; b && c || d | e |& f & g\nh",
+        expect![[r#"
         run a
         run b
         run c
@@ -118,34 +136,49 @@ fn every_command_is_found() {
         run f
         run g
         run h
-    "#]]);
-    check("if a; then b; elif c; then d; else e; fi", expect![[r#"
+    "#]],
+    );
+    check(
+        "if a; then b; elif c; then d; else e; fi",
+        expect![[r#"
         run a
         run b
         run c
         run d
         run e
-    "#]]);
-    check("while a; do b; done; until c; do d; done", expect![[r#"
+    "#]],
+    );
+    check(
+        "while a; do b; done; until c; do d; done",
+        expect![[r#"
         run a
         run b
         run c
         run d
-    "#]]);
-    check("case $(a) in x|y) b;; (z) c;& *) d;; esac", expect![[r#"
+    "#]],
+    );
+    check(
+        "case $(a) in x|y) b;; (z) c;& *) d;; esac",
+        expect![[r#"
         run a
         run b
         run c
         run d
-    "#]]);
-    check("(a; { b; }) && ! c; time -p d", expect![[r#"
+    "#]],
+    );
+    check(
+        "(a; { b; }) && ! c; time -p d",
+        expect![[r#"
         run a
         run b
         run c
         free time
         run d
-    "#]]);
-    check("echo $(a $(b)) `c \\`d\\`` \"$(e)\" <(f) ${x:-$(g)} $((`h`))", expect![[r#"
+    "#]],
+    );
+    check(
+        "echo $(a $(b)) `c \\`d\\`` \"$(e)\" <(f) ${x:-$(g)} $((`h`))",
+        expect![[r#"
         run b
         run a ?($(b))
         run d
@@ -158,41 +191,59 @@ fn every_command_is_found() {
         read ?($(b))
         read ?(`d`)
         ? arithmetic on what may not be a number [$((`h`))]
-    "#]]);
-    check("cat <<X <<'Y'; a\n$(b)\nX\n$(no)\nY\nc", expect![[r#"
+    "#]],
+    );
+    check(
+        "cat <<X <<'Y'; a\n$(b)\nX\n$(no)\nY\nc",
+        expect![[r#"
         run b
         run cat
         run a
         run c
         ? can be read in more than one way [<]
-    "#]]);
-    check("[[ $(a) = b && -f $(c) ]]", expect![[r#"
+    "#]],
+    );
+    check(
+        "[[ $(a) = b && -f $(c) ]]",
+        expect![[r#"
         run a
         run c
         look ?($(c))
-    "#]]);
-    check("x=$(a) y=(b $(c)) d >$(e)", expect![[r#"
+    "#]],
+    );
+    check(
+        "x=$(a) y=(b $(c)) d >$(e)",
+        expect![[r#"
         run a
         run c
         run e
         run x=$(a) y=(b $(c)) d
         write ?($(e))
-    "#]]);
-    check("f() { a; }; function g { b; }", expect![[r#"
+    "#]],
+    );
+    check(
+        "f() { a; }; function g { b; }",
+        expect![[r#"
         run a
         run b
         ? a function in the place of a program [f]
         ? a function in the place of a program [g]
-    "#]]);
-    check("select x in a; do b; done; for ((i=0;i<3;i++)); do c; done", expect![[r#"
+    "#]],
+    );
+    check(
+        "select x in a; do b; done; for ((i=0;i<3;i++)); do c; done",
+        expect![[r#"
         run b
         run c
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn redirects_touch_files() {
-    check("ls >a >>b 2>c <d <>e >|f &>g &>>h >&i 2>&1 3<&- {fd}>j", expect![[r#"
+    check(
+        "ls >a >>b 2>c <d <>e >|f &>g &>>h >&i 2>&1 3<&- {fd}>j",
+        expect![[r#"
         run ls
         write /w/app/a
         write /w/app/b
@@ -206,11 +257,17 @@ fn redirects_touch_files() {
         write /w/app/i
         write /w/app/j
         ? can be read in more than one way [<]
-    "#]]);
-    check("ls 2>/dev/null >/dev/stderr </dev/null", expect![[r#"
+    "#]],
+    );
+    check(
+        "ls 2>/dev/null >/dev/stderr </dev/null",
+        expect![[r#"
         run ls
-    "#]]);
-    check("{ ls; } >a; (ls) >b; if ls; then ls; fi >c", expect![[r#"
+    "#]],
+    );
+    check(
+        "{ ls; } >a; (ls) >b; if ls; then ls; fi >c",
+        expect![[r#"
         run ls
         run ls
         run ls
@@ -218,15 +275,21 @@ fn redirects_touch_files() {
         write /w/app/a
         write /w/app/b
         write /w/app/c
-    "#]]);
-    check("ls >$x >*.txt >{a,b} > >(cat)", expect![[r#"
+    "#]],
+    );
+    check(
+        "ls >$x >*.txt >{a,b} > >(cat)",
+        expect![[r#"
         run cat
         run ls
         write ?($x)
         write ?(*.txt)
         write ?({a,b})
-    "#]]);
-    check(">a; : >b; exec 3>c; ls >/dev/tcp/h/80", expect![[r#"
+    "#]],
+    );
+    check(
+        ">a; : >b; exec 3>c; ls >/dev/tcp/h/80",
+        expect![[r#"
         free :
         run exec
         run ls
@@ -235,46 +298,73 @@ fn redirects_touch_files() {
         write /w/app/c
         write /dev/tcp/h/80
         ? a network connection [/dev/tcp/h/80]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_is_known_is_filled_in() {
-    check("x=a y=$x; echo $x \"$y\" ${x}b $HOME ~/c ~ ~bob $PWD", expect![[r#"
+    check(
+        "x=a y=$x; echo $x \"$y\" ${x}b $HOME ~/c ~ ~bob $PWD",
+        expect![[r#"
         run echo a a ab /h /h/c /h ?(~bob) /w/app
-    "#]]);
-    check("x='a b'; echo $x \"$x\" $x'c'", expect![[r#"
+    "#]],
+    );
+    check(
+        "x='a b'; echo $x \"$x\" $x'c'",
+        expect![[r#"
         run echo a b "a b" a bc
-    "#]]);
-    check("x=$(a); echo $x \"$x\" $1 \"$@\" $? ${#x} $((1+2)) \"a$x\"", expect![[r#"
+    "#]],
+    );
+    check(
+        "x=$(a); echo $x \"$x\" $1 \"$@\" $? ${#x} $((1+2)) \"a$x\"",
+        expect![[r#"
         run a
         run echo ?($x) ?("$x") ?($1) ?("$@") #($?) #(${#x}) #($((1+2))) ?("a$x")
-    "#]]);
-    check("echo {a,b}c {1..3} {c..a} a{,b} '{a,b}' {a} {a,b", expect![[r#"
+    "#]],
+    );
+    check(
+        "echo {a,b}c {1..3} {c..a} a{,b} '{a,b}' {a} {a,b",
+        expect![[r#"
         run echo ac bc 1 2 3 c b a a ab {a,b} {a} {a,b
-    "#]]);
-    check("if a; then x=1; fi; echo $x; y=1; y=2; echo $y", expect![[r#"
+    "#]],
+    );
+    check(
+        "if a; then x=1; fi; echo $x; y=1; y=2; echo $y",
+        expect![[r#"
         run a
         run echo ?($x)
         run echo 2
-    "#]]);
-    check("for f in a b; do echo $f; done; echo $f", expect![[r#"
+    "#]],
+    );
+    check(
+        "for f in a b; do echo $f; done; echo $f",
+        expect![[r#"
         run echo a
         run echo b
         run echo ?($f)
-    "#]]);
-    check("for f in src/*.rs; do cat \"$f\" \"$f.bak\"; done", expect![[r#"
+    "#]],
+    );
+    check(
+        "for f in src/*.rs; do cat \"$f\" \"$f.bak\"; done",
+        expect![[r#"
         run cat *(src/*.rs) *(src/*.rs.bak)
         fill *(/w/app/src/*.rs)
         read *(/w/app/src/*.rs)
         fill *(/w/app/src/*.rs.bak)
         read *(/w/app/src/*.rs.bak)
-    "#]]);
-    check("i=0; while [ $i -lt 3 ]; do i=$((i+1)); echo $i; done", expect![[r#"
+    "#]],
+    );
+    check(
+        "i=0; while [ $i -lt 3 ]; do i=$((i+1)); echo $i; done",
+        expect![[r#"
         free [ #($i) -lt 3 ]
         run echo #($i)
-    "#]]);
-    check("x='*.c'; echo $x \"$x\"; ls *.rs [ab] a\\*b '*'", expect![[r#"
+    "#]],
+    );
+    check(
+        "x='*.c'; echo $x \"$x\"; ls *.rs [ab] a\\*b '*'",
+        expect![[r#"
         run echo *(*.c) *.c
         run ls *(*.rs) *([ab]) a*b *
         fill *(/w/app/*.c)
@@ -284,12 +374,15 @@ fn what_is_known_is_filled_in() {
         look *(/w/app/[ab])
         look /w/app/a*b
         look /w/app/*
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_folder_is_followed() {
-    check("cd src && cat a; cat b", expect![[r#"
+    check(
+        "cd src && cat a; cat b",
+        expect![[r#"
         free cd src
         run cat a
         run cat b
@@ -297,15 +390,21 @@ fn the_folder_is_followed() {
         read /w/app/src/a
         read /w/app/b
         read /w/app/src/b
-    "#]]);
-    check("cd src; cat ../a", expect![[r#"
+    "#]],
+    );
+    check(
+        "cd src; cat ../a",
+        expect![[r#"
         free cd src
         run cat ../a
         enter /w/app/src
         read /w/app/../a
         read /w/app/src/../a
-    "#]]);
-    check("(cd src); cat a; cd /etc && cat b", expect![[r#"
+    "#]],
+    );
+    check(
+        "(cd src); cat a; cd /etc && cat b",
+        expect![[r#"
         free cd src
         run cat a
         free cd /etc
@@ -314,8 +413,11 @@ fn the_folder_is_followed() {
         read /w/app/a
         enter /etc
         read /etc/b
-    "#]]);
-    check("pushd src && cat a && popd && cat b", expect![[r#"
+    "#]],
+    );
+    check(
+        "pushd src && cat a && popd && cat b",
+        expect![[r#"
         free pushd src
         run cat a
         free popd
@@ -323,17 +425,24 @@ fn the_folder_is_followed() {
         enter /w/app/src
         read /w/app/src/a
         read /w/app/b
-    "#]]);
-    check("cd $x && cat a; cd -; cat b", expect![[r#"
+    "#]],
+    );
+    check(
+        "cd $x && cat a; cd -; cat b",
+        expect![[r#"
         free cd ?($x)
         run cat a
         free cd -
         run cat b
         enter ?($x)
         read ?(a)
+        enter ?(-)
         read ?(b)
-    "#]]);
-    check("cd && cat a; cd .. && cd app && cat b", expect![[r#"
+    "#]],
+    );
+    check(
+        "cd && cat a; cd .. && cd app && cat b",
+        expect![[r#"
         free cd
         run cat a
         free cd ..
@@ -347,8 +456,11 @@ fn the_folder_is_followed() {
         enter /app
         read /w/app/b
         read /app/b
-    "#]]);
-    check("for d in a b; do cd $d; cat c; done", expect![[r#"
+    "#]],
+    );
+    check(
+        "for d in a b; do cd $d; cat c; done",
+        expect![[r#"
         free cd a
         run cat c
         free cd b
@@ -357,19 +469,25 @@ fn the_folder_is_followed() {
         read ?(c)
         enter ?(b)
         read ?(c)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn wrappers_are_peeled() {
-    check("timeout -k 1 5 env -u A B=1 LC_ALL=C nice -n 3 rm x", expect![[r#"
+    check(
+        "timeout -k 1 5 env -u A B=1 LC_ALL=C nice -n 3 rm x",
+        expect![[r#"
         run timeout -k 1 5 env -u A B=1 LC_ALL=C nice -n 3 rm x
           run env -u A B=1 LC_ALL=C nice -n 3 rm x
             run B=1 nice -n 3 rm x
               run rm x
         write /w/app/x
-    "#]]);
-    check("xargs -0 -n1 rm -f <a; ls | xargs; ls | xargs -I% mv % b", expect![[r#"
+    "#]],
+    );
+    check(
+        "xargs -0 -n1 rm -f <a; ls | xargs; ls | xargs -I% mv % b",
+        expect![[r#"
         run xargs -0 -n1 rm -f
           run rm -f ?(…)  !unlisted: …
         run ls
@@ -381,21 +499,30 @@ fn wrappers_are_peeled() {
         write ?(…)
         write ?(%)
         write /w/app/b
-    "#]]);
-    check("find . -type f -name a -exec cat {} + -exec rm {} \\;", expect![[r#"
+    "#]],
+    );
+    check(
+        "find . -type f -name a -exec cat {} + -exec rm {} \\;",
+        expect![[r#"
         run find . -type f -name a -exec cat {} + -exec rm {} ;
           run cat @({})
           run rm @({})
         write ?({})
         look /w/app/.
-    "#]]);
-    check("find src -print0 | xargs -0 wc -l", expect![[r#"
+    "#]],
+    );
+    check(
+        "find src -print0 | xargs -0 wc -l",
+        expect![[r#"
         run find src -print0
         run xargs -0 wc -l
           run wc -l @(…)
         look /w/app/src
-    "#]]);
-    check("bash -euc 'cd src; rm \"$1\"' _ x; sh a.sh b; sh <<<'rm x'; curl x | sh", expect![[r#"
+    "#]],
+    );
+    check(
+        "bash -euc 'cd src; rm \"$1\"' _ x; sh a.sh b; sh <<<'rm x'; curl x | sh",
+        expect![[r#"
         run bash -euc "cd src; rm \"$1\"" _ x
           free cd src
           run rm x
@@ -411,8 +538,11 @@ fn wrappers_are_peeled() {
         read /w/app/b
         write /w/app/x
         ? code that comes in as data [sh]
-    "#]]);
-    check("eval 'rm' x; eval \"$x\"; . ./a; command -v rm; command rm x", expect![[r#"
+    "#]],
+    );
+    check(
+        "eval 'rm' x; eval \"$x\"; . ./a; command -v rm; command rm x",
+        expect![[r#"
         run eval rm x
           run rm x
         run eval ?("$x")
@@ -425,8 +555,11 @@ fn wrappers_are_peeled() {
         read ?(./a)
         write ?(x)
         ? a program that runs another ["$x"]
-    "#]]);
-    check("strace -o t rm x; ssh host 'rm x'; sudo -u me rm x", expect![[r#"
+    "#]],
+    );
+    check(
+        "strace -o t rm x; ssh host 'rm x'; sudo -u me rm x",
+        expect![[r#"
         run strace -o t rm x  !unlisted: -o  !unlisted: t  !unlisted: rm  !unlisted: x
           run t rm x
           run rm x
@@ -441,8 +574,11 @@ fn wrappers_are_peeled() {
         write /w/app/x
         write /w/app/x
         ? a program that runs another [strace]
-    "#]]);
-    check("git -C sub bisect run rm x; busybox rm x; npx -y rm x", expect![[r#"
+    "#]],
+    );
+    check(
+        "git -C sub bisect run rm x; busybox rm x; npx -y rm x",
+        expect![[r#"
         run git -C sub bisect run rm x  !runs: run
           run rm x
         run busybox rm x
@@ -454,18 +590,24 @@ fn wrappers_are_peeled() {
         write /w/app/sub/x
         write /w/app/x
         write /w/app/x
-    "#]]);
-    check("sh -c \"rm $x\"", expect![[r#"
+    "#]],
+    );
+    check(
+        "sh -c \"rm $x\"",
+        expect![[r#"
         run sh -c ?("rm $x")
           run rm $x
         write /w/app/$x
         ? a program that runs another ["rm $x"]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn flags_that_reach_further_are_marked() {
-    check("sort -uo out a; sort --output=out a; sort --outp=out a", expect![[r#"
+    check(
+        "sort -uo out a; sort --output=out a; sort --outp=out a",
+        expect![[r#"
         run sort -uo out a
         run sort --output=out a
         run sort --outp=out a  !unlisted: --outp
@@ -474,8 +616,11 @@ fn flags_that_reach_further_are_marked() {
         write /w/app/out
         read /w/app/a
         read /w/app/a
-    "#]]);
-    check("sed -n 1p a; sed -ni p a; sed -n 'w out' a; sed -n -f s a; sed 'r notes' a", expect![[r#"
+    "#]],
+    );
+    check(
+        "sed -n 1p a; sed -ni p a; sed -n 'w out' a; sed -n -f s a; sed 'r notes' a",
+        expect![[r#"
         run sed -n 1p a
         run sed -ni p a  !destroys: -ni
         run sed -n "w out" a  !code: w out
@@ -487,22 +632,30 @@ fn flags_that_reach_further_are_marked() {
         read /w/app/a
         read /w/app/notes
         read /w/app/a
-    "#]]);
-    check("awk '{print $1}' a; awk '{print > $1}' a; awk -f p a", expect![[r#"
+    "#]],
+    );
+    check(
+        "awk '{print $1}' a; awk '{print > $1}' a; awk -f p a",
+        expect![[r#"
         run awk "{print $1}" a
         run awk "{print > $1}" a  !code: {print > $1}
         run awk -f p a  !runs: -f
         read /w/app/a
         read /w/app/a
         read /w/app/a
-    "#]]);
-    check("git --no-pager log -5 --oneline; git log --output=x; git -c a=b log", expect![[r#"
+    "#]],
+    );
+    check(
+        "git --no-pager log -5 --oneline; git log --output=x; git -c a=b log",
+        expect![[r#"
         run git --no-pager log -5 --oneline
         run git log --output=x  !writes: --output
-        run git -c a=b log  !runs: -c  !unlisted: a=b
-        read /w/app/log
-    "#]]);
-    check("git checkout main; git checkout -b x; git checkout -- .; git checkout HEAD a", expect![[r#"
+        run git -c a=b log  !runs: -c
+    "#]],
+    );
+    check(
+        "git checkout main; git checkout -b x; git checkout -- .; git checkout HEAD a",
+        expect![[r#"
         run git checkout main
         run git checkout -b x
         run git checkout -- .  !destroys: checkout
@@ -510,16 +663,22 @@ fn flags_that_reach_further_are_marked() {
         name /w/app/main
         name /w/app/.
         name /w/app/HEAD
-    "#]]);
-    check("git stash drop; git nope; git push origin +x; git fetch ext::sh", expect![[r#"
+    "#]],
+    );
+    check(
+        "git stash drop; git nope; git push origin +x; git fetch ext::sh",
+        expect![[r#"
         run git stash drop  !destroys: drop
         run git nope  !unlisted: nope
         run git push origin +x  !destroys: +x
         run git fetch ext::sh  !runs: ext::sh
         look /w/app/origin
         look /w/app/ext::sh
-    "#]]);
-    check("tar tf a; tar czf out src; tar xf a; tar tf host:a", expect![[r#"
+    "#]],
+    );
+    check(
+        "tar tf a; tar czf out src; tar xf a; tar tf host:a",
+        expect![[r#"
         run tar tf a
         run tar czf out src
         run tar xf a  !writes: xf
@@ -529,8 +688,11 @@ fn flags_that_reach_further_are_marked() {
         read /w/app/src
         read /w/app/a
         read /w/app/host:a
-    "#]]);
-    check("find . -delete; find . -fprint out; find . $x; find . \"-na$x\"", expect![[r#"
+    "#]],
+    );
+    check(
+        "find . -delete; find . -fprint out; find . $x; find . \"-na$x\"",
+        expect![[r#"
         run find . -delete  !destroys: -delete
         run find . -fprint out  !writes: -fprint
         run find . ?($x)  !unlisted: $x
@@ -542,8 +704,11 @@ fn flags_that_reach_further_are_marked() {
         look ?($x)
         look /w/app/.
         look ?("-na$x")
-    "#]]);
-    check("python3 -c 1; python3 a.py -c 1; python3 -m pytest -p x; python3 -m venv v", expect![[r#"
+    "#]],
+    );
+    check(
+        "python3 -c 1; python3 a.py -c 1; python3 -m pytest -p x; python3 -m venv v",
+        expect![[r#"
         run python3 -c 1  !code: 1
         run python3 a.py -c 1
         run python3 -m pytest -p x  !runs: -p
@@ -552,20 +717,29 @@ fn flags_that_reach_further_are_marked() {
         read /w/app/1
         look /w/app/x
         read /w/app/v
-    "#]]);
-    check("curl -sS -o /dev/null http://h; curl -d @a http://h; curl file:///a", expect![[r#"
+    "#]],
+    );
+    check(
+        "curl -sS -o /dev/null http://h; curl -d @a http://h; curl file:///a",
+        expect![[r#"
         run curl -sS -o /dev/null http://h
         run curl -d @a http://h  !unlisted: @a
         run curl file:///a  !unlisted: file:///a
-    "#]]);
-    check("printf -v x a; printf -v 'a[$(b)]' c; read 'a[$(b)]'; test -v 'a[$(b)]'", expect![[r#"
+    "#]],
+    );
+    check(
+        "printf -v x a; printf -v 'a[$(b)]' c; read 'a[$(b)]'; test -v 'a[$(b)]'",
+        expect![[r#"
         run printf -v x a
         run printf -v a[$(b)] c
         free read a[$(b)]
         free test -v a[$(b)]
         ? text that is expanded again [a[$(b)]]
-    "#]]);
-    check("dd if=a of=b; split a; cp a b c; uniq a b; make CC=x all", expect![[r#"
+    "#]],
+    );
+    check(
+        "dd if=a of=b; split a; cp a b c; uniq a b; make CC=x all",
+        expect![[r#"
         run dd if=a of=b
         run split a
         run cp a b c
@@ -580,23 +754,32 @@ fn flags_that_reach_further_are_marked() {
         write /w/app/c
         read /w/app/a
         write /w/app/b
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn assignments_are_weighed() {
-    check("LC_ALL=C TZ=UTC sort a; FOO=1 BAR=$x ls", expect![[r#"
+    check(
+        "LC_ALL=C TZ=UTC sort a; FOO=1 BAR=$x ls",
+        expect![[r#"
         run sort a
         run FOO=1 BAR=$x ls
         read /w/app/a
-    "#]]);
-    check("PATH=. ; EDITOR=x; foo=1; IFS=: read -r a <b", expect![[r#"
+    "#]],
+    );
+    check(
+        "PATH=. ; EDITOR=x; foo=1; IFS=: read -r a <b",
+        expect![[r#"
         free read -r a
         read /w/app/b
         ? a variable that steers programs [PATH=.]
         ? a variable that steers programs [EDITOR=x]
-    "#]]);
-    check("export A=1; declare -n r=x; local y=2; readonly PATH=.; unset PATH", expect![[r#"
+    "#]],
+    );
+    check(
+        "export A=1; declare -n r=x; local y=2; readonly PATH=.; unset PATH",
+        expect![[r#"
         run export A=1  !code: A=1
         run declare -n r=x
         run local y=2
@@ -605,19 +788,25 @@ fn assignments_are_weighed() {
         ? a variable that steers programs [-n]
         ? a variable that steers programs [PATH=.]
         ? a variable that steers programs [PATH]
-    "#]]);
-    check("for PATH in a; do ls; done; ((PATH=1)); read PATH <a", expect![[r#"
+    "#]],
+    );
+    check(
+        "for PATH in a; do ls; done; ((PATH=1)); read PATH <a",
+        expect![[r#"
         run ls
         free read PATH
         read /w/app/a
         ? a variable that steers programs [PATH]
         ? arithmetic on what may not be a number [PATH=1))]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_is_not_understood_is_said() {
-    check("$x a; \"$(b)\" c; /bin/l? d", expect![[r#"
+    check(
+        "$x a; \"$(b)\" c; /bin/l? d",
+        expect![[r#"
         run ?($x) a
         run b
         run ?("$(b)") c
@@ -625,8 +814,11 @@ fn what_is_not_understood_is_said() {
         ? a program whose name is only known when it runs [$x]
         ? a program whose name is only known when it runs ["$(b)"]
         ? a program whose name is only known when it runs [/bin/l?]
-    "#]]);
-    check("echo ${!x} ${x@P} ${a[$(b)]} $((a[1])) $[1] ", expect![[r#"
+    "#]],
+    );
+    check(
+        "echo ${!x} ${x@P} ${a[$(b)]} $((a[1])) $[1] ",
+        expect![[r#"
         run echo ${!x} ${x@P} ${a[$
         run b
         run ]} $
@@ -634,16 +826,22 @@ fn what_is_not_understood_is_said() {
         run $[1]
         read /w/app/$
         ? syntax that is not understood [[1] ]
-    "#]]);
-    check("x='a[$(b)]'; echo $((x)); [[ $y -eq 0 ]]; let \"a[$(c)]\"", expect![[r#"
+    "#]],
+    );
+    check(
+        "x='a[$(b)]'; echo $((x)); [[ $y -eq 0 ]]; let \"a[$(c)]\"",
+        expect![[r#"
         run echo #($((x)))
         run c
         run let ?("a[$(c)]")
         ? arithmetic on what may not be a number [$((x))]
         ? arithmetic on what may not be a number [$y]
         ? arithmetic on what may not be a number ["a[$(c)]"]
-    "#]]);
-    check("alias a=b; trap 'rm x' EXIT; shopt -s extglob; set -e; set -a; hash -p x ls", expect![[r#"
+    "#]],
+    );
+    check(
+        "alias a=b; trap 'rm x' EXIT; shopt -s extglob; set -e; set -a; hash -p x ls",
+        expect![[r#"
         run alias a=b
         run trap "rm x" EXIT
           run rm x
@@ -659,35 +857,50 @@ fn what_is_not_understood_is_said() {
         ? a change to how the shell works [shopt]
         ? a change to how the shell works [-a]
         ? a change to how the shell works [hash]
-    "#]]);
-    check("ls )\nrm x", expect![[r#"
+    "#]],
+    );
+    check(
+        "ls )\nrm x",
+        expect![[r#"
         run ls
         run rm x
         write /w/app/x
         ? syntax that is not understood [)
         rm x]
-    "#]]);
-    check("echo \"unclosed; rm x", expect![[r#"
+    "#]],
+    );
+    check(
+        "echo \"unclosed; rm x",
+        expect![[r#"
         run echo
         run unclosed
         run rm x
         write /w/app/x
         ? syntax that is not understood []
-    "#]]);
-    check("cat <<EOF\nnever closed", expect![[r#"
+    "#]],
+    );
+    check(
+        "cat <<EOF\nnever closed",
+        expect![[r#"
         run cat EOF
         run never closed
         read /w/app/EOF
         read /w/app/closed
         ? syntax that is not understood []
-    "#]]);
-    check("ls\u{a0}; rm x", expect![[r#"
+    "#]],
+    );
+    check(
+        "ls\u{a0}; rm x",
+        expect![[r#"
         run ls 
         run rm x
         write /w/app/x
         ? hidden characters [\u{a0}]
-    "#]]);
-    check("coproc rm x; ls !(a|b)", expect![[r#"
+    "#]],
+    );
+    check(
+        "coproc rm x; ls !(a|b)",
+        expect![[r#"
         run rm x
         run ls !
         run a
@@ -695,8 +908,11 @@ fn what_is_not_understood_is_said() {
         write /w/app/x
         look /w/app/!
         ? syntax that is not understood [(a|b)]
-    "#]]);
-    check("((touch x)); echo $~x; echo =(rm x)", expect![[r#"
+    "#]],
+    );
+    check(
+        "((touch x)); echo $~x; echo =(rm x)",
+        expect![[r#"
         run touch x
         run echo $~x
         run echo =
@@ -704,7 +920,8 @@ fn what_is_not_understood_is_said() {
         write /w/app/x
         write /w/app/x
         ? syntax that is not understood [~x; echo =(rm x)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -713,10 +930,23 @@ fn limits_close() {
         let kinds = read(script, &around()).doubts.into_iter().map(|doubt| doubt.kind.about());
         kinds.collect::<Vec<_>>().join(", ")
     };
-    let deep = |open: &str, close: &str| format!("{}ls{}", open.repeat(10_000), close.repeat(10_000));
+    let deep =
+        |open: &str, close: &str| format!("{}ls{}", open.repeat(10_000), close.repeat(10_000));
     for (open, close) in [
-        ("(", ")"), ("$(", ")"), ("{ ", "; }"), ("\"$(", ")\""), ("`", "`"), ("<(", ")"), ("${x:-", "}"),
-        ("$((", "))"), ("if ", "; then a; fi"), ("[[ ( ", " ) ]]"), ("a[", "]"), ("{", "}"), ("! ", ""), ("((", "))"),
+        ("(", ")"),
+        ("$(", ")"),
+        ("{ ", "; }"),
+        ("\"$(", ")\""),
+        ("`", "`"),
+        ("<(", ")"),
+        ("${x:-", "}"),
+        ("$((", "))"),
+        ("if ", "; then a; fi"),
+        ("[[ ( ", " ) ]]"),
+        ("a[", "]"),
+        ("{", "}"),
+        ("! ", ""),
+        ("((", "))"),
     ] {
         assert_ne!(doubts(&deep(open, close)), "", "{open}");
     }
@@ -731,10 +961,14 @@ fn limits_close() {
 #[test]
 fn a_plain_shell_knows_less() {
     let plain = Surroundings { shell: Language::Plain, ..around() };
-    for script in ["[[ a || rm x ]]", "((rm x))", "echo $'a\\'; rm x #'", "cat <(rm x)", "[[ a > x ]]"] {
+    for script in
+        ["[[ a || rm x ]]", "((rm x))", "echo $'a\\'; rm x #'", "cat <(rm x)", "[[ a > x ]]"]
+    {
         assert!(!read(script, &plain).doubts.is_empty(), "{script}");
     }
-    check("sh -c '[[ a || rm x ]]'; bash -c '[[ a > b ]]'", expect![[r#"
+    check(
+        "sh -c '[[ a || rm x ]]'; bash -c '[[ a > b ]]'",
+        expect![[r#"
         run sh -c "[[ a || rm x ]]"
           run [[ a
           run rm x ]]
@@ -743,13 +977,15 @@ fn a_plain_shell_knows_less() {
         write /w/app/x
         write /w/app/]]
         ? syntax that is not understood [[[ a || rm x ]]]
-    "#]]);
+    "#]],
+    );
 }
 
 /// Denying rules see what comes before and after a syntax error, and what lies too deep.
 #[test]
 fn what_cannot_be_read_is_still_searched() {
-    for script in ["rm x\nif then", "if then\nrm x", "ls ) ; rm x", "cat <<E\n$(rm x)\n", "'\nrm x"] {
+    for script in ["rm x\nif then", "if then\nrm x", "ls ) ; rm x", "cat <<E\n$(rm x)\n", "'\nrm x"]
+    {
         let runs = read(script, &around()).runs;
         assert!(runs.iter().any(|run| run.words[0].shown() == "rm"), "{script}");
     }
@@ -757,7 +993,9 @@ fn what_cannot_be_read_is_still_searched() {
 
 #[test]
 fn words_and_their_parts_go_together() {
-    for script in ["git -C a log -n 5 -- b", "cd a", "bash -c ls x", "nope -a b", "$x y", "if then rm"] {
+    for script in
+        ["git -C a log -n 5 -- b", "cd a", "bash -c ls x", "nope -a b", "$x y", "if then rm"]
+    {
         for run in read(script, &around()).runs {
             assert_eq!(run.words.len(), run.parts.len(), "{script}");
             assert_eq!(run.parts[0], Part::Program);
@@ -796,11 +1034,84 @@ proptest! {
 
 fn syntax() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
-        "ls", "rm x", " ", "\n", ";", "&&", "|", "&", "(", ")", "{ ", "; }", "$(", "`", "\"", "'", "\\", "${x", "}",
-        ":-", "$((", "))", "[[ ", " ]]", "<<E\n", "\nE\n", "<", ">", ">&", "<(", "if ", " then ", " fi", "case x in ",
-        "x) ", ";;", " esac", "for x in ", " do ", " done", "while ", "f() ", "x=", "$x", "a[", "]", "#", "~", "*", "{a,b}",
-        "{1..3}", "$'", "\\x41", "é", "\u{202e}", "eval ", "sh -c ", "env ", "xargs ", "find . ", "-exec ", "git ", "-c ",
-        "cd ", "..", "sed -n ", "tar ", "cf ", "=", "+=", "!", "time ", "\t", "\r", "@", "-", "0", "9",
+        "ls",
+        "rm x",
+        " ",
+        "\n",
+        ";",
+        "&&",
+        "|",
+        "&",
+        "(",
+        ")",
+        "{ ",
+        "; }",
+        "$(",
+        "`",
+        "\"",
+        "'",
+        "\\",
+        "${x",
+        "}",
+        ":-",
+        "$((",
+        "))",
+        "[[ ",
+        " ]]",
+        "<<E\n",
+        "\nE\n",
+        "<",
+        ">",
+        ">&",
+        "<(",
+        "if ",
+        " then ",
+        " fi",
+        "case x in ",
+        "x) ",
+        ";;",
+        " esac",
+        "for x in ",
+        " do ",
+        " done",
+        "while ",
+        "f() ",
+        "x=",
+        "$x",
+        "a[",
+        "]",
+        "#",
+        "~",
+        "*",
+        "{a,b}",
+        "{1..3}",
+        "$'",
+        "\\x41",
+        "é",
+        "\u{202e}",
+        "eval ",
+        "sh -c ",
+        "env ",
+        "xargs ",
+        "find . ",
+        "-exec ",
+        "git ",
+        "-c ",
+        "cd ",
+        "..",
+        "sed -n ",
+        "tar ",
+        "cf ",
+        "=",
+        "+=",
+        "!",
+        "time ",
+        "\t",
+        "\r",
+        "@",
+        "-",
+        "0",
+        "9",
     ]);
     prop::collection::vec(pieces, 0..24).prop_map(|pieces| pieces.concat())
 }

@@ -1,13 +1,13 @@
-//! What shows of a script that cannot be read: every stretch that may be a command, quotes and escapes removed.
+//! What shows of a script and what does not.
 
 /// More than this are not listed.
 const MOST: usize = 400;
 const RESERVED: &[&str] = &[
-    "if", "then", "elif", "else", "while", "until", "do", "{", "}", "!", "time", "case", "in", "coproc", "fi",
-    "done", "esac", "function",
+    "if", "then", "elif", "else", "while", "until", "do", "{", "}", "!", "time", "case", "in",
+    "coproc", "fi", "done", "esac", "function",
 ];
 
-/// The words of everything between separators.
+/// The words of everything between separators, quotes and escapes removed: what is left of a script that cannot be read.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = Some(text);
@@ -71,4 +71,32 @@ fn is_assignment(word: &str) -> bool {
 /// A word as written, without the quotes around it.
 pub(super) fn unquoted(shown: &str) -> String {
     shown.replace(['"', '\''], " ")
+}
+
+/// The first character that a person cannot see, or that another shell may take for a blank.
+pub(super) fn hidden(text: &str) -> Option<char> {
+    let hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
+    text.chars().find(|c| hidden(*c))
+}
+
+/// Spaces that are not the shell's, and characters that show nothing or turn the line around.
+fn is_invisible(c: char) -> bool {
+    (c.is_whitespace() && !c.is_ascii())
+        || matches!(
+            u32::from(c),
+            0xad | 0x34f
+                | 0x61c
+                | 0x115f..=0x1160
+                | 0x17b4..=0x17b5
+                | 0x180b..=0x180f
+                | 0x200b..=0x200f
+                | 0x202a..=0x202e
+                | 0x2060..=0x206f
+                | 0x3164
+                | 0xfe00..=0xfe0e
+                | 0xfeff
+                | 0xffa0
+                | 0xfff9..=0xfffb
+                | 0xe_0000..=0xe_0fff
+        )
 }

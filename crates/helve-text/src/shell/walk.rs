@@ -5,14 +5,11 @@ use std::collections::{BTreeSet, HashSet};
 use super::expand;
 use super::options::Reading;
 use super::reader::{Reader, script};
-use super::state::{State, Value, join_path};
-use super::syntax::{
-    Assign, AssignValue, Link, Node, Operator, Piece, Raw, Redirect, RedirectKind, Simple, Stop,
-    Target as Into,
-};
+use super::state::{State, Value};
+use super::syntax::{Link, Node, Raw, Stop};
 use super::{
-    Access, Doubt, DoubtKind, Language, Run, Script, Surroundings, Target, Touch, Unknown, Word, arithmetic,
-    builtins, visible, witness,
+    Doubt, DoubtKind, Language, Run, Script, Surroundings, Touch, Unknown, Word, arithmetic,
+    builtins, variables, visible, witness,
 };
 
 /// Scripts that start more programs than this are not read to the end.
@@ -32,11 +29,13 @@ pub(super) struct Walker<'a> {
     nodes: usize,
     nested: usize,
     wrapped: usize,
+    /// How many wrappers around this are only guessed at.
+    pub(super) loose: usize,
     /// The language of the text being read.
     pub(super) language: Language,
     /// The run that the text being read is for.
     pub(super) within: Option<usize>,
-    touched: HashSet<Touch>,
+    pub(super) touched: HashSet<Touch>,
     /// What the command just before prints, if that is names that `find` came upon.
     pub(super) found: Option<Found>,
 }
@@ -67,6 +66,7 @@ impl<'a> Walker<'a> {
             nodes: MOST_NODES,
             nested: 0,
             wrapped: 0,
+            loose: 0,
             language: around.shell,
             within: None,
             touched: HashSet::new(),
@@ -88,8 +88,7 @@ impl<'a> Walker<'a> {
 
     /// Notes characters that a person cannot see, or that another shell may take for blanks.
     pub(super) fn hidden(&mut self, text: &str) {
-        let hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
-        if let Some(c) = text.chars().find(|c| hidden(*c)) {
+        if let Some(c) = visible::hidden(text) {
             self.doubt(DoubtKind::Hidden, &c.escape_unicode().to_string());
         }
     }
@@ -165,7 +164,7 @@ impl<'a> Walker<'a> {
         room
     }
 
-    fn node(&mut self, node: &Node, state: &mut State, feed: &Feed) {
+    pub(super) fn node(&mut self, node: &Node, state: &mut State, feed: &Feed) {
         if self.nodes == 0 {
             return self.doubt(DoubtKind::TooMany, "");
         }
@@ -183,7 +182,7 @@ impl<'a> Walker<'a> {
                 let mut branch = state.clone();
                 for (link, node) in rest {
                     match (link, branch.entered.take()) {
-                        (Link::And, Some(folders)) => branch.folders = folders,
+                        (Link::And, Some(entered)) => (branch.folders, branch.previous) = entered,
                         (Link::And, None) | (Link::Or, _) => {}
                     }
                     self.node(node, &mut branch, feed);
@@ -293,7 +292,7 @@ impl<'a> Walker<'a> {
         state: &mut State,
         feed: &Feed,
     ) {
-        if builtins::steers(name, self.around) {
+        if variables::steers(name, self.around) {
             self.doubt(DoubtKind::Variable, name);
         }
         let mut words = Vec::new();
@@ -320,221 +319,6 @@ impl<'a> Walker<'a> {
             self.branch(body, state, feed);
         }
         state.set(name, Value::Unknown);
-    }
-
-    /// `$(( … ))`, `(( … ))` and their like.
-    pub(super) fn calculate(&mut self, pieces: &[Piece], shown: &str, state: &mut State) {
-        self.visit(pieces, shown, state);
-        match arithmetic::names(pieces, state) {
-            Some(names) if names.iter().any(|name| builtins::steers(name, self.around)) => {
-                self.doubt(DoubtKind::Variable, shown);
-            }
-            Some(names) => names.iter().for_each(|name| state.set(name, Value::Number)),
-            None => self.doubt(DoubtKind::Arithmetic, shown),
-        }
-    }
-
-    /// Everything that happens while a word is expanded.
-    pub(super) fn visit(&mut self, pieces: &[Piece], shown: &str, state: &mut State) {
-        for piece in pieces {
-            match piece {
-                Piece::Text { .. } => {}
-                Piece::Command { body, .. } | Piece::Process { body } => {
-                    let found = self.found.take();
-                    self.node(body, &mut state.clone(), &Feed::Nothing);
-                    self.found = found;
-                }
-                Piece::Arithmetic { inside, .. } => self.calculate(inside, shown, state),
-                Piece::Parameter { parameter, .. } => {
-                    if let Some(index) = &parameter.index {
-                        self.index(index, shown, state);
-                    }
-                    match parameter.operator {
-                        Operator::Indirect => self.doubt(DoubtKind::Indirect, shown),
-                        Operator::Slice => {
-                            self.calculate(&parameter.operand, shown, state);
-                            continue;
-                        }
-                        Operator::Assign => {
-                            if builtins::steers(&parameter.name, self.around) {
-                                self.doubt(DoubtKind::Variable, shown);
-                            }
-                            state.set(&parameter.name, Value::Unknown);
-                        }
-                        Operator::None | Operator::Length | Operator::Default | Operator::Edit => {}
-                    }
-                    self.visit(&parameter.operand, shown, state);
-                }
-            }
-        }
-    }
-
-    fn index(&mut self, index: &[Piece], shown: &str, state: &mut State) {
-        let all = matches!(index, [Piece::Text { text, .. }] if text == "@" || text == "*");
-        if !all {
-            self.calculate(index, shown, state);
-        }
-    }
-
-    fn expand(&mut self, raw: &Raw, state: &mut State) -> Vec<Word> {
-        self.visit(&raw.pieces, &raw.shown, state);
-        expand::words(raw, &raw.shown, state).unwrap_or_else(|| {
-            self.doubt(DoubtKind::TooMany, &raw.shown);
-            Vec::new()
-        })
-    }
-
-    fn simple(&mut self, simple: &Simple, state: &mut State, feed: &Feed) {
-        for assignment in &simple.assignments {
-            match &assignment.value {
-                AssignValue::Text(raw) => self.visit(&raw.pieces, &raw.shown, state),
-                AssignValue::Array(words) => {
-                    for raw in words {
-                        self.visit(&raw.pieces, &raw.shown, state);
-                    }
-                }
-            }
-            if let Some(index) = &assignment.index {
-                self.index(&index.pieces, &assignment.shown, state);
-            }
-        }
-        let mut words = Vec::new();
-        for raw in &simple.words {
-            words.extend(self.expand(raw, state));
-        }
-        let feed = self.redirects(&simple.redirects, state, feed);
-        if words.is_empty() {
-            for assignment in &simple.assignments {
-                self.assign(assignment, state);
-            }
-            // Words that vanish leave their assignments to the shell.
-            return;
-        }
-        let name = words.first().and_then(Word::literal).unwrap_or("");
-        let assignments = simple
-            .assignments
-            .iter()
-            .filter(|it| !builtins::is_harmless_before(name, &it.name))
-            .map(|it| it.shown.clone())
-            .collect();
-        self.launch(words, assignments, state, &feed);
-    }
-
-    fn assign(&mut self, assignment: &Assign, state: &mut State) {
-        if builtins::steers(&assignment.name, self.around) {
-            self.doubt(DoubtKind::Variable, &assignment.shown);
-        }
-        let value = match &assignment.value {
-            AssignValue::Text(raw) if !assignment.append && assignment.index.is_none() => {
-                expand::value(raw, state)
-            }
-            AssignValue::Text(_) | AssignValue::Array(_) => Value::Unknown,
-        };
-        state.set(&assignment.name, value);
-    }
-
-    fn redirects(&mut self, redirects: &[Redirect], state: &mut State, feed: &Feed) -> Feed {
-        let mut feed = feed.clone();
-        for redirect in redirects {
-            if let Some(name) = &redirect.variable {
-                if builtins::steers(name, self.around) {
-                    self.doubt(DoubtKind::Variable, name);
-                }
-                state.set(name, Value::Number);
-            }
-            match &redirect.target {
-                Into::Body(body) => {
-                    let pieces = body.get().map_or(&[][..], Vec::as_slice);
-                    self.visit(pieces, "<<", state);
-                    let word = expand::single(pieces, "<<", state);
-                    feed = Feed::Text(word.literal().map(str::to_string));
-                }
-                Into::Word(raw) if redirect.kind == RedirectKind::Feed => {
-                    self.visit(&raw.pieces, &raw.shown, state);
-                    let word = expand::single(&raw.pieces, &raw.shown, state);
-                    feed = Feed::Text(word.literal().map(str::to_string));
-                }
-                Into::Word(raw) => {
-                    let words = self.expand(raw, state);
-                    let word = match <[Word; 1]>::try_from(words) {
-                        Ok([word @ (Word::Literal(_) | Word::Dynamic(_))]) => word,
-                        // A pattern, several words or none: shells differ.
-                        Ok([Word::Glob(_)]) | Err(_) => unknown(&raw.shown),
-                    };
-                    if self.redirect(redirect.kind, &word, state) {
-                        feed = Feed::File;
-                    }
-                }
-            }
-        }
-        feed
-    }
-
-    /// Notes what a redirect opens, and tells whether it may be standard input.
-    fn redirect(&mut self, kind: RedirectKind, word: &Word, state: &State) -> bool {
-        let text = word.literal().unwrap_or("");
-        if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
-            self.doubt(DoubtKind::Network, text);
-        }
-        let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-        let is_descriptor = digits || text == "-";
-        let number = matches!(word, Word::Dynamic(it) if it.kind == Unknown::Number && it.start.is_empty());
-        match kind {
-            RedirectKind::DuplicateOut | RedirectKind::DuplicateIn if is_descriptor || number => {}
-            RedirectKind::DuplicateIn => self.doubt(DoubtKind::Syntax, word.shown()),
-            RedirectKind::Write | RedirectKind::DuplicateOut => {
-                self.touch(word, Access::Write, state, None);
-            }
-            RedirectKind::Read => self.touch(word, Access::Read, state, None),
-            RedirectKind::ReadWrite => {
-                self.touch(word, Access::Read, state, None);
-                self.touch(word, Access::Write, state, None);
-            }
-            RedirectKind::Feed => {}
-        }
-        matches!(kind, RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateIn)
-    }
-
-    /// Notes a file, once for every folder the shell may be in.
-    pub(super) fn touch(
-        &mut self,
-        word: &Word,
-        access: Access,
-        state: &State,
-        run: Option<usize>,
-    ) {
-        let absolute = word.start().starts_with('/');
-        let folders = match &state.folders {
-            _ if absolute => vec![String::new()],
-            Some(folders) => folders.clone(),
-            None => Vec::new(),
-        };
-        let targets: Vec<Target> = match word {
-            Word::Literal(text) if text.is_empty() || is_stream(text) => return,
-            // To a program it means its own stream, to a redirect it is a file.
-            Word::Literal(text) if text == "-" && run.is_some() => return,
-            Word::Dynamic(dynamic) => match (dynamic.kind, access) {
-                (Unknown::Pipe, _)
-                | (Unknown::Number, Access::Read | Access::Look | Access::Fill)
-                | (Unknown::Found { .. }, Access::Look | Access::Fill)
-                | (Unknown::Found { regular: true }, Access::Read) => return,
-                _ => vec![Target::Unknown(dynamic.shown.clone())],
-            },
-            word if folders.is_empty() => vec![Target::Unknown(word.shown().to_string())],
-            Word::Literal(text) => {
-                folders.iter().map(|folder| Target::Path(join_path(folder, text))).collect()
-            }
-            Word::Glob(pattern) => folders
-                .iter()
-                .map(|folder| Target::Glob(join_path(&expand::escape(folder), pattern)))
-                .collect(),
-        };
-        for at in targets {
-            let touch = Touch { at, access, run };
-            if self.room() && self.touched.insert(touch.clone()) {
-                self.script.touches.push(touch);
-            }
-        }
     }
 
     /// Notes a word of the shell that stands where a program could.
@@ -595,47 +379,9 @@ pub(super) fn unknown(shown: &str) -> Word {
     })
 }
 
-/// Files that are only streams: nothing is kept in them and nothing secret comes out.
-fn is_stream(path: &str) -> bool {
-    let descriptor = path.strip_prefix("/dev/fd/");
-    descriptor.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
-        || matches!(
-            path,
-            "/dev/null"
-                | "/dev/stdin"
-                | "/dev/stdout"
-                | "/dev/stderr"
-                | "/dev/zero"
-                | "/dev/random"
-                | "/dev/urandom"
-        )
-}
-
-/// Spaces that are not the shell's, and characters that show nothing or turn the line around.
-fn is_invisible(c: char) -> bool {
-    (c.is_whitespace() && !c.is_ascii())
-        || matches!(
-            u32::from(c),
-            0xad | 0x34f
-                | 0x61c
-                | 0x115f..=0x1160
-                | 0x17b4..=0x17b5
-                | 0x180b..=0x180f
-                | 0x200b..=0x200f
-                | 0x202a..=0x202e
-                | 0x2060..=0x206f
-                | 0x3164
-                | 0xfe00..=0xfe0e
-                | 0xfeff
-                | 0xffa0
-                | 0xfff9..=0xfffb
-                | 0xe_0000..=0xe_0fff
-        )
-}
-
 /// Forgets what a loop's body may change, because it may have run before.
 fn loosen(state: &mut State, body: &Node) {
-    let mut changes = builtins::Changes::default();
+    let mut changes = variables::Changes::default();
     changes.of(body);
     for (name, numbers_only) in changes.names {
         let number = numbers_only && state.is_number(&name);

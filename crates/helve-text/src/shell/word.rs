@@ -1,12 +1,12 @@
-//! Words: quotes, escapes, and everything that a dollar sign starts.
+//! Words: quotes and escapes.
 
-use super::grammar::{ends_word, is_name};
-use super::reader::{Reader, script};
-use super::syntax::{Operator, Parameter, Piece, Raw, Stop};
+use super::grammar::ends_word;
+use super::reader::Reader;
+use super::syntax::{Piece, Raw, Stop};
 
 /// Where pieces are being read, and so what ends them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Word,
     /// The right side of `=~` or `==` in `[[ … ]]`, where parentheses and bars are ordinary.
     Pattern,
@@ -54,7 +54,7 @@ impl Reader<'_> {
     }
 
     /// Unquoted text up to what ends it in this place.
-    fn pieces(&mut self, place: Place) -> Result<Vec<Piece>, Stop> {
+    pub(super) fn pieces(&mut self, place: Place) -> Result<Vec<Piece>, Stop> {
         let mut pieces = Vec::new();
         let mut open = 0_usize;
         while let Some(c) = self.look(0) {
@@ -110,7 +110,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn double(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Stop> {
+    pub(super) fn double(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Stop> {
         pieces.push(Piece::Text { text: String::new(), quoted: true });
         loop {
             match self.look(0) {
@@ -134,7 +134,7 @@ impl Reader<'_> {
     }
 
     /// One step where blanks and operators are ordinary. A backslash only escapes `escapable`.
-    fn quoted(
+    pub(super) fn quoted(
         &mut self,
         pieces: &mut Vec<Piece>,
         c: char,
@@ -159,263 +159,6 @@ impl Reader<'_> {
         self.rest().chars().next()
     }
 
-    fn dollar(&mut self, pieces: &mut Vec<Piece>, quoted: bool) -> Result<(), Stop> {
-        self.spend()?;
-        self.expect("$")?;
-        let piece = match self.look(0) {
-            Some('(') if self.look(1) == Some('(') => {
-                self.expect("((")?;
-                Piece::Arithmetic { inside: self.deeper(Self::arithmetic)?, quoted }
-            }
-            Some('(') => {
-                self.expect("(")?;
-                Piece::Command { body: Box::new(self.until_parenthesis()?), quoted }
-            }
-            Some('{') => {
-                self.expect("{")?;
-                let parameter = Box::new(self.deeper(|it| it.parameter(quoted))?);
-                Piece::Parameter { parameter, quoted }
-            }
-            Some('\'') if !quoted => {
-                self.take();
-                return self.ansi(pieces);
-            }
-            // A translated string here, a dollar sign and a string there.
-            Some('"') if !quoted => return self.syntax(),
-            // Old arithmetic; and marks with which another shell expands a value once more.
-            Some('[' | '~' | '=' | '^') => return self.syntax(),
-            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
-                let name: String =
-                    self.ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-                self.expect(&name)?;
-                plain_parameter(name, quoted)
-            }
-            Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
-                self.take();
-                plain_parameter(c.to_string(), quoted)
-            }
-            _ => {
-                push(pieces, '$', quoted);
-                return Ok(());
-            }
-        };
-        pieces.push(piece);
-        Ok(())
-    }
-
-    fn until_parenthesis(&mut self) -> Result<super::syntax::Node, Stop> {
-        self.deeper(|it| {
-            let list = it.list()?;
-            it.no_body_due_here()?;
-            it.expect(")")?;
-            Ok(list)
-        })
-    }
-
-    fn process(&mut self) -> Result<Piece, Stop> {
-        self.beyond_plain()?;
-        self.spend()?;
-        self.take();
-        self.expect("(")?;
-        Ok(Piece::Process { body: Box::new(self.until_parenthesis()?) })
-    }
-
-    /// Up to `))`. Where the parentheses do not close together, it may be commands: shells differ.
-    fn arithmetic(&mut self) -> Result<Vec<Piece>, Stop> {
-        let mut pieces = Vec::new();
-        let mut open = 0_usize;
-        loop {
-            match self.look(0) {
-                None | Some('"' | '\'' | '\\' | '#') => return self.syntax(),
-                Some('$') => self.dollar(&mut pieces, true)?,
-                Some('`') => self.backtick(&mut pieces, true)?,
-                Some(')') if open == 0 => {
-                    self.expect("))")?;
-                    return Ok(pieces);
-                }
-                Some(c) => {
-                    match c {
-                        '(' => open += 1,
-                        ')' => open -= 1,
-                        '\n' => self.no_body_due()?,
-                        _ => {}
-                    }
-                    self.take();
-                    push(&mut pieces, c, false);
-                }
-            }
-        }
-    }
-
-    /// After `${`, up to and with `}`.
-    fn parameter(&mut self, quoted: bool) -> Result<Parameter, Stop> {
-        let length = self.look(0) == Some('#') && self.look(1) != Some('}');
-        let indirect = self.look(0) == Some('!');
-        if length || indirect {
-            self.take();
-        }
-        let name = self.parameter_name()?;
-        let mut index = None;
-        if is_name(&name) && self.eat("[") {
-            index = Some(self.index_word()?.pieces);
-        }
-        let mut operator = self.operator()?;
-        if length && operator != Operator::None {
-            return self.syntax();
-        }
-        if length {
-            operator = Operator::Length;
-        }
-        if indirect {
-            operator = Operator::Indirect;
-        }
-        let operand =
-            if quoted { self.quoted_operand()? } else { self.pieces(Place::Operand)? };
-        self.expect("}")?;
-        Ok(Parameter { name, index, operator, operand })
-    }
-
-    fn parameter_name(&mut self) -> Result<String, Stop> {
-        let name: String =
-            self.ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-        let special = self.look(0).filter(|c| "@*#?-$!".contains(*c));
-        let digits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
-        let name = match special {
-            _ if is_name(&name) || digits => name,
-            Some(c) => c.to_string(),
-            None => return self.syntax(),
-        };
-        self.expect(&name)?;
-        Ok(name)
-    }
-
-    fn operator(&mut self) -> Result<Operator, Stop> {
-        let defaults = [":-", ":+", ":?", "-", "+", "?"];
-        let edits = ["##", "#", "%%", "%", "//", "/#", "/%", "/", "^^", "^", ",,", ","];
-        if self.look(0) == Some('}') {
-            return Ok(Operator::None);
-        }
-        if defaults.into_iter().any(|it| self.eat(it)) {
-            return Ok(Operator::Default);
-        }
-        if self.eat(":=") || self.eat("=") {
-            return Ok(Operator::Assign);
-        }
-        if edits.into_iter().any(|it| self.eat(it)) {
-            return Ok(Operator::Edit);
-        }
-        if self.eat(":") {
-            return Ok(Operator::Slice);
-        }
-        if self.eat("@") {
-            return match (self.take(), self.look(0)) {
-                (Some('Q' | 'U' | 'u' | 'L' | 'E' | 'A' | 'a' | 'K' | 'k'), Some('}')) => {
-                    Ok(Operator::Edit)
-                }
-                _ => Ok(Operator::Indirect),
-            };
-        }
-        self.syntax()
-    }
-
-    /// An operand inside double quotes, where shells differ on what a quote means.
-    fn quoted_operand(&mut self) -> Result<Vec<Piece>, Stop> {
-        let mut pieces = Vec::new();
-        loop {
-            match self.look(0) {
-                None | Some('\'' | '"') => return self.syntax(),
-                Some('}') => return Ok(pieces),
-                Some(c) => self.quoted(&mut pieces, c, "$`\"\\}")?,
-            }
-        }
-    }
-
-    fn backtick(&mut self, pieces: &mut Vec<Piece>, quoted: bool) -> Result<(), Stop> {
-        self.spend()?;
-        let start = self.at;
-        self.expect("`")?;
-        let mut text = String::new();
-        loop {
-            match self.take_raw() {
-                None => return self.syntax(),
-                Some('`') => break,
-                Some('\\') => match self.take_raw() {
-                    Some(c @ ('`' | '\\' | '$')) => text.push(c),
-                    Some('"') if quoted => text.push('"'),
-                    Some(c) => text.extend(['\\', c]),
-                    None => return self.syntax(),
-                },
-                Some(c) => text.push(c),
-            }
-        }
-        if text.contains('\n') {
-            self.no_body_due()?;
-        }
-        let body = Box::new(self.inside(&text, None, script)?);
-        self.opaque.extend(self.base.map(|base| (base + start, base + self.at)));
-        pieces.push(Piece::Command { body, quoted });
-        Ok(())
-    }
-
-    /// `$'…'`
-    fn ansi(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Stop> {
-        self.beyond_plain()?;
-        let mut text = String::new();
-        loop {
-            let c = match self.take_raw() {
-                None => return self.syntax(),
-                Some('\'') => break,
-                Some('\\') => self.ansi_escape()?,
-                Some(c) => c,
-            };
-            if c == '\n' {
-                self.no_body_due()?;
-            }
-            text.push(c);
-        }
-        pieces.push(Piece::Text { text, quoted: true });
-        Ok(())
-    }
-
-    /// One escape of `$'…'`. Bytes that are no character, and NUL, which ends the string, are not understood.
-    fn ansi_escape(&mut self) -> Result<char, Stop> {
-        let Some(c) = self.take_raw() else { return self.syntax() };
-        let code = match c {
-            'n' => 10,
-            't' => 9,
-            'r' => 13,
-            'a' => 7,
-            'b' => 8,
-            'e' | 'E' => 27,
-            'f' => 12,
-            'v' => 11,
-            // A plain shell would end the string at the quote.
-            '\'' => return self.syntax(),
-            '\\' | '"' | '?' => u32::from(c),
-            'x' => return self.ansi_code(16, 2, 0x7f),
-            'u' => return self.ansi_code(16, 4, 0x10_ffff),
-            'U' => return self.ansi_code(16, 8, 0x10_ffff),
-            '0'..='7' => {
-                self.at -= 1;
-                return self.ansi_code(8, 3, 0x7f);
-            }
-            _ => return self.syntax(),
-        };
-        char::from_u32(code).map_or_else(|| self.syntax(), Ok)
-    }
-
-    fn ansi_code(&mut self, radix: u32, longest: usize, highest: u32) -> Result<char, Stop> {
-        let digits: String =
-            self.rest().chars().take(longest).take_while(|c| c.is_digit(radix)).collect();
-        self.at += digits.len();
-        match u32::from_str_radix(&digits, radix) {
-            Ok(code) if code > 0 && code <= highest => {
-                char::from_u32(code).map_or_else(|| self.syntax(), Ok)
-            }
-            _ => self.syntax(),
-        }
-    }
-
     /// The word that ends a here-document, and whether any of it is quoted.
     pub(super) fn delimiter(&mut self) -> Result<(String, bool), Stop> {
         let word = self.word()?;
@@ -437,12 +180,7 @@ impl Reader<'_> {
     }
 }
 
-fn plain_parameter(name: String, quoted: bool) -> Piece {
-    let parameter = Parameter { name, index: None, operator: Operator::None, operand: Vec::new() };
-    Piece::Parameter { parameter: Box::new(parameter), quoted }
-}
-
-fn push(pieces: &mut Vec<Piece>, c: char, quoted: bool) {
+pub(super) fn push(pieces: &mut Vec<Piece>, c: char, quoted: bool) {
     match pieces.last_mut() {
         Some(Piece::Text { text, quoted: same }) if *same == quoted => text.push(c),
         _ => pieces.push(Piece::Text { text: c.to_string(), quoted }),

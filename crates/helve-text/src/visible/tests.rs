@@ -1,3 +1,5 @@
+//! Text with controls in; what is left, or shown, out.
+
 use std::borrow::Cow;
 
 use expect_test::{Expect, expect};

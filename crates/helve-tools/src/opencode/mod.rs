@@ -2,7 +2,10 @@
 
 mod apply_patch;
 mod edit;
+mod glob;
+mod grep;
 mod invalid;
+mod list;
 mod multiedit;
 mod read;
 mod todoread;
@@ -13,7 +16,7 @@ mod write;
 
 use std::sync::Arc;
 
-use helve_core::{AnyTool, Dialect};
+use helve_core::{AnyTool, Dialect, Media};
 use helve_text::cut::Limits;
 
 /// Limits and words.
@@ -28,14 +31,17 @@ pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> S
     words::change::difference(shown, before, after).text
 }
 
-/// Every tool of the dialect.
-pub fn tools() -> Vec<Arc<dyn AnyTool>> {
+/// Every tool of the dialect. `media` decodes what `read` finds that is not text.
+pub fn tools(media: Arc<dyn Media>) -> Vec<Arc<dyn AnyTool>> {
     vec![
         Arc::new(apply_patch::ApplyPatch),
         Arc::new(edit::Edit),
+        Arc::new(glob::Glob),
+        Arc::new(grep::Grep),
         Arc::new(invalid::Invalid),
+        Arc::new(list::List),
         Arc::new(multiedit::MultiEdit),
-        Arc::new(read::Read),
+        Arc::new(read::Read { media }),
         Arc::new(todoread::TodoRead),
         Arc::new(todowrite::TodoWrite),
         Arc::new(undo::Undo),
@@ -44,6 +50,9 @@ pub fn tools() -> Vec<Arc<dyn AnyTool>> {
 }
 
 #[cfg(test)]
+mod tests;
+
+#[cfg(test)]
 fn check(fixture: &str, expected: expect_test::Expect) {
-    helve_testkit::check(&DIALECT, tools(), fixture, expected);
+    helve_testkit::check(&DIALECT, tools(Arc::new(helve_core::NoMedia)), fixture, expected);
 }

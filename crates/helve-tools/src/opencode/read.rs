@@ -1,11 +1,20 @@
-//! `read`: a window of a text file, or the names in a folder.
+//! `read`: a window of a file as text, a picture, or the names in a folder.
 
+mod lines;
+mod media;
+mod notebook;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::machine::{Listing, Window, Windowed};
-use helve_core::{Ask, ErrorKind, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput};
-use helve_text::cut::Keep;
-use helve_text::lines;
+use helve_core::media::{Format, Seen};
+use helve_core::{
+    Ask, ErrorKind, Grant, Kind, Media, Resolved, Tool, ToolContext, ToolError, ToolOutput,
+};
 use helve_text::near;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,7 +42,13 @@ const NAMES: usize = 100_000;
 /// How many lines a person who watches is shown.
 const PREVIEW: usize = 20;
 
-pub(super) struct Read;
+/// The largest picture or document that is loaded, and the largest notebook.
+const MEDIA_BYTES: u64 = 64 << 20;
+const NOTEBOOK_BYTES: u64 = 16 << 20;
+
+pub(super) struct Read {
+    pub(super) media: Arc<dyn Media>,
+}
 
 impl Tool for Read {
     type Args = Args;
@@ -59,63 +74,73 @@ impl Tool for Read {
                     most_bytes: BYTES,
                     deadline: DEADLINE,
                 };
-                file(&path, &ctx.files.window(&grant, &path, want).await?)
+                let got = ctx.files.window(&grant, &path, want).await?;
+                let read = Reading { ctx, grant: &grant, path: &path, got: &got };
+                read.say(&*self.media, media::Wanted { first, most }).await
             }
         }
     }
 }
 
-fn file(path: &Resolved, got: &Windowed) -> Result<ToolOutput, ToolError> {
-    let shown = path.shown();
-    if is_binary(&got.sample) {
-        let message = format!("{shown} is not text: it is a binary file of {} bytes.", got.size);
-        let hint = "Use a tool that knows its format.";
-        return Err(ToolError::new(ErrorKind::Failed, message).hint(hint));
-    }
-    if got.lines.is_empty() && got.first > 1 {
-        let message = format!(
-            "{shown} has {}; there is no line {}.",
-            count(got.seen, "line", "lines"),
-            got.first
-        );
-        let hint = format!("Call again with an offset of at most {}.", got.seen.max(1));
-        return Err(ToolError::new(ErrorKind::InvalidArgs, message).hint(hint));
-    }
-    let mut text = String::from("<file>\n");
-    let (mut number, mut preview) = (got.first, Vec::new());
-    for (bytes, skipped) in got.each() {
-        let line = String::from_utf8_lossy(bytes);
-        let (line, clipped) = lines::clip(&line, LINE_CHARS);
-        let cut = if clipped || skipped > 0 { " … (line cut at 2000 characters)" } else { "" };
-        text.push_str(&format!("{number:05}| {line}{cut}\n"));
-        if preview.len() < PREVIEW {
-            preview.push(line.to_string());
+/// A file that may be read, with its first lines.
+struct Reading<'a> {
+    ctx: &'a ToolContext,
+    grant: &'a Grant<'a>,
+    path: &'a Resolved,
+    got: &'a Windowed,
+}
+
+impl Reading<'_> {
+    async fn say(&self, media: &dyn Media, wanted: media::Wanted) -> Result<ToolOutput, ToolError> {
+        let shown = self.path.shown();
+        // What a file holds counts for more than what it is called.
+        let claim = Format::of_content(&self.got.sample).or_else(|| Format::of_name(shown));
+        if let Some(format) = claim {
+            let bytes = self.ctx.files.whole(self.grant, self.path, MEDIA_BYTES).await?;
+            let seen = media.look(bytes.clone(), format).await;
+            return media::say(shown, format, &bytes, seen, wanted);
         }
-        number += 1;
+        if text::is_binary(shown, self.got) {
+            return Err(text::binary(shown, self.got));
+        }
+        if shown.ends_with(".ipynb") && self.got.size <= NOTEBOOK_BYTES {
+            return self.notebook(media, wanted).await;
+        }
+        text::page(self.got).say(shown)
     }
-    text.push_str(&format!("\n({})\n</file>", ending(got, number)));
-    Ok(ToolOutput::text(shown, text)
-        .keep(Keep::All)
-        .with("preview", preview.join("\n"))
-        .with("truncated", got.more))
-}
 
-/// Where the window ended, and how to go on. `next` is the first line that was not shown.
-fn ending(got: &Windowed, next: u64) -> String {
-    if !got.more {
-        return format!("End of file, {}", count(got.seen, "line", "lines"));
+    async fn notebook(
+        &self,
+        media: &dyn Media,
+        wanted: media::Wanted,
+    ) -> Result<ToolOutput, ToolError> {
+        let shown = self.path.shown();
+        let bytes = self.ctx.files.whole(self.grant, self.path, NOTEBOOK_BYTES).await?;
+        let rendered = match notebook::render(&bytes) {
+            Ok(rendered) => rendered,
+            Err(why) => {
+                let mut page = text::page(self.got);
+                page.notes.push(format!("Not a valid notebook, so shown as text: {why}"));
+                return page.say(shown);
+            }
+        };
+        let mut page = lines::Page::of(&rendered.text, wanted.first, wanted.most);
+        page.notes.push(rendered.about);
+        let mut attached = Vec::new();
+        for (number, drawn) in (1..).zip(rendered.pictures) {
+            if !(page.first..page.next()).contains(&drawn.line) {
+                continue;
+            }
+            match media.look(drawn.bytes, drawn.format).await {
+                Ok(Seen::Picture(picture)) => attached.push(media::attached(&picture)),
+                Ok(Seen::Document(_)) => {}
+                Err(why) => page.notes.push(format!("Picture {number} cannot be shown: {why}")),
+            }
+        }
+        let mut output = page.say(shown)?;
+        output.content.extend(attached);
+        Ok(output)
     }
-    format!(
-        "Lines {}-{} are shown and more follow. Use offset={next} to go on.",
-        got.first,
-        next - 1
-    )
-}
-
-/// NULs, or mostly control characters, in the first bytes.
-fn is_binary(sample: &[u8]) -> bool {
-    let odd = |byte: &&u8| **byte < 9 || (14..32).contains(*byte) && **byte != 27;
-    sample.contains(&0) || sample.iter().filter(odd).count() * 10 > sample.len() * 3
 }
 
 fn folder(
@@ -171,275 +196,4 @@ pub(super) async fn not_found(ctx: &ToolContext, path: &Resolved) -> ToolError {
 
 fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
-}
-
-#[cfg(test)]
-mod tests {
-    use expect_test::expect;
-
-    use crate::opencode::check;
-
-    #[test]
-    fn lines_are_numbered_from_one() {
-        check(
-            "--- file a.txt\none\n\ttwo\n--- call read {\"filePath\": \"a.txt\"}\n",
-            expect![[r#"
-                == a.txt
-                <file>
-                00001| one
-                00002| 	two
-
-                (End of file, 2 lines)
-                </file>
-            "#]],
-        );
-    }
-
-    #[test]
-    fn a_window_says_how_to_go_on() {
-        check(
-            r#"
---- file a.txt
-1
-2
-3
-4
---- call read {"filePath": "a.txt", "offset": 2, "limit": "2"}
---- call read {"filePath": "a.txt", "offset": 0, "limit": 1}
---- call read {"filePath": "a.txt", "offset": 5}
-"#,
-            expect![[r#"
-                == a.txt
-                <file>
-                00002| 2
-                00003| 3
-
-                (Lines 2-3 are shown and more follow. Use offset=4 to go on.)
-                </file>
-                == a.txt
-                <file>
-                00001| 1
-
-                (Lines 1-1 are shown and more follow. Use offset=2 to go on.)
-                </file>
-                !! InvalidArgs
-                a.txt has 4 lines; there is no line 5.
-                Call again with an offset of at most 4.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn a_folder_is_listed_by_name() {
-        check(
-            r#"
---- file src/b.rs
---- file src/a/x.rs
---- link src/dead -> nowhere
---- call read {"filePath": "src"}
---- call read {"filePath": "src", "limit": 1}
-"#,
-            expect![[r#"
-                == src
-                <folder>
-                a/
-                b.rs
-                dead
-
-                (3 entries)
-                </folder>
-                == src
-                <folder>
-                a/
-
-                (1-1 of 3 entries. Use offset=2 to go on.)
-                </folder>
-            "#]],
-        );
-    }
-
-    #[test]
-    fn an_empty_file_is_no_error() {
-        check(
-            "--- file e\n--- call read {\"filePath\": \"e\"}\n",
-            expect![[r#"
-                == e
-                <file>
-
-                (End of file, 0 lines)
-                </file>
-            "#]],
-        );
-    }
-
-    #[test]
-    fn a_missing_file_names_near_ones() {
-        check(
-            r#"
---- file src/main.rs
---- file src/mian.py
---- call read {"filePath": "src/mian.rs"}
---- call read {"filePath": "zzz"}
-"#,
-            expect![[r#"
-                !! NotFound
-                src/mian.rs does not exist.
-                Did you mean src/main.rs, src/mian.py?
-                !! NotFound
-                zzz does not exist.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn what_is_not_text_is_not_shown() {
-        check(
-            "--- file a.bin\na\0b\n--- fifo pipe\n--- locked secret\n--- call read {\"filePath\": \"a.bin\"}\n--- call read {\"filePath\": \"pipe\"}\n--- call read {\"filePath\": \"secret\"}\n",
-            expect![[r#"
-                !! Failed
-                a.bin is not text: it is a binary file of 4 bytes.
-                Use a tool that knows its format.
-                !! Failed
-                pipe is a FIFO, not a file. Reading it could wait for ever.
-                Name a regular file.
-                !! Failed
-                secret cannot be opened: the system does not permit it to this user.
-                Ask the user to change its permissions, or go on without it.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn secrets_and_places_outside_are_asked_for_in_one_question() {
-        check(
-            r#"
---- file .env
-TOKEN=1
---- file /home/u/.ssh/id_rsa
-KEY
---- reply once
---- reply session
---- call read {"filePath": ".env"}
---- call read {"filePath": "~/.ssh/id_rsa"}
---- call read {"filePath": "/home/u/.ssh/id_rsa", "limit": 1}
---- call read {"filePath": ".env"}
-"#,
-            expect![[r#"
-                read .env [lasting: this]
-                -> Yes(Once)
-                == .env
-                <file>
-                00001| TOKEN=1
-
-                (End of file, 1 line)
-                </file>
-                external_directory /home/u/.ssh/* [lasting: /home/u/.ssh/*]
-                read /home/u/.ssh/id_rsa [lasting: this]
-                -> Yes(Session)
-                == /home/u/.ssh/id_rsa
-                <file>
-                00001| KEY
-
-                (End of file, 1 line)
-                </file>
-                == /home/u/.ssh/id_rsa
-                <file>
-                00001| KEY
-
-                (End of file, 1 line)
-                </file>
-                read .env [lasting: this]
-                -> Unanswered
-                !! Denied
-                This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
-                To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes answers every such question.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn a_link_is_judged_by_where_it_leads_and_by_its_name() {
-        check(
-            r#"
---- file /etc/secret
-S
---- file safe.txt
-x
---- link inside.txt -> /etc/secret
---- link .env -> safe.txt
---- call read {"filePath": "inside.txt"}
---- call read {"filePath": ".env"}
-"#,
-            expect![[r#"
-                external_directory /etc/* [lasting: /etc/*]
-                read /etc/secret = inside.txt [lasting: this]
-                -> Unanswered
-                !! Denied
-                This needs permission, and nobody can be asked here: external_directory /etc/* (built-in rule * "*": ask).
-                To allow it: --allow 'external_directory:/etc/*', or "permission": {"external_directory": {"/etc/*": "allow"}} in the user's helve.json; --yes answers every such question.
-                read safe.txt = .env [lasting: this]
-                -> Unanswered
-                !! Denied
-                This needs permission, and nobody can be asked here: read safe.txt (built-in rule read "*.env": ask).
-                To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes answers every such question.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn a_denied_file_says_which_rule() {
-        check(
-            r#"
---- rule read secrets/* deny
---- file secrets/a
-x
---- call read {"filePath": "secrets/../secrets/a"}
---- call read {"filePath": "/proc/self/environ"}
-"#,
-            expect![[r#"
-                !! Denied
-                A rule forbids this: read secrets/a (rule read "secrets/*": deny, set by the program). No approval lifts it.
-                Go on without it, or tell the user which rule stands in the way.
-                !! Denied
-                A rule forbids this: read /proc/self/environ (built-in rule read "/proc/*/environ": deny). No approval lifts it.
-                Go on without it, or tell the user which rule stands in the way.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn wrong_arguments_are_all_named_at_once() {
-        check(
-            r#"
---- call read {"file_path": "a", "limit": "many", "offset": -1}
---- call read {"filePath": "a
---- call read [1]
---- file a
-x
---- call read {"filePath": "a", "colour": true}
-"#,
-            expect![[r#"
-                !! InvalidArgs
-                The arguments of read do not fit:
-                - filePath: expected a string, found nothing (you gave file_path)
-                - limit: expected an integer, found the string "many"
-                - offset: expected at least 0, found -1
-                Correct them and call again.
-                !! InvalidArgs
-                The arguments of read are cut off at line 1, column 15: the JSON ends in the middle. Nothing was done.
-                Send the whole call again; if it was too long, split it.
-                !! InvalidArgs
-                The arguments of read do not fit:
-                - the arguments: expected an object, found an array of 1
-                Correct them and call again.
-                == a
-                <file>
-                00001| x
-
-                (End of file, 1 line)
-                </file>
-                (read has no parameter colour; it was ignored.)
-            "#]],
-        );
-    }
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 pub(super) mod change;
 pub(super) mod patch;
+pub(super) mod search;
 
 pub(super) struct Opencode;
 
@@ -94,9 +95,9 @@ impl Words for Opencode {
 
     fn refused(&self, refusal: &Refusal) -> ToolError {
         match refusal {
-            Refusal::Forbidden { part, verdict } => denied(format!(
+            Refusal::Forbidden(forbidden) => denied(format!(
                 "A rule forbids this: {}. No approval lifts it.",
-                judged(part, verdict)
+                judged(&forbidden.0, &forbidden.1)
             ))
             .hint("Go on without it, or tell the user which rule stands in the way."),
             Refusal::Unanswered { parts } => unanswered(parts),

@@ -42,7 +42,7 @@ impl Tool for Write {
             Some(base) => {
                 let bytes = in_terms_of(&path, base, &args.content)?;
                 if bytes == base.bytes {
-                    return Ok(unchanged(ctx, &path).await?);
+                    return unchanged(ctx, &path).await;
                 }
                 check_shown(ctx, &path, base).await?;
                 bytes

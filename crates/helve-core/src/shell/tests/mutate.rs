@@ -15,11 +15,11 @@ pub(super) fn once(script: &str, seed: u64) -> String {
         2 => respell(script, place),
         3 => separators(script, place),
         4..=6 => nest(script, place),
-        7 => format!("x=1\n{script}"),
+        7 => format!("zz=1\n{script}"),
         8 => wrap(script, place),
         _ => format!(
             "{}\n{script}",
-            ["ls", "cd .", "echo a | cat", "cat <<'E'\n$(b)\nE", "x=a; echo $x"][place % 5]
+            ["ls", "cd .", "echo a | cat", "cat <<'E'\n$(b)\nE", "zz=a; echo $zz"][place % 5]
         ),
     }
 }
@@ -80,7 +80,7 @@ fn nest(script: &str, place: usize) -> String {
         ("if true; then ", "\nfi"),
         ("if ", "\nthen true; fi"),
         ("while true; do ", "\ndone"),
-        ("for i in 1 2; do ", "\ndone"),
+        ("for zz in 1 2; do ", "\ndone"),
         ("true && {\n", "\n}"),
         ("! {\n", "\n}"),
         ("case a in a) ", "\n;; esac"),

@@ -236,6 +236,15 @@ fn typography() {
         NotFound(Some(Nearest { first_line: 1, last_line: 2, excerpt: ["café = 1", "b"], difference: Some(Difference { line: 1, quoted_line: 1, column: 4, quoted: Some('e'), found: Some('é') }), verdict: NormalForm }))
     "#]],
     );
+    // Moved, and plain on the way.
+    check(
+        "say(“a”);\nb();\nc();\n",
+        "say(\"a\");\nb();\nc();\n",
+        "b();\nc();\nsay(\"a\");\n",
+        expect![[r#"
+            Typography { line: 1, character: '“' }
+        "#]],
+    );
     check(
         "it’s\nb\n",
         "it's\nb\n",

@@ -103,6 +103,11 @@ pub(super) fn weave(
     Ok(woven.split('\n').map(str::to_owned).collect())
 }
 
+/// A typographic character of the file's line that the quoted line has not.
+pub(super) fn lost(old: &str, own: &str) -> Option<char> {
+    if respelled(old, own) { typographic(own) } else { None }
+}
+
 /// A token that says something, and the blanks before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Word<'a> {

@@ -1,3 +1,5 @@
+//! Files and hunks in; where they stand and what the file becomes out.
+
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -187,7 +189,7 @@ fn line_numbers_break_ties_only() {
 
 #[test]
 fn tolerances() {
-    check("a  \nb\t\nc\n", " a\n-b\n+B\n c", expect!["a  |B	|c|"]);
+    check("a  \nb\t\nc\n", " a\n-b\n+B\n c", expect!["a  |B|c|"]);
     check(
         "\tif x:\n\t\treturn 1\n",
         " if x:\n-    return 1\n+    return 2",

@@ -1,0 +1,348 @@
+//! Trees on a real file system, by name.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use expect_test::{Expect, expect};
+use helve_core::machine::{Hidden, MachineError};
+
+use super::*;
+use crate::fixture::{folder, place, run};
+
+fn want(at: Place, order: Order, most: usize) -> Find {
+    let tree = Tree {
+        at,
+        globs: Vec::new(),
+        ignored: Ignored::Skip { peek: Duration::from_secs(60) },
+        hidden: Hidden::Include,
+        deadline: Duration::from_secs(60),
+    };
+    Find { tree, order, most }
+}
+
+fn gather(want: Find) -> Result<(Vec<Found>, Counts), SearchError> {
+    run(async {
+        let mut flow = find(want);
+        let mut all = Vec::new();
+        while let Some(more) = flow.next().await {
+            all.extend(more);
+        }
+        Ok((all, flow.end().await.expect("a last word")?))
+    })
+}
+
+/// A folder with these files, the first of them the newest.
+fn files(names: &[&str]) -> tempfile::TempDir {
+    let root = folder();
+    for (age, name) in names.iter().enumerate() {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - age as u64);
+        fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    }
+    root
+}
+
+#[track_caller]
+fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut Find), expected: Expect) {
+    let mut want = want(place(root, beneath), Order::Newest, 100);
+    change(&mut want);
+    let (found, counts) = gather(want).unwrap();
+    let mut text = String::new();
+    let amount = |more: Amount| match (more.files, more.folders) {
+        (0, 0) => String::new(),
+        (files, folders) => format!(" +{files} files +{folders} folders"),
+    };
+    for one in &found {
+        let slash = if one.kind == Kind::Folder { "/" } else { "" };
+        text.push_str(&format!("{}{slash}{}\n", one.path.display(), amount(one.more)));
+    }
+    let Amount { files, folders } = counts.skipped.ignored;
+    text.push_str(&format!(
+        "{} files{}, ignored {files}+{folders}",
+        counts.files,
+        amount(counts.more)
+    ));
+    if let Some(beyond) = &counts.beyond {
+        text.push_str(&format!(", beyond {} {:?}", beyond.files, beyond.first));
+    }
+    expected.assert_eq(&(text + "\n"));
+}
+
+#[test]
+fn newest_first() {
+    let root = files(&["b/new.rs", "a.rs", "c.ts", "b/old.rs", ".hidden/h.rs"]);
+    fs::create_dir(root.path().join("empty")).unwrap();
+    symlink("a.rs", root.path().join("link.rs")).unwrap();
+    check_at(
+        root.path(),
+        "",
+        |want| want.tree.globs = vec!["**/*.rs".into()],
+        expect![[r"
+        b/new.rs
+        a.rs
+        b/old.rs
+        .hidden/h.rs
+        4 files, ignored 0+0
+    "]],
+    );
+    check_at(
+        root.path(),
+        "",
+        |want| want.most = 2,
+        expect![[r"
+        b/new.rs
+        a.rs
+        5 files, ignored 0+0
+    "]],
+    );
+    check_at(
+        root.path(),
+        "b",
+        |_| {},
+        expect![[r"
+        new.rs
+        old.rs
+        2 files, ignored 0+0
+    "]],
+    );
+    check_at(
+        root.path(),
+        "b/old.rs",
+        |_| {},
+        expect![[r"
+
+        1 files, ignored 0+0
+    "]],
+    );
+    let gone = gather(want(place(root.path(), "gone"), Order::Newest, 1));
+    assert_eq!(gone, Err(SearchError::Machine(MachineError::NotFound)));
+}
+
+#[test]
+fn equally_new_ones_by_path() {
+    let root = files(&["a/z", "b", "a/y", "a-b", "A"]);
+    for name in ["a/z", "b", "a/y", "a-b", "A"] {
+        let file = fs::File::options().write(true).open(root.path().join(name)).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH - Duration::from_millis(1500)).unwrap();
+    }
+    check_at(
+        root.path(),
+        "",
+        |want| want.most = 4,
+        expect![[r"
+        A
+        a-b
+        a/y
+        a/z
+        5 files, ignored 0+0
+    "]],
+    );
+    let (found, _) = gather(want(place(root.path(), ""), Order::Newest, 1)).unwrap();
+    assert_eq!(found[0].modified, Some(SystemTime::UNIX_EPOCH - Duration::from_millis(1500)));
+}
+
+#[test]
+fn a_glob_finds_ignored_files_only_at_a_glance() {
+    let root = files(&["node_modules/x/a.js", "node_modules/b.js", "src/c.ts"]);
+    fs::create_dir(root.path().join(".git")).unwrap();
+    fs::write(root.path().join(".gitignore"), "node_modules\n").unwrap();
+    check_at(
+        root.path(),
+        "",
+        |want| want.tree.globs = vec!["**/*.js".into()],
+        expect![[r#"
+        0 files, ignored 0+1, beyond 2 ["node_modules/x/a.js", "node_modules/b.js"]
+    "#]],
+    );
+    check_at(
+        root.path(),
+        "",
+        |want| {
+            want.tree.globs = vec!["**/*.js".into()];
+            want.tree.ignored = Ignored::Include;
+        },
+        expect![[r"
+            node_modules/x/a.js
+            node_modules/b.js
+            2 files, ignored 0+0
+        "]],
+    );
+}
+
+#[test]
+fn level_by_level() {
+    let root = files(&["z", "a/x", "a/b/y", "a/b/c/w", "b/v", "b/u", ".h"]);
+    fs::create_dir(root.path().join("empty")).unwrap();
+    let levels = |most| move |want: &mut Find| (want.order, want.most) = (Order::Levels, most);
+    check_at(
+        root.path(),
+        "",
+        levels(100),
+        expect![[r"
+        a/
+        b/
+        empty/
+        .h
+        z
+        a/b/
+        a/x
+        b/u
+        b/v
+        a/b/c/
+        a/b/y
+        a/b/c/w
+        7 files, ignored 0+0
+    "]],
+    );
+    check_at(
+        root.path(),
+        "",
+        levels(7),
+        expect![[r"
+        a/
+        b/ +2 files +0 folders
+        empty/
+        .h
+        z
+        a/b/ +2 files +1 folders
+        a/x
+        7 files, ignored 0+0
+    "]],
+    );
+    check_at(
+        root.path(),
+        "",
+        levels(1),
+        expect![[r"
+        a/ +3 files +2 folders
+        7 files +4 files +2 folders, ignored 0+0
+    "]],
+    );
+    check_at(
+        root.path(),
+        "",
+        levels(0),
+        expect![[r"
+        7 files +7 files +5 folders, ignored 0+0
+    "]],
+    );
+}
+
+#[test]
+fn nearest_in_name() {
+    let root =
+        files(&["src/main.rs", "src/lib.rs", "app/main.rs", "app/mian.py", "docs/readme.md"]);
+    let near = |name: &str| {
+        let name = name.to_string();
+        move |want: &mut Find| (want.order, want.most) = (Order::Near(name), 3)
+    };
+    check_at(
+        root.path(),
+        "",
+        near("mian.rs"),
+        expect![[r"
+        app/main.rs
+        src/main.rs
+        app/mian.py
+        3 files, ignored 0+0
+    "]],
+    );
+    check_at(
+        root.path(),
+        "",
+        near("README.md"),
+        expect![[r"
+        docs/readme.md
+        1 files, ignored 0+0
+    "]],
+    );
+    check_at(
+        root.path(),
+        "",
+        near("zzz"),
+        expect![[r"
+        0 files, ignored 0+0
+    "]],
+    );
+}
+
+#[test]
+fn a_deep_tree_has_an_end() {
+    let root = folder();
+    let mut path = root.path().to_path_buf();
+    // As deep as a path can be written.
+    while path.as_os_str().len() < 3000 {
+        path.push("d");
+    }
+    fs::create_dir_all(&path).unwrap();
+    fs::write(path.join("f"), "").unwrap();
+    let (found, counts) = gather(want(place(root.path(), ""), Order::Newest, 9)).unwrap();
+    let unreadable = counts.skipped.unreadable.folders;
+    assert!(found.is_empty() && unreadable == 1, "{found:?} {counts:?}");
+}
+
+#[test]
+fn a_dropped_flow_ends_its_threads() {
+    let root = folder();
+    let over = Arc::new(AtomicBool::new(false));
+    for name in ["a", "b", "c", "d"] {
+        fs::create_dir(root.path().join(name)).unwrap();
+        fs::write(root.path().join(name).join("f"), "").unwrap();
+    }
+    /// Visits without end until it is told to stop.
+    #[expect(dead_code, reason = "the last field is there to be dropped")]
+    struct Endless(Arc<AtomicBool>, Stop, Arc<()>);
+    impl walk::Visitor for Endless {
+        fn file(&mut self, _met: &walk::Met<'_>) -> walk::Visited {
+            self.0.store(true, Ordering::Relaxed);
+            while !self.1.is_reached() {
+                std::thread::yield_now();
+            }
+            walk::Visited::Cut
+        }
+    }
+    let alive = Arc::new(());
+    let begun = Arc::new(AtomicBool::new(false));
+    let stop = Stop::new(over.clone(), Duration::from_secs(600));
+    let opened = walk::open(&place(root.path(), "")).unwrap();
+    let Opened::Folder(opened) = opened else { panic!("a folder") };
+    let tree = want(place(root.path(), ""), Order::Newest, 1).tree;
+    let ground = Arc::new(Ground::new(&tree, opened).unwrap());
+    let visitors = (0..4).map(|_| Endless(begun.clone(), stop.clone(), alive.clone())).collect();
+    let way = Way { side: Side::Both, deepest: DEEPEST };
+    let walking = std::thread::spawn(move || walk::walk(&ground, way, &stop, visitors));
+    while !begun.load(Ordering::Relaxed) {
+        std::thread::yield_now();
+    }
+    let dropped = Instant::now();
+    over.store(true, Ordering::Relaxed);
+    assert_eq!(walking.join().unwrap().unwrap().1, Ended::Deadline);
+    while Arc::strong_count(&alive) > 1 {
+        std::thread::yield_now();
+        assert!(dropped.elapsed() < Duration::from_secs(10), "threads are left");
+    }
+}
+
+#[test]
+fn a_visitor_that_fails_ends_the_walk() {
+    struct Failing;
+    impl walk::Visitor for Failing {
+        fn file(&mut self, _met: &walk::Met<'_>) -> walk::Visited {
+            panic!("broken")
+        }
+    }
+    let root = files(&["a"]);
+    let opened = walk::open(&place(root.path(), "")).unwrap();
+    let Opened::Folder(opened) = opened else { panic!("a folder") };
+    let tree = want(place(root.path(), ""), Order::Newest, 1).tree;
+    let ground = Arc::new(Ground::new(&tree, opened).unwrap());
+    let stop = Stop::new(Arc::default(), Duration::from_secs(60));
+    let way = Way { side: Side::Both, deepest: DEEPEST };
+    let walked = walk::walk(&ground, way, &stop, vec![Failing]);
+    assert_eq!(walked, Err(MachineError::Other("a thread failed from within".into())));
+}

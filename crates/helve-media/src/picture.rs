@@ -1,0 +1,229 @@
+//! Pictures: measured before they are decoded, decoded whole, made smaller where they must be.
+
+use std::io::Cursor;
+use std::time::Instant;
+
+use bytes::Bytes;
+use fast_image_resize::Resizer;
+use helve_core::media::{Format, Frames, Picture, Size, Unseen};
+use image::codecs::gif::GifDecoder;
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::webp::WebPDecoder;
+use image::{
+    AnimationDecoder, DynamicImage, GenericImageView, ImageDecoder, ImageError, ImageFormat,
+    ImageReader, RgbImage, Rgba,
+};
+
+use crate::{Limits, broken};
+
+/// How often a picture is made smaller, each time to three quarters.
+const TRIES: usize = 32;
+/// How far before the last byte the end of a JPEG may stand.
+const END: usize = 4096;
+const QUALITIES: [u8; 5] = [80, 85, 70, 55, 40];
+
+pub(super) fn look(
+    bytes: &Bytes,
+    format: Format,
+    limits: &Limits,
+    until: Instant,
+) -> Result<Picture, Unseen> {
+    let original = measure(bytes, format)?;
+    if u64::from(original.width) * u64::from(original.height) > limits.pixels {
+        return Err(Unseen::TooManyPixels { size: original, most: limits.pixels });
+    }
+    let image = decode(bytes, format, limits)?;
+    let frames = frames(bytes, format, limits);
+    let upright = Size { width: image.width(), height: image.height() };
+    let fits = original.width.max(original.height) <= limits.side
+        && base64_size(bytes.len()) <= limits.base64_bytes;
+    if fits && frames == Frames::One && is_readable_by_others(bytes, format) {
+        let mime = format.mime();
+        return Ok(Picture { mime, bytes: bytes.clone(), size: original, original, frames });
+    }
+    let (mime, bytes, size) = shrink(image, format, limits, until)?;
+    Ok(Picture { mime, bytes, size, original: upright, frames })
+}
+
+/// Others know no bitmaps, and may refuse a JPEG that was cut off, of which our decoder shows what there is.
+fn is_readable_by_others(bytes: &Bytes, format: Format) -> bool {
+    match format {
+        Format::Png | Format::Gif | Format::Webp => true,
+        Format::Jpeg => bytes.windows(2).rev().take(END).any(|two| two == [0xff, 0xd9]),
+        Format::Bmp | Format::Pdf => false,
+    }
+}
+
+fn reader(bytes: &Bytes, format: Format) -> Result<ImageReader<Cursor<&[u8]>>, Unseen> {
+    let kind = match format {
+        Format::Png => ImageFormat::Png,
+        Format::Jpeg => ImageFormat::Jpeg,
+        Format::Gif => ImageFormat::Gif,
+        Format::Webp => ImageFormat::WebP,
+        Format::Bmp => ImageFormat::Bmp,
+        Format::Pdf => return Err(Unseen::NotThat),
+    };
+    Ok(ImageReader::with_format(Cursor::new(bytes), kind))
+}
+
+/// The size that the first bytes tell.
+fn measure(bytes: &Bytes, format: Format) -> Result<Size, Unseen> {
+    let mut reader = reader(bytes, format)?;
+    // What is measured here is judged by the caller, which knows better words.
+    reader.no_limits();
+    let (width, height) = reader.into_dimensions().map_err(failed)?;
+    if width == 0 || height == 0 {
+        return Err(broken("it has no pixels"));
+    }
+    Ok(Size { width, height })
+}
+
+fn decode(bytes: &Bytes, format: Format, limits: &Limits) -> Result<DynamicImage, Unseen> {
+    let mut reader = reader(bytes, format)?;
+    reader.limits(allowed(limits));
+    let mut decoder = reader.into_decoder().map_err(failed)?;
+    if decoder.total_bytes() > limits.memory {
+        return Err(too_much_memory());
+    }
+    // A picture without the note, or with a strange one, is taken as it lies.
+    let orientation = decoder.orientation().ok();
+    let mut image = DynamicImage::from_decoder(decoder).map_err(failed)?;
+    if let Some(orientation) = orientation {
+        image.apply_orientation(orientation);
+    }
+    Ok(image)
+}
+
+fn allowed(limits: &Limits) -> image::Limits {
+    let mut allowed = image::Limits::no_limits();
+    allowed.max_alloc = Some(limits.memory);
+    allowed
+}
+
+/// Whether it moves; the second frame is enough to tell.
+fn frames(bytes: &Bytes, format: Format, limits: &Limits) -> Frames {
+    let moves = match format {
+        Format::Gif => GifDecoder::new(Cursor::new(bytes)).is_ok_and(|mut decoder| {
+            decoder.set_limits(allowed(limits)).is_ok()
+                && decoder.into_frames().take(2).filter(Result::is_ok).count() == 2
+        }),
+        Format::Webp => {
+            WebPDecoder::new(Cursor::new(bytes)).is_ok_and(|decoder| decoder.has_animation())
+        }
+        Format::Png | Format::Jpeg | Format::Bmp | Format::Pdf => false,
+    };
+    if moves { Frames::FirstOfMany } else { Frames::One }
+}
+
+/// The largest form that fits.
+fn shrink(
+    image: DynamicImage,
+    format: Format,
+    limits: &Limits,
+    until: Instant,
+) -> Result<(&'static str, Bytes, Size), Unseen> {
+    let original = Size { width: image.width(), height: image.height() };
+    let mut image = narrowed(image);
+    let mut size = fit(original, limits.side);
+    for _ in 0..TRIES {
+        if Instant::now() > until {
+            return Err(Unseen::TimedOut(limits.time));
+        }
+        if size != (Size { width: image.width(), height: image.height() }) {
+            image = resized(&image, size)?;
+        }
+        if let Some((mime, bytes)) = encode(&image, format, limits)? {
+            return Ok((mime, bytes, size));
+        }
+        if size == (Size { width: 1, height: 1 }) {
+            break;
+        }
+        let smaller = |side: u32| (side * 3 / 4).max(1);
+        size = Size { width: smaller(size.width), height: smaller(size.height) };
+    }
+    Err(Unseen::NotSmallEnough { size: original })
+}
+
+/// Eight bits a channel, as every reader takes them; grey stays grey.
+fn narrowed(image: DynamicImage) -> DynamicImage {
+    match (image.color().has_alpha(), image.color().has_color()) {
+        (true, _) => DynamicImage::ImageRgba8(image.into_rgba8()),
+        (false, true) => DynamicImage::ImageRgb8(image.into_rgb8()),
+        (false, false) => DynamicImage::ImageLuma8(image.into_luma8()),
+    }
+}
+
+fn fit(size: Size, side: u32) -> Size {
+    let longest = size.width.max(size.height);
+    if longest <= side {
+        return size;
+    }
+    let scaled = |length: u32| {
+        let exact = u64::from(length) * u64::from(side) / u64::from(longest);
+        u32::try_from(exact).unwrap_or(side).clamp(1, side)
+    };
+    Size { width: scaled(size.width), height: scaled(size.height) }
+}
+
+/// Smooth, by a Lanczos window of three.
+fn resized(image: &DynamicImage, size: Size) -> Result<DynamicImage, Unseen> {
+    let mut smaller = DynamicImage::new(size.width, size.height, image.color());
+    Resizer::new().resize(image, &mut smaller, None).map_err(broken)?;
+    Ok(smaller)
+}
+
+/// The first way of writing it that is small enough. Photographs are worse than drawings as PNG, and drawings as JPEG.
+fn encode(
+    image: &DynamicImage,
+    format: Format,
+    limits: &Limits,
+) -> Result<Option<(&'static str, Bytes)>, Unseen> {
+    let fits = |bytes: &[u8]| base64_size(bytes.len()) <= limits.base64_bytes;
+    if format != Format::Jpeg {
+        let mut bytes = Vec::new();
+        image.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png).map_err(failed)?;
+        if fits(&bytes) {
+            return Ok(Some(("image/png", bytes.into())));
+        }
+    }
+    let opaque = on_white(image);
+    for quality in QUALITIES {
+        let mut bytes = Vec::new();
+        JpegEncoder::new_with_quality(&mut bytes, quality).encode_image(&opaque).map_err(failed)?;
+        if fits(&bytes) {
+            return Ok(Some(("image/jpeg", bytes.into())));
+        }
+    }
+    Ok(None)
+}
+
+/// JPEG knows no transparency, and most readers show things on white.
+fn on_white(image: &DynamicImage) -> RgbImage {
+    if !image.color().has_alpha() {
+        return image.to_rgb8();
+    }
+    RgbImage::from_fn(image.width(), image.height(), |x, y| {
+        let Rgba([red, green, blue, alpha]) = image.get_pixel(x, y);
+        let alpha = u16::from(alpha);
+        let mixed = |channel: u8| {
+            let sum = u16::from(channel) * alpha + 255 * (255 - alpha);
+            u8::try_from(sum / 255).unwrap_or(u8::MAX)
+        };
+        image::Rgb([mixed(red), mixed(green), mixed(blue)])
+    })
+}
+
+fn base64_size(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
+}
+
+fn failed(error: ImageError) -> Unseen {
+    match error {
+        ImageError::Limits(_) => too_much_memory(),
+        other => broken(other),
+    }
+}
+
+fn too_much_memory() -> Unseen {
+    broken("it needs more memory than a picture may")
+}

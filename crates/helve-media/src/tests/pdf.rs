@@ -1,0 +1,90 @@
+//! Small documents, written by hand.
+
+pub(super) struct Page {
+    /// The body of the object that draws it.
+    pub(super) content: Vec<u8>,
+    pub(super) resources: String,
+}
+
+const FONT: &str = "/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>";
+
+pub(super) fn text_page(text: &str) -> Page {
+    let content = format!("BT /F1 12 Tf 20 100 Td ({text}) Tj ET");
+    Page { content: object("", content.as_bytes()), resources: FONT.into() }
+}
+
+/// A page with this content.
+pub(super) fn stream(entries: &str, content: &str) -> Page {
+    Page { content: object(entries, content.as_bytes()), resources: FONT.into() }
+}
+
+/// The body of an object that is a stream.
+pub(super) fn object(entries: &str, data: &[u8]) -> Vec<u8> {
+    let mut body = format!("<< {entries} /Length {} >>\nstream\n", data.len()).into_bytes();
+    body.extend(data);
+    body.extend(b"\nendstream");
+    body
+}
+
+/// Objects 1 and 2 are the catalogue and the list of pages; then come page and content in turn.
+pub(super) fn document(pages: &[Page]) -> Vec<u8> {
+    let kids: Vec<String> = (0..pages.len()).map(|at| format!("{} 0 R", 3 + at * 2)).collect();
+    let mut bodies = vec![
+        b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
+        format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), pages.len())
+            .into_bytes(),
+    ];
+    for (at, page) in pages.iter().enumerate() {
+        let content = 4 + at * 2;
+        bodies.push(page_of(content, &page.resources, "/MediaBox [0 0 200 200]"));
+        bodies.push(page.content.clone());
+    }
+    file(&bodies)
+}
+
+fn page_of(content: usize, resources: &str, entries: &str) -> Vec<u8> {
+    format!(
+        "<< /Type /Page /Parent 2 0 R {entries} /Contents {content} 0 R /Resources << {resources} >> >>"
+    )
+    .into_bytes()
+}
+
+/// A form without resources of its own that draws its own name.
+pub(super) fn drawing_itself() -> Vec<u8> {
+    let bodies = [
+        b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_vec(),
+        page_of(4, "/XObject << /X 5 0 R >>", "/MediaBox [0 0 9 9]"),
+        object("", b"/X Do"),
+        object("/Type /XObject /Subtype /Form", b"/X Do"),
+    ];
+    file(&bodies)
+}
+
+/// A list of pages that is its own parent, so that nothing is ever inherited.
+pub(super) fn own_ancestor() -> Vec<u8> {
+    let bodies = [
+        b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 /Parent 2 0 R >>".to_vec(),
+        page_of(4, "", ""),
+        object("", b"q Q"),
+    ];
+    file(&bodies)
+}
+
+fn file(bodies: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = b"%PDF-1.4\n".to_vec();
+    let mut table = format!("xref\n0 {}\n0000000000 65535 f \n", bodies.len() + 1);
+    for (at, body) in bodies.iter().enumerate() {
+        table.push_str(&format!("{:010} 00000 n \n", bytes.len()));
+        bytes.extend(format!("{} 0 obj\n", at + 1).into_bytes());
+        bytes.extend(body);
+        bytes.extend(b"\nendobj\n");
+    }
+    let start = bytes.len();
+    bytes.extend(table.into_bytes());
+    let size = bodies.len() + 1;
+    let trailer = format!("trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n");
+    bytes.extend(trailer.into_bytes());
+    bytes
+}

@@ -1,0 +1,119 @@
+//! What happens while words are expanded and variables assigned.
+
+use super::state::{State, Value};
+use super::syntax::{Assign, AssignValue, Operator, Piece, Raw, Simple};
+use super::walk::{Feed, Walker};
+use super::{DoubtKind, Word, arithmetic, expand, variables};
+
+impl Walker<'_> {
+    /// `$(( … ))`, `(( … ))` and their like.
+    pub(super) fn calculate(&mut self, pieces: &[Piece], shown: &str, state: &mut State) {
+        self.visit(pieces, shown, state);
+        match arithmetic::names(pieces, state) {
+            Some(names) if names.iter().any(|name| variables::steers(name, self.around)) => {
+                self.doubt(DoubtKind::Variable, shown);
+            }
+            Some(names) => names.iter().for_each(|name| state.set(name, Value::Number)),
+            None => self.doubt(DoubtKind::Arithmetic, shown),
+        }
+    }
+
+    /// Everything that happens while a word is expanded.
+    pub(super) fn visit(&mut self, pieces: &[Piece], shown: &str, state: &mut State) {
+        for piece in pieces {
+            match piece {
+                Piece::Text { .. } => {}
+                Piece::Command { body, .. } | Piece::Process { body } => {
+                    let found = self.found.take();
+                    self.node(body, &mut state.clone(), &Feed::Nothing);
+                    self.found = found;
+                }
+                Piece::Arithmetic { inside, .. } => self.calculate(inside, shown, state),
+                Piece::Parameter { parameter, .. } => {
+                    if let Some(index) = &parameter.index {
+                        self.index(index, shown, state);
+                    }
+                    match parameter.operator {
+                        Operator::Indirect => self.doubt(DoubtKind::Indirect, shown),
+                        Operator::Slice => {
+                            self.calculate(&parameter.operand, shown, state);
+                            continue;
+                        }
+                        Operator::Assign => {
+                            if variables::steers(&parameter.name, self.around) {
+                                self.doubt(DoubtKind::Variable, shown);
+                            }
+                            state.set(&parameter.name, Value::Unknown);
+                        }
+                        Operator::None | Operator::Length | Operator::Default | Operator::Edit => {}
+                    }
+                    self.visit(&parameter.operand, shown, state);
+                }
+            }
+        }
+    }
+
+    fn index(&mut self, index: &[Piece], shown: &str, state: &mut State) {
+        let all = matches!(index, [Piece::Text { text, .. }] if text == "@" || text == "*");
+        if !all {
+            self.calculate(index, shown, state);
+        }
+    }
+
+    pub(super) fn expand(&mut self, raw: &Raw, state: &mut State) -> Vec<Word> {
+        self.visit(&raw.pieces, &raw.shown, state);
+        expand::words(raw, &raw.shown, state).unwrap_or_else(|| {
+            self.doubt(DoubtKind::TooMany, &raw.shown);
+            Vec::new()
+        })
+    }
+
+    pub(super) fn simple(&mut self, simple: &Simple, state: &mut State, feed: &Feed) {
+        for assignment in &simple.assignments {
+            match &assignment.value {
+                AssignValue::Text(raw) => self.visit(&raw.pieces, &raw.shown, state),
+                AssignValue::Array(words) => {
+                    for raw in words {
+                        self.visit(&raw.pieces, &raw.shown, state);
+                    }
+                }
+            }
+            if let Some(index) = &assignment.index {
+                self.index(&index.pieces, &assignment.shown, state);
+            }
+        }
+        let mut words = Vec::new();
+        for raw in &simple.words {
+            words.extend(self.expand(raw, state));
+        }
+        let feed = self.redirects(&simple.redirects, state, feed);
+        if words.is_empty() {
+            for assignment in &simple.assignments {
+                self.assign(assignment, state);
+            }
+            // Words that vanish leave their assignments to the shell.
+            return;
+        }
+        let name = words.first().and_then(Word::literal).unwrap_or("");
+        let assignments = simple
+            .assignments
+            .iter()
+            .filter(|it| !variables::is_harmless_before(name, &it.name))
+            .map(|it| it.shown.clone())
+            .collect();
+        self.launch(words, assignments, state, &feed);
+    }
+
+    fn assign(&mut self, assignment: &Assign, state: &mut State) {
+        if variables::steers(&assignment.name, self.around) {
+            self.doubt(DoubtKind::Variable, &assignment.shown);
+        }
+        let value = match &assignment.value {
+            AssignValue::Text(raw) if !assignment.append && assignment.index.is_none() => {
+                expand::value(raw, state)
+            }
+            AssignValue::Text(_) | AssignValue::Array(_) => Value::Unknown,
+        };
+        state.set(&assignment.name, value);
+    }
+}

@@ -1,0 +1,138 @@
+//! Files that redirects and programs touch.
+
+use super::state::{State, Value, join_path};
+use super::syntax::{Redirect, RedirectKind, Target as Into};
+use super::walk::{Feed, Walker, unknown};
+use super::{Access, DoubtKind, Target, Touch, Unknown, Word, expand, variables};
+
+impl Walker<'_> {
+    pub(super) fn redirects(
+        &mut self,
+        redirects: &[Redirect],
+        state: &mut State,
+        feed: &Feed,
+    ) -> Feed {
+        let mut feed = feed.clone();
+        for redirect in redirects {
+            if let Some(name) = &redirect.variable {
+                if variables::steers(name, self.around) {
+                    self.doubt(DoubtKind::Variable, name);
+                }
+                state.set(name, Value::Number);
+            }
+            match &redirect.target {
+                Into::Body(body) => {
+                    let pieces = body.get().map_or(&[][..], Vec::as_slice);
+                    self.visit(pieces, "<<", state);
+                    let word = expand::single(pieces, "<<", state);
+                    feed = Feed::Text(word.literal().map(str::to_string));
+                }
+                Into::Word(raw) if redirect.kind == RedirectKind::Feed => {
+                    self.visit(&raw.pieces, &raw.shown, state);
+                    let word = expand::single(&raw.pieces, &raw.shown, state);
+                    feed = Feed::Text(word.literal().map(str::to_string));
+                }
+                Into::Word(raw) => {
+                    let words = self.expand(raw, state);
+                    let word = match <[Word; 1]>::try_from(words) {
+                        Ok([word @ (Word::Literal(_) | Word::Dynamic(_))]) => word,
+                        // A pattern, several words or none: shells differ.
+                        Ok([Word::Glob(_)]) | Err(_) => unknown(&raw.shown),
+                    };
+                    if self.redirect(redirect.kind, &word, state) {
+                        feed = Feed::File;
+                    }
+                }
+            }
+        }
+        feed
+    }
+
+    /// Notes what a redirect opens, and tells whether it may be standard input.
+    fn redirect(&mut self, kind: RedirectKind, word: &Word, state: &State) -> bool {
+        let text = word.literal().unwrap_or("");
+        if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
+            self.doubt(DoubtKind::Network, text);
+        }
+        let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+        let is_descriptor = digits || text == "-";
+        let number =
+            matches!(word, Word::Dynamic(it) if it.kind == Unknown::Number && it.start.is_empty());
+        match kind {
+            RedirectKind::DuplicateOut | RedirectKind::DuplicateIn if is_descriptor || number => {}
+            RedirectKind::DuplicateIn => self.doubt(DoubtKind::Syntax, word.shown()),
+            // The shell expands this word a second time, whatever quotes it had.
+            RedirectKind::DuplicateOut if text.is_empty() || text.contains(is_special) => {
+                self.doubt(DoubtKind::Indirect, word.shown());
+                self.touch(word, Access::Write, state, None);
+            }
+            RedirectKind::Write | RedirectKind::DuplicateOut => {
+                self.touch(word, Access::Write, state, None);
+            }
+            RedirectKind::Read => self.touch(word, Access::Read, state, None),
+            RedirectKind::ReadWrite => {
+                self.touch(word, Access::Read, state, None);
+                self.touch(word, Access::Write, state, None);
+            }
+            RedirectKind::Feed => {}
+        }
+        matches!(kind, RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateIn)
+    }
+
+    /// Notes a file, once for every folder the shell may be in.
+    pub(super) fn touch(&mut self, word: &Word, access: Access, state: &State, run: Option<usize>) {
+        let absolute = word.start().starts_with('/');
+        let folders = match &state.folders {
+            _ if absolute => vec![String::new()],
+            Some(folders) => folders.clone(),
+            None => Vec::new(),
+        };
+        let targets: Vec<Target> = match word {
+            Word::Literal(text) if text.is_empty() || is_stream(text) => return,
+            // To a program it means its own stream, to a redirect it is a file.
+            Word::Literal(text) if text == "-" && run.is_some() => return,
+            Word::Dynamic(dynamic) => match (dynamic.kind, access) {
+                (Unknown::Pipe, _)
+                | (Unknown::Number, Access::Read | Access::Look | Access::Fill)
+                | (Unknown::Found { .. }, Access::Look | Access::Fill)
+                | (Unknown::Found { regular: true }, Access::Read) => return,
+                _ => vec![Target::Unknown(dynamic.shown.clone())],
+            },
+            word if folders.is_empty() => vec![Target::Unknown(word.shown().to_string())],
+            Word::Literal(text) => {
+                folders.iter().map(|folder| Target::Path(join_path(folder, text))).collect()
+            }
+            Word::Glob(pattern) => folders
+                .iter()
+                .map(|folder| Target::Glob(join_path(&expand::escape(folder), pattern)))
+                .collect(),
+        };
+        for at in targets {
+            let touch = Touch { at, access, run };
+            if self.room() && self.touched.insert(touch.clone()) {
+                self.script.touches.push(touch);
+            }
+        }
+    }
+}
+
+/// Characters that the shell would expand or take apart.
+fn is_special(c: char) -> bool {
+    !(c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ','))
+}
+
+/// Files that are only streams: nothing is kept in them and nothing secret comes out.
+fn is_stream(path: &str) -> bool {
+    let descriptor = path.strip_prefix("/dev/fd/");
+    descriptor.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
+        || matches!(
+            path,
+            "/dev/null"
+                | "/dev/stdin"
+                | "/dev/stdout"
+                | "/dev/stderr"
+                | "/dev/zero"
+                | "/dev/random"
+                | "/dev/urandom"
+        )
+}

@@ -1,0 +1,214 @@
+//! `glob`: files by name, the newest first.
+
+use helve_core::machine::{Ended, Find, Found, Ignored, Order, Tree};
+use helve_core::{Ask, ErrorKind, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::words::search::{Looked, absolute, count, ending, failed};
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The pattern: "**/*.rs", "src/**/*.{ts,tsx}"; without a slash it is about names in any folder
+    #[schemars(length(min = 1))]
+    pattern: String,
+    /// The folder to look in, the workspace unless given
+    path: Option<String>,
+    /// Also list what .gitignore hides
+    #[serde(default)]
+    ignored: bool,
+}
+
+const MOST: usize = 100;
+
+pub(super) struct Glob;
+
+impl Tool for Glob {
+    type Args = Args;
+    const NAME: &'static str = "glob";
+    const ABOUT: &'static str = include_str!("glob.txt");
+
+    async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let given = args.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".");
+        let path = ctx.files.resolve(given).await?;
+        let grant = ctx.ask(Ask::default().search(Self::NAME, &args.pattern, &path)).await?;
+        check_folder(&path)?;
+        let tree = path.tree();
+        let tree = Tree {
+            globs: vec![args.pattern.clone()],
+            ignored: if args.ignored { Ignored::Include } else { tree.ignored },
+            ..tree
+        };
+        let deadline = tree.deadline;
+        let finding =
+            ctx.files.find(&grant, &path, Find { tree, order: Order::Newest, most: MOST });
+        let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
+            return Err(ctx.words().aborted());
+        };
+        let (found, counts) = answer.map_err(|err| failed(ctx, &path, &args.pattern, &err))?;
+        let looked = Looked { path: &path, counts: &counts, deadline, content: false };
+        Ok(say(&found, &looked))
+    }
+}
+
+fn check_folder(path: &Resolved) -> Result<(), ToolError> {
+    match path.kind() {
+        Some(Kind::Folder) | None => Ok(()),
+        Some(_) => {
+            let message = format!("path must be a folder, and {} is none.", path.shown());
+            let hint = "Name the folder, or leave path out.";
+            Err(ToolError::new(ErrorKind::InvalidArgs, message).hint(hint))
+        }
+    }
+}
+
+fn say(found: &[Found], looked: &Looked<'_>) -> ToolOutput {
+    let (counts, shown) = (looked.counts, found.len() as u64);
+    let paths: Vec<String> = found.iter().map(|found| absolute(looked.path, &found.path)).collect();
+    let text = if paths.is_empty() { "No files found".into() } else { paths.join("\n") };
+    let mut notes = Vec::new();
+    if shown < counts.files {
+        let least = if counts.ended == Ended::Deadline { "at least " } else { "" };
+        let files = count(counts.files, "file", "files");
+        notes.push(format!(
+            "{shown} of {least}{files} are shown, the newest. Use a narrower path or pattern to see others."
+        ));
+    }
+    notes.extend(looked.notes());
+    let is_cut = shown < counts.files || counts.ended == Ended::Deadline;
+    let text = format!("{text}{}", ending(&notes));
+    ToolOutput::text(looked.path.shown(), text).with("count", shown).with("truncated", is_cut)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use crate::opencode::check;
+
+    #[test]
+    fn files_by_name_or_path() {
+        check(
+            r#"
+--- file src/a.ts
+--- file src/deep/b.tsx
+--- file .github/c.ts
+--- file d.js
+--- call glob {"pattern": "**/*.{ts,tsx}"}
+--- call glob {"pattern": "*.ts", "path": "src"}
+--- call glob {"pattern": ".github/*"}
+--- call glob {"pattern": "!*.js"}
+--- call glob {"pattern": "*.rs"}
+"#,
+            expect![[r#"
+                == .
+                /w/.github/c.ts
+                /w/src/a.ts
+                /w/src/deep/b.tsx
+                == src
+                /w/src/a.ts
+                == .
+                /w/.github/c.ts
+                == .
+                /w/.github/c.ts
+                /w/.keep
+                /w/src/a.ts
+                /w/src/deep/b.tsx
+                == .
+                No files found
+            "#]],
+        );
+    }
+
+    #[test]
+    fn ignored_files_are_not_found_by_accident() {
+        check(
+            r#"
+--- file .gitignore
+dist/
+*.log
+--- file dist/a.js
+--- file b.log
+--- call glob {"pattern": "**/*.js"}
+--- call glob {"pattern": "**/*.js", "ignored": true}
+--- call glob {"pattern": "*.py"}
+"#,
+            expect![[r#"
+                == .
+                No files found
+
+                (Ignore rules hide 1 file: /w/dist/a.js. Set ignored to true to see more.)
+                == .
+                /w/dist/a.js
+                == .
+                No files found
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_is_no_folder_or_no_glob() {
+        check(
+            r#"
+--- file a.js
+--- call glob {"pattern": "*", "path": "a.js"}
+--- call glob {"pattern": "*", "path": "gone"}
+--- call glob {"pattern": "{a"}
+--- call glob {"pattern": ""}
+"#,
+            expect![[r#"
+                !! InvalidArgs
+                path must be a folder, and a.js is none.
+                Name the folder, or leave path out.
+                !! NotFound
+                gone does not exist.
+                !! InvalidArgs
+                The glob "{a" cannot be used: error parsing glob '{a': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?).
+                Use *, **, ?, {a,b} and [abc]; a backslash takes away their meaning.
+                !! InvalidArgs
+                The arguments of glob do not fit:
+                - pattern: expected a length of at least 1, found 0
+                Correct them and call again.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_hundred_of_many() {
+        let files: String = (0..130).map(|n| format!("--- file f{n:03}\n")).collect();
+        let fixture = format!("{files}--- call glob {{\"pattern\": \"f*\"}}\n");
+        let seen = helve_testkit::run(
+            &crate::opencode::DIALECT,
+            crate::opencode::tools(std::sync::Arc::new(helve_core::NoMedia)),
+            &fixture,
+        );
+        assert_eq!(seen.matches("/w/f").count(), 100);
+        assert!(seen.contains("(100 of 130 files are shown, the newest."), "{seen}");
+    }
+
+    #[test]
+    fn the_pattern_is_what_is_judged_and_a_place_outside_is_asked_for() {
+        check(
+            r#"
+--- rule glob secret* deny
+--- file /other/x
+--- reply session
+--- call glob {"pattern": "secret*"}
+--- call glob {"pattern": "*", "path": "/other"}
+--- call glob {"pattern": "*", "path": "/other"}
+"#,
+            expect![[r#"
+                !! Denied
+                A rule forbids this: glob secret* (rule glob "secret*": deny, set by the program). No approval lifts it.
+                Go on without it, or tell the user which rule stands in the way.
+                external_directory /other/* [lasting: /other/*]
+                glob * [lasting: this]
+                -> Yes(Session)
+                == /other
+                /other/x
+                == /other
+                /other/x
+            "#]],
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! What `read` says, in memory; a stand-in tells what pictures and documents show.
+
+mod shown;
+
+use expect_test::expect;
+
+use crate::opencode::check;
+
+#[test]
+fn lines_are_numbered_from_one() {
+    check(
+        "--- file a.txt\none\n\ttwo\n--- call read {\"filePath\": \"a.txt\"}\n",
+        expect![[r#"
+            == a.txt
+            <file>
+            00001| one
+            00002| 	two
+
+            (End of file, 2 lines)
+            </file>
+        "#]],
+    );
+}
+
+#[test]
+fn a_window_says_how_to_go_on() {
+    check(
+        r#"
+--- file a.txt
+1
+2
+3
+4
+--- call read {"filePath": "a.txt", "offset": 2, "limit": "2"}
+--- call read {"filePath": "a.txt", "offset": 0, "limit": 1}
+--- call read {"filePath": "a.txt", "offset": 5}
+"#,
+        expect![[r#"
+            == a.txt
+            <file>
+            00002| 2
+            00003| 3
+
+            (Lines 2-3 are shown and more follow. Use offset=4 to go on.)
+            </file>
+            == a.txt
+            <file>
+            00001| 1
+
+            (Lines 1-1 are shown and more follow. Use offset=2 to go on.)
+            </file>
+            !! InvalidArgs
+            a.txt has 4 lines; there is no line 5.
+            Call again with an offset of at most 4.
+        "#]],
+    );
+}
+
+#[test]
+fn a_folder_is_listed_by_name() {
+    check(
+        r#"
+--- file src/b.rs
+--- file src/a/x.rs
+--- link src/dead -> nowhere
+--- call read {"filePath": "src"}
+--- call read {"filePath": "src", "limit": 1}
+"#,
+        expect![[r#"
+            == src
+            <folder>
+            a/
+            b.rs
+            dead
+
+            (3 entries)
+            </folder>
+            == src
+            <folder>
+            a/
+
+            (1-1 of 3 entries. Use offset=2 to go on.)
+            </folder>
+        "#]],
+    );
+}
+
+#[test]
+fn an_empty_file_is_no_error() {
+    check(
+        "--- file e\n--- call read {\"filePath\": \"e\"}\n",
+        expect![[r#"
+            == e
+            <file>
+
+            (End of file, 0 lines)
+            </file>
+        "#]],
+    );
+}
+
+#[test]
+fn a_missing_file_names_near_ones() {
+    check(
+        r#"
+--- file src/main.rs
+--- file src/mian.py
+--- call read {"filePath": "src/mian.rs"}
+--- call read {"filePath": "zzz"}
+"#,
+        expect![[r#"
+            !! NotFound
+            src/mian.rs does not exist.
+            Did you mean src/main.rs, src/mian.py?
+            !! NotFound
+            zzz does not exist.
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_not_text_is_not_shown() {
+    check(
+        "--- file a.bin\na\0b\n--- fifo pipe\n--- locked secret\n--- call read {\"filePath\": \"a.bin\"}\n--- call read {\"filePath\": \"pipe\"}\n--- call read {\"filePath\": \"secret\"}\n",
+        expect![[r#"
+            !! Failed
+            a.bin is not text: it is a binary file of 4 bytes.
+            Use a tool that knows its format.
+            !! Failed
+            pipe is a FIFO, not a file. Reading it could wait for ever.
+            Name a regular file.
+            !! Failed
+            secret cannot be opened: the system does not permit it to this user.
+            Ask the user to change its permissions, or go on without it.
+        "#]],
+    );
+}
+
+#[test]
+fn secrets_and_places_outside_are_asked_for_in_one_question() {
+    check(
+        r#"
+--- file .env
+TOKEN=1
+--- file /home/u/.ssh/id_rsa
+KEY
+--- reply once
+--- reply session
+--- call read {"filePath": ".env"}
+--- call read {"filePath": "~/.ssh/id_rsa"}
+--- call read {"filePath": "/home/u/.ssh/id_rsa", "limit": 1}
+--- call read {"filePath": ".env"}
+"#,
+        expect![[r#"
+            read .env [lasting: this]
+            -> Yes(Once)
+            == .env
+            <file>
+            00001| TOKEN=1
+
+            (End of file, 1 line)
+            </file>
+            external_directory /home/u/.ssh/* [lasting: /home/u/.ssh/*]
+            read /home/u/.ssh/id_rsa [lasting: this]
+            -> Yes(Session)
+            == /home/u/.ssh/id_rsa
+            <file>
+            00001| KEY
+
+            (End of file, 1 line)
+            </file>
+            == /home/u/.ssh/id_rsa
+            <file>
+            00001| KEY
+
+            (End of file, 1 line)
+            </file>
+            read .env [lasting: this]
+            -> Unanswered
+            !! Denied
+            This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
+            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes answers every such question.
+        "#]],
+    );
+}
+
+#[test]
+fn a_link_is_judged_by_where_it_leads_and_by_its_name() {
+    check(
+        r#"
+--- file /etc/secret
+S
+--- file safe.txt
+x
+--- link inside.txt -> /etc/secret
+--- link .env -> safe.txt
+--- call read {"filePath": "inside.txt"}
+--- call read {"filePath": ".env"}
+"#,
+        expect![[r#"
+            external_directory /etc/* [lasting: /etc/*]
+            read /etc/secret = inside.txt [lasting: this]
+            -> Unanswered
+            !! Denied
+            This needs permission, and nobody can be asked here: external_directory /etc/* (built-in rule * "*": ask).
+            To allow it: --allow 'external_directory:/etc/*', or "permission": {"external_directory": {"/etc/*": "allow"}} in the user's helve.json; --yes answers every such question.
+            read safe.txt = .env [lasting: this]
+            -> Unanswered
+            !! Denied
+            This needs permission, and nobody can be asked here: read safe.txt (built-in rule read "*.env": ask).
+            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes answers every such question.
+        "#]],
+    );
+}
+
+#[test]
+fn a_denied_file_says_which_rule() {
+    check(
+        r#"
+--- rule read secrets/* deny
+--- file secrets/a
+x
+--- call read {"filePath": "secrets/../secrets/a"}
+--- call read {"filePath": "/proc/self/environ"}
+"#,
+        expect![[r#"
+            !! Denied
+            A rule forbids this: read secrets/a (rule read "secrets/*": deny, set by the program). No approval lifts it.
+            Go on without it, or tell the user which rule stands in the way.
+            !! Denied
+            A rule forbids this: read /proc/self/environ (built-in rule read "/proc/*/environ": deny). No approval lifts it.
+            Go on without it, or tell the user which rule stands in the way.
+        "#]],
+    );
+}
+
+#[test]
+fn wrong_arguments_are_all_named_at_once() {
+    check(
+        r#"
+--- call read {"file_path": "a", "limit": "many", "offset": -1}
+--- call read {"filePath": "a
+--- call read [1]
+--- file a
+x
+--- call read {"filePath": "a", "colour": true}
+"#,
+        expect![[r#"
+            !! InvalidArgs
+            The arguments of read do not fit:
+            - filePath: expected a string, found nothing (you gave file_path)
+            - limit: expected an integer, found the string "many"
+            - offset: expected at least 0, found -1
+            Correct them and call again.
+            !! InvalidArgs
+            The arguments of read are cut off at line 1, column 15: the JSON ends in the middle. Nothing was done.
+            Send the whole call again; if it was too long, split it.
+            !! InvalidArgs
+            The arguments of read do not fit:
+            - the arguments: expected an object, found an array of 1
+            Correct them and call again.
+            == a
+            <file>
+            00001| x
+
+            (End of file, 1 line)
+            </file>
+            (read has no parameter colour; it was ignored.)
+        "#]],
+    );
+}

@@ -1,0 +1,128 @@
+//! Text in any encoding; what is not text is named, not shown.
+
+use helve_core::machine::Windowed;
+use helve_core::{ErrorKind, ToolError};
+use helve_text::view::{Encoding, View};
+
+use super::lines::{Line, Page};
+
+/// Whether a file is taken for something else than text.
+pub(super) fn is_binary(name: &str, got: &Windowed) -> bool {
+    let sample = whole_characters(&got.sample, got.size);
+    let Ok(view) = View::new(sample) else { return true };
+    let plain = view.encoding() == Encoding::Utf8 && !view.is_damaged();
+    mostly_control(&view) || kind_of_name(name).is_some() && !plain
+}
+
+/// The words for what is not text.
+pub(super) fn binary(shown: &str, got: &Windowed) -> ToolError {
+    let kind = kind_of_content(&got.sample).or_else(|| kind_of_name(shown));
+    let kind = kind.unwrap_or("a binary file");
+    let message = format!("{shown} is not text: it is {kind} of {} bytes.", got.size);
+    ToolError::new(ErrorKind::Failed, message).hint("Use a tool that knows its format.")
+}
+
+pub(super) fn page(got: &Windowed) -> Page {
+    let encoding = encoding(got);
+    let (mut lines, mut damaged) = (Vec::new(), 0);
+    for (bytes, skipped) in got.each() {
+        let line = match encoding {
+            Encoding::Legacy(legacy) => legacy.decode_without_bom_handling(bytes).0,
+            // The machine gives UTF-16 as UTF-8.
+            Encoding::Utf8 | Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Unclear => {
+                String::from_utf8_lossy(bytes)
+            }
+        };
+        let line = Line::new(&line, skipped > 0);
+        // The last character of a cut line may be half a one.
+        let said = line.text.trim_end_matches(|c| line.is_cut && c == char::REPLACEMENT_CHARACTER);
+        damaged += said.matches(char::REPLACEMENT_CHARACTER).count();
+        lines.push(line);
+    }
+    let mut notes = Vec::new();
+    match encoding {
+        Encoding::Utf8 => {}
+        Encoding::Unclear => notes.push("The encoding is neither UTF-8 nor clear".to_string()),
+        Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Legacy(_) => {
+            notes.push(format!("The encoding is {}", encoding.name()));
+        }
+    }
+    if damaged > 0 {
+        notes.push(match damaged {
+            1 => "1 character means nothing in this encoding and is shown as \u{fffd}".into(),
+            _ => format!(
+                "{damaged} characters mean nothing in this encoding and are shown as \u{fffd}"
+            ),
+        });
+    }
+    Page { first: got.first, lines, more: got.more, seen: got.seen, notes }
+}
+
+/// Told from the start of the file and from the lines that are shown; either may be plain by itself.
+fn encoding(got: &Windowed) -> Encoding {
+    let sample = whole_characters(&got.sample, got.size);
+    let start = View::new(sample).map_or(Encoding::Utf8, |view| view.encoding());
+    match start {
+        Encoding::Utf16Le | Encoding::Utf16Be => return start,
+        Encoding::Utf8 if std::str::from_utf8(&got.bytes).is_ok() => return start,
+        Encoding::Utf8 | Encoding::Unclear | Encoding::Legacy(_) => {}
+    }
+    let mut evidence = sample.to_vec();
+    for (line, _) in got.each() {
+        evidence.push(b'\n');
+        evidence.extend_from_slice(line);
+    }
+    View::new(&evidence).map_or(start, |view| view.encoding())
+}
+
+/// A sample without the half character that it may end with.
+fn whole_characters(sample: &[u8], size: u64) -> &[u8] {
+    match std::str::from_utf8(sample) {
+        Err(err) if err.error_len().is_none() && (sample.len() as u64) < size => {
+            &sample[..err.valid_up_to()]
+        }
+        Ok(_) | Err(_) => sample,
+    }
+}
+
+/// More than three in ten characters are such as no text has.
+fn mostly_control(view: &View<'_>) -> bool {
+    let odd = |c: &char| (*c as u32) < 9 || (14..32).contains(&(*c as u32)) && *c != '\u{1b}';
+    let text = view.text();
+    text.chars().filter(odd).count() * 10 > text.chars().count() * 3
+}
+
+fn kind_of_content(start: &[u8]) -> Option<&'static str> {
+    let kinds: [(&[u8], &str); 12] = [
+        (b"PK\x03\x04", "a ZIP archive or office document"),
+        (b"\x1f\x8b", "a gzip archive"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+        (b"BZh", "a bzip2 archive"),
+        (b"\xfd7zXZ\0", "an xz archive"),
+        (b"\x28\xb5\x2f\xfd", "a zstd archive"),
+        (b"\x7fELF", "an ELF program or library"),
+        (b"MZ", "a Windows program or library"),
+        (b"\0asm", "a WebAssembly module"),
+        (b"\xca\xfe\xba\xbe", "a Java class or Mach-O program"),
+        (b"SQLite format 3\0", "an SQLite database"),
+        (b"\xd0\xcf\x11\xe0", "an old office document"),
+    ];
+    kinds.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, kind)| *kind)
+}
+
+fn kind_of_name(name: &str) -> Option<&'static str> {
+    let (_, extension) = name.rsplit_once('.')?;
+    match extension.to_ascii_lowercase().as_str() {
+        "zip" | "tar" | "gz" | "7z" => Some("an archive"),
+        "jar" | "war" => Some("a Java archive"),
+        "class" => Some("a Java class"),
+        "doc" | "docx" | "xls" | "xlsx" | "ppt" | "pptx" | "odt" | "ods" | "odp" => {
+            Some("an office document")
+        }
+        "exe" | "dll" | "so" | "obj" | "o" | "a" | "lib" => Some("a program or library"),
+        "wasm" => Some("a WebAssembly module"),
+        "pyc" | "pyo" => Some("compiled Python"),
+        "bin" | "dat" => Some("a binary file"),
+        _ => None,
+    }
+}

@@ -1,0 +1,52 @@
+//! The documentation of wrong calls shows what is really answered.
+
+use std::sync::Arc;
+
+use expect_test::expect_file;
+use helve_core::NoMedia;
+
+use super::{DIALECT, tools};
+
+#[test]
+fn the_documented_answers_are_the_real_ones() {
+    let page = expect_file!["../../../../docs/wrong-calls.md"];
+    let fresh = answered(&page.data());
+    page.assert_eq(&fresh);
+}
+
+/// The page with every answer as it is given now.
+fn answered(page: &str) -> String {
+    let (mut fresh, mut fixture, mut block) = (String::new(), String::new(), Block::None);
+    for line in page.split_inclusive('\n') {
+        match (line.trim_end(), block) {
+            ("```fixture", Block::None) => {
+                fixture.clear();
+                block = Block::Fixture;
+                fresh.push_str(line);
+            }
+            ("```text", Block::None) => {
+                block = Block::Answer;
+                fresh.push_str(line);
+                fresh.push_str(&helve_testkit::run(&DIALECT, tools(Arc::new(NoMedia)), &fixture));
+            }
+            ("```", _) => {
+                block = Block::None;
+                fresh.push_str(line);
+            }
+            (_, Block::Fixture) => {
+                fixture.push_str(line);
+                fresh.push_str(line);
+            }
+            (_, Block::Answer) => {}
+            (_, Block::None) => fresh.push_str(line),
+        }
+    }
+    fresh
+}
+
+#[derive(Clone, Copy)]
+enum Block {
+    None,
+    Fixture,
+    Answer,
+}

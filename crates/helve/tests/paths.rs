@@ -1,0 +1,232 @@
+//! Ways of naming a file that must not lead where nobody said yes to.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(clippy::disallowed_methods, reason = "these tests need real folders, links and modes")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+use helve::{ErrorKind, Toolbox};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// `app` is the workspace; `outside`, `app-secret` and `home` lie beside it.
+struct World {
+    base: TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let base = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("app/src/a.txt", "inside\n"),
+            ("app/victim.txt", "victim\n"),
+            ("outside/secret.txt", "SECRET\n"),
+            ("app-secret/s.txt", "SECRET\n"),
+            ("secret.txt", "SECRET\n"),
+        ] {
+            let path = base.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let world = Self { base };
+        symlink(world.path("outside"), world.path("app/outbox")).unwrap();
+        symlink(world.path("outside/secret.txt"), world.path("app/l3")).unwrap();
+        symlink("l3", world.path("app/l2")).unwrap();
+        symlink("l2", world.path("app/l1")).unwrap();
+        symlink("loop2", world.path("app/loop1")).unwrap();
+        symlink("loop1", world.path("app/loop2")).unwrap();
+        symlink("src/a.txt", world.path("app/inlink")).unwrap();
+        world
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.base.path().canonicalize().unwrap().join(below)
+    }
+
+    /// Edits inside are free; nobody can be asked.
+    async fn toolbox(&self) -> Toolbox {
+        let builder = Toolbox::builder().dir(self.path("app")).data(self.path("data"));
+        builder.allow("edit").build().await.unwrap()
+    }
+
+    /// The kind of the error, or the text of the answer.
+    async fn call(&self, tool: &str, input: Value) -> Result<String, (ErrorKind, String)> {
+        let toolbox = self.toolbox().await;
+        if tool == "edit" || tool == "write" {
+            toolbox.call("read", json!({"filePath": input["filePath"]})).await;
+        }
+        let result = toolbox.call(tool, input).await;
+        toolbox.close().await;
+        result.outcome.map(|output| output.joined()).map_err(|err| (err.kind, err.words()))
+    }
+
+    /// Every file outside the workspace, as it should have stayed.
+    fn assert_untouched(&self) {
+        for path in ["outside/secret.txt", "app-secret/s.txt", "secret.txt"] {
+            assert_eq!(fs::read_to_string(self.path(path)).unwrap(), "SECRET\n", "{path}");
+        }
+        assert_eq!(fs::read_dir(self.path("outside")).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(self.path("app-secret")).unwrap().count(), 1);
+    }
+}
+
+/// Each tool with a file it would read or change.
+fn calls(path: &str) -> Vec<(&'static str, Value)> {
+    let patch = format!("*** Begin Patch\n*** Update File: {path}\n-SECRET\n+x\n*** End Patch");
+    vec![
+        ("read", json!({"filePath": path})),
+        ("write", json!({"filePath": path, "content": "x"})),
+        ("edit", json!({"filePath": path, "oldString": "SECRET", "newString": "x"})),
+        (
+            "multiedit",
+            json!({"filePath": path, "edits": [{"oldString": "SECRET", "newString": "x"}]}),
+        ),
+        ("apply_patch", json!({"patchText": patch})),
+    ]
+}
+
+#[tokio::test]
+async fn nothing_outside_is_read_or_written_unasked() {
+    let world = World::new();
+    let absolute = world.path("app-secret/s.txt").display().to_string();
+    let doubled = format!("/{}", world.path("outside/secret.txt").display());
+    for path in [
+        "src/../../secret.txt",
+        "../app-secret/s.txt",
+        absolute.as_str(),
+        doubled.as_str(),
+        "outbox/secret.txt",
+        "l1",
+        "src/../outbox/../secret.txt",
+    ] {
+        for (tool, input) in calls(path) {
+            let (kind, words) = world.call(tool, input).await.expect_err(path);
+            assert_eq!(kind, ErrorKind::Denied, "{tool} {path}: {words}");
+            assert!(!words.contains("SECRET"), "{tool} {path}: {words}");
+        }
+    }
+    world.assert_untouched();
+}
+
+#[tokio::test]
+async fn a_question_names_where_a_link_really_leads() {
+    let world = World::new();
+    for path in ["outbox/secret.txt", "l1"] {
+        let (_, words) = world.call("read", json!({"filePath": path})).await.unwrap_err();
+        let target = format!("{}/*", world.path("outside").display());
+        assert!(words.contains(&target), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn dots_that_stay_inside_are_fine() {
+    let world = World::new();
+    let plain = world.path("app").join("./src//a.txt").display().to_string();
+    for path in ["src/../src/a.txt", plain.as_str(), "./src/./a.txt"] {
+        let read = world.call("read", json!({"filePath": path})).await.unwrap();
+        assert!(read.contains("inside"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn one_file_has_one_memory_however_it_is_named() {
+    let world = World::new();
+    let toolbox = world.toolbox().await;
+    toolbox.call("read", json!({"filePath": "./src//../src/a.txt"})).await;
+    let written = toolbox.call("write", json!({"filePath": "src/a.txt", "content": "new\n"})).await;
+    assert!(written.outcome.is_ok(), "{:?}", written.outcome);
+}
+
+#[tokio::test]
+async fn a_link_inside_stays_a_link() {
+    let world = World::new();
+    let edit = json!({"filePath": "inlink", "oldString": "inside", "newString": "changed"});
+    world.call("edit", edit).await.unwrap();
+    assert!(fs::symlink_metadata(world.path("app/inlink")).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(world.path("app/src/a.txt")).unwrap(), "changed\n");
+}
+
+#[tokio::test]
+async fn links_in_circles_end() {
+    let world = World::new();
+    for (tool, input) in calls("loop1") {
+        assert!(world.call(tool, input).await.is_err(), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn the_second_path_of_a_call_is_judged_too() {
+    let world = World::new();
+    let patch = "*** Begin Patch\n*** Update File: victim.txt\n*** Move to: ../x\n-victim\n+v\n*** End Patch";
+    let (kind, _) = world.call("apply_patch", json!({"patchText": patch})).await.unwrap_err();
+    assert_eq!(kind, ErrorKind::Denied);
+    let patch = "*** Begin Patch\n*** Update File: victim.txt\n-victim\n+v\n*** Add File: ../x\n+x\n*** End Patch";
+    let (kind, _) = world.call("apply_patch", json!({"patchText": patch})).await.unwrap_err();
+    assert_eq!(kind, ErrorKind::Denied);
+    assert_eq!(fs::read_to_string(world.path("app/victim.txt")).unwrap(), "victim\n");
+    assert!(!world.path("x").exists());
+}
+
+#[tokio::test]
+async fn folders_are_no_files_and_files_no_folders() {
+    let world = World::new();
+    for (path, says) in [("src/", "is a folder"), ("victim.txt/a/b.txt", "victim.txt/a/b.txt")] {
+        let (_, words) =
+            world.call("write", json!({"filePath": path, "content": "x"})).await.unwrap_err();
+        assert!(words.contains(says), "{words}");
+    }
+    assert_eq!(fs::read_to_string(world.path("app/victim.txt")).unwrap(), "victim\n");
+}
+
+#[tokio::test]
+async fn what_is_read_only_is_refused_and_unchanged() {
+    let world = World::new();
+    let path = world.path("app/ro.txt");
+    fs::write(&path, "old\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let input = json!({"filePath": "ro.txt", "content": "new\n"});
+    let (_, words) = world.call("write", input).await.unwrap_err();
+    assert!(words.contains("read-only"), "{words}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old\n");
+}
+
+#[tokio::test]
+async fn modes_survive_an_edit_and_an_undo_of_a_removal() {
+    let world = World::new();
+    let path = world.path("app/s.sh");
+    fs::write(&path, "echo one\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let toolbox = world.toolbox().await;
+    let edit = json!({"filePath": "s.sh", "oldString": "one", "newString": "two"});
+    toolbox.call("edit", edit).await.outcome.unwrap();
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o755);
+    let patch = "*** Begin Patch\n*** Delete File: s.sh\n*** End Patch";
+    toolbox.call("apply_patch", json!({"patchText": patch})).await.outcome.unwrap();
+    assert!(!path.exists());
+    toolbox.undo(None).await.outcome.unwrap();
+    assert_eq!((mode(), fs::read_to_string(&path).unwrap().as_str()), (0o755, "echo two\n"));
+}
+
+#[tokio::test]
+async fn a_file_that_was_deleted_is_not_brought_back_by_an_edit() {
+    let world = World::new();
+    let toolbox = world.toolbox().await;
+    toolbox.call("read", json!({"filePath": "victim.txt"})).await.outcome.unwrap();
+    fs::remove_file(world.path("app/victim.txt")).unwrap();
+    let edit = json!({"filePath": "victim.txt", "oldString": "victim", "newString": "x"});
+    assert!(toolbox.call("edit", edit).await.outcome.is_err());
+    assert!(!world.path("app/victim.txt").exists());
+}
+
+#[tokio::test]
+async fn the_outputs_of_another_session_are_private() {
+    let world = World::new();
+    let other = world.path("data/outputs/other/x.txt");
+    fs::create_dir_all(other.parent().unwrap()).unwrap();
+    fs::write(&other, "SECRET\n").unwrap();
+    let read = json!({"filePath": other.display().to_string()});
+    let (kind, _) = world.call("read", read).await.unwrap_err();
+    assert_eq!(kind, ErrorKind::Denied);
+}

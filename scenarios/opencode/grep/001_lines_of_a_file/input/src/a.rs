@@ -1,0 +1,4 @@
+fn one() {}
+
+struct S;
+	fn two(x: u8) {}
