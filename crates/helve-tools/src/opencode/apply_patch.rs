@@ -11,7 +11,7 @@ use helve_text::view::View;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::change::{counts, difference, leniently, made};
+use super::words::change::{counts, difference, faults, leniently, made};
 use super::words::patch::{malformed, misplaced};
 
 #[derive(Deserialize, JsonSchema)]
@@ -68,6 +68,7 @@ impl Tool for ApplyPatch {
         let preview: Vec<String> =
             papers.iter().zip(&diffs).map(|(paper, diff)| paper.previewed(diff)).collect();
         let grant = ctx.ask(ask.preview(preview.join("\n"))).await?;
+        let broken: String = papers.iter().map(Paper::faults).collect();
         let lines: Vec<String> = papers.iter().map(Paper::told).collect();
         let files = if papers.len() == 1 { "file" } else { "files" };
         let title = format!("{} {files}", papers.len());
@@ -77,7 +78,8 @@ impl Tool for ApplyPatch {
         remarks.insert(0, String::new());
         first.push_str(&remarks.join("\n"));
         let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-        Ok(ToolOutput::text(title, made(first.trim_end(), &done, &diffs)).with("diff", all))
+        Ok(ToolOutput::text(title, made(first.trim_end(), &done, &diffs) + &broken)
+            .with("diff", all))
     }
 }
 
@@ -213,6 +215,12 @@ impl Paper {
             self.base.as_ref().map(|base| &base.bytes[..]),
             self.now.as_deref(),
         )
+    }
+
+    fn faults(&self) -> String {
+        let target = self.to.as_ref().map_or(&self.path, |(to, _)| to);
+        let old = self.base.as_ref().map(|base| &base.bytes[..]);
+        faults(target.shown(), old, self.now.as_deref())
     }
 
     fn previewed(&self, diff: &Unified) -> String {

@@ -9,7 +9,7 @@ use helve_text::edit::{AppliedAll, Edit, Match, apply_all};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::change::{counts, difference, leniently, made, refused};
+use super::words::change::{counts, difference, faults, leniently, made, refused};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -78,13 +78,14 @@ pub(super) async fn run(
     let grant = ctx.ask(Ask::default().edit(&path, tool).preview(&diffs[0].text)).await?;
     let shown = path.shown().to_string();
     let created = base.is_none();
+    let broken = faults(&shown, base.as_ref().map(|it| &it.bytes[..]), Some(&applied.bytes));
     let then = Then::Write { bytes: applied.bytes.clone().into(), mode: FileMode::Keep };
     let wanted = Wanted { path, base, then, rebase: Rebase::Merge };
     let done = ctx.files.commit(&grant, vec![wanted]).await?;
     let mut first = if created { format!("Created {shown}") } else { format!("Edited {shown}") };
     first.push_str(&format!(": {}.", counts(&diffs)));
     first.push_str(&each(&applied, had_moved_on, &shown));
-    let text = made(&first, &done, &diffs);
+    let text = made(&first, &done, &diffs) + &broken;
     Ok(said(&shown, text, &done).with("diff", diffs[0].text.as_str()))
 }
 
@@ -432,6 +433,52 @@ two
                 zero
                 one
                 2
+            "#]],
+        );
+    }
+
+    #[test]
+    fn faults_of_syntax_that_an_edit_brought_in_are_told() {
+        check(
+            r#"
+--- rule edit * allow
+--- file a.rs
+fn a() {
+    b();
+}
+--- call edit {"filePath": "a.rs", "oldString": "    b();\n}", "newString": "    c();"}
+--- call edit {"filePath": "a.rs", "oldString": "    c();", "newString": "    c();\n}"}
+"#,
+            expect![[r#"
+                == a.rs
+                Edited a.rs: 1 line added, 2 removed.
+
+                --- a.rs
+                +++ a.rs
+                @@ -1,3 +1,2 @@
+                 fn a() {
+                -    b();
+                -}
+                +    c();
+
+                This change brought in faults of syntax:
+                - a.rs:2: } is missing
+                >> a.rs
+                fn a() {
+                    c();
+                == a.rs
+                Edited a.rs: 1 line added, 0 removed.
+
+                --- a.rs
+                +++ a.rs
+                @@ -1,2 +1,3 @@
+                 fn a() {
+                     c();
+                +}
+                >> a.rs
+                fn a() {
+                    c();
+                }
             "#]],
         );
     }

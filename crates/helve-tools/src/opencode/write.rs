@@ -9,7 +9,7 @@ use helve_text::view::{Ending, View};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::change::{counts, difference, made};
+use super::words::change::{counts, difference, faults, made};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +52,7 @@ impl Tool for Write {
         let diff = difference(path.shown(), old, Some(&bytes));
         let ask = Ask::default().edit(&path, Self::NAME).preview(&diff.text);
         let grant = ctx.ask(ask).await?;
+        let broken = faults(path.shown(), old, Some(&bytes));
         let word = if base.is_some() { "Wrote" } else { "Created" };
         let then = Then::Write { bytes: bytes.into(), mode: FileMode::Keep };
         let shown = path.shown().to_string();
@@ -61,7 +62,7 @@ impl Tool for Write {
         let first = format!("{word} {shown}: {}.", counts(&diffs));
         let [diff] = diffs;
         // The content is the model's own: only what became of it is news.
-        let text = made(&first, &done, &[]);
+        let text = made(&first, &done, &[]) + &broken;
         Ok(ToolOutput::text(shown, text).with("diff", diff.text))
     }
 }

@@ -5,6 +5,8 @@ use helve_core::{Diagnostic, ErrorKind, ToolError};
 use helve_text::diff::{self, Bounds, Labels, Unified};
 use helve_text::edit::{Difference, Nearest, Refusal, Tolerance, Verdict};
 use helve_text::lines;
+use helve_text::syntax::{self, FaultKind};
+use helve_text::view::View;
 use helve_text::visible;
 
 /// The difference between two states of a file, to be shown before and after.
@@ -41,6 +43,25 @@ pub(in crate::opencode) fn made(first: &str, made: &Made, diffs: &[Unified]) -> 
         }
     }
     text
+}
+
+/// Syntax faults that a change brought in, to be put after what was done. Empty where there are none.
+pub(in crate::opencode) fn faults(shown: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
+    let Some(language) = syntax::language(shown) else { return String::new() };
+    let text = |bytes: &[u8]| View::new(bytes).ok().map(|view| view.text().to_string());
+    let Some(after) = new.and_then(text) else { return String::new() };
+    let introduced = syntax::introduced(language, old.and_then(text).as_deref(), &after);
+    let each = introduced.iter().map(|fault| match &fault.kind {
+        FaultKind::Missing(what) => format!("- {shown}:{}: {what} is missing\n", fault.line),
+        FaultKind::Unexpected(what) => {
+            format!("- {shown}:{}: unexpected {}\n", fault.line, short(what))
+        }
+    });
+    let each: String = each.collect();
+    if each.is_empty() {
+        return each;
+    }
+    format!("\nThis change brought in faults of syntax:\n{each}")
 }
 
 fn remarks(written: &Written) -> String {
