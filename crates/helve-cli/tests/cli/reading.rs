@@ -183,3 +183,17 @@ fn separate_processes_of_one_session_see_each_other() {
     assert!(stage.run(&["call", "todoread"]).out.contains("\"a\""));
     assert_eq!(stage.run(&["--session", "other", "call", "todoread"]).out, "[]\n");
 }
+
+#[test]
+fn searching_needs_no_other_program() {
+    let stage = Stage::new();
+    for (tool, argument, finds) in [
+        ("grep", "pattern=fn main", "main.rs"),
+        ("glob", "pattern=**/*.rs", "main.rs"),
+        ("list", "path=src", "main.rs"),
+    ] {
+        let mut command = stage.command();
+        let ran = stage.finish(command.args(["call", tool, argument]).env("PATH", ""));
+        assert!(ran.code == 0 && ran.out.contains(finds), "{tool}: {}", ran.shown());
+    }
+}
