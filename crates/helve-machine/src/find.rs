@@ -35,14 +35,18 @@ fn answer(want: &Find, stop: &Stop) -> Result<(Vec<Found>, Counts), SearchError>
         Opened::NotAFolder => return one(&want.tree.at),
     };
     let way = Way { side: Side::of(want.tree.ignored), deepest: DEEPEST };
-    let (found, mut counts) = match &want.order {
-        Order::Newest => newest::find(&ground, way, stop, want.most)?,
+    let (found, mut counts, unseen) = match &want.order {
+        Order::Newest => newest::find(want.most, |look| walk::walk(&ground, way, stop, look))?,
         Order::Near(name) => near::find(&ground, way, stop, name, want.most)?,
-        Order::Levels => levels::find(&ground, way, stop, want.most)?,
+        Order::Levels => {
+            let (found, counts) = levels::find(&ground, way, stop, want.most)?;
+            return Ok((found, counts));
+        }
     };
     if let Some(peek) = worth_a_glance(&want.tree, &counts) {
-        let way = Way { side: Side::Hidden, ..way };
-        let (found, beyond) = newest::find(&ground, way, &stop.sooner(peek), GLIMPSES)?;
+        let stop = stop.sooner(peek);
+        let glance = |look| walk::walk_hidden(unseen, &ground, &stop, look);
+        let (found, beyond, _) = newest::find(GLIMPSES, glance)?;
         counts.beyond = Some(Beyond {
             matches: beyond.matches,
             files: beyond.files,

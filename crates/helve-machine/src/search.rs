@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use helve_core::MachineError;
 use helve_core::machine::{
     Beyond, Counts, Ended, Hit, Search, SearchError, SearchFlow, Shape, Skipped,
 };
@@ -24,7 +25,9 @@ use self::pattern::Pattern;
 use crate::errors::type_of;
 use crate::find::{Time, time, worth_a_glance};
 use crate::open;
-use crate::walk::{self, DEEPEST, Ground, Met, Opened, Side, Stop, Visited, Visitor, Way};
+use crate::walk::{
+    self, DEEPEST, Ground, Met, Opened, Side, Stop, Unseen, Visited, Visitor, Walked, Way,
+};
 
 const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
@@ -49,11 +52,14 @@ fn answer(want: Search, stop: &Stop) -> Result<(Vec<Hit>, Counts), SearchError> 
         Opened::Folder(folder) => Arc::new(Ground::new(&want.tree, folder)?),
         Opened::NotAFolder => return named(&task, shape),
     };
-    let (best, mut counts) = all(&task, shape, &ground, Side::of(want.tree.ignored))?;
+    let way = Way { side: Side::of(want.tree.ignored), deepest: DEEPEST };
+    let (best, mut counts, unseen) =
+        all(&task, shape, |seeks| walk::walk(&ground, way, stop, seeks))?;
     if let Some(peek) = worth_a_glance(&want.tree, &counts) {
-        let task = Task { stop: stop.sooner(peek), ..task };
-        let glance = Shape::Counts { most: GLIMPSES };
-        let (best, beyond) = all(&task, glance, &ground, Side::Hidden)?;
+        let stop = stop.sooner(peek);
+        let task = Task { stop: stop.clone(), ..task };
+        let glance = |seeks| walk::walk_hidden(unseen, &ground, &stop, seeks);
+        let (best, beyond, _) = all(&task, Shape::Counts { most: GLIMPSES }, glance)?;
         counts.beyond = Some(Beyond {
             matches: beyond.matches,
             files: beyond.files,
@@ -72,18 +78,16 @@ struct Task {
     stop: Stop,
 }
 
-/// Searches a whole tree.
+/// Searches what `walk` lets its visitors see.
 fn all(
     task: &Task,
     shape: Shape,
-    ground: &Arc<Ground>,
-    side: Side,
-) -> Result<(Best, Counts), SearchError> {
+    walk: impl FnOnce(Vec<Seek>) -> Result<Walked, MachineError>,
+) -> Result<(Best, Counts, Unseen), SearchError> {
     let best = Arc::new(Mutex::new(Best::new(most(shape))));
     let shares: Vec<Arc<Mutex<Counts>>> = (0..walk::threads()).map(|_| Arc::default()).collect();
     let seek = |share: &Arc<Mutex<Counts>>| Seek::new(task, shape, &best, share);
-    let way = Way { side, deepest: DEEPEST };
-    let (skipped, ended) = walk::walk(ground, way, &task.stop, shares.iter().map(seek).collect())?;
+    let Walked { skipped, ended, unseen } = walk(shares.iter().map(seek).collect())?;
     let mut counts = Counts { skipped, ended, ..Counts::default() };
     for share in &shares {
         let share = share.lock();
@@ -93,7 +97,7 @@ fn all(
         counts.skipped = walk::add(counts.skipped, share.skipped);
     }
     let best = std::mem::replace(&mut *best.lock(), Best::new(0));
-    Ok((best, counts))
+    Ok((best, counts, unseen))
 }
 
 /// Searches the one file that was named, however large it is.

@@ -5,35 +5,28 @@ mod names;
 mod rules;
 mod stop;
 mod team;
+mod walker;
 
-use std::ffi::{CStr, OsStr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ffi::CStr;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 
-use helve_core::machine::{Amount, Counts, Ended, Hidden, Ignored, SearchError, Skipped, Tree};
+use helve_core::machine::{self, Amount, Counts, Ended, Ignored, SearchError, Skipped, Tree};
 use helve_core::{Flow, MachineError, Place};
 use parking_lot::Mutex;
-use rustix::fs::{FileType, OFlags};
 
-use self::globs::{Globs, Meant};
-use self::names::{Entry, Names};
+use self::globs::Globs;
 use self::rules::Rules;
 pub(crate) use self::stop::Stop;
-use self::team::{Heap, Worker};
+use self::walker::{Hidden, MOST_HIDDEN, Piece, Share, Walker};
 use crate::open;
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::DIRECTORY);
-/// Files of one folder that one thread takes at a time.
-const BATCH: usize = 128;
 /// Folders below each other.
 pub(crate) const DEEPEST: usize = 1000;
 /// Items that are handed over at a time, and how many such batches may wait.
 const ITEMS: usize = 64;
 const BATCHES: usize = 4;
-/// What lies directly below `/` and shows the system, not files.
-const SYSTEM: [&[u8]; 3] = [b"/proc", b"/sys", b"/dev"];
 
 /// Runs `work` on a thread of its own; what it found is the flow.
 pub(crate) fn flow<T: Send + 'static>(
@@ -96,7 +89,7 @@ pub(crate) struct Ground {
     base: Vec<u8>,
     globs: Globs,
     rules: Rules,
-    hidden: Hidden,
+    hidden: machine::Hidden,
     enters_git: bool,
 }
 
@@ -109,6 +102,18 @@ pub(crate) enum Side {
     Hidden,
     Both,
 }
+
+/// What a walk came to, besides what its visitors know.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Walked {
+    pub(crate) skipped: Skipped,
+    pub(crate) ended: Ended,
+    pub(crate) unseen: Unseen,
+}
+
+/// What ignore rules hid, to begin there the next time; `None` if it was too much to be noted down.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unseen(Option<Vec<Hidden>>);
 
 impl Side {
     pub(crate) fn of(ignored: Ignored) -> Self {
@@ -158,300 +163,57 @@ pub(crate) struct Way {
     pub(crate) deepest: usize,
 }
 
-/// Walks a tree with one thread for each of the visitors, if there is enough to do. Returns what was passed over, and how it ended.
+/// Walks a tree with one thread for each of the visitors, if there is enough to do.
 pub(crate) fn walk<V: Visitor>(
     ground: &Arc<Ground>,
     way: Way,
     stop: &Stop,
     visitors: Vec<V>,
-) -> Result<(Skipped, Ended), MachineError> {
-    let skipped: Vec<Arc<Mutex<Skipped>>> = visitors.iter().map(|_| Arc::default()).collect();
-    let walker = |(visitor, skipped): (V, &Arc<Mutex<Skipped>>)| Walker {
-        ground: ground.clone(),
-        side: way.side,
-        deepest: way.deepest.min(DEEPEST),
-        stop: stop.clone(),
-        visitor,
-        told: skipped.clone(),
-        skipped: Skipped::default(),
-        names: Names::default(),
-        path: Vec::new(),
-        files: Vec::new(),
-    };
-    let walkers = visitors.into_iter().zip(&skipped).map(walker).collect();
-    let first = Folder {
-        path: Box::default(),
-        rules: ground.rules.clone(),
-        depth: 0,
-        section: 0,
-        is_ignored: false,
-    };
-    let ended = team::run(Piece::Folder(first), walkers, stop)?;
-    let sum = skipped.iter().fold(Skipped::default(), |sum, one| add(sum, *one.lock()));
-    Ok((sum, ended))
+) -> Result<Walked, MachineError> {
+    begin(vec![Piece::tree(ground)], ground, way, stop, visitors)
+}
+
+/// Walks only what ignore rules hid from a walk before.
+pub(crate) fn walk_hidden<V: Visitor>(
+    unseen: Unseen,
+    ground: &Arc<Ground>,
+    stop: &Stop,
+    visitors: Vec<V>,
+) -> Result<Walked, MachineError> {
+    let way = Way { side: Side::Hidden, deepest: DEEPEST };
+    let Some(hidden) = unseen.0 else { return walk(ground, way, stop, visitors) };
+    let pieces = hidden.into_iter().map(|hidden| Piece::hidden(ground, hidden)).collect();
+    begin(pieces, ground, way, stop, visitors)
+}
+
+fn begin<V: Visitor>(
+    first: Vec<Piece>,
+    ground: &Arc<Ground>,
+    way: Way,
+    stop: &Stop,
+    visitors: Vec<V>,
+) -> Result<Walked, MachineError> {
+    let shares: Vec<Arc<Mutex<Share>>> = visitors.iter().map(|_| Arc::default()).collect();
+    let walkers = visitors.into_iter().zip(&shares);
+    let walkers = walkers.map(|(visitor, share)| Walker::new(ground, way, stop, visitor, share));
+    let walkers = walkers.collect();
+    let ended = team::run(first, walkers, stop)?;
+    let (mut skipped, mut unseen) = (Skipped::default(), Some(Vec::new()));
+    for share in &shares {
+        let share = std::mem::take(&mut *share.lock());
+        skipped = add(skipped, share.skipped);
+        let is_whole = share.hidden.len() < MOST_HIDDEN;
+        unseen = unseen.filter(|_| is_whole);
+        if let Some(unseen) = &mut unseen {
+            unseen.extend(share.hidden);
+        }
+    }
+    Ok(Walked { skipped, ended, unseen: Unseen(unseen) })
 }
 
 /// How many visitors a walk is given.
 pub(crate) fn threads() -> usize {
     team::threads()
-}
-
-enum Piece {
-    Folder(Folder),
-    Files(Files),
-}
-
-struct Folder {
-    /// Below the tree.
-    path: Box<[u8]>,
-    /// Those of the folder above.
-    rules: Rules,
-    depth: usize,
-    section: usize,
-    is_ignored: bool,
-}
-
-/// Some files of a folder that has many.
-struct Files {
-    folder: Arc<OwnedFd>,
-    path: Arc<[u8]>,
-    section: usize,
-    names: Vec<Box<CStr>>,
-}
-
-struct Walker<V> {
-    ground: Arc<Ground>,
-    side: Side,
-    deepest: usize,
-    stop: Stop,
-    visitor: V,
-    told: Arc<Mutex<Skipped>>,
-    skipped: Skipped,
-    names: Names,
-    /// The absolute path of what is looked at.
-    path: Vec<u8>,
-    files: Vec<Entry>,
-}
-
-impl<V: Visitor> Worker<Piece> for Walker<V> {
-    fn work(&mut self, piece: Piece, heap: &Heap<Piece>) {
-        match piece {
-            Piece::Folder(folder) => self.folder(&folder, heap),
-            Piece::Files(files) => self.some_files(&files, heap),
-        }
-        *self.told.lock() = self.skipped;
-    }
-}
-
-impl<V: Visitor> Walker<V> {
-    fn folder(&mut self, folder: &Folder, heap: &Heap<Piece>) {
-        let ground = self.ground.clone();
-        let path = Path::new(OsStr::from_bytes(&folder.path));
-        let opened = match open::beneath(ground.folder.as_fd(), path, FOLDER) {
-            Ok(opened) if folder.depth < DEEPEST => opened,
-            Ok(_) | Err(_) => return self.skipped.unreadable.folders += 1,
-        };
-        if self.names.read(opened.as_fd(), &self.stop).is_err() {
-            self.skipped.unreadable.folders += 1;
-        }
-        if self.stop.is_reached() {
-            return heap.cut();
-        }
-        self.go_to(&folder.path);
-        let rules = match self.side {
-            Side::Both => folder.rules.clone(),
-            Side::Shown | Side::Hidden => {
-                let own = Path::new(OsStr::from_bytes(&self.path));
-                folder.rules.within(opened.as_fd(), own, self.names.signs)
-            }
-        };
-        let section = self.visitor.section(&folder.path, folder.section);
-        let folders = self.sort_out(folder, &opened, &rules, section);
-        if !folders.is_empty() {
-            heap.add(folders.into_iter().rev().map(Piece::Folder));
-        }
-        self.visit_files(opened, folder, section, heap);
-    }
-
-    /// Decides about every name: files to visit are kept, folders to walk returned.
-    fn sort_out(
-        &mut self,
-        folder: &Folder,
-        opened: &OwnedFd,
-        rules: &Rules,
-        section: usize,
-    ) -> Vec<Folder> {
-        let mut folders = Vec::new();
-        self.files.clear();
-        let names = std::mem::take(&mut self.names);
-        let above = self.path.len();
-        for entry in names.entries() {
-            let name = names.bytes(*entry);
-            self.path.truncate(above);
-            if !self.path.ends_with(b"/") {
-                self.path.push(b'/');
-            }
-            self.path.extend_from_slice(name);
-            let kind = match entry.kind {
-                FileType::RegularFile => Sort::File,
-                FileType::Directory => Sort::Folder,
-                _ => Sort::Special,
-            };
-            match self.decide(kind, name, rules, folder.is_ignored) {
-                Decision::Visit => self.files.push(*entry),
-                Decision::Enter { is_ignored } => {
-                    let (within, name) = (opened.as_fd(), names.name(*entry));
-                    let path = &self.path[self.ground.base.len() + 1..];
-                    self.visitor.folder(&Met { within, name, path, section });
-                    if folder.depth + 1 >= self.deepest {
-                        self.skipped.unreadable.folders += u64::from(self.deepest == DEEPEST);
-                        continue;
-                    }
-                    folders.push(Folder {
-                        path: self.below().into(),
-                        rules: rules.clone(),
-                        depth: folder.depth + 1,
-                        section,
-                        is_ignored,
-                    });
-                }
-                Decision::Pass => {}
-            }
-        }
-        self.path.truncate(above);
-        self.names = names;
-        folders
-    }
-
-    fn decide(&mut self, sort: Sort, name: &[u8], rules: &Rules, is_ignored: bool) -> Decision {
-        if name == b".git" && !self.ground.enters_git {
-            return Decision::Pass;
-        }
-        if self.ground.hidden == Hidden::Skip && name.starts_with(b".") {
-            return self.pass(sort, |skipped| &mut skipped.hidden);
-        }
-        let meant = match sort {
-            Sort::File => self.ground.globs.file(self.below()),
-            Sort::Folder => self.ground.globs.folder(self.below()),
-            Sort::Special => {
-                let meant = self.ground.globs.file(self.below());
-                self.skipped.special += u64::from(meant == Meant::Yes && self.side != Side::Hidden);
-                return Decision::Pass;
-            }
-        };
-        match meant {
-            Meant::Yes => {}
-            Meant::No => return Decision::Pass,
-            Meant::LeftOut => return self.pass(sort, |skipped| &mut skipped.left_out),
-        }
-        let path = Path::new(OsStr::from_bytes(&self.path));
-        let hides = || rules.hide(path, sort == Sort::Folder);
-        let is_ignored = match self.side {
-            Side::Both => false,
-            Side::Shown | Side::Hidden => is_ignored || hides(),
-        };
-        match (self.side, sort) {
-            (Side::Shown, _) if is_ignored => self.pass(sort, |skipped| &mut skipped.ignored),
-            (Side::Hidden, Sort::File) if !is_ignored => Decision::Pass,
-            (_, Sort::File) => Decision::Visit,
-            (_, _) if SYSTEM.contains(&&*self.path) => {
-                self.skipped.special += 1;
-                Decision::Pass
-            }
-            (_, _) => Decision::Enter { is_ignored },
-        }
-    }
-
-    fn pass(&mut self, sort: Sort, why: fn(&mut Skipped) -> &mut Amount) -> Decision {
-        let amount = why(&mut self.skipped);
-        match sort {
-            Sort::Folder => amount.folders += 1,
-            Sort::File | Sort::Special => amount.files += 1,
-        }
-        Decision::Pass
-    }
-
-    /// Visits the files that were kept. Of very many the others get their share.
-    fn visit_files(
-        &mut self,
-        opened: OwnedFd,
-        folder: &Folder,
-        section: usize,
-        heap: &Heap<Piece>,
-    ) {
-        let names = std::mem::take(&mut self.names);
-        let kept = std::mem::take(&mut self.files);
-        let (own, others) = kept.split_at(kept.len().min(2 * BATCH));
-        let opened = Arc::new(opened);
-        if !others.is_empty() {
-            let path: Arc<[u8]> = folder.path.clone().into();
-            heap.add(others.chunks(BATCH).map(|batch| {
-                let names = batch.iter().map(|entry| names.name(*entry).into()).collect();
-                let (folder, path) = (opened.clone(), path.clone());
-                Piece::Files(Files { folder, path, section, names })
-            }));
-        }
-        for entry in own {
-            if self.visit(opened.as_fd(), names.name(*entry), section) == Visited::Cut {
-                heap.cut();
-                break;
-            }
-        }
-        self.names = names;
-        self.files = kept;
-    }
-
-    fn some_files(&mut self, files: &Files, heap: &Heap<Piece>) {
-        self.go_to(&files.path);
-        for name in &files.names {
-            if self.visit(files.folder.as_fd(), name, files.section) == Visited::Cut {
-                return heap.cut();
-            }
-        }
-    }
-
-    fn visit(&mut self, within: BorrowedFd<'_>, name: &CStr, section: usize) -> Visited {
-        if self.stop.is_reached() {
-            return Visited::Cut;
-        }
-        let above = self.path.len();
-        if !self.path.ends_with(b"/") {
-            self.path.push(b'/');
-        }
-        self.path.extend_from_slice(name.to_bytes());
-        let start = (self.ground.base.len() + 1).min(self.path.len());
-        let path = &self.path[start..];
-        let visited = self.visitor.file(&Met { within, name, path, section });
-        self.path.truncate(above);
-        visited
-    }
-
-    fn go_to(&mut self, below: &[u8]) {
-        self.path.clear();
-        self.path.extend_from_slice(&self.ground.base);
-        if self.path.is_empty() || !below.is_empty() {
-            self.path.push(b'/');
-        }
-        self.path.extend_from_slice(below);
-    }
-
-    /// The path below the tree.
-    fn below(&self) -> &[u8] {
-        self.path.get(self.ground.base.len() + 1..).unwrap_or_default()
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
-    File,
-    Folder,
-    Special,
-}
-
-enum Decision {
-    Visit,
-    Enter { is_ignored: bool },
-    Pass,
 }
 
 /// The sum of what was passed over.

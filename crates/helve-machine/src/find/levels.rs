@@ -8,7 +8,7 @@ use helve_core::machine::{Amount, Counts, Ended, Found, Kind};
 use parking_lot::Mutex;
 
 use super::{counted, path};
-use crate::walk::{self, DEEPEST, Ground, Met, Stop, Visited, Visitor, Way};
+use crate::walk::{self, DEEPEST, Ground, Met, Stop, Visited, Visitor, Walked, Way};
 
 /// Looks at ever more levels until enough is known to tell, then once at everything to count it.
 pub(super) fn find(
@@ -55,7 +55,7 @@ fn first(
     let shares: Vec<Arc<Mutex<BinaryHeap<Line>>>> =
         (0..walk::threads()).map(|_| Arc::default()).collect();
     let gather = |share: &Arc<Mutex<BinaryHeap<Line>>>| Gather { most, share: share.clone() };
-    let (_, ended) = walk::walk(ground, way, stop, shares.iter().map(gather).collect())?;
+    let Walked { ended, .. } = walk::walk(ground, way, stop, shares.iter().map(gather).collect())?;
     let mut lines: Vec<Line> =
         shares.iter().flat_map(|share| std::mem::take(&mut *share.lock())).collect();
     lines.sort_unstable();
@@ -113,7 +113,8 @@ fn count(
         sections: sections.clone(),
         share: share.clone(),
     };
-    let (skipped, ended) = walk::walk(ground, way, stop, shares.iter().map(tally).collect())?;
+    let Walked { skipped, ended, .. } =
+        walk::walk(ground, way, stop, shares.iter().map(tally).collect())?;
     let mut sums = vec![Amount::default(); sections.len() + 1];
     for share in &shares {
         for (sum, amount) in sums.iter_mut().zip(share.lock().iter()) {

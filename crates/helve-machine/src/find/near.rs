@@ -8,7 +8,7 @@ use helve_text::near::nearest;
 use parking_lot::Mutex;
 
 use super::{counted, file};
-use crate::walk::{self, Ground, Met, Stop, Visited, Visitor, Way};
+use crate::walk::{self, Ground, Met, Stop, Unseen, Visited, Visitor, Walked, Way};
 
 /// Resembling names that one thread keeps; more would help nobody.
 const MOST_NAMES: usize = 20_000;
@@ -19,10 +19,11 @@ pub(super) fn find(
     stop: &Stop,
     name: &str,
     most: usize,
-) -> Result<(Vec<Found>, Counts), MachineError> {
+) -> Result<(Vec<Found>, Counts, Unseen), MachineError> {
     let shares: Vec<Arc<Mutex<Share>>> = (0..walk::threads()).map(|_| Arc::default()).collect();
     let look = |share: &Arc<Mutex<Share>>| Look { wanted: name.into(), share: share.clone() };
-    let (skipped, ended) = walk::walk(ground, way, stop, shares.iter().map(look).collect())?;
+    let Walked { skipped, ended, unseen } =
+        walk::walk(ground, way, stop, shares.iter().map(look).collect())?;
     let mut all: Vec<(String, Vec<u8>)> = Vec::new();
     let mut files = 0;
     for share in shares {
@@ -38,7 +39,7 @@ pub(super) fn find(
         found.extend(called.map(|(_, path)| file(path, None)));
     }
     found.truncate(most);
-    Ok((found, counted(files, skipped, ended)))
+    Ok((found, counted(files, skipped, ended), unseen))
 }
 
 /// What one thread found: names and paths.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rustix::fs::{AtFlags, statat};
 
 use super::{counted, file, time};
-use crate::walk::{self, Ground, Met, Stop, Visited, Visitor, Way};
+use crate::walk::{self, Met, Unseen, Visited, Visitor, Walked};
 
 /// When a file was changed, since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,16 +87,14 @@ impl<T> PartialEq for Kept<T> {
 
 impl<T> Eq for Kept<T> {}
 
+/// The `most` newest, of what `walk` lets its visitors see.
 pub(super) fn find(
-    ground: &Arc<Ground>,
-    way: Way,
-    stop: &Stop,
     most: usize,
-) -> Result<(Vec<Found>, Counts), MachineError> {
+    walk: impl FnOnce(Vec<Look>) -> Result<Walked, MachineError>,
+) -> Result<(Vec<Found>, Counts, Unseen), MachineError> {
     let shares: Vec<Arc<Mutex<Share>>> =
         (0..walk::threads()).map(|_| Arc::new(Mutex::new(Share::new(most)))).collect();
-    let visitors = shares.iter().cloned().map(Look).collect();
-    let (skipped, ended) = walk::walk(ground, way, stop, visitors)?;
+    let Walked { skipped, ended, unseen } = walk(shares.iter().cloned().map(Look).collect())?;
     let mut total = Share::new(most);
     let mut newest = Vec::new();
     for share in shares {
@@ -108,7 +106,8 @@ pub(super) fn find(
     let mut counts = counted(total.files, skipped, ended);
     counts.skipped = walk::add(counts.skipped, gone(total.gone));
     let found = Newest::sorted(newest).into_iter().take(most);
-    Ok((found.map(|kept| file(&kept.path, Some(kept.modified))).collect(), counts))
+    let found = found.map(|kept| file(&kept.path, Some(kept.modified))).collect();
+    Ok((found, counts, unseen))
 }
 
 fn gone(files: u64) -> Skipped {
@@ -118,7 +117,7 @@ fn gone(files: u64) -> Skipped {
 }
 
 /// What one thread found.
-struct Share {
+pub(super) struct Share {
     newest: Newest<()>,
     files: u64,
     gone: u64,
@@ -130,7 +129,7 @@ impl Share {
     }
 }
 
-struct Look(Arc<Mutex<Share>>);
+pub(super) struct Look(Arc<Mutex<Share>>);
 
 impl Visitor for Look {
     fn file(&mut self, met: &Met<'_>) -> Visited {

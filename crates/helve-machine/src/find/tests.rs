@@ -175,6 +175,21 @@ fn a_glob_finds_ignored_files_only_at_a_glance() {
 }
 
 #[test]
+fn very_many_ignored_files_are_glanced_at_too() {
+    let names: Vec<String> = (0..1100).map(|n| format!("{n}.o")).collect();
+    let root = files(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    fs::write(root.path().join(".ignore"), "*.o\n").unwrap();
+    check_at(
+        root.path(),
+        "",
+        |want| want.tree.globs = vec!["*.o".into()],
+        expect![[r#"
+            0 files, ignored 1100+0, beyond 1100 ["0.o", "1.o", "2.o"]
+        "#]],
+    );
+}
+
+#[test]
 fn level_by_level() {
     let root = files(&["z", "a/x", "a/b/y", "a/b/c/w", "b/v", "b/u", ".h"]);
     fs::create_dir(root.path().join("empty")).unwrap();
@@ -321,7 +336,7 @@ fn a_dropped_flow_ends_its_threads() {
     }
     let dropped = Instant::now();
     over.store(true, Ordering::Relaxed);
-    assert_eq!(walking.join().unwrap().unwrap().1, Ended::Deadline);
+    assert_eq!(walking.join().unwrap().unwrap().ended, Ended::Deadline);
     while Arc::strong_count(&alive) > 1 {
         std::thread::yield_now();
         assert!(dropped.elapsed() < Duration::from_secs(10), "threads are left");

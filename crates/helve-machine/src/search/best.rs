@@ -79,3 +79,42 @@ fn shorten(lines: &mut Vec<HitLine>, most: usize) {
     let end = (last..=beyond).find(adjoins).unwrap_or(beyond);
     lines.truncate(end);
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_kept_does_not_depend_on_the_order(
+            files in proptest::collection::vec((0i64..5, 1usize..6), 0..40), most in 1usize..30,
+        ) {
+            let names: Vec<String> = (0..files.len()).map(|n| format!("{n:02}")).collect();
+            let told = |backwards: bool| {
+                let mut best = Best::new(most);
+                let mut all: Vec<_> = files.iter().zip(&names).collect();
+                if backwards {
+                    all.reverse();
+                }
+                for ((seconds, count), name) in all {
+                    let with = Matches { count: *count as u64, weight: (*count).min(most), lines: Vec::new() };
+                    best.keep(Time { seconds: *seconds, nanos: 0 }, name.as_bytes(), with);
+                }
+                best.hits()
+            };
+            let mut sorted: Vec<_> = files.iter().zip(&names).collect();
+            sorted.sort_by_key(|((seconds, _), name)| (std::cmp::Reverse(*seconds), *name));
+            let mut room = most;
+            let expected: Vec<std::path::PathBuf> = sorted.into_iter().take_while(|((_, count), _)| {
+                let is_told = room > 0;
+                room = room.saturating_sub(*count);
+                is_told
+            }).map(|(_, name)| name.as_str().into()).collect();
+            let paths: Vec<std::path::PathBuf> = told(false).into_iter().map(|hit| hit.path).collect();
+            prop_assert_eq!(&paths, &expected);
+            prop_assert_eq!(told(false), told(true));
+        }
+    }
+}

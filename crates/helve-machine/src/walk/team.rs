@@ -99,9 +99,9 @@ impl<W: Send + 'static> Heap<W> {
     }
 }
 
-/// Lets the workers do `first` and all that comes of it. After the deadline a worker that hangs is left behind.
+/// Lets the workers do the first pieces and all that comes of them. After the deadline a worker that hangs is left behind.
 pub(super) fn run<W: Send + 'static>(
-    first: W,
+    first: Vec<W>,
     workers: Vec<impl Worker<W>>,
     stop: &Stop,
 ) -> Result<Ended, MachineError> {
@@ -125,7 +125,7 @@ pub(super) fn run<W: Send + 'static>(
         let call = move || start(worker, shared);
         heap.state.lock().reserve.push(Box::new(call));
     }
-    heap.add([first]);
+    heap.add(first);
     let mut state = heap.state.lock();
     while state.alive > 0 {
         match stop.deadline() {

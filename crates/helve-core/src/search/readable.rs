@@ -1,0 +1,270 @@
+//! Which of very many files may be read without asking.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use helve_text::wildcard;
+use memchr::memmem;
+
+use crate::permission::{Action, Pattern, Policy, Rule, Wall};
+
+/// Which files below a path may be read without asking. Plain data, made for being asked many times.
+#[derive(Clone, Debug)]
+pub struct Readable {
+    /// The path as rules see it; empty for the root.
+    base: String,
+    /// Whether the path itself may be read.
+    pub(super) is_granted: bool,
+    walls: Vec<Screen>,
+    remembered: Vec<Line>,
+}
+
+/// What one wall says about reading.
+#[derive(Clone, Debug)]
+struct Screen {
+    rules: Vec<Line>,
+    later: Vec<Line>,
+    otherwise: Action,
+}
+
+/// A rule, ready to be tried on very many texts.
+#[derive(Clone, Debug)]
+struct Line {
+    test: Test,
+    letters: Letters,
+    action: Action,
+}
+
+/// What a text is compared with.
+#[derive(Clone, Debug)]
+enum Test {
+    Equal(String),
+    /// A pattern, with parts that every text it matches must have.
+    Wild {
+        pattern: String,
+        start: String,
+        middle: Option<Box<memmem::Finder<'static>>>,
+        end: String,
+    },
+}
+
+/// Which form of a text a pattern is about.
+#[derive(Clone, Copy, Debug)]
+enum Letters {
+    AsWritten,
+    Folded,
+}
+
+impl Readable {
+    pub(super) fn new(policy: &Policy, more: &[Wall], root: &Path, folder: &Path) -> Self {
+        let base = match folder.strip_prefix(root) {
+            Ok(beneath) => beneath.to_path_buf(),
+            Err(_) => folder.to_path_buf(),
+        };
+        let screen = |wall: &Wall| Screen {
+            rules: lines(&wall.rules),
+            later: lines(&wall.later),
+            otherwise: wall.otherwise,
+        };
+        Self {
+            base: base.to_string_lossy().into_owned(),
+            is_granted: false,
+            walls: policy.walls.iter().chain(more).map(screen).collect(),
+            remembered: lines(&policy.remembered),
+        }
+    }
+
+    /// Whether a file may be read, by its path below; empty for the path itself.
+    pub fn allows(&self, beneath: &Path) -> bool {
+        let beneath = beneath.to_string_lossy();
+        let joined;
+        let text = match self.base.as_str() {
+            _ if beneath.is_empty() && self.is_granted => return true,
+            base if beneath.is_empty() => base,
+            "" => &*beneath,
+            base => {
+                let slash = if base.ends_with('/') { "" } else { "/" };
+                joined = format!("{base}{slash}{beneath}");
+                &joined
+            }
+        };
+        let subject = Subject::new(text);
+        let strictest = self.walls.iter().map(|wall| wall.judge(&subject)).max();
+        match strictest.unwrap_or(Action::Ask) {
+            Action::Allow => true,
+            Action::Ask => last(&self.remembered, &subject) == Some(Action::Allow),
+            Action::Deny => false,
+        }
+    }
+}
+
+impl Screen {
+    fn judge(&self, subject: &Subject<'_>) -> Action {
+        let base = last(&self.rules, subject).unwrap_or(self.otherwise);
+        match base {
+            Action::Deny => base,
+            Action::Allow | Action::Ask => last(&self.later, subject).unwrap_or(base),
+        }
+    }
+}
+
+fn lines(rules: &[Rule]) -> Vec<Line> {
+    let about_reading = rules.iter().filter(|rule| wildcard::matches(&rule.permission, "read"));
+    about_reading.map(Line::new).collect()
+}
+
+fn last(lines: &[Line], subject: &Subject<'_>) -> Option<Action> {
+    lines.iter().rev().find(|line| line.matches(subject)).map(|line| line.action)
+}
+
+/// A path, as written and folded.
+struct Subject<'a> {
+    text: &'a str,
+    folded: Cow<'a, str>,
+}
+
+impl<'a> Subject<'a> {
+    fn new(text: &'a str) -> Self {
+        let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+        let folded = if is_folded { text.into() } else { text.to_lowercase().into() };
+        Self { text, folded }
+    }
+}
+
+impl Line {
+    fn new(rule: &Rule) -> Self {
+        let (test, letters) = match &rule.pattern {
+            Pattern::Exact(text) => (Test::Equal(text.clone()), Letters::AsWritten),
+            Pattern::Wild(pattern) => (Test::new(pattern), Letters::AsWritten),
+            Pattern::Folded(pattern) => (Test::new(pattern), Letters::Folded),
+        };
+        Self { test, letters, action: rule.action }
+    }
+
+    fn matches(&self, subject: &Subject<'_>) -> bool {
+        match self.letters {
+            Letters::AsWritten => self.test.holds(subject.text),
+            Letters::Folded => self.test.holds(&subject.folded),
+        }
+    }
+}
+
+impl Test {
+    fn new(pattern: &str) -> Self {
+        if !pattern.contains(['*', '?']) {
+            return Test::Equal(pattern.into());
+        }
+        // A trailing ` *` may be absent altogether.
+        let optional = pattern.strip_suffix(" *");
+        let literals: Vec<&str> = optional.unwrap_or(pattern).split(['*', '?']).collect();
+        let (start, inner, end) = match literals.as_slice() {
+            [] | [_] => ("", &[][..], ""),
+            [start, inner @ .., end] => (*start, inner, *end),
+        };
+        let longest = inner.iter().copied().max_by_key(|literal| literal.len());
+        let middle = longest.filter(|literal| !literal.is_empty());
+        Test::Wild {
+            pattern: pattern.into(),
+            start: start.into(),
+            middle: middle.map(|literal| Box::new(memmem::Finder::new(literal).into_owned())),
+            end: if optional.is_some() { String::new() } else { end.into() },
+        }
+    }
+
+    fn holds(&self, text: &str) -> bool {
+        match self {
+            Test::Equal(exact) => exact.len() == text.len() && exact == text,
+            Test::Wild { pattern, start, middle, end } => {
+                ends_meet(text.as_bytes(), start.as_bytes(), end.as_bytes())
+                    && middle.as_ref().is_none_or(|it| it.find(text.as_bytes()).is_some())
+                    && wildcard::matches(pattern, text)
+            }
+        }
+    }
+}
+
+/// Whether a text begins and ends like this. Nearly all differ in one of two bytes.
+fn ends_meet(text: &[u8], start: &[u8], end: &[u8]) -> bool {
+    let meets = |literal: Option<&u8>, text: Option<&u8>| literal.is_none() || literal == text;
+    meets(end.last(), text.last())
+        && meets(start.first(), text.first())
+        && text.ends_with(end)
+        && text.starts_with(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::builtin::{Written, policy};
+    use crate::permission::{Part, Source};
+
+    fn readable(policy: &Policy, folder: &str) -> Readable {
+        Readable::new(policy, &[], Path::new("/w"), Path::new(folder))
+    }
+
+    #[test]
+    fn secrets_are_left_out_wherever_they_lie() {
+        let policy = policy(Written::default(), &[]);
+        let root = readable(&policy, "/w");
+        let asked = [".env", "a/.env", "a/.ENV.local", "x/id_rsa", "KEY.PEM", "a/credentials.json"];
+        let free =
+            ["a.rs", "a/b/environment.ts", ".env.example", "a/.env.sample", "id.rs", "keys/a"];
+        assert_eq!(asked.map(|path| root.allows(Path::new(path))), [false; 6]);
+        assert_eq!(free.map(|path| root.allows(Path::new(path))), [true; 6]);
+        assert!(!readable(&policy, "/w/a").allows(Path::new(".env")));
+        assert!(!readable(&policy, "/proc").allows(Path::new("1/environ")));
+        assert!(readable(&policy, "/proc").allows(Path::new("1/status")));
+    }
+
+    #[test]
+    fn a_lasting_yes_counts_and_a_deny_stays() {
+        let rule = |pattern: &str, action| Rule::new("read", pattern, action, Source::Program);
+        let written = Written { user: vec![rule("no/*", Action::Deny)], ..Written::default() };
+        let mut policy = policy(written, &[]);
+        policy.remembered = vec![rule(".env", Action::Allow), rule("no/*", Action::Allow)];
+        let root = readable(&policy, "/w");
+        assert_eq!(
+            [".env", "a/.env", "no/a"].map(|path| root.allows(Path::new(path))),
+            [true, false, false]
+        );
+    }
+
+    fn any_rule() -> impl Strategy<Value = Rule> {
+        let key = prop_oneof![Just("read"), Just("*"), Just("edit")];
+        let pattern = prop_oneof![
+            "[ab*? ]{0,6}".prop_map(Pattern::Wild),
+            "[ab*? é]{0,6}".prop_map(Pattern::Folded),
+            "[abAB]{0,3}".prop_map(Pattern::Exact),
+        ];
+        let action = prop_oneof![Just(Action::Allow), Just(Action::Ask), Just(Action::Deny)];
+        (key, pattern, action).prop_map(|(key, pattern, action)| Rule {
+            permission: key.into(),
+            pattern,
+            action,
+            source: Source::Program,
+        })
+    }
+
+    fn any_rules() -> impl Strategy<Value = Vec<Rule>> {
+        proptest::collection::vec(any_rule(), 0..5)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn it_says_what_judging_each_file_would_say(
+            rules in any_rules(), later in any_rules(), narrowing in any_rules(), remembered in any_rules(),
+            path in "[abABéÉ ]{1,4}",
+        ) {
+            let wall = Wall { name: "user".into(), rules: rules.into(), later: later.into(), otherwise: Action::Ask };
+            let more = [Wall::narrowing("agent", narrowing)];
+            let policy = Policy { walls: vec![wall], remembered };
+            let judged = policy.judge(&more, &Part::new("read", path.clone())).action;
+            let quick = Readable::new(&policy, &more, Path::new("/w"), Path::new("/w"));
+            prop_assert_eq!(quick.allows(Path::new(&path)), judged == Action::Allow);
+        }
+    }
+}
