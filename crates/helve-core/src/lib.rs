@@ -19,6 +19,7 @@ pub mod journal;
 pub mod machine;
 pub mod media;
 pub mod permission;
+pub mod process;
 pub mod registry;
 pub mod schema;
 pub mod search;
