@@ -8,6 +8,7 @@ use helve_text::wildcard;
 use serde::{Deserialize, Serialize};
 
 use crate::files::Resolved;
+use crate::shell::{Command, Decision, Unclear};
 
 /// What a rule says, from lenient to strict: the order is what "the stricter wins" means.
 #[derive(
@@ -133,6 +134,19 @@ impl Wall {
         self.verdict(deciding(Rules(&self.rules, &self.later)))
     }
 
+    fn judge_command(&self, command: &Command) -> Verdict {
+        let verdict = |decision: Decision<'_>| Verdict {
+            action: decision.action.unwrap_or_else(|| command.otherwise(self.otherwise)),
+            rule: decision.rule.cloned(),
+            wall: self.name.clone(),
+        };
+        let base = verdict(command.decide(self.rules.iter()));
+        if base.action == Action::Deny || self.later.is_empty() {
+            return base;
+        }
+        verdict(command.decide(self.rules.iter().chain(self.later.iter())))
+    }
+
     fn verdict(&self, rule: Option<Rule>) -> Verdict {
         let action = rule.as_ref().map_or(self.otherwise, |rule| rule.action);
         Verdict { action, rule, wall: self.name.clone() }
@@ -201,6 +215,15 @@ pub struct Verdict {
     pub wall: Cow<'static, str>,
 }
 
+/// The first of the strictest; an ask where there is no wall at all.
+fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let stricter = |so_far: Verdict, next: Verdict| {
+        if next.action > so_far.action { next } else { so_far }
+    };
+    let nothing = Verdict { action: Action::Ask, rule: None, wall: Cow::Borrowed("built-in") };
+    verdicts.reduce(stricter).unwrap_or(nothing)
+}
+
 /// The strictest wall decides; a person's lasting yes lifts an ask, never a deny.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
@@ -211,23 +234,21 @@ pub struct Policy {
 impl Policy {
     /// `more` are the walls of the sub-agents on the way down.
     pub fn judge(&self, more: &[Wall], part: &Part) -> Verdict {
-        let mut strictest: Option<Verdict> = None;
-        for text in &part.subjects {
-            for wall in self.walls.iter().chain(more) {
-                let verdict = wall.judge(part, text);
-                if strictest.as_ref().is_none_or(|so_far| verdict.action > so_far.action) {
-                    strictest = Some(verdict);
-                }
+        let walls = self.walls.iter().chain(more);
+        let verdict = match &part.terms {
+            Terms::Plain | Terms::Unclear(_) => strictest(
+                walls.flat_map(|wall| part.subjects.iter().map(move |text| wall.judge(part, text))),
+            ),
+            Terms::Command(command) => strictest(walls.map(|wall| wall.judge_command(command))),
+        };
+        match (verdict.action, &part.terms) {
+            (Action::Allow, Terms::Unclear(_)) => {
+                Verdict { action: Action::Ask, rule: None, ..verdict }
             }
-        }
-        let verdict = strictest.unwrap_or(Verdict {
-            action: Action::Ask,
-            rule: None,
-            wall: Cow::Borrowed("built-in"),
-        });
-        match verdict.action {
-            Action::Allow | Action::Deny => verdict,
-            Action::Ask => self.recall(part).unwrap_or(verdict),
+            (Action::Ask, Terms::Plain | Terms::Command(_)) => self.recall(part).unwrap_or(verdict),
+            (Action::Allow, Terms::Plain | Terms::Command(_))
+            | (Action::Ask, Terms::Unclear(_))
+            | (Action::Deny, _) => verdict,
         }
     }
 
@@ -238,12 +259,19 @@ impl Policy {
 
     /// A remembered yes counts when it covers the part under every name it goes by.
     fn recall(&self, part: &Part) -> Option<Verdict> {
+        let allows = |rule: &&Rule| rule.action == Action::Allow;
         let mut covering = None;
-        for text in &part.subjects {
-            covering = Some(
-                decide(&self.remembered, &part.permission, text)
-                    .filter(|rule| rule.action == Action::Allow)?,
-            );
+        match &part.terms {
+            Terms::Plain | Terms::Unclear(_) => {
+                for text in &part.subjects {
+                    let rule = decide(&self.remembered, &part.permission, text);
+                    covering = Some(rule.filter(allows)?);
+                }
+            }
+            Terms::Command(command) => {
+                let decision = command.decide(self.remembered.iter());
+                covering = decision.rule.filter(|_| decision.action == Some(Action::Allow));
+            }
         }
         covering.map(|rule| Verdict {
             action: Action::Allow,
@@ -269,6 +297,21 @@ pub struct Part {
     pub subjects: Vec<String>,
     /// What a lasting yes would remember; `None` where it can only be given once.
     pub always: Option<Pattern>,
+    /// How rules are matched with it.
+    #[serde(skip)]
+    pub terms: Terms,
+}
+
+/// How rules match a part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Terms {
+    /// By its texts.
+    #[default]
+    Plain,
+    /// By the words of a shell command.
+    Command(Box<Command>),
+    /// No rule allows what is not understood; a rule may still refuse it.
+    Unclear(Unclear),
 }
 
 impl Part {
@@ -278,6 +321,7 @@ impl Part {
             tool: None,
             subjects: vec![subject.into()],
             always: None,
+            terms: Terms::Plain,
         }
     }
 
@@ -289,6 +333,11 @@ impl Part {
 
     pub fn always(mut self, pattern: Pattern) -> Self {
         self.always = Some(pattern);
+        self
+    }
+
+    pub(crate) fn under(mut self, terms: Terms) -> Self {
+        self.terms = terms;
         self
     }
 

@@ -1,8 +1,8 @@
 //! Judging a shell script: from what it may do to the parts of one ask, with a verdict for each.
 //!
 //! [`helve_text::shell::read`] says what a script may run and touch; [`wants`] turns that into parts, with what is
-//! known of the files in question; [`judge`] weighs a part against the rules. All of it is pure: files are looked up
-//! by whoever implements [`Ground`].
+//! known of the files in question; the policy weighs each. All of it is pure: files are looked up by whoever
+//! implements [`Ground`].
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use helve_text::shell::{Access, Doubt, Risk, RiskKind, Script, Target, Touch};
 
-use crate::permission::{Action, Part, Policy, Verdict, Wall};
+use crate::permission::{Part, Terms};
 
 mod arity;
 mod command;
@@ -24,24 +24,6 @@ use glob::Places;
 pub use command::{Command, Decision};
 pub use ground::{Answer, Entry, Facts, Ground, Question, Resolution};
 
-/// One thing that a script wants, and how rules are matched with it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Want {
-    pub part: Part,
-    pub terms: Terms,
-}
-
-/// How rules match.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Terms {
-    /// By the part's texts, like any other part.
-    Plain,
-    /// By the words of a command.
-    Command(Box<Command>),
-    /// No rule allows what is not understood; a rule may still refuse it.
-    Unclear(Unclear),
-}
-
 /// Why no rule can allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unclear {
@@ -53,7 +35,7 @@ pub enum Unclear {
 }
 
 /// Everything a script wants. `source` is the script itself.
-pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Want> {
+pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Part> {
     let mut wants = Wants {
         ground,
         places: HashMap::new(),
@@ -72,89 +54,36 @@ pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Want> {
         let command = Command::new(run, extra.collect());
         if commands.insert(command.clone()) {
             let part = command.part();
-            wants.all.push(Want { part, terms: Terms::Command(Box::new(command)) });
+            wants.all.push(part.under(Terms::Command(Box::new(command))));
         }
     }
-    for want in touched {
-        wants.push(want);
+    for part in touched {
+        wants.push(part);
     }
     for doubt in &script.doubts {
         let shown = if doubt.shown.is_empty() { source } else { &doubt.shown };
-        let part = Part::new("bash", shown);
-        wants.push(Want { part, terms: Terms::Unclear(Unclear::Doubt(doubt.clone())) });
+        let terms = Terms::Unclear(Unclear::Doubt(doubt.clone()));
+        wants.push(Part::new("bash", shown).under(terms));
     }
     wants.all
-}
-
-/// The verdict for one want. `more` are the walls of the sub-agents on the way down.
-pub fn judge(policy: &Policy, more: &[Wall], want: &Want) -> Verdict {
-    let command = match &want.terms {
-        Terms::Plain => return policy.judge(more, &want.part),
-        Terms::Unclear(_) => return unclear(policy.judge(more, &want.part)),
-        Terms::Command(command) => command,
-    };
-    let mut strictest: Option<Verdict> = None;
-    for wall in policy.walls.iter().chain(more) {
-        let verdict = wall_verdict(wall, command);
-        if strictest.as_ref().is_none_or(|so_far| verdict.action > so_far.action) {
-            strictest = Some(verdict);
-        }
-    }
-    let nothing = Verdict { action: Action::Ask, rule: None, wall: Cow::Borrowed("built-in") };
-    let verdict = strictest.unwrap_or(nothing);
-    if verdict.action != Action::Ask {
-        return verdict;
-    }
-    match command.decide(policy.remembered.iter()) {
-        Decision { action: Some(Action::Allow), rule } => {
-            Verdict { action: Action::Allow, rule: rule.cloned(), wall: Cow::Borrowed("approved") }
-        }
-        Decision { .. } => verdict,
-    }
-}
-
-/// The strictest of all verdicts.
-pub fn judge_all(policy: &Policy, more: &[Wall], wants: &[Want]) -> Action {
-    let actions = wants.iter().map(|want| judge(policy, more, want).action);
-    actions.max().unwrap_or(Action::Allow)
-}
-
-fn wall_verdict(wall: &Wall, command: &Command) -> Verdict {
-    let verdict = |decision: Decision<'_>| Verdict {
-        action: decision.action.unwrap_or_else(|| command.otherwise(wall.otherwise)),
-        rule: decision.rule.cloned(),
-        wall: wall.name.clone(),
-    };
-    let base = verdict(command.decide(wall.rules.iter()));
-    if base.action == Action::Deny || wall.later.is_empty() {
-        return base;
-    }
-    verdict(command.decide(wall.rules.iter().chain(wall.later.iter())))
-}
-
-fn unclear(verdict: Verdict) -> Verdict {
-    match verdict.action {
-        Action::Allow => Verdict { action: Action::Ask, rule: None, ..verdict },
-        Action::Ask | Action::Deny => verdict,
-    }
 }
 
 struct Wants<'g, G> {
     ground: &'g G,
     /// What was looked up already: many commands touch the same files.
     places: HashMap<Target, Option<Rc<Places>>>,
-    all: Vec<Want>,
+    all: Vec<Part>,
     seen: HashSet<(Cow<'static, str>, Vec<String>)>,
     /// Risks that only the files tell, by run.
     extra: Vec<(usize, Risk)>,
 }
 
 impl<G: Ground> Wants<'_, G> {
-    fn push(&mut self, want: Want) {
-        let key = (want.part.permission.clone(), want.part.subjects.clone());
-        match want.terms {
-            Terms::Plain if self.seen.insert(key) => self.all.push(want),
-            Terms::Unclear(_) if !self.all.contains(&want) => self.all.push(want),
+    fn push(&mut self, part: Part) {
+        let key = (part.permission.clone(), part.subjects.clone());
+        match part.terms {
+            Terms::Plain if self.seen.insert(key) => self.all.push(part),
+            Terms::Unclear(_) if !self.all.contains(&part) => self.all.push(part),
             Terms::Plain | Terms::Unclear(_) | Terms::Command(_) => {}
         }
     }
@@ -202,13 +131,12 @@ impl<G: Ground> Wants<'_, G> {
             Access::Look | Access::Read | Access::Enter => "external_directory",
             Access::Name | Access::Fill => "bash",
         };
-        let part = Part::new(permission, shown);
-        self.push(Want { part, terms: Terms::Unclear(why) });
+        self.push(Part::new(permission, shown).under(Terms::Unclear(why)));
     }
 
     fn resolved(&mut self, touch: &Touch, resolution: &Resolution) {
         if let Some(part) = &resolution.outside {
-            self.push(Want { part: part.clone(), terms: Terms::Plain });
+            self.push(part.clone());
         }
         let permission = match touch.access {
             Access::Read if resolution.exists || resolution.outside.is_some() => "read",
@@ -225,6 +153,6 @@ impl<G: Ground> Wants<'_, G> {
         };
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&resolution.subjects);
-        self.push(Want { part: part.always_exactly(), terms: Terms::Plain });
+        self.push(part.always_exactly());
     }
 }

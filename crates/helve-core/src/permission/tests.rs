@@ -315,6 +315,7 @@ pub(crate) fn any_part() -> impl Strategy<Value = Part> {
         tool: tool.map(Into::into),
         subjects: subjects.into_iter().map(String::from).collect(),
         always: None,
+        terms: Terms::Plain,
     })
 }
 

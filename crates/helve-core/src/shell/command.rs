@@ -110,7 +110,7 @@ impl Command {
     }
 
     /// What holds where no rule matches.
-    pub(super) fn otherwise(&self, wall: Action) -> Action {
+    pub(crate) fn otherwise(&self, wall: Action) -> Action {
         match self.standing {
             Standing::Free => Action::Allow,
             Standing::Program => wall,

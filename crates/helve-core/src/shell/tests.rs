@@ -4,9 +4,9 @@ use expect_test::{Expect, expect};
 use helve_text::shell::{Language, Surroundings, read};
 use proptest::prelude::*;
 
-use super::{Answer, Facts, Ground, Question, Terms, Want, judge, judge_all, wants};
+use super::{Answer, Facts, Ground, Question, wants};
 use crate::builtin::{Written, policy};
-use crate::permission::{Action, Policy, Rule, Scope, Source};
+use crate::permission::{Action, Part, Policy, Rule, Scope, Source, Terms};
 
 mod mutate;
 mod tree;
@@ -52,7 +52,7 @@ fn policy_of(name: &str) -> Policy {
 }
 
 fn decide(policy: &Policy, script: &str) -> Action {
-    judge_all(policy, &[], &wants(script, &read(script, &around()), &Tree::sample()))
+    policy.judge_all(&[], &wants(script, &read(script, &around()), &Tree::sample()))
 }
 
 /// The scripts of a file, with the name of the policy they stand under. `⏎`, `⇥` and `␀` stand for what they show.
@@ -119,7 +119,7 @@ fn explain(policy: &Policy, script: &str) -> String {
     let read = read(script, &around());
     let mut text = String::new();
     for want in wants(script, &read, &Tree::sample()) {
-        let verdict = judge(policy, &[], &want);
+        let verdict = policy.judge(&[], &want);
         if verdict.action != Action::Allow {
             text.push_str(&format!("    {}\n", line(&want, verdict.action)));
         }
@@ -127,9 +127,9 @@ fn explain(policy: &Policy, script: &str) -> String {
     text
 }
 
-fn line(want: &Want, action: Action) -> String {
+fn line(want: &Part, action: Action) -> String {
     let action = format!("{action:?}").to_lowercase();
-    let always = match &want.part.always {
+    let always = match &want.always {
         Some(pattern) => format!("  always {pattern:?}"),
         None => String::new(),
     };
@@ -137,7 +137,7 @@ fn line(want: &Want, action: Action) -> String {
         Terms::Plain | Terms::Command(_) => String::new(),
         Terms::Unclear(why) => format!("  {why:?}"),
     };
-    format!("{action} {}: {}{always}{why}", want.part.permission, want.part.subjects.join(" = "))
+    format!("{action} {}: {}{always}{why}", want.permission, want.subjects.join(" = "))
 }
 
 #[track_caller]
@@ -146,7 +146,7 @@ fn check(name: &str, script: &str, expected: Expect) {
     let read = read(script, &around());
     let mut text = String::new();
     for want in wants(script, &read, &Tree::sample()) {
-        text.push_str(&line(&want, judge(&policy, &[], &want).action));
+        text.push_str(&line(&want, policy.judge(&[], &want).action));
         text.push('\n');
     }
     expected.assert_eq(&text);
@@ -255,8 +255,8 @@ fn a_remembered_yes_is_no_wider_than_it_says() {
     let mut policy = policy_of("none");
     let mut remember = |script: &str| {
         for want in wants(script, &read(script, &around()), &Tree::sample()) {
-            policy.remembered.extend(want.part.always.map(|pattern| Rule {
-                permission: want.part.permission.into_owned(),
+            policy.remembered.extend(want.always.map(|pattern| Rule {
+                permission: want.permission.into_owned(),
                 pattern,
                 action: Action::Allow,
                 source: Source::Approved(Scope::Session),
@@ -298,8 +298,8 @@ fn rules_are_weighed_as_written() {
     let decide = |list: &[(&str, Action)], script: &str| {
         let policy = policy(Written { user: rules("bash", list), ..Written::default() }, &[]);
         let wants = wants(script, &read(script, &around()), &Tree::sample());
-        let bash = wants.iter().filter(|want| want.part.permission == "bash");
-        bash.map(|want| judge(&policy, &[], want).action).max()
+        let bash = wants.iter().filter(|want| want.permission == "bash");
+        bash.map(|want| policy.judge(&[], want).action).max()
     };
     use Action::{Allow, Ask, Deny};
     type List = &'static [(&'static str, Action)];
@@ -386,7 +386,7 @@ fn what_cannot_be_looked_up_is_asked() {
     let policy = policy_of("all");
     let script = "cat a.txt";
     let wants = wants(script, &read(script, &around()), &Facts::default());
-    assert_eq!(judge_all(&policy, &[], &wants), Action::Ask);
+    assert_eq!(policy.judge_all(&[], &wants), Action::Ask);
 }
 
 proptest! {
