@@ -4,7 +4,7 @@ use std::io::{BufRead, Write};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use helve::{Ask, BoxFuture, CallRef, Person, Reply, Scope, visible};
+use helve::{Action, Ask, BoxFuture, CallRef, Person, Reply, Scope, visible};
 
 use crate::paint::{BOLD, CYAN, DIM, GREEN, PLAIN, RED};
 
@@ -33,14 +33,23 @@ fn question(ask: &Ask) -> String {
         text.push_str(&format!(" {DIM}(asked by {}){PLAIN}", ask.from.join(" › ")));
     }
     text.push('\n');
-    for part in &ask.parts {
+    for (at, part) in ask.parts.iter().enumerate() {
         let subjects: Vec<_> =
             part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
+        let is_allowed = ask.verdicts.get(at) == Some(&Action::Allow);
+        let mark = match part.doubt() {
+            Some(why) => format!(" {DIM}({why}){PLAIN}"),
+            None if is_allowed => format!(" {DIM}(allowed by a rule){PLAIN}"),
+            None => String::new(),
+        };
         text.push_str(&format!(
-            "  {CYAN}{}{PLAIN} {}\n",
+            "  {CYAN}{}{PLAIN} {}{mark}\n",
             part.permission,
             subjects.join(&format!(" {DIM}given as{PLAIN} "))
         ));
+        if is_allowed {
+            continue;
+        }
         if let Some(always) = &part.always
             && always.as_str() != part.subject()
         {

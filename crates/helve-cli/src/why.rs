@@ -24,7 +24,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
         let subjects: Vec<_> =
             part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
         text.push_str(&format!("  {word:5} {} {}\n", part.permission, subjects.join(" = ")));
-        text.push_str(&format!("        {DIM}{}{PLAIN}\n", because(verdict)));
+        text.push_str(&format!("        {DIM}{}{PLAIN}\n", because(part, verdict)));
     }
     for pattern in remembered(explanation) {
         let shown = visible::escape_line(&pattern.1).into_owned();
@@ -40,10 +40,11 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
     paint::out(&text)
 }
 
-fn because(verdict: &Verdict) -> String {
-    match &verdict.rule {
-        None => format!("no rule of {} matches", verdict.wall),
-        Some(rule) => format!(
+fn because(part: &Part, verdict: &Verdict) -> String {
+    match (&verdict.rule, part.doubt()) {
+        (None, Some(why)) => format!("no rule can allow {why}"),
+        (None, None) => format!("no rule of {} matches", verdict.wall),
+        (Some(rule), _) => format!(
             "{}: {} \"{}\": {} ({})",
             verdict.wall,
             rule.permission,
@@ -95,6 +96,7 @@ fn part_json(part: &Part, verdict: &Verdict) -> Value {
         "subjects": part.subjects,
         "action": paint::action(verdict.action),
         "wall": verdict.wall,
+        "unclear": part.doubt(),
         "rule": rule,
         "always": part.always.as_ref().map(Pattern::as_str),
     })

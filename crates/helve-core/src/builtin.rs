@@ -10,6 +10,9 @@ pub fn rules() -> Vec<Rule> {
     for free in ["read", "glob", "grep", "list", "todowrite", "todoread", "invalid"] {
         rules.push(rule(free, "*", Action::Allow));
     }
+    // A program that a call started is that session's own; those of others are asked about.
+    rules.push(rule("process", "*", Action::Allow));
+    rules.push(rule("process", "foreign *", Action::Ask));
     for name in SENSITIVE {
         for pattern in anywhere(name) {
             rules.push(folded("read", pattern, Action::Ask));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use helve_text::cut::Limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::dialect::Words;
@@ -12,6 +13,7 @@ use crate::files::Files;
 use crate::gate::Refusal;
 use crate::input::Input;
 use crate::permission::{Ask, AskKey, Grant, Reply, Rule};
+use crate::programs::Programs;
 use crate::registry::ToolSet;
 use crate::session::{Session, Slot};
 use crate::tool::{ErrorKind, Origin, ToolCall, ToolError};
@@ -37,6 +39,7 @@ pub const MOST_DEPTH: u8 = 4;
 pub struct ToolContext {
     pub call: Arc<CallRef>,
     pub files: Files,
+    pub programs: Programs,
     pub memory: Memory,
     /// Fires when the call is to end; a tool that does not notice is dropped a little later.
     pub cancel: CancellationToken,
@@ -75,6 +78,11 @@ impl ToolContext {
     /// Tells whoever watches. Never waits.
     pub fn progress(&self, progress: Progress) {
         self.emit(What::Progress(progress));
+    }
+
+    /// What one answer may hold.
+    pub fn limits(&self) -> Limits {
+        self.session.limits
     }
 
     pub fn words(&self) -> &'static dyn Words {

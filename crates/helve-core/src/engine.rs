@@ -14,11 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
 use crate::context::{CallRef, Memory, ToolContext};
-use crate::dialect::{Cut, HookFault};
+use crate::dialect::Cut;
 use crate::event::{Event, Events, Outcome, What, now};
 use crate::files::Files;
+use crate::hook;
 use crate::input::{self, Input};
 use crate::permission::{Action, Part};
+use crate::programs::Programs;
 use crate::registry::ToolSet;
 use crate::schema::unfit;
 use crate::session::Session;
@@ -229,15 +231,10 @@ impl Life {
 
     async fn before(&self, call: &mut ToolCall) -> Result<(), ToolError> {
         for hook in self.session.workspace.hooks() {
-            let running = AssertUnwindSafe(hook.before(&self.who, call)).catch_unwind();
-            let patience = self.engine.patience.hook;
-            let fault = match tokio::time::timeout(patience, running).await {
-                Ok(Ok(Ok(()))) => continue,
-                Ok(Ok(Err(reason))) => HookFault::Refused(reason),
-                Ok(Err(_panic)) => HookFault::Panicked,
-                Err(_elapsed) => HookFault::TimedOut(patience),
-            };
-            return Err(self.session.dialect.words.hook_failed(hook.name(), &fault));
+            let running = hook.before(&self.who, call);
+            let outcome = hook::guarded(running, self.engine.patience.hook).await;
+            let words = self.session.dialect.words;
+            outcome.map_err(|fault| words.hook_failed(hook.name(), &fault))?;
         }
         Ok(())
     }
@@ -305,6 +302,11 @@ impl Life {
                 call: self.who.clone(),
                 engine: self.engine.clone(),
                 unspoken: Mutex::default(),
+            },
+            programs: Programs {
+                session: self.session.clone(),
+                call: self.who.clone(),
+                engine: self.engine.clone(),
             },
             memory: Memory(self.session.clone()),
             cancel: self.cancel.clone(),

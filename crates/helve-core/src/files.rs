@@ -80,15 +80,7 @@ pub struct Files {
 impl Files {
     /// Looks a path up. Never prompts: what must be asked travels with it into the call's one ask.
     pub async fn resolve(&self, given: &str) -> Result<Resolved, ToolError> {
-        let words = self.session.dialect.words;
-        let path = self.absolute(given).map_err(|why| words.bad_path(given, &why))?;
-        let machine = self.session.workspace.machine();
-        // A path that cannot be looked up is still a path to be judged; opening it will say why.
-        let (real, kind) = match machine.locate(&path).await {
-            Ok(located) => (located.real, located.kind),
-            Err(_) => (lexical(&path), None),
-        };
-        Ok(self.judged(&path, real, kind))
+        resolve(&self.session, given).await
     }
 
     /// Some lines of a file that reading was granted for.
@@ -158,49 +150,65 @@ impl Files {
         }
         Err(self.session.dialect.words.not_granted())
     }
+}
 
-    fn absolute(&self, given: &str) -> Result<PathBuf, BadPath> {
-        if given.is_empty() {
-            return Err(BadPath::Empty);
-        }
-        if given.contains('\0') {
-            return Err(BadPath::Nul);
-        }
-        if given.len() > MOST_PATH {
-            return Err(BadPath::TooLong { most: MOST_PATH });
-        }
-        let workspace = &self.session.workspace;
-        match given.strip_prefix('~') {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
-                let home = workspace.home().ok_or(BadPath::NoHome)?;
-                Ok(home.join(rest.trim_start_matches('/')))
-            }
-            Some(_) | None => Ok(workspace.root().join(given)),
-        }
+pub(crate) async fn resolve(session: &Session, given: &str) -> Result<Resolved, ToolError> {
+    let words = session.dialect.words;
+    let path = absolute(session, given).map_err(|why| words.bad_path(given, &why))?;
+    match look_up(session, &path).await {
+        Ok(resolved) => Ok(resolved),
+        // A path that cannot be looked up is still a path to be judged; opening it will say why.
+        Err(_) => Ok(judged(session, &path, lexical(&path), None)),
     }
+}
 
-    fn judged(&self, given: &Path, real: PathBuf, kind: Option<Kind>) -> Resolved {
-        let root = self.session.workspace.root();
-        let own = self.session.own_folder();
-        let folder = match kind {
-            Some(Kind::Folder) => real.clone(),
-            _ => real.parent().unwrap_or(Path::new("/")).to_path_buf(),
-        };
-        let (anchor, outside) = if real.starts_with(root) {
-            (root.to_path_buf(), None)
-        } else if real.starts_with(&own) {
-            (own, None)
-        } else {
-            (folder.clone(), Some(folder))
-        };
-        let mut subjects = vec![subject(root, &real), subject(root, &lexical(given))];
-        subjects.dedup();
-        let beneath = real.strip_prefix(&anchor).unwrap_or(Path::new("")).to_path_buf();
-        let shown = subjects[0].clone();
-        let place = Place { anchor, beneath };
-        let machine = self.session.workspace.machine().clone();
-        Resolved { machine, place, kind, subjects, outside, shown }
+/// Where an absolute path leads.
+pub(crate) async fn look_up(session: &Session, path: &Path) -> Result<Resolved, MachineError> {
+    let located = session.workspace.machine().locate(path).await?;
+    Ok(judged(session, path, located.real, located.kind))
+}
+
+fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
+    if given.is_empty() {
+        return Err(BadPath::Empty);
     }
+    if given.contains('\0') {
+        return Err(BadPath::Nul);
+    }
+    if given.len() > MOST_PATH {
+        return Err(BadPath::TooLong { most: MOST_PATH });
+    }
+    let workspace = &session.workspace;
+    match given.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+            let home = workspace.home().ok_or(BadPath::NoHome)?;
+            Ok(home.join(rest.trim_start_matches('/')))
+        }
+        Some(_) | None => Ok(workspace.root().join(given)),
+    }
+}
+
+fn judged(session: &Session, given: &Path, real: PathBuf, kind: Option<Kind>) -> Resolved {
+    let root = session.workspace.root();
+    let own = session.own_folder();
+    let folder = match kind {
+        Some(Kind::Folder) => real.clone(),
+        _ => real.parent().unwrap_or(Path::new("/")).to_path_buf(),
+    };
+    let (anchor, outside) = if real.starts_with(root) {
+        (root.to_path_buf(), None)
+    } else if real.starts_with(&own) {
+        (own, None)
+    } else {
+        (folder.clone(), Some(folder))
+    };
+    let mut subjects = vec![subject(root, &real), subject(root, &lexical(given))];
+    subjects.dedup();
+    let beneath = real.strip_prefix(&anchor).unwrap_or(Path::new("")).to_path_buf();
+    let shown = subjects[0].clone();
+    let place = Place { anchor, beneath };
+    let machine = session.workspace.machine().clone();
+    Resolved { machine, place, kind, subjects, outside, shown }
 }
 
 /// A path as rules see it.

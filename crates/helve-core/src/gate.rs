@@ -171,6 +171,7 @@ impl Gate {
         for part in &ask.parts {
             judged.push((part.clone(), self.judge(part).await));
         }
+        ask.verdicts = judged.iter().map(|(_, verdict)| verdict.action).collect();
         if let Mode::Explain(seen) = &self.shared.mode {
             seen.lock().extend(judged);
             return Err(Refusal::Explained);

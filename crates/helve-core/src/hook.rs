@@ -1,9 +1,15 @@
 //! What others may do before and after a call: plugins, audit, policy of the embedding program.
 
+use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
 
 use crate::BoxFuture;
 use crate::context::CallRef;
+use crate::dialect::HookFault;
 use crate::engine::ToolResult;
 use crate::tool::ToolCall;
 
@@ -23,6 +29,15 @@ pub trait Hook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
+    /// May change what a shell command will be before it is judged, or refuse with a reason.
+    fn spawn<'a>(
+        &'a self,
+        _who: &'a CallRef,
+        _planned: &'a mut Planned,
+    ) -> BoxFuture<'a, Result<(), Arc<str>>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// May change what is given back.
     fn after<'a>(
         &'a self,
@@ -31,5 +46,29 @@ pub trait Hook: Send + Sync {
         _result: &'a mut ToolResult,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async {})
+    }
+}
+
+/// A shell command that is about to be judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    pub command: String,
+    pub description: String,
+    /// As the call gave it: relative to the root, or absolute.
+    pub folder: String,
+    /// Variables to set, besides those that every command has.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// Waits for a hook that may refuse; one that panics or takes too long refuses too.
+pub(crate) async fn guarded(
+    running: BoxFuture<'_, Result<(), Arc<str>>>,
+    patience: Duration,
+) -> Result<(), HookFault> {
+    match tokio::time::timeout(patience, AssertUnwindSafe(running).catch_unwind()).await {
+        Ok(Ok(Ok(()))) => Ok(()),
+        Ok(Ok(Err(reason))) => Err(HookFault::Refused(reason)),
+        Ok(Err(_panic)) => Err(HookFault::Panicked),
+        Err(_elapsed) => Err(HookFault::TimedOut(patience)),
     }
 }

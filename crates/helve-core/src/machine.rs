@@ -167,6 +167,8 @@ pub struct Listing {
 pub struct Entry {
     pub name: OsString,
     pub kind: Kind,
+    /// Whether the name is a link to that.
+    pub is_link: bool,
 }
 
 /// Why a verb failed. A value: the dialect words it.

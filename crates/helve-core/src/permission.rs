@@ -8,6 +8,7 @@ use helve_text::wildcard;
 use serde::{Deserialize, Serialize};
 
 use crate::files::Resolved;
+use crate::process::ProcessId;
 use crate::shell::{Command, Decision, Unclear};
 
 /// What a rule says, from lenient to strict: the order is what "the stricter wins" means.
@@ -347,6 +348,14 @@ impl Part {
         self
     }
 
+    /// Why no rule can allow it, in a phrase; `None` where one can.
+    pub fn doubt(&self) -> Option<&'static str> {
+        match &self.terms {
+            Terms::Unclear(why) => Some(why.about()),
+            Terms::Plain | Terms::Command(_) => None,
+        }
+    }
+
     /// The text that a person is shown.
     pub fn subject(&self) -> &str {
         self.subjects.first().map_or("", String::as_str)
@@ -358,6 +367,12 @@ impl Part {
 pub enum Let {
     Read(PathBuf),
     Edit(PathBuf),
+    Run {
+        script: String,
+        folder: PathBuf,
+    },
+    /// Reading, typing into, signalling and ending this program.
+    Steer(ProcessId),
     Use(Cow<'static, str>),
 }
 
@@ -370,6 +385,9 @@ pub struct Ask {
     pub preview: String,
     /// The sub-agents on whose behalf it is asked, outermost first.
     pub from: Vec<String>,
+    /// What the rules say of each part; the gate fills it in.
+    #[serde(skip)]
+    pub verdicts: Vec<Action>,
 }
 
 impl Ask {

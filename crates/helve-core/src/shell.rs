@@ -34,6 +34,17 @@ pub enum Unclear {
     Flag,
 }
 
+impl Unclear {
+    /// A phrase for explanations.
+    pub fn about(&self) -> &'static str {
+        match self {
+            Unclear::Doubt(doubt) => doubt.kind.about(),
+            Unclear::Target => "a file that is only known when it runs",
+            Unclear::Flag => "a file name that would act as a flag",
+        }
+    }
+}
+
 /// Everything a script wants. `source` is the script itself.
 pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Part> {
     let mut wants = Wants {

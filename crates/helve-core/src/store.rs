@@ -101,6 +101,9 @@ pub trait Outputs: Send + Sync {
         text: &'a str,
     ) -> BoxFuture<'a, Result<Saved, StoreError>>;
 
+    /// The name of a file that does not exist yet, for an output that is saved while it comes.
+    fn reserve(&self, session: &str) -> Saved;
+
     /// The folder of a session's saved outputs, readable without asking.
     fn folder(&self, session: &str) -> PathBuf;
 }

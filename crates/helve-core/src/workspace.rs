@@ -7,6 +7,7 @@ use crate::after::AfterWrite;
 use crate::hook::Hook;
 use crate::journal::Journal;
 use crate::machine::Machine;
+use crate::programs::Shell;
 use crate::registry::Registry;
 
 /// What the sessions of a folder share.
@@ -16,6 +17,7 @@ pub struct Workspace {
     machine: Arc<dyn Machine>,
     journal: Arc<dyn Journal>,
     neighbours: Neighbours,
+    shell: Option<Shell>,
     pub registry: Arc<Registry>,
 }
 
@@ -27,15 +29,18 @@ pub struct Neighbours {
 }
 
 impl Workspace {
-    /// `root` must be absolute with every link followed; `home` is what `~` stands for.
+    /// `root` must be absolute with every link followed; `home` is what `~` stands for; without a
+    /// `shell` no programs are run.
     pub fn new(
         root: PathBuf,
         home: Option<PathBuf>,
         machine: Arc<dyn Machine>,
         journal: Arc<dyn Journal>,
         neighbours: Neighbours,
+        shell: Option<Shell>,
     ) -> Arc<Self> {
-        Arc::new(Self { root, home, machine, journal, neighbours, registry: Arc::default() })
+        let registry = Arc::default();
+        Arc::new(Self { root, home, machine, journal, neighbours, shell, registry })
     }
 
     pub fn root(&self) -> &Path {
@@ -48,6 +53,10 @@ impl Workspace {
 
     pub(crate) fn machine(&self) -> &Arc<dyn Machine> {
         &self.machine
+    }
+
+    pub(crate) fn shell(&self) -> Option<&Shell> {
+        self.shell.as_ref()
     }
 
     pub(crate) fn hooks(&self) -> &[Arc<dyn Hook>] {

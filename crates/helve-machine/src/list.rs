@@ -28,9 +28,11 @@ pub(crate) fn list(at: &Place, most: usize, stop: &Stop) -> Result<Listing, Mach
             stop.check()?;
         }
         // Gone since it was listed: told as it was then.
-        let kind =
-            final_kind(&folder, &name, shown_as).or(kind(shown_as)).unwrap_or(Kind::DeadLink);
-        entries.push(Entry { name: OsString::from_vec(name.into_bytes()), kind });
+        let (kind, is_link) = match final_kind(&folder, &name, shown_as) {
+            Some(found) => found,
+            None => (kind(shown_as).unwrap_or(Kind::DeadLink), kind(shown_as).is_none()),
+        };
+        entries.push(Entry { name: OsString::from_vec(name.into_bytes()), kind, is_link });
     }
     Ok(Listing { entries, left_out })
 }
@@ -71,21 +73,22 @@ fn smallest(
     Ok((kept, total))
 }
 
-/// What a name leads to; some file systems do not tell the type with the name.
-fn final_kind(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<Kind> {
+/// What a name leads to, and whether through a link; some file systems do not tell the type with the name.
+fn final_kind(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<(Kind, bool)> {
     let of = match listed {
         FileType::Unknown => type_of(&statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?),
         known => known,
     };
     if let Some(kind) = kind(of) {
-        return Some(kind);
+        return Some((kind, false));
     }
-    match statat(folder, name, AtFlags::empty()) {
-        Ok(stat) => kind(type_of(&stat)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Some(Kind::DeadLink),
+    let found = match statat(folder, name, AtFlags::empty()) {
+        Ok(stat) => kind(type_of(&stat))?,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Kind::DeadLink,
         // It leads where this process may not look.
-        Err(_) => Some(Kind::Other),
-    }
+        Err(_) => Kind::Other,
+    };
+    Some((found, true))
 }
 
 #[cfg(test)]

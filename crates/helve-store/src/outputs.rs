@@ -83,6 +83,16 @@ impl Outputs for OutputFiles {
         }))
     }
 
+    fn reserve(&self, session: &str) -> Saved {
+        if self.0.is_sweep_due(0) {
+            let files = self.0.clone();
+            spawn(move || sweep::sweep(&files.folder, &files.limits));
+        }
+        let id = Uuid::new_v4().simple().to_string();
+        let path = self.folder(session).join(format!("{id}.txt"));
+        Saved { id, path, bytes: 0 }
+    }
+
     fn folder(&self, session: &str) -> PathBuf {
         self.0.folder.join(safe_name(session))
     }

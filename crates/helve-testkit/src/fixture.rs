@@ -74,6 +74,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
         machine.clone(),
         Arc::new(MemoryJournal::default()),
         Neighbours::default(),
+        None,
     );
     for tool in tools {
         workspace.registry.register(Layer::Builtin, tool).keep();

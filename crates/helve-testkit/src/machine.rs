@@ -142,7 +142,9 @@ impl Machine for MemoryMachine {
             for name in names {
                 let located = self.follow(&folder.join(&name));
                 let kind = located.ok().and_then(|located| located.kind);
-                entries.push(Entry { name, kind: kind.unwrap_or(Kind::DeadLink) });
+                let node = self.0.lock().get(&folder.join(&name)).cloned();
+                let is_link = matches!(node, Some(Node::Link(_)));
+                entries.push(Entry { name, kind: kind.unwrap_or(Kind::DeadLink), is_link });
             }
             Ok(Listing { entries, left_out })
         })

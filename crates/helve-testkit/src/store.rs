@@ -162,6 +162,13 @@ impl Outputs for MemoryOutputs {
         Box::pin(async { Ok(saved) })
     }
 
+    fn reserve(&self, session: &str) -> Saved {
+        let mut saved = self.saved.lock();
+        *saved += 1;
+        let path = self.folder(session).join(format!("{saved}.txt"));
+        Saved { id: saved.to_string(), path, bytes: 0 }
+    }
+
     fn folder(&self, session: &str) -> PathBuf {
         Path::new("/data/outputs").join(session)
     }

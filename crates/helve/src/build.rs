@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use helve_core::builtin::{Written, policy};
+use helve_core::process::NoProcesses;
+use helve_core::programs::{Leftovers, Shell, Timeouts};
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, AnyTool, Caller, Engine, Hook, Journal, Kind, Layer, Machine, Media, Neighbours,
@@ -14,6 +17,7 @@ use helve_machine::Local;
 use helve_store::{OutputFiles, Sqlite};
 use helve_text::cut::Limits;
 use helve_text::near;
+use helve_text::shell::Language;
 use helve_tools::opencode;
 
 use crate::toolbox::{Toolbox, TrustState};
@@ -224,7 +228,7 @@ impl Builder {
         own.extend(own_config.as_deref());
         let policy = policy(written, &own);
         let neighbours = Neighbours { hooks: self.hooks, after: Vec::new() };
-        let workspace = Workspace::new(root, home, machine, journal, neighbours);
+        let workspace = Workspace::new(root, home, machine, journal, neighbours, Some(shell()));
         for tool in opencode::tools(media()) {
             workspace.registry.register(Layer::Builtin, tool).keep();
         }
@@ -255,6 +259,20 @@ impl Builder {
             session: std::sync::OnceLock::new(),
             id,
         })
+    }
+}
+
+fn shell() -> Shell {
+    let why = "this Helve has no keeper".into();
+    Shell {
+        processes: Arc::new(NoProcesses { why }),
+        program: vec!["bash".into(), "-c".into()],
+        language: Language::Bash,
+        environment: std::env::vars_os().collect(),
+        secrets: Vec::new(),
+        confine: None,
+        timeouts: Timeouts { usual: Duration::from_secs(120), most: Duration::from_secs(600) },
+        leftovers: Leftovers::Keep,
     }
 }
 

@@ -74,6 +74,7 @@ impl Setting {
             machine.clone(),
             Arc::new(MemoryJournal::default()),
             Neighbours { hooks: self.hooks, after: self.after },
+            None,
         );
         for tool in tools(Arc::new(helve_core::NoMedia)).into_iter().chain(self.tools) {
             workspace.registry.register(Layer::Builtin, tool).keep();

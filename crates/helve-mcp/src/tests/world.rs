@@ -39,7 +39,7 @@ impl World {
         let machine = Arc::new(MemoryMachine::default());
         let journal = Arc::new(MemoryJournal::default());
         let none = Neighbours::default();
-        let workspace = Workspace::new("/w".into(), None, machine.clone(), journal, none);
+        let workspace = Workspace::new("/w".into(), None, machine.clone(), journal, none, None);
         let (registry, log) = (workspace.registry.clone(), Log::default());
         registry.register(Layer::Builtin, Arc::new(Echo)).keep();
         registry.register(Layer::Builtin, Arc::new(Show)).keep();

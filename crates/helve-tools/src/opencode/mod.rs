@@ -1,12 +1,14 @@
 //! The default dialect: the tools and formats of opencode.
 
 mod apply_patch;
+mod bash;
 mod edit;
 mod glob;
 mod grep;
 mod invalid;
 mod list;
 mod multiedit;
+mod process;
 mod read;
 mod todoread;
 mod todowrite;
@@ -35,12 +37,14 @@ pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> S
 pub fn tools(media: Arc<dyn Media>) -> Vec<Arc<dyn AnyTool>> {
     vec![
         Arc::new(apply_patch::ApplyPatch),
+        Arc::new(bash::Bash),
         Arc::new(edit::Edit),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
         Arc::new(invalid::Invalid),
         Arc::new(list::List),
         Arc::new(multiedit::MultiEdit),
+        Arc::new(process::Process),
         Arc::new(read::Read { media }),
         Arc::new(todoread::TodoRead),
         Arc::new(todowrite::TodoWrite),

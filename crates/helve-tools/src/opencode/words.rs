@@ -14,6 +14,7 @@ use serde_json::Value;
 pub(super) mod change;
 pub(super) mod patch;
 pub(super) mod search;
+pub(super) mod shell;
 
 pub(super) struct Opencode;
 
@@ -289,7 +290,7 @@ fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
     let text = format!("This needs permission, and nobody can be asked here: {}.", each.join("; "));
     // A rule can only help where the user's own list decides; the other walls ask whatever it says.
     let by_rule = |verdict: &Verdict| verdict.wall == "user";
-    if !parts.iter().all(|(_, verdict)| by_rule(verdict)) {
+    if !parts.iter().all(|(part, verdict)| by_rule(verdict) && part.doubt().is_none()) {
         return denied(text)
             .hint("No rule allows it in advance: a person must say yes, or --yes be given.");
     }
@@ -321,6 +322,11 @@ fn deciding<'a>(part: &'a Part, verdict: &Verdict) -> &'a str {
 
 fn judged(part: &Part, verdict: &Verdict) -> String {
     let what = format!("{} {}", part.permission, visible::escape_line(part.subject()));
+    if let Some(why) = part.doubt()
+        && verdict.action != helve_core::Action::Deny
+    {
+        return format!("{what} ({why})");
+    }
     match &verdict.rule {
         None => format!("{what} (no rule allows it)"),
         Some(rule) => {
@@ -423,7 +429,7 @@ fn told(value: &Value) -> String {
 }
 
 /// A name from outside, short and visible.
-fn clip(text: &str) -> String {
+pub(super) fn clip(text: &str) -> String {
     let (short, cut) = lines::clip(text, 80);
     let dots = if cut { "…" } else { "" };
     format!("{}{dots}", visible::escape_line(short))

@@ -1,0 +1,176 @@
+//! `bash`: a shell command, judged by all it may do, run so that it cannot hang.
+
+use std::time::{Duration, Instant};
+
+use helve_core::process::{Lifetime, Met, Process, Stdin, Until, Watch};
+use helve_core::programs::{How, Launch, Leftovers, Running};
+use helve_core::{Ask, Progress, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::words::shell::{self, Ending, Told};
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The command, as for bash -c
+    #[schemars(length(min = 1))]
+    command: String,
+    /// Milliseconds after which it is ended, 120000 unless given
+    #[schemars(range(min = 1))]
+    timeout: Option<u64>,
+    /// The folder to run it in
+    workdir: Option<String>,
+    /// What it does, in a few words
+    description: Option<String>,
+    /// Return at once with a handle for the process tool
+    #[serde(default)]
+    run_in_background: bool,
+    /// Give it a terminal that the process tool can type into; implies run_in_background
+    #[serde(default)]
+    terminal: bool,
+}
+
+/// How long a command runs before anyone is told what it says.
+const QUIET: Duration = Duration::from_millis(100);
+/// Between two looks at what it says.
+const TICK: Duration = Duration::from_millis(250);
+/// How much of it a watcher is shown.
+const PREVIEW: usize = 30_000;
+/// How long a command in the background is watched for ending at once.
+const FIRST_LOOK: Duration = Duration::from_millis(500);
+const TERMINAL: Stdin = Stdin::Terminal { rows: 24, columns: 120 };
+
+pub(super) struct Bash;
+
+impl Tool for Bash {
+    type Args = Args;
+    const NAME: &'static str = "bash";
+    const ABOUT: &'static str = include_str!("bash.txt");
+    const TRAITS: Traits = Traits { open_world: true, ..Traits::MUTATES };
+
+    async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let description = args.description.as_deref().unwrap_or("");
+        let launch = ctx.programs.prepare(&args.command, description, args.workdir.as_deref());
+        let launch = launch.await?.map_err(|bad| shell::bad_script(&bad))?;
+        let ask = Ask::default().run(&launch).preview(launch.command());
+        let grant = ctx.ask(ask).await?;
+        let how = how(&args, ctx);
+        let started = ctx.programs.start(&grant, &launch, how).await;
+        let running = started.map_err(|why| shell::not_started(&why, ctx.words()))?;
+        if args.run_in_background || args.terminal {
+            return background(ctx, &launch, running).await;
+        }
+        foreground(&args, ctx, &launch, running).await
+    }
+}
+
+fn how(args: &Args, ctx: &ToolContext) -> How {
+    let stays = args.run_in_background || args.terminal;
+    let lifetime = match ctx.programs.leftovers() {
+        Leftovers::End if stays => Lifetime::Beyond,
+        Leftovers::End | Leftovers::Keep => Lifetime::Helve,
+    };
+    How { stdin: if args.terminal { TERMINAL } else { Stdin::Closed }, lifetime }
+}
+
+/// Runs to the end of the shell, the timeout or the abort, whichever comes first.
+async fn foreground(
+    args: &Args,
+    ctx: &ToolContext,
+    launch: &Launch,
+    running: Running,
+) -> Result<ToolOutput, ToolError> {
+    let timeout = timeout(args, ctx);
+    let (ending, last) = match follow(ctx, &running, timeout).await {
+        Followed::Ended(process) if process.children.is_empty() => (Ending::Ended, process),
+        Followed::Ended(process) => match ctx.programs.leftovers() {
+            Leftovers::Keep => (Ending::LeftRunning, process),
+            Leftovers::End => {
+                running.end().await.map_err(|err| shell::lost(&err))?;
+                (Ending::LeftEnded, process)
+            }
+        },
+        Followed::TimedOut(process) => {
+            running.end().await.map_err(|err| shell::lost(&err))?;
+            (Ending::TimedOut(timeout), process)
+        }
+        Followed::Aborted => {
+            let ended = running.end().await.unwrap_or(0);
+            let output = running.output().await.map_err(|err| shell::lost(&err))?;
+            return Err(shell::aborted(ended, &output));
+        }
+        Followed::Lost(err) => return Err(shell::lost(&err)),
+    };
+    let output = running.output().await.map_err(|err| shell::lost(&err))?;
+    running.keep();
+    let told = Told { launch, process: &last, output: &output, ending };
+    Ok(shell::say(&told, ctx))
+}
+
+/// Leaves it running, after a look at whether it ends at once.
+async fn background(
+    ctx: &ToolContext,
+    launch: &Launch,
+    running: Running,
+) -> Result<ToolOutput, ToolError> {
+    let want = Watch { from: 0, most: PREVIEW, until: Until::AllEnded, deadline: FIRST_LOOK };
+    let watched = running.watch(want).await.map_err(|err| shell::lost(&err))?;
+    let output = running.output().await.map_err(|err| shell::lost(&err))?;
+    running.keep();
+    let ending = match watched.met {
+        Met::Yes | Met::Never => Ending::Ended,
+        Met::Deadline => Ending::Background,
+    };
+    let told = Told { launch, process: &watched.process, output: &output, ending };
+    Ok(shell::say(&told, ctx))
+}
+
+enum Followed {
+    Ended(Process),
+    TimedOut(Process),
+    Aborted,
+    Lost(helve_core::process::ProcessError),
+}
+
+/// Tells whoever watches what the command says until it ends.
+async fn follow(ctx: &ToolContext, running: &Running, timeout: Duration) -> Followed {
+    let end = Instant::now() + timeout;
+    let mut from = 0;
+    let mut next_look = QUIET;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let deadline = next_look.min(left);
+        let watching = running.watch(Watch { from, most: PREVIEW, until: Until::Ended, deadline });
+        let watched = match ctx.cancel.run_until_cancelled(watching).await {
+            Some(Ok(watched)) => watched,
+            Some(Err(err)) => return Followed::Lost(err),
+            None => return Followed::Aborted,
+        };
+        match watched.met {
+            Met::Yes | Met::Never => return Followed::Ended(watched.process),
+            Met::Deadline if left <= deadline => return Followed::TimedOut(watched.process),
+            Met::Deadline => {}
+        }
+        if watched.next > from {
+            tell(ctx, watched.next, &String::from_utf8_lossy(&watched.text));
+            // The next look begins where a preview of full length would.
+            from = watched.next.saturating_sub(PREVIEW as u64);
+        }
+        next_look = TICK;
+    }
+}
+
+fn tell(ctx: &ToolContext, said: u64, text: &str) {
+    let mut progress = Progress { text: Some(text.into()), ..Progress::default() };
+    progress.metadata.insert("output".into(), text.into());
+    progress.done = Some((said, None));
+    ctx.progress(progress);
+}
+
+fn timeout(args: &Args, ctx: &ToolContext) -> Duration {
+    let Some(timeouts) = ctx.programs.timeouts() else { return Duration::ZERO };
+    match args.timeout {
+        Some(millis) => Duration::from_millis(millis).min(timeouts.most),
+        None => timeouts.usual,
+    }
+}
