@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use helve::{Content, ErrorKind, Input, News, Subscription, ToolOutput, ToolResult, What, visible};
+use helve::{Content, ErrorKind, Input, News, Subscription, ToolOutput, ToolResult, What};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +24,7 @@ pub(crate) async fn make(common: &Common, tool: &str, input: Input) -> anyhow::R
     interrupted.abort();
     if let Some(watching) = watching {
         watching.abort();
+        paint::status("");
     }
     if let Some(notice) = toolbox.store().notice().await {
         paint::note(&notice);
@@ -51,7 +52,7 @@ async fn watch(mut events: Subscription) {
             && let What::Progress(progress) = event.what
             && let Some(text) = progress.text
         {
-            paint::note(&format!("{}{}{}", paint::DIM, visible::escape(&text), paint::PLAIN));
+            paint::status(&text);
         }
     }
 }

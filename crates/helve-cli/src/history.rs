@@ -7,7 +7,7 @@ use helve::{Input, Toolbox, visible};
 use serde_json::{Value, json};
 
 use crate::args::Common;
-use crate::paint::{self, BOLD, CYAN, DIM, GREEN, PLAIN, RED};
+use crate::paint::{self, BOLD, DIM, PLAIN};
 use crate::{End, call};
 
 pub(crate) async fn list(common: &Common, most: usize) -> anyhow::Result<End> {
@@ -69,16 +69,7 @@ pub(crate) async fn undo(
 fn print(toolbox: &Toolbox, file: &Changed) -> anyhow::Result<()> {
     let before = file.before.as_ref().map(|image| &image.bytes[..]);
     let text = helve::difference(&shown(toolbox, &file.path), before, file.after.as_deref());
-    for line in visible::escape(&text).lines() {
-        let colour = match line.as_bytes().first() {
-            Some(b'+') => GREEN,
-            Some(b'-') => RED,
-            Some(b'@') => CYAN,
-            Some(_) | None => "",
-        };
-        paint::out(&format!("{colour}{line}{PLAIN}\n"))?;
-    }
-    Ok(())
+    paint::out(&paint::difference(&text, ""))
 }
 
 fn as_json(toolbox: &Toolbox, change: &Change) -> Value {

@@ -46,6 +46,31 @@ pub(crate) fn note(text: &str) {
     writeln!(err, "{text}").ok();
 }
 
+/// A difference with its lines coloured, each after `indent`.
+pub(crate) fn difference(text: &str, indent: &str) -> String {
+    let mut painted = String::new();
+    for line in visible::escape(text).lines() {
+        let colour = match line.as_bytes().first() {
+            Some(b'+') => GREEN,
+            Some(b'-') => RED,
+            Some(b'@') => CYAN,
+            Some(_) | None => "",
+        };
+        painted.push_str(&format!("{indent}{colour}{line}{PLAIN}\n"));
+    }
+    painted
+}
+
+/// Replaces the line that says how a call gets on; an empty text takes it away. For terminals.
+pub(crate) fn status(text: &str) {
+    let (width, _) = crossterm::terminal::size().unwrap_or((80, 24));
+    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
+    let short: String =
+        visible::escape_line(last).chars().take(usize::from(width.saturating_sub(1))).collect();
+    let mut err = anstream::stderr().lock();
+    write!(err, "\r\x1b[K{DIM}{short}{PLAIN}").and_then(|()| err.flush()).ok();
+}
+
 pub(crate) fn error(text: &str) {
     note(&format!("{RED}{BOLD}error:{PLAIN} {}", visible::escape(text)));
 }

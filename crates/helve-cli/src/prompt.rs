@@ -6,7 +6,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use helve::{Action, Ask, BoxFuture, CallRef, Person, Reply, Scope, visible};
 
-use crate::paint::{BOLD, CYAN, DIM, GREEN, PLAIN, RED};
+use crate::paint::{self, BOLD, CYAN, DIM, PLAIN};
 
 /// The person at the terminal.
 pub(crate) struct Terminal;
@@ -57,15 +57,7 @@ fn question(ask: &Ask) -> String {
             text.push_str(&format!("    {DIM}remembered, if it is to last: {shown}{PLAIN}\n"));
         }
     }
-    for line in visible::escape(&ask.preview).lines() {
-        let colour = match line.as_bytes().first() {
-            Some(b'+') => GREEN,
-            Some(b'-') => RED,
-            Some(b'@') => CYAN,
-            Some(_) | None => "",
-        };
-        text.push_str(&format!("  {colour}{line}{PLAIN}\n"));
-    }
+    text.push_str(&paint::difference(&ask.preview, "  "));
     text
 }
 

@@ -136,6 +136,7 @@ enum Followed {
 async fn follow(ctx: &ToolContext, running: &Running, timeout: Duration) -> Followed {
     let end = Instant::now() + timeout;
     let mut from = 0;
+    let mut preview = String::new();
     let mut next_look = QUIET;
     loop {
         let left = end.saturating_duration_since(Instant::now());
@@ -152,17 +153,20 @@ async fn follow(ctx: &ToolContext, running: &Running, timeout: Duration) -> Foll
             Met::Deadline => {}
         }
         if watched.next > from {
-            tell(ctx, watched.next, &String::from_utf8_lossy(&watched.text));
-            // The next look begins where a preview of full length would.
-            from = watched.next.saturating_sub(PREVIEW as u64);
+            from = watched.next;
+            let new = String::from_utf8_lossy(&watched.text);
+            preview.push_str(&new);
+            let end = preview.ceil_char_boundary(preview.len().saturating_sub(PREVIEW));
+            preview.drain(..end);
+            tell(ctx, from, &new, &preview);
         }
         next_look = TICK;
     }
 }
 
-fn tell(ctx: &ToolContext, said: u64, text: &str) {
-    let mut progress = Progress { text: Some(text.into()), ..Progress::default() };
-    progress.metadata.insert("output".into(), text.into());
+fn tell(ctx: &ToolContext, said: u64, new: &str, preview: &str) {
+    let mut progress = Progress { text: Some(new.into()), ..Progress::default() };
+    progress.metadata.insert("output".into(), preview.into());
     progress.done = Some((said, None));
     ctx.progress(progress);
 }
