@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use helve::journal::{Change, Changed};
+use helve::journal::{After, Change, Changed};
 use helve::{Input, Toolbox, visible};
 use serde_json::{Value, json};
 
@@ -67,8 +67,21 @@ pub(crate) async fn undo(
 }
 
 fn print(toolbox: &Toolbox, file: &Changed) -> anyhow::Result<()> {
+    let name = shown(toolbox, &file.path);
     let before = file.before.as_ref().map(|image| &image.bytes[..]);
-    let text = helve::difference(&shown(toolbox, &file.path), before, file.after.as_deref());
+    let text = match &file.after {
+        After::Known(left) => {
+            helve::difference(&name, before, left.as_ref().map(|image| &image.bytes[..]))
+        }
+        After::Meant(_) => format!(
+            "{name}: the call was interrupted before it noted what it left; it found this:\n{}",
+            helve::difference(&name, None, before)
+        ),
+        After::Lost => format!(
+            "{name}: what the call left is no longer known; it found this:\n{}",
+            helve::difference(&name, None, before)
+        ),
+    };
     paint::out(&paint::difference(&text, ""))
 }
 

@@ -147,18 +147,7 @@ impl Files {
 
     /// What a call changed, or the last one in this folder that changed a file.
     pub async fn changed(&self, call: Option<&str>) -> Result<Option<journal::Change>, ToolError> {
-        let workspace = &self.session.workspace;
-        let found = match call {
-            Some(call) => workspace.journal().change(call).await,
-            None => {
-                let newest = workspace.journal().entries(workspace.root(), 1).await;
-                match newest.map(|mut entries| entries.pop()) {
-                    Ok(Some(newest)) => workspace.journal().change(&newest.call).await,
-                    Ok(None) => Ok(None),
-                    Err(err) => Err(err),
-                }
-            }
-        };
+        let found = self.session.workspace.changed(call).await;
         found.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
     }
 
@@ -260,10 +249,14 @@ impl Work {
         for ((want, done), moved_on) in wanted.iter().zip(committed).zip(moved_on) {
             written.push(self.written(want, done, *moved_on).await);
         }
-        let after: Vec<Option<Bytes>> = wanted
+        let after: Vec<Option<Image>> = wanted
             .iter()
             .zip(&written)
-            .flat_map(|(want, written)| want.after(written.bytes.clone()))
+            .zip(committed)
+            .flat_map(|((want, written), done)| {
+                let left = written.bytes.clone().zip(done.mode);
+                want.after(left.map(|(bytes, mode)| Image { bytes, mode }))
+            })
             .collect();
         // The files are changed; an entry that cannot be completed still has the old content.
         self.session.workspace.journal().done(entry, &after).await.ok();
@@ -434,20 +427,21 @@ impl Wanted {
             let image = |it: &Loaded| Image { bytes: it.bytes.clone(), mode: it.mode };
             loaded.as_ref().map(image)
         };
-        let own = Before { path: self.path.real(), image: image(&self.base) };
+        let meant = self.content().map(|bytes| ContentHash::of(&bytes));
+        let own = |meant| Before { path: self.path.real(), image: image(&self.base), meant };
         match &self.then {
-            Then::Write { .. } | Then::Remove => vec![own],
+            Then::Write { .. } | Then::Remove => vec![own(meant)],
             Then::Move { to, over, .. } => {
-                vec![own, Before { path: to.real(), image: image(over) }]
+                vec![own(None), Before { path: to.real(), image: image(over), meant }]
             }
         }
     }
 
     /// What is there afterwards, in the order of [`Wanted::before`].
-    fn after(&self, content: Option<Bytes>) -> Vec<Option<Bytes>> {
+    fn after(&self, left: Option<Image>) -> Vec<Option<Image>> {
         match &self.then {
-            Then::Write { .. } | Then::Remove => vec![content],
-            Then::Move { .. } => vec![None, content],
+            Then::Write { .. } | Then::Remove => vec![left],
+            Then::Move { .. } => vec![None, left],
         }
     }
 }

@@ -92,6 +92,8 @@ pub enum Content {
 pub struct Committed {
     /// The content now; `None` where the file was removed.
     pub now: Option<ContentHash>,
+    /// The permission bits now; `None` where the file was removed.
+    pub mode: Option<u32>,
     /// The content before; `None` where nothing was there.
     pub was: Option<ContentHash>,
     /// How many names the file had that was written, moved or removed. With more than one the others kept their content, unless it was written in place.

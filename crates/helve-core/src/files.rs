@@ -83,6 +83,11 @@ impl Files {
         resolve(&self.session, given).await
     }
 
+    /// Looks up a path that Helve noted itself, which need not be text.
+    pub async fn resolve_path(&self, path: &Path) -> Resolved {
+        resolve_path(&self.session, path).await
+    }
+
     /// Some lines of a file that reading was granted for.
     pub async fn window(
         &self,
@@ -155,10 +160,14 @@ impl Files {
 pub(crate) async fn resolve(session: &Session, given: &str) -> Result<Resolved, ToolError> {
     let words = session.dialect.words;
     let path = absolute(session, given).map_err(|why| words.bad_path(given, &why))?;
-    match look_up(session, &path).await {
-        Ok(resolved) => Ok(resolved),
+    Ok(resolve_path(session, &path).await)
+}
+
+async fn resolve_path(session: &Session, path: &Path) -> Resolved {
+    match look_up(session, path).await {
+        Ok(resolved) => resolved,
         // A path that cannot be looked up is still a path to be judged; opening it will say why.
-        Err(_) => Ok(judged(session, &path, lexical(&path), None)),
+        Err(_) => judged(session, path, lexical(path), None),
     }
 }
 

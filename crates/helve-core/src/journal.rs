@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::BoxFuture;
+use crate::commit::ContentHash;
 use crate::event::Millis;
 use crate::store::StoreError;
 
@@ -17,7 +18,7 @@ pub trait Journal: Send + Sync {
     fn done<'a>(
         &'a self,
         id: EntryId,
-        after: &'a [Option<Bytes>],
+        after: &'a [Option<Image>],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// The change was not made.
@@ -48,13 +49,16 @@ pub struct Entry {
     pub files: Vec<Before>,
 }
 
-/// A file before a change.
+/// A file before a change, and what is meant to become of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Before {
     pub path: PathBuf,
     pub image: Option<Image>,
+    /// What is to be there; `None` where nothing is.
+    pub meant: Option<ContentHash>,
 }
 
+/// A file at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     pub bytes: Bytes,
@@ -75,5 +79,16 @@ pub struct Change {
 pub struct Changed {
     pub path: PathBuf,
     pub before: Option<Image>,
-    pub after: Option<Bytes>,
+    pub after: After,
+}
+
+/// What a call left where it wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum After {
+    /// What it said itself; `None` where it left nothing.
+    Known(Option<Image>),
+    /// It was interrupted before it could say. This is what it meant to leave; the file shows whether it did.
+    Meant(Option<ContentHash>),
+    /// Neither can be said any more.
+    Lost,
 }

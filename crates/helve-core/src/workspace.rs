@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::after::AfterWrite;
 use crate::hook::Hook;
-use crate::journal::Journal;
+use crate::journal::{Change, Journal};
 use crate::machine::Machine;
 use crate::programs::Shell;
 use crate::registry::Registry;
+use crate::store::StoreError;
 
 /// What the sessions of a folder share.
 pub struct Workspace {
@@ -70,5 +71,16 @@ impl Workspace {
     /// What calls changed, to be looked at and undone.
     pub fn journal(&self) -> &Arc<dyn Journal> {
         &self.journal
+    }
+
+    /// What a call changed, with the content before and after; the last change here, unless named.
+    pub async fn changed(&self, call: Option<&str>) -> Result<Option<Change>, StoreError> {
+        match call {
+            Some(call) => self.journal.change(call).await,
+            None => match self.journal.entries(&self.root, 1).await?.first() {
+                Some(newest) => self.journal.change(&newest.call).await,
+                None => Ok(None),
+            },
+        }
     }
 }

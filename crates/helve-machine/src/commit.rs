@@ -229,25 +229,32 @@ impl<'a> Work<'a> {
 
     fn committed(&self, changes: &[Change]) -> Vec<Committed> {
         let mut targets = self.targets.iter();
-        let mut next = || targets.next().and_then(|target| target.there.as_ref());
+        let mut next = || {
+            let target = targets.next();
+            let there = target.and_then(|target| target.there.as_ref());
+            (target.and_then(Target::mode), there)
+        };
         let links = |seen: Option<&seen::Seen>| seen.map_or(0, |seen| seen.stat.st_nlink);
         changes
             .iter()
             .map(|change| {
-                let (now, seen) = match change {
-                    Change::Write { bytes, .. } => (Some(ContentHash::of(bytes)), next()),
-                    Change::Remove { .. } => (None, next()),
+                let (now, mode, seen) = match change {
+                    Change::Write { bytes, .. } => {
+                        let (mode, seen) = next();
+                        (Some(ContentHash::of(bytes)), mode, seen)
+                    }
+                    Change::Remove { .. } => (None, None, next().1),
                     Change::Move { content, .. } => {
-                        next();
-                        let seen = next();
+                        let (mode, _) = next();
+                        let (_, seen) = next();
                         let now = match content {
                             Content::New(bytes) => Some(ContentHash::of(bytes)),
                             Content::Same => seen.map(|seen| seen.hash),
                         };
-                        (now, seen)
+                        (now, mode, seen)
                     }
                 };
-                Committed { now, was: seen.map(|seen| seen.hash), links: links(seen) }
+                Committed { now, mode, was: seen.map(|seen| seen.hash), links: links(seen) }
             })
             .collect()
     }

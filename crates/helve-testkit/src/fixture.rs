@@ -13,6 +13,8 @@
 //! --- call read {"filePath": "src/main.rs"}
 //! --- write src/main.rs    (someone else writes between calls)
 //! fn main() { println!() }
+//! --- begun CALL a.txt     (a call that was killed when it was about to write this)
+//! fn main() { todo() }
 //! ```
 //!
 //! What a call changed is shown after its answer, as `>> NAME` and the content. The root is `/w`, home is `/home/u`. Paths are relative to the root unless absolute.
@@ -23,6 +25,8 @@ use std::sync::Arc;
 
 use expect_test::Expect;
 use helve_core::builtin::{Written, policy};
+use helve_core::commit::ContentHash;
+use helve_core::journal::{Before, Entry, Image, Journal};
 use helve_core::permission::Source;
 use helve_core::{
     Action, AnyTool, Caller, Content, Dialect, Engine, Gate, Input, Kind, Layer, Neighbours, Reply,
@@ -31,7 +35,7 @@ use helve_core::{
 use tokio_util::sync::CancellationToken;
 
 use crate::journal::MemoryJournal;
-use crate::machine::{MemoryMachine, Node};
+use crate::machine::{MODE, MemoryMachine, Node};
 use crate::person::Scripted;
 use crate::store::{MemoryOutputs, MemoryStore};
 
@@ -68,11 +72,12 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     let store = Arc::new(MemoryStore::default());
     let policy = policy(written, &[Path::new("/data")]);
     let gate = Gate::new(policy, person.clone(), store.clone(), "s", ROOT.into());
+    let journal = Arc::new(MemoryJournal::default());
     let workspace = Workspace::new(
         ROOT.into(),
         Some("/home/u".into()),
         machine.clone(),
-        Arc::new(MemoryJournal::default()),
+        journal.clone(),
         Neighbours::default(),
         None,
     );
@@ -113,6 +118,10 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
                 seen.push_str(&render(&result));
                 seen.push_str(&changed(&before, &machine.0.lock()));
             }
+            "begun" => {
+                let entry = begun(&machine, rest, body);
+                runtime.block_on(journal.begin(&entry)).unwrap_or_else(|err| panic!("{err}"));
+            }
             "rule" | "agent" | "project" | "allow" | "reply" | "trusted" => {}
             _ => place(&machine, word, rest, body),
         }
@@ -149,6 +158,25 @@ fn place(machine: &MemoryMachine, word: &str, rest: &str, body: &str) {
         other => panic!("the fixture language has no `{other}`"),
     };
     machine.0.lock().insert(at(rest), node);
+}
+
+/// What a call notes before it writes.
+fn begun(machine: &MemoryMachine, rest: &str, body: &str) -> Entry {
+    let (call, name) = rest.split_once(' ').unwrap_or_else(|| panic!("`begun CALL NAME`: {rest}"));
+    let path = Path::new(ROOT).join(name);
+    let image = match machine.0.lock().get(&path) {
+        Some(Node::File(bytes)) => Some(Image { bytes: bytes.clone(), mode: MODE }),
+        Some(Node::Link(_) | Node::Special(_) | Node::Locked) | None => None,
+    };
+    let meant = Some(ContentHash::of(body.as_bytes()));
+    Entry {
+        call: call.into(),
+        session: "s".into(),
+        tool: "edit".into(),
+        root: ROOT.into(),
+        at: 0,
+        files: vec![Before { path, image, meant }],
+    }
 }
 
 fn hexadecimal(body: &str) -> Vec<u8> {

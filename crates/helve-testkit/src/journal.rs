@@ -1,61 +1,45 @@
 //! A journal that lives as long as the test.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use bytes::Bytes;
 use helve_core::BoxFuture;
-use helve_core::journal::{Change, Changed, Entry, EntryId, Journal};
+use helve_core::journal::{After, Change, Changed, Entry, EntryId, Image, Journal};
 use helve_core::store::StoreError;
 use parking_lot::Mutex;
 
-/// Entries in a list; an id is a place in it.
+/// Entries in a list, oldest first; an id is how many there were before.
 #[derive(Default)]
-pub struct MemoryJournal(Mutex<Vec<Kept>>);
+pub struct MemoryJournal(Mutex<Kept>);
 
+#[derive(Default)]
 struct Kept {
-    root: PathBuf,
-    change: Change,
-    made: bool,
+    entries: Vec<(EntryId, Entry, Option<Vec<Option<Image>>>)>,
+    begun: i64,
 }
 
 impl Journal for MemoryJournal {
     fn begin<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<EntryId, StoreError>> {
-        let files = entry.files.iter().map(|file| Changed {
-            path: file.path.clone(),
-            before: file.image.clone(),
-            after: None,
-        });
-        let change = Change {
-            call: entry.call.clone(),
-            session: entry.session.clone(),
-            tool: entry.tool.clone(),
-            at: entry.at,
-            files: files.collect(),
-        };
         let mut kept = self.0.lock();
-        kept.push(Kept { root: entry.root.clone(), change, made: false });
-        let id = EntryId(kept.len() as i64 - 1);
+        let id = EntryId(kept.begun);
+        kept.begun += 1;
+        kept.entries.push((id, entry.clone(), None));
         Box::pin(async move { Ok(id) })
     }
 
     fn done<'a>(
         &'a self,
         id: EntryId,
-        after: &'a [Option<Bytes>],
+        after: &'a [Option<Image>],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        if let Some(kept) = self.0.lock().get_mut(place(id)) {
-            kept.made = true;
-            for (file, after) in kept.change.files.iter_mut().zip(after) {
-                file.after.clone_from(after);
-            }
+        let mut kept = self.0.lock();
+        if let Some((_, _, left)) = kept.entries.iter_mut().find(|(known, _, _)| *known == id) {
+            left.get_or_insert_with(|| after.to_vec());
         }
         Box::pin(async { Ok(()) })
     }
 
     fn void(&self, id: EntryId) {
-        if let Some(kept) = self.0.lock().get_mut(place(id)) {
-            kept.made = false;
-        }
+        self.0.lock().entries.retain(|(known, _, _)| *known != id);
     }
 
     fn entries<'a>(
@@ -64,19 +48,46 @@ impl Journal for MemoryJournal {
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<Change>, StoreError>> {
         let kept = self.0.lock();
-        let made = kept.iter().rev().filter(|kept| kept.made && kept.root == root);
-        let found = made.take(most).map(|kept| kept.change.clone()).collect();
+        let mut found: Vec<Change> = Vec::new();
+        for (_, entry, _) in kept.entries.iter().rev().filter(|(_, entry, _)| entry.root == root) {
+            if !found.iter().any(|known| known.call == entry.call) {
+                found.extend(kept.change(&entry.call));
+            }
+        }
+        found.truncate(most);
         Box::pin(async { Ok(found) })
     }
 
     fn change<'a>(&'a self, call: &'a str) -> BoxFuture<'a, Result<Option<Change>, StoreError>> {
-        let kept = self.0.lock();
-        let found = kept.iter().rev().find(|kept| kept.made && kept.change.call == call);
-        let found = found.map(|kept| kept.change.clone());
+        let found = self.0.lock().change(call);
         Box::pin(async { Ok(found) })
     }
 }
 
-fn place(id: EntryId) -> usize {
-    usize::try_from(id.0).unwrap_or(usize::MAX)
+impl Kept {
+    /// Each file from what it was before the first commit of a call to what it was after the last.
+    fn change(&self, call: &str) -> Option<Change> {
+        let mut change: Option<Change> = None;
+        for (_, entry, left) in self.entries.iter().filter(|(_, entry, _)| entry.call == call) {
+            let change = change.get_or_insert_with(|| Change {
+                call: entry.call.clone(),
+                session: entry.session.clone(),
+                tool: entry.tool.clone(),
+                at: entry.at,
+                files: Vec::new(),
+            });
+            for (at, file) in entry.files.iter().enumerate() {
+                let left = left.as_ref().and_then(|left| left.get(at)).cloned();
+                let after = left.map_or(After::Meant(file.meant), After::Known);
+                match change.files.iter_mut().find(|known| known.path == file.path) {
+                    Some(known) => known.after = after,
+                    None => {
+                        let (path, before) = (file.path.clone(), file.image.clone());
+                        change.files.push(Changed { path, before, after });
+                    }
+                }
+            }
+        }
+        change
+    }
 }

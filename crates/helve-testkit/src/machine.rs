@@ -30,6 +30,8 @@ pub enum Node {
 #[derive(Default)]
 pub struct MemoryMachine(pub Mutex<BTreeMap<PathBuf, Node>>);
 
+/// The permission bits of every file.
+pub(crate) const MODE: u32 = 0o644;
 /// As many links as Linux follows.
 const MOST_LINKS: usize = 40;
 
@@ -157,7 +159,7 @@ impl Machine for MemoryMachine {
             if size > most {
                 return Err(MachineError::TooLarge { size, most });
             }
-            Ok(Whole { bytes, mode: 0o644 })
+            Ok(Whole { bytes, mode: MODE })
         })
     }
 
@@ -233,7 +235,7 @@ fn commit(
                 hash(nodes, &to)
             }
         };
-        made.push(Committed { now, was, links: 1 });
+        made.push(Committed { now, mode: now.map(|_| MODE), was, links: 1 });
     }
     Ok(made)
 }

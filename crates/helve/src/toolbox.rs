@@ -203,13 +203,7 @@ impl Toolbox {
 
     /// What a call changed, with the content before and after; the last change, unless named.
     pub async fn change(&self, call: Option<&str>) -> std::io::Result<Option<Change>> {
-        match call {
-            Some(call) => self.workspace.journal().change(call).await,
-            None => match self.history(1).await?.first() {
-                Some(newest) => self.workspace.journal().change(&newest.call).await,
-                None => Ok(None),
-            },
-        }
+        self.workspace.changed(call).await
     }
 
     /// Takes back what a call changed, as a call of its own; the last change, unless named.

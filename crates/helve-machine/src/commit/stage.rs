@@ -29,6 +29,7 @@ pub(super) struct Staged {
     pub(super) file: OwnedFd,
     pub(super) identity: Identity,
     pub(super) stamp: Stamp,
+    pub(super) mode: u32,
 }
 
 /// Where a new file gets its rights from.
@@ -233,7 +234,8 @@ fn finish(
 ) -> Result<Staged, Errno> {
     match filled.and_then(|()| sys.stat(&file)) {
         Ok(stat) => {
-            Ok(Staged { name, file, identity: Identity::of(&stat), stamp: Stamp::of(&stat) })
+            let (identity, stamp) = (Identity::of(&stat), Stamp::of(&stat));
+            Ok(Staged { name, file, identity, stamp, mode: stat.st_mode & PERMISSIONS })
         }
         Err(errno) => {
             surely(|| sys.unlink(folder, &name))?;

@@ -95,6 +95,19 @@ impl Target<'_> {
         }
     }
 
+    /// The permission bits that the new state has; `None` where it is none.
+    pub(super) fn mode(&self) -> Option<u32> {
+        let old = self.there.as_ref().map(|seen| seen.stat.st_mode & PERMISSIONS);
+        match self.wanted {
+            Wanted::Content { .. } | Wanted::FileOf(_) => {
+                self.progress.staged.as_ref().map(|staged| staged.mode)
+            }
+            Wanted::InPlace { mode: FileMode::Set(mode), .. } => Some(mode & PERMISSIONS),
+            Wanted::InPlace { mode: FileMode::Keep, .. } => old,
+            Wanted::Nothing => None,
+        }
+    }
+
     fn put_new(&mut self, sys: &Sys, folder: BorrowedFd<'_>) -> Result<(), Trouble> {
         let Some(staged) = &self.progress.staged else { return Ok(()) };
         match sys.rename_to_new(folder, &staged.name, &self.name) {

@@ -9,15 +9,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use helve_core::BoxFuture;
-use helve_core::journal::{Before, Change, Entry, EntryId, Journal};
+use helve_core::journal::{self, Before, Change, Entry, EntryId, Journal};
 use helve_core::store::StoreError;
 
 use super::Sqlite;
 use super::keeper::Keeper;
 use super::now;
-use entries::Completed;
+use entries::{Completed, Left};
 use images::Image;
 use told::Lost;
 
@@ -39,12 +38,12 @@ impl Journal for Sqlite {
     fn done<'a>(
         &'a self,
         id: EntryId,
-        after: &'a [Option<Bytes>],
+        after: &'a [Option<journal::Image>],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (after, folder) = (after.to_vec(), folder_in(&self.folder));
         self.ask(move |keeper| {
             let open = keeper.open.take(id);
-            let images: Vec<_> = after.iter().map(|bytes| bytes.as_ref().map(Image::of)).collect();
+            let images: Vec<_> = after.iter().map(|left| left.as_ref().map(Left::of)).collect();
             let mut completed = keeper.attempt(|base| entries::done(base, &folder, id, &images))?;
             if completed == Completed::No
                 && let Some(entry) = open.filter(|entry| entry.files.len() == after.len())
@@ -52,7 +51,7 @@ impl Journal for Sqlite {
                 let id = begin(keeper, &folder, &entry)?;
                 completed = keeper.attempt(|base| entries::done(base, &folder, id, &images))?;
             }
-            keeper.added(images.iter().flatten().map(Image::added).sum());
+            keeper.added(images.iter().flatten().map(|left| left.image.added()).sum());
             match completed {
                 Completed::Yes => Ok(()),
                 Completed::No => Err(no_entry()),

@@ -100,6 +100,10 @@ const STEPS: &[&str] = &[
         at   INTEGER NOT NULL
     ) STRICT;
 ",
+    "
+    ALTER TABLE journal_files ADD COLUMN meant BLOB;
+    ALTER TABLE journal_files ADD COLUMN left_mode INTEGER;
+",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +152,7 @@ impl Table {
             Table::Rules => "number scope holder permission kind pattern action remembered",
             Table::Trust => "root digest given",
             Table::Journal => "number owner call session tool root at state",
-            Table::JournalFiles => "entry position path before mode after",
+            Table::JournalFiles => "entry position path before mode after meant left_mode",
             Table::JournalImages => "number hash length kept form seal bytes",
             Table::Sweeps => "what at",
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use expect_test::{Expect, expect};
 use helve_core::event::{Event, Outcome, Progress, What};
-use helve_core::journal::{Before, Change, Entry, Image, Journal};
+use helve_core::journal::{After, Before, Change, Entry, Image, Journal};
 use helve_core::permission::{Action, Pattern, Rule, Source};
 use helve_core::store::{Owner, Store};
 use helve_core::tool::ErrorKind;
@@ -105,7 +105,7 @@ async fn step(store: &Sqlite, line: &str) -> Option<String> {
         }
         ["edit", call, path, before, after] => {
             let id = store.begin(&entry(call, path, before)).await.unwrap();
-            store.done(id, &[content(after)]).await.unwrap();
+            store.done(id, &[content(after).map(image)]).await.unwrap();
             None
         }
         ["void", call, path, before] => {
@@ -184,15 +184,18 @@ fn rule(action: &str, permission: &str, kind: &str, pattern: &str) -> Rule {
 
 /// An entry for one file under `/p`; `-` stands for a file that is not there.
 fn entry(call: &str, path: &str, before: &str) -> Entry {
-    let image = content(before).map(|bytes| Image { bytes, mode: 0o644 });
     Entry {
         call: call.into(),
         session: "s".into(),
         tool: "edit".into(),
         root: "/p".into(),
         at: super::unsigned(super::now()),
-        files: vec![Before { path: path.into(), image }],
+        files: vec![Before { path: path.into(), image: content(before).map(image), meant: None }],
     }
+}
+
+fn image(bytes: Bytes) -> Image {
+    Image { bytes, mode: 0o644 }
 }
 
 fn content(text: &str) -> Option<Bytes> {
@@ -204,7 +207,12 @@ fn show_change(Change { call, session: _, tool, at: _, files }: &Change) -> Stri
     files.iter().fold(format!("{tool} {call}"), |all, file| {
         let before = file.before.as_ref().map(|image| (text(&image.bytes), image.mode));
         let before = before.map_or("-".into(), |(text, mode)| format!("{text} {mode:o}"));
-        let after = file.after.as_ref().map_or("-".into(), text);
+        let after = match &file.after {
+            After::Known(left) => left.as_ref().map_or("-".into(), |image| text(&image.bytes)),
+            After::Meant(None) => "meant: -".into(),
+            After::Meant(Some(hash)) => format!("meant: {hash:?}"),
+            After::Lost => "lost".into(),
+        };
         format!("{all} {} {before} > {after}", file.path.display())
     })
 }
@@ -411,18 +419,18 @@ fn a_change_is_found_as_it_was_made() {
             change 2: edit 2 /p/b - > "made"
             change 3: edit 3 /p/b "made" 644 > -
             change 4: nothing
-            change 6: edit 6 /p/a "new" 644 > -
+            change 6: edit 6 /p/a "new" 644 > meant: -
             history /p:
-              edit 6 /p/a "" 644 > -
+              edit 6 /p/a "" 644 > meant: -
               edit 5 /p/a "" 644 > ""
               edit 3 /p/b "" 644 > -
               edit 2 /p/b - > ""
               edit 1 /p/a "" 644 > ""
             history /q:
             change 1: edit 1 /p/a "old" 644 > "new"
-            change 6: edit 6 /p/a "new" 644 > -
+            change 6: edit 6 /p/a "new" 644 > meant: -
             history /p:
-              edit 6 /p/a "" 644 > -
+              edit 6 /p/a "" 644 > meant: -
               edit 5 /p/a "" 644 > ""
               edit 3 /p/b "" 644 > -
               edit 2 /p/b - > ""

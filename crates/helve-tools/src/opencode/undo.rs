@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
-use bytes::Bytes;
 use helve_core::change::{Loaded, Rebase, Then, Wanted};
-use helve_core::commit::FileMode;
-use helve_core::journal::{Change, Changed, Image};
-use helve_core::{
-    Ask, Audience, ErrorKind, Resolved, Tool, ToolContext, ToolError, ToolOutput, Traits,
-};
+use helve_core::commit::{ContentHash, FileMode};
+use helve_core::journal::{After, Change, Changed, Image};
+use helve_core::{Ask, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use helve_text::diff::Unified;
 use helve_text::merge::merge3;
 use schemars::JsonSchema;
@@ -39,57 +36,108 @@ impl Tool for Undo {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let change = ctx.files.changed(args.call.as_deref()).await?;
         let Some(change) = change else { return Err(nothing(args.call.as_deref())) };
-        let mut wanted = Vec::new();
+        let (mut wanted, mut notes, mut reading) = (Vec::new(), Vec::new(), Ask::default());
         for file in &change.files {
-            wanted.extend(back(ctx, file).await?);
+            let path = ctx.files.resolve_path(&file.path).await;
+            let now = ctx.files.load(&path).await?;
+            let then = back(path.shown(), file, now.as_ref())?;
+            notes.extend(noted(path.shown(), file, now.as_ref(), then.as_ref()));
+            reading = reading.read(&path);
+            wanted.extend(then.map(|then| Wanted { path, base: now, then, rebase: Rebase::Merge }));
         }
+        let notes: String = notes.concat();
         if wanted.is_empty() {
-            let text =
-                format!("Everything is as it was before {}; nothing was written.", told(&change));
+            ctx.ask(reading).await?;
+            let text = format!(
+                "Everything is as it was before {}; nothing was written.{notes}",
+                told(&change)
+            );
             return Ok(ToolOutput::text("undo", text));
         }
         let diffs: Vec<Unified> = wanted.iter().map(diffed).collect();
         let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-        let ask = wanted.iter().fold(Ask::default(), |ask, want| ask.edit(&want.path, Self::NAME));
         if args.dry_run {
-            ctx.ask(wanted.iter().fold(Ask::default(), |ask, want| ask.read(&want.path))).await?;
-            let text = format!("Taking back {} would change this:\n\n{all}", told(&change));
+            ctx.ask(reading).await?;
+            let text = format!("Taking back {} would change this:{notes}\n\n{all}", told(&change));
             return Ok(ToolOutput::text("undo (not done)", text));
         }
-        let grant = ctx.ask(ask.preview(&all)).await?;
+        let ask = wanted.iter().fold(Ask::default(), |ask, want| ask.edit(&want.path, Self::NAME));
+        let preview = if notes.is_empty() { all } else { format!("{}\n{all}", notes.trim_start()) };
+        let grant = ctx.ask(ask.preview(preview)).await?;
         let done = ctx.files.commit(&grant, wanted).await?;
-        let first = format!("Took back {}: {}.", told(&change), counts(&diffs));
+        let first = format!("Took back {}: {}.{notes}", told(&change), counts(&diffs));
         Ok(ToolOutput::text("undo", made(&first, &done, &diffs)).with("undone", change.call))
     }
 }
 
 /// What brings one file back; `None` when it is back already.
-async fn back(ctx: &ToolContext, file: &Changed) -> Result<Option<Wanted>, ToolError> {
-    let path = ctx.files.resolve(&file.path.to_string_lossy()).await?;
-    let base = ctx.files.load(&path).await?;
-    let now = base.as_ref().map(|base| &base.bytes);
-    let before = file.before.as_ref().map(|image| &image.bytes);
-    if now == before {
-        return Ok(None);
-    }
-    let then = match (&file.before, &file.after, now) {
-        // As the call left it: back to the byte.
-        (Some(image), after, now) if after.as_ref() == now => restored(image, now.is_none()),
-        (None, after, now) if after.as_ref() == now => Then::Remove,
-        // Changed since: the lines of the call go back, the others stay.
-        (Some(image), Some(after), Some(now)) => {
-            let merged = merge3(after, &image.bytes, now);
-            let bytes: Bytes = merged.map_err(|_| overlapping(&path, after, now))?.into();
-            Then::Write { bytes, mode: FileMode::Keep }
+fn back(shown: &str, file: &Changed, now: Option<&Loaded>) -> Result<Option<Then>, ToolError> {
+    let before = file.before.as_ref();
+    let now_bytes = now.map(|now| &now.bytes);
+    let is_back = now_bytes == before.map(|before| &before.bytes);
+    match &file.after {
+        After::Known(left) => known(shown, before, left.as_ref(), now),
+        // What it meant to leave and what it found may be the same bytes: then it was about the mode.
+        After::Meant(meant) if *meant == now_bytes.map(|bytes| ContentHash::of(bytes)) => {
+            Ok(before.map_or(now.map(|_| Then::Remove), |before| restored(before, now)))
         }
-        (_, after, now) => return Err(gone_on(&path, after.is_some(), now.is_some())),
-    };
-    Ok(Some(Wanted { path, base, then, rebase: Rebase::Merge }))
+        After::Meant(_) | After::Lost if is_back => Ok(None),
+        After::Meant(_) => Err(changed_since(shown, before, now)),
+        After::Lost => Err(forgotten(shown, before, now)),
+    }
 }
 
-fn restored(image: &Image, is_gone: bool) -> Then {
-    let mode = if is_gone { FileMode::Set(image.mode) } else { FileMode::Keep };
-    Then::Write { bytes: image.bytes.clone(), mode }
+/// Backwards from what the call left, with what others changed since.
+fn known(
+    shown: &str,
+    before: Option<&Image>,
+    left: Option<&Image>,
+    now: Option<&Loaded>,
+) -> Result<Option<Then>, ToolError> {
+    match (before, left, now) {
+        (None, _, None) => Ok(None),
+        (None, Some(left), Some(now)) if left.bytes == now.bytes => Ok(Some(Then::Remove)),
+        (Some(before), None, None) => Ok(restored(before, None)),
+        (Some(before), None, Some(now)) if before.bytes == now.bytes => Ok(None),
+        (Some(before), Some(left), Some(now)) => {
+            let bytes = match &now.bytes {
+                bytes if *bytes == left.bytes || *bytes == before.bytes => before.bytes.clone(),
+                // The lines of the call go back, the others stay.
+                bytes => merge3(&left.bytes, &before.bytes, bytes)
+                    .map_err(|_| overlapping(shown, &left.bytes, bytes))?
+                    .into(),
+            };
+            let mode = if now.mode == left.mode { before.mode } else { now.mode };
+            Ok(restored(&Image { bytes, mode }, Some(now)))
+        }
+        (_, left, now) => Err(gone_on(shown, left.is_some(), now.is_some())),
+    }
+}
+
+/// Writes an image where it is not there already.
+fn restored(image: &Image, now: Option<&Loaded>) -> Option<Then> {
+    let has_mode = now.is_some_and(|now| now.mode == image.mode);
+    if has_mode && now.is_some_and(|now| now.bytes == image.bytes) {
+        return None;
+    }
+    let mode = if has_mode { FileMode::Keep } else { FileMode::Set(image.mode) };
+    Some(Then::Write { bytes: image.bytes.clone(), mode })
+}
+
+/// What a difference of content does not show.
+fn noted(shown: &str, file: &Changed, now: Option<&Loaded>, then: Option<&Then>) -> Option<String> {
+    match (&file.after, then, now) {
+        (After::Meant(_), None, _) => Some(format!(
+            "\n{shown}: the call was interrupted before it changed this file, which is as it was."
+        )),
+        (After::Meant(_), Some(_), _) => Some(format!(
+            "\n{shown}: the call was interrupted after it changed this file; what it wrote goes back."
+        )),
+        (_, Some(Then::Write { mode: FileMode::Set(mode), .. }), Some(now)) => {
+            Some(format!("\n{shown}: its mode goes back from {:o} to {mode:o}.", now.mode))
+        }
+        (After::Known(_) | After::Lost, _, _) => None,
+    }
 }
 
 fn diffed(want: &Wanted) -> Unified {
@@ -121,26 +169,51 @@ fn nothing(call: Option<&str>) -> ToolError {
 }
 
 /// Both sides changed the same lines: which to keep is a person's choice.
-fn overlapping(path: &Resolved, after: &[u8], now: &[u8]) -> ToolError {
-    let shown = path.shown();
+fn overlapping(shown: &str, after: &[u8], now: &[u8]) -> ToolError {
     let theirs = difference(shown, Some(after), Some(now));
-    let message = format!(
+    stale(format!(
         "{shown} was changed since, in the same lines. Nothing was written. This was changed since:\n{}",
         theirs.text.trim_end()
-    );
-    ToolError::new(ErrorKind::Stale, message)
-        .hint("Take back the later change first, or edit the file by hand.")
+    ))
+    .hint("Take back the later change first, or edit the file by hand.")
 }
 
-fn gone_on(path: &Resolved, was_there: bool, is_there: bool) -> ToolError {
-    let shown = path.shown();
+fn gone_on(shown: &str, was_there: bool, is_there: bool) -> ToolError {
     let message = match (was_there, is_there) {
         (true, false) => format!("{shown} was removed since."),
         (false, true) => format!("{shown} was created again since."),
         (true, true) | (false, false) => format!("{shown} was changed since."),
     };
-    ToolError::new(ErrorKind::Stale, format!("{message} Nothing was written."))
-        .hint("Take back the later change first.")
+    stale(format!("{message} Nothing was written.")).hint("Take back the later change first.")
+}
+
+/// Neither what the interrupted call found nor what it meant to leave: whose it is cannot be told.
+fn changed_since(shown: &str, before: Option<&Image>, now: Option<&Loaded>) -> ToolError {
+    unlike(shown, before, now, "The call was interrupted, and {} was changed since by others.")
+}
+
+fn forgotten(shown: &str, before: Option<&Image>, now: Option<&Loaded>) -> ToolError {
+    unlike(
+        shown,
+        before,
+        now,
+        "What the call left in {} is no longer known, so what others changed since cannot be told from it.",
+    )
+}
+
+fn unlike(shown: &str, before: Option<&Image>, now: Option<&Loaded>, why: &str) -> ToolError {
+    let before = before.map(|before| &before.bytes[..]);
+    let diff = difference(shown, before, now.map(|now| &now.bytes[..]));
+    stale(format!(
+        "{} Nothing was written. From what was there before the call to what is there now:\n{}",
+        why.replace("{}", shown),
+        diff.text.trim_end()
+    ))
+    .hint("Take back what is not wanted of this with edit.")
+}
+
+fn stale(message: String) -> ToolError {
+    ToolError::new(ErrorKind::Stale, message)
 }
 
 #[cfg(test)]
@@ -327,6 +400,78 @@ uno
                 !! NotFound
                 No change of a call call_none is known here.
                 `helve history` lists what can be taken back.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn an_interrupted_call_goes_back_as_far_as_it_came() {
+        check(
+            r#"
+--- rule edit * allow
+--- file a.txt
+one
+--- begun killed a.txt
+two
+--- call undo {"call": "killed"}
+--- write a.txt
+two
+--- call undo {"call": "killed", "dryRun": true}
+--- call undo {"call": "killed"}
+--- write a.txt
+three
+--- call undo {"call": "killed"}
+--- begun born b.txt
+new
+--- call undo
+--- write b.txt
+new
+--- call undo {"call": "born"}
+"#,
+            expect![[r#"
+                == undo
+                Everything is as it was before edit of a.txt (killed); nothing was written.
+                a.txt: the call was interrupted before it changed this file, which is as it was.
+                == undo (not done)
+                Taking back edit of a.txt (killed) would change this:
+                a.txt: the call was interrupted after it changed this file; what it wrote goes back.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -two
+                +one
+                == undo
+                Took back edit of a.txt (killed): 1 line added, 1 removed.
+                a.txt: the call was interrupted after it changed this file; what it wrote goes back.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -two
+                +one
+                >> a.txt
+                one
+                !! Stale
+                The call was interrupted, and a.txt was changed since by others. Nothing was written. From what was there before the call to what is there now:
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -one
+                +three
+                Take back what is not wanted of this with edit.
+                == undo
+                Everything is as it was before edit of b.txt (born); nothing was written.
+                b.txt: the call was interrupted before it changed this file, which is as it was.
+                == undo
+                Took back edit of b.txt (born): 0 lines added, 1 removed.
+                b.txt: the call was interrupted after it changed this file; what it wrote goes back.
+
+                --- b.txt
+                +++ /dev/null
+                @@ -1 +0,0 @@
+                -new
+                >> b.txt is gone
             "#]],
         );
     }

@@ -212,7 +212,10 @@ impl Words for Opencode {
     fn memory_failed(&self, why: &str) -> ToolError {
         ToolError::new(
             ErrorKind::Failed,
-            format!("What this session remembers cannot be reached: {why}."),
+            format!(
+                "What this session remembers cannot be reached: {}.",
+                why.trim_end().trim_end_matches('.')
+            ),
         )
         .hint("`helve doctor` says more.")
     }

@@ -169,11 +169,12 @@ fn what_was_done_is_told() {
     let committed = stage.commit(&stage.changes("a = 9\nb = 9\nn = 9\nc > d")).unwrap();
     let [one, two, three, nine] =
         [b"1", b"2", b"3", b"9"].map(|bytes| Some(ContentHash::of(bytes)));
+    let mode = Some(0o644);
     let expected = [
-        Committed { now: nine, was: one, links: 1 },
-        Committed { now: nine, was: two, links: 2 },
-        Committed { now: nine, was: None, links: 0 },
-        Committed { now: three, was: three, links: 1 },
+        Committed { now: nine, mode, was: one, links: 1 },
+        Committed { now: nine, mode, was: two, links: 2 },
+        Committed { now: nine, mode, was: None, links: 0 },
+        Committed { now: three, mode, was: three, links: 1 },
     ];
     assert_eq!(committed, expected);
     assert_eq!(stage.tree(), "a = 9\nb = 9\nb2 = 2\nd = 3\nn = 9\n");

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use helve_core::journal::{Entry, EntryId};
+use helve_core::commit::ContentHash;
+use helve_core::journal::{self, Entry, EntryId};
 use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::super::base::Base;
@@ -26,9 +27,9 @@ pub(super) fn begin(
     const ENTRY: &str = "INSERT INTO journal (number, owner, call, session, tool, root, at, state)
         VALUES ((SELECT max(coalesce(max(number), 0) + 1, ?1) FROM journal), ?2, ?3, ?4, ?5, ?6, ?7, ?8)
         RETURNING number";
-    const FILE: &str = "INSERT INTO journal_files (entry, position, path, before, mode)
-        VALUES (?1, ?2, ?3, ?4, ?5)";
-    prepare(base, folder, befores)?;
+    const FILE: &str = "INSERT INTO journal_files (entry, position, path, before, mode, meant)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    prepare(base, folder, befores.iter().flatten())?;
     let transaction = Transaction::new_unchecked(&base.main, TransactionBehavior::Immediate)?;
     let Entry { call, session, tool, root, at, files } = entry;
     let (root, at) = (bytes_of(root), signed(*at));
@@ -37,11 +38,38 @@ pub(super) fn begin(
     for (position, (file, before)) in files.iter().zip(befores).enumerate() {
         let before = before.as_ref().map(|image| image.keep(base, folder)).transpose()?;
         let mode = file.image.as_ref().map(|image| image.mode);
-        let values = params![number, place(position), bytes_of(&file.path), before, mode];
+        let path = bytes_of(&file.path);
+        let values = params![number, place(position), path, before, mode, meant(file.meant)];
         transaction.prepare_cached(FILE)?.execute(values)?;
     }
     transaction.commit()?;
     Ok(EntryId(number))
+}
+
+/// What is meant to be there afterwards: a hash, or no bytes for nothing.
+fn meant(meant: Option<ContentHash>) -> Vec<u8> {
+    meant.map_or_else(Vec::new, |hash| hash.0.to_vec())
+}
+
+/// What an entry says was meant; `None` where it does not say.
+pub(super) fn meant_of(bytes: Option<Vec<u8>>) -> Option<Option<ContentHash>> {
+    let bytes = bytes?;
+    if bytes.is_empty() {
+        return Some(None);
+    }
+    bytes.try_into().ok().map(|hash| Some(ContentHash(hash)))
+}
+
+/// What a call left, to be kept.
+pub(super) struct Left {
+    pub(super) image: Image,
+    mode: u32,
+}
+
+impl Left {
+    pub(super) fn of(left: &journal::Image) -> Self {
+        Self { image: Image::of(&left.bytes), mode: left.mode }
+    }
 }
 
 /// Whether there was an entry to complete.
@@ -57,10 +85,11 @@ pub(super) fn done(
     base: &Base,
     folder: &Path,
     id: EntryId,
-    afters: &[Option<Image>],
+    afters: &[Option<Left>],
 ) -> rusqlite::Result<Completed> {
-    const AFTER: &str = "UPDATE journal_files SET after = ?3 WHERE entry = ?1 AND position = ?2";
-    prepare(base, folder, afters)?;
+    const AFTER: &str =
+        "UPDATE journal_files SET after = ?3, left_mode = ?4 WHERE entry = ?1 AND position = ?2";
+    prepare(base, folder, afters.iter().flatten().map(|left| &left.image))?;
     let transaction = Transaction::new_unchecked(&base.main, TransactionBehavior::Immediate)?;
     let files: i64 = transaction
         .prepare_cached("SELECT count(*) FROM journal_files WHERE entry = ?1")?
@@ -73,15 +102,19 @@ pub(super) fn done(
     }
     for (position, after) in afters.iter().enumerate() {
         let Some(after) = after else { continue };
-        let values = params![id.0, place(position), after.keep(base, folder)?];
+        let values = params![id.0, place(position), after.image.keep(base, folder)?, after.mode];
         transaction.prepare_cached(AFTER)?.execute(values)?;
     }
     transaction.commit()?;
     Ok(Completed::Yes)
 }
 
-fn prepare(base: &Base, folder: &Path, images: &[Option<Image>]) -> rusqlite::Result<()> {
-    images.iter().flatten().try_for_each(|image| image.prepare(base, folder))
+fn prepare<'a>(
+    base: &Base,
+    folder: &Path,
+    mut images: impl Iterator<Item = &'a Image>,
+) -> rusqlite::Result<()> {
+    images.try_for_each(|image| image.prepare(base, folder))
 }
 
 /// Forgets an entry that came to nothing.

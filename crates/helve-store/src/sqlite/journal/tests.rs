@@ -6,7 +6,9 @@ mod damage;
 use std::collections::HashSet;
 use std::path::Path;
 
-use helve_core::journal::{Changed, Image};
+use bytes::Bytes;
+use helve_core::commit::ContentHash;
+use helve_core::journal::{After, Changed, Image};
 use helve_core::store::Store;
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -21,7 +23,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> Entry {
     let before = |(path, bytes): &(&str, Option<Bytes>)| Before {
         path: path.into(),
-        image: bytes.clone().map(|bytes| Image { bytes, mode: 0o640 }),
+        image: bytes.clone().map(image),
+        meant: Some(ContentHash::of(b"meant")),
     };
     Entry {
         call: call.into(),
@@ -33,10 +36,18 @@ fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> Entry {
     }
 }
 
+fn image(bytes: Bytes) -> Image {
+    Image { bytes, mode: 0o640 }
+}
+
+fn left(bytes: &Bytes) -> After {
+    After::Known(Some(image(bytes.clone())))
+}
+
 /// One file that a call changed from one content to another.
 fn edit(store: &Sqlite, call: &str, before: &Bytes, after: &Bytes) {
     let id = block_on(store.begin(&entry(call, &[("/p/a", Some(before.clone()))]))).unwrap();
-    block_on(store.done(id, &[Some(after.clone())])).unwrap();
+    block_on(store.done(id, &[Some(image(after.clone()))])).unwrap();
 }
 
 fn change(store: &Sqlite, call: &str) -> Vec<Changed> {
@@ -117,7 +128,8 @@ impl Model {
         let mut files: Vec<Changed> = Vec::new();
         for kept in of_call.filter(|kept| kept.process == process) {
             for (position, file) in kept.entry.files.iter().enumerate() {
-                let after = kept.after.as_ref().and_then(|after| after[position].clone());
+                let after = kept.after.as_ref().map(|after| after[position].clone().map(image));
+                let after = after.map_or(After::Meant(file.meant), After::Known);
                 match files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,
                     None => {
@@ -157,6 +169,7 @@ fn play(store: &mut Sqlite, folder: &Path, model: &mut Model, step: Step) {
                 .into_iter()
                 .map(|(number, bytes, mode)| Before {
                     path: path(number),
+                    meant: bytes.as_ref().map(|bytes| ContentHash::of(bytes)),
                     image: bytes.map(|bytes| Image { bytes, mode }),
                 })
                 .collect();
@@ -166,7 +179,8 @@ fn play(store: &mut Sqlite, folder: &Path, model: &mut Model, step: Step) {
         Step::Done(which, mut after) => {
             let Some(kept) = model.kept.get_mut(which) else { return };
             after.truncate(kept.entry.files.len());
-            let done = block_on(store.done(kept.id, &after));
+            let images: Vec<_> = after.iter().cloned().map(|bytes| bytes.map(image)).collect();
+            let done = block_on(store.done(kept.id, &images));
             assert_eq!(done.is_ok(), kept.after.is_none());
             kept.after.get_or_insert(after);
         }
@@ -232,17 +246,22 @@ fn the_same_content_is_kept_once() {
 fn a_call_is_told_from_others_of_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::at(folder.path().into());
-    let [one, two, three] = ["1", "2", "3"].map(|text| Some(Bytes::from(text)));
+    let one = Some(Bytes::from("1"));
+    let [two, three] = ["2", "3"].map(|text| Some(image(Bytes::from(text))));
     let twice = entry("1", &[("/p/a", one.clone()), ("/p/b", None)]);
     let id = block_on(store.begin(&twice)).unwrap();
     block_on(store.done(id, &[two.clone(), two.clone()])).unwrap();
-    let again = entry("1", &[("/p/b", two.clone()), ("/p/c", None)]);
+    let again = entry("1", &[("/p/b", Some("2".into())), ("/p/c", None)]);
     let id = block_on(store.begin(&again)).unwrap();
     block_on(store.done(id, &[None, three])).unwrap();
     let told = |files: &[Changed]| {
         let file = |file: &Changed| {
             let before = file.before.as_ref().map(|image| image.bytes.clone());
-            format!("{} {before:?} {:?}\n", file.path.display(), file.after)
+            let after = match &file.after {
+                After::Known(left) => format!("{:?}", left.as_ref().map(|image| &image.bytes)),
+                After::Meant(_) | After::Lost => panic!("{file:?}"),
+            };
+            format!("{} {before:?} {after}\n", file.path.display())
         };
         files.iter().map(file).collect::<String>()
     };
@@ -270,7 +289,7 @@ fn only_an_entry_that_is_open_can_be_completed() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::at(folder.path().into());
     let id = block_on(store.begin(&entry("1", &[("/p/a", None)]))).unwrap();
-    let done = |id, after: &[Option<Bytes>]| {
+    let done = |id, after: &[Option<Image>]| {
         block_on(store.done(id, after)).map_err(|error| error.to_string())
     };
     let refusal = Err("The journal has no such entry to complete.".to_owned());

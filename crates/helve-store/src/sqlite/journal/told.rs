@@ -4,14 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use helve_core::journal::{self, Change, Changed};
+use helve_core::commit::ContentHash;
+use helve_core::journal::{self, After, Change, Changed};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::base::Base;
 use super::super::schema::Table;
 use super::super::trouble::Failure;
 use super::super::unsigned;
-use super::entries::DONE;
+use super::entries::{DONE, meant_of};
 use super::images::{self, By};
 use super::{bytes_of, path_of};
 
@@ -115,14 +116,15 @@ struct Told {
 struct File {
     path: PathBuf,
     before: Option<(i64, u32)>,
-    after: After,
+    after: Left,
 }
 
-enum After {
-    Image(i64),
+/// What a call left, with a row in the place of content.
+enum Left {
+    Image(i64, u32),
     Absent,
-    /// The call was interrupted between the commit and the note about it.
-    Unknown,
+    /// The call was interrupted between the commit and the note about it. What it meant, if that can be read.
+    Untold(Option<Option<ContentHash>>),
 }
 
 impl Told {
@@ -130,7 +132,7 @@ impl Told {
     fn of(connection: &Connection, whose: &Whose) -> rusqlite::Result<Option<Self>> {
         // The plus keeps SQLite from looking through everything under the root.
         let mut statement = connection.prepare_cached(
-            "SELECT tool, at, state, path, before, mode, after
+            "SELECT tool, at, state, path, before, mode, after, meant, left_mode
              FROM journal JOIN journal_files ON entry = number
              WHERE call = ?1 AND owner = ?2 AND session = ?3 AND +root = ?4
              ORDER BY number, position",
@@ -146,9 +148,12 @@ impl Told {
             let mode = row.get::<_, Option<u32>>(5).ok().flatten().unwrap_or(UNKNOWN_MODE);
             let before = row.get::<_, Option<i64>>(4)?.map(|image| (image, mode));
             let after = match (row.get::<_, String>(2)? == DONE, row.get(6)?) {
-                (true, Some(image)) => After::Image(image),
-                (true, None) => After::Absent,
-                (false, _) => After::Unknown,
+                // Where it is not said the call did not change the mode.
+                (true, Some(image)) => {
+                    Left::Image(image, row.get::<_, Option<u32>>(8).ok().flatten().unwrap_or(mode))
+                }
+                (true, None) => Left::Absent,
+                (false, _) => Left::Untold(meant_of(row.get(7).ok().flatten())),
             };
             let known = places.get(&path).and_then(|place| told.files.get_mut(*place));
             if let Some(file) = known {
@@ -177,9 +182,12 @@ impl Told {
                 },
             };
             let after = match after {
-                // Without it the old content can still be brought back, if not merged.
-                After::Image(row) => load(row)?,
-                After::Absent | After::Unknown => None,
+                Left::Image(row, mode) => match load(row)? {
+                    Some(bytes) => After::Known(Some(journal::Image { bytes, mode })),
+                    None => After::Lost,
+                },
+                Left::Absent => After::Known(None),
+                Left::Untold(meant) => meant.map_or(After::Lost, After::Meant),
             };
             files.push(Changed { path, before, after });
         }
@@ -192,8 +200,11 @@ impl Told {
             path,
             before: before.map(|(_, mode)| journal::Image { bytes: Bytes::new(), mode }),
             after: match after {
-                After::Image(_) => Some(Bytes::new()),
-                After::Absent | After::Unknown => None,
+                Left::Image(_, mode) => {
+                    After::Known(Some(journal::Image { bytes: Bytes::new(), mode }))
+                }
+                Left::Absent => After::Known(None),
+                Left::Untold(meant) => meant.map_or(After::Lost, After::Meant),
             },
         });
         let files = files.collect();

@@ -99,12 +99,32 @@ fn a_newer_file_is_read_and_left_alone() {
             change before: edit before /p/a "1" 644 > "2"
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > -
+              edit open /p/b - > meant: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
-            notice: The store DATA/store.db was written by a newer Helve (version 7, this one knows 2) and is only read, so calls, approvals, trust and the journal for undo are kept in memory until this process ends; update Helve to write to it again.
+            notice: The store DATA/store.db was written by a newer Helve (version 7, this one knows 3) and is only read, so calls, approvals, trust and the journal for undo are kept in memory until this process ends; update Helve to write to it again.
         "#]],
     );
+}
+
+#[test]
+fn a_journal_without_modes_and_meanings_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    play(folder.path(), "edit whole /p/a 1 2\nbegin half /p/a 2");
+    let connection = Connection::open(folder.path().join("store.db")).unwrap();
+    let older = "ALTER TABLE journal_files DROP COLUMN meant; ALTER TABLE journal_files DROP COLUMN left_mode; PRAGMA user_version = 2";
+    connection.execute_batch(older).unwrap();
+    drop(connection);
+    expect![[r#"
+        change whole: edit whole /p/a "1" 644 > "2"
+        change half: edit half /p/a "2" 644 > lost
+        change new: edit new /p/a "2" 644 > "3"
+        notice: none
+    "#]]
+    .assert_eq(&play(
+        folder.path(),
+        "change whole\nchange half\nedit new /p/a 2 3\nchange new\nnotice",
+    ));
 }
 
 #[test]
@@ -177,7 +197,7 @@ fn a_file_that_another_program_writes_to_is_read() {
             change before: edit before /p/a "1" 644 > "2"
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > -
+              edit open /p/b - > meant: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
             notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; end that program and restart Helve to write to it again.
@@ -209,7 +229,7 @@ fn a_file_that_another_program_keeps_to_itself_is_left_alone() {
             change before: nothing
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > -
+              edit open /p/b - > meant: -
               edit during /p/a "" 644 > ""
             notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
@@ -240,7 +260,7 @@ fn a_process_that_is_stuck_while_opening_is_not_waited_for() {
             change before: nothing
             change during: edit during /p/a "2" 644 > "3"
             history /p:
-              edit open /p/b - > -
+              edit open /p/b - > meant: -
               edit during /p/a "" 644 > ""
             notice: The store DATA/store.db is locked by another program (another process has been opening it for too long), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],

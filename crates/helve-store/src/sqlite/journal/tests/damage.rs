@@ -18,15 +18,19 @@ fn after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
     for (call, before, after) in [("1", one, four), ("3", four, one)] {
         let files = change(&store, call);
         assert_eq!(files[0].before.as_ref().unwrap().bytes, before);
-        assert_eq!(files[0].after.as_ref(), Some(after));
+        assert_eq!(files[0].after, super::left(after));
     }
     let listed = block_on(store.entries(Path::new("/p"), 9)).unwrap();
     assert_eq!(listed.len(), 3);
     let said = match block_on(store.change("2")) {
         Ok(Some(change)) => {
             assert_eq!(change.files[0].before.as_ref().unwrap().bytes, found);
-            let after = &change.files[0].after;
-            format!("found, and left {}", if after.is_some() { "known" } else { "unknown" })
+            let left = match &change.files[0].after {
+                After::Known(_) => "known",
+                After::Meant(_) => "meant",
+                After::Lost => "unknown",
+            };
+            format!("found, and left {left}")
         }
         Ok(None) => "nothing".into(),
         Err(error) => error.to_string(),
@@ -35,7 +39,7 @@ fn after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
     edit(&store, "again", found, left);
     let healed = &change(&store, "again")[0];
     assert_eq!(healed.before.as_ref().unwrap().bytes, found);
-    assert_eq!(healed.after.as_ref(), Some(left));
+    assert_eq!(healed.after, super::left(left));
     assert_eq!(block_on(store.notice()), None);
     said
 }
@@ -131,7 +135,7 @@ fn a_folder_that_cannot_be_made_leaves_large_images_to_the_database() {
     let store = Sqlite::at(folder.path().into());
     let files = change(&store, "1");
     assert_eq!(files[0].before.as_ref().unwrap().bytes, before);
-    assert_eq!(files[0].after.as_ref(), Some(&after));
+    assert_eq!(files[0].after, left(&after));
     assert_eq!(block_on(store.notice()), None);
 }
 
@@ -147,11 +151,11 @@ fn an_entry_under_way_outlives_its_database() {
         std::fs::remove_file(folder.path().join(name)).unwrap();
     }
     store.void(voided);
-    block_on(store.done(id, &[Some(after.clone())])).unwrap();
+    block_on(store.done(id, &[Some(image(after.clone()))])).unwrap();
     let files = change(&store, "1");
     assert_eq!(
         (files[0].before.as_ref().unwrap().bytes.clone(), files[0].after.clone()),
-        (before, Some(after))
+        (before, left(&after))
     );
     assert_eq!(block_on(store.entries(Path::new("/p"), 9)).unwrap().len(), 1);
 }
