@@ -50,6 +50,7 @@ pub enum Then {
     Write {
         bytes: Bytes,
         mode: FileMode,
+        links: HardLinks,
     },
     Remove,
     /// Found under another name, with this content.
@@ -78,8 +79,10 @@ pub struct Written {
     pub bytes: Option<Bytes>,
     /// Others had changed the file meanwhile; their change was kept.
     pub moved_on: bool,
-    /// How many names the file had; the others kept the old content.
-    pub links: u64,
+    /// How many names the file had.
+    pub names: u64,
+    /// What became of the others.
+    pub links: HardLinks,
     pub formatted: bool,
 }
 
@@ -272,11 +275,12 @@ impl Work {
             shown: target.shown().into(),
             bytes: want.content(),
             moved_on,
-            links: done.links,
+            names: done.links,
+            links: want.links(),
             formatted: false,
         };
         if let Some(bytes) = &written.bytes
-            && let Some(formatted) = self.format(target, bytes).await
+            && let Some(formatted) = self.format(target, bytes, want.links()).await
         {
             written.bytes = Some(formatted);
             written.formatted = true;
@@ -292,7 +296,7 @@ impl Work {
     }
 
     /// Formatted bytes go in by a second compare-and-swap: only our own bytes are replaced by them.
-    async fn format(&self, path: &Resolved, bytes: &Bytes) -> Option<Bytes> {
+    async fn format(&self, path: &Resolved, bytes: &Bytes, links: HardLinks) -> Option<Bytes> {
         let mut now = bytes.clone();
         for neighbour in self.session.workspace.after() {
             let formatting = neighbour.format(path, &now);
@@ -307,7 +311,7 @@ impl Work {
                 expect: Expect::Hash(ContentHash::of(&now)),
                 bytes: better.clone(),
                 mode: FileMode::Keep,
-                links: HardLinks::Part,
+                links,
             };
             if path.machine.commit(vec![change]).await.is_ok() {
                 now = better;
@@ -377,12 +381,12 @@ impl Wanted {
         };
         let at = self.path.place.clone();
         match &self.then {
-            Then::Write { bytes, mode } => commit::Change::Write {
+            Then::Write { bytes, mode, links } => commit::Change::Write {
                 at,
                 expect: expect(&self.base),
                 bytes: bytes.clone(),
                 mode: *mode,
-                links: HardLinks::Part,
+                links: *links,
             },
             Then::Remove => commit::Change::Remove { at, expect: expect(&self.base) },
             Then::Move { to, over, bytes } => commit::Change::Move {
@@ -412,6 +416,14 @@ impl Wanted {
         match &self.then {
             Then::Write { .. } | Then::Remove => &self.path,
             Then::Move { to, .. } => to,
+        }
+    }
+
+    /// What becomes of other names; a moved file is a new one.
+    fn links(&self) -> HardLinks {
+        match &self.then {
+            Then::Write { links, .. } => *links,
+            Then::Remove | Then::Move { .. } => HardLinks::Part,
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use helve_text::cut::Limits;
 use tokio_util::sync::CancellationToken;
 
+use crate::BoxFuture;
 use crate::dialect::Words;
 use crate::engine::{Engine, ToolResult};
 use crate::event::{Event, Progress, What, now};
@@ -73,6 +74,16 @@ impl ToolContext {
             Refusal::Explained => ToolError::new(ErrorKind::Explained, ""),
             refusal => self.words().refused(&refusal),
         })
+    }
+
+    /// Computes aside, on a thread that may take its time. It begins at once.
+    pub fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, ToolError>> {
+        let (words, tool) = (self.words(), self.call.tool.clone());
+        let done = tokio::task::spawn_blocking(work);
+        Box::pin(async move { done.await.map_err(|_panicked| words.panicked(&tool)) })
     }
 
     /// Tells whoever watches. Never waits.

@@ -17,6 +17,7 @@
 
 mod agent;
 mod builtin;
+mod changes;
 mod expand;
 mod explain;
 mod gather;
@@ -41,6 +42,7 @@ use helve_core::permission::{Rule, Source};
 use helve_core::registry::Switch;
 
 pub use agent::{Agent, Mode, Origin};
+pub use changes::{Changes, HardLinks, Matching, SyntaxCheck};
 pub use explain::{Listed, State};
 pub use gather::{Gathered, Places, gather};
 pub use load::{DEEPEST, Disk, MOST_BYTES, MOST_NOTES, Notes, Outside, Reach, Taken, Unreadable};
@@ -61,6 +63,7 @@ pub struct Config {
     /// Built-in ones first, then in the order they were first mentioned; disabled ones are left out.
     pub agents: Vec<Agent>,
     pub tool_output: ToolOutput,
+    pub changes: Changes,
     pub servers: Vec<Server>,
     /// Names one of `agents` that a person may start.
     pub default_agent: Option<Given<String>>,

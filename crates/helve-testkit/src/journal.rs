@@ -13,8 +13,15 @@ pub struct MemoryJournal(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    entries: Vec<(EntryId, Entry, Option<Vec<Option<Image>>>)>,
+    entries: Vec<One>,
     begun: i64,
+}
+
+struct One {
+    id: EntryId,
+    entry: Entry,
+    /// What its files are since; not known while it is only begun.
+    left: Option<Vec<Option<Image>>>,
 }
 
 impl Journal for MemoryJournal {
@@ -22,7 +29,7 @@ impl Journal for MemoryJournal {
         let mut kept = self.0.lock();
         let id = EntryId(kept.begun);
         kept.begun += 1;
-        kept.entries.push((id, entry.clone(), None));
+        kept.entries.push(One { id, entry: entry.clone(), left: None });
         Box::pin(async move { Ok(id) })
     }
 
@@ -32,14 +39,14 @@ impl Journal for MemoryJournal {
         after: &'a [Option<Image>],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let mut kept = self.0.lock();
-        if let Some((_, _, left)) = kept.entries.iter_mut().find(|(known, _, _)| *known == id) {
-            left.get_or_insert_with(|| after.to_vec());
+        if let Some(one) = kept.entries.iter_mut().find(|one| one.id == id) {
+            one.left.get_or_insert_with(|| after.to_vec());
         }
         Box::pin(async { Ok(()) })
     }
 
     fn void(&self, id: EntryId) {
-        self.0.lock().entries.retain(|(known, _, _)| *known != id);
+        self.0.lock().entries.retain(|one| one.id != id);
     }
 
     fn entries<'a>(
@@ -49,7 +56,7 @@ impl Journal for MemoryJournal {
     ) -> BoxFuture<'a, Result<Vec<Change>, StoreError>> {
         let kept = self.0.lock();
         let mut found: Vec<Change> = Vec::new();
-        for (_, entry, _) in kept.entries.iter().rev().filter(|(_, entry, _)| entry.root == root) {
+        for One { entry, .. } in kept.entries.iter().rev().filter(|one| one.entry.root == root) {
             if !found.iter().any(|known| known.call == entry.call) {
                 found.extend(kept.change(&entry.call));
             }
@@ -68,7 +75,7 @@ impl Kept {
     /// Each file from what it was before the first commit of a call to what it was after the last.
     fn change(&self, call: &str) -> Option<Change> {
         let mut change: Option<Change> = None;
-        for (_, entry, left) in self.entries.iter().filter(|(_, entry, _)| entry.call == call) {
+        for One { entry, left, .. } in self.entries.iter().filter(|one| one.entry.call == call) {
             let change = change.get_or_insert_with(|| Change {
                 call: entry.call.clone(),
                 session: entry.session.clone(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::builtin::{Written, policy};
+use helve_core::commit::HardLinks;
 use helve_core::process::NoProcesses;
 use helve_core::programs::{Leftovers, Shell, Timeouts};
 use helve_core::store::{Outputs, Store};
@@ -12,13 +13,14 @@ use helve_core::{
     Action, AnyTool, Caller, Engine, Hook, Journal, Kind, Layer, Machine, Media, Neighbours,
     Nobody, Person, Rule, SaysYes, Source, Switch, Workspace,
 };
-use helve_ext::config::{Agent, Config, Disk, Places, Trust, gather};
+use helve_ext::config::{self, Agent, Config, Disk, Places, Trust, gather};
 use helve_machine::Local;
 use helve_store::{OutputFiles, Sqlite};
 use helve_text::cut::Limits;
+use helve_text::edit::Match;
 use helve_text::near;
 use helve_text::shell::Language;
-use helve_tools::opencode;
+use helve_tools::opencode::{self, Settings, SyntaxCheck};
 
 use crate::toolbox::{Toolbox, TrustState};
 
@@ -229,7 +231,7 @@ impl Builder {
         let policy = policy(written, &own);
         let neighbours = Neighbours { hooks: self.hooks, after: Vec::new() };
         let workspace = Workspace::new(root, home, machine, journal, neighbours, Some(shell()));
-        for tool in opencode::tools(media()) {
+        for tool in opencode::tools_with(media(), settings(&config.changes)) {
             workspace.registry.register(Layer::Builtin, tool).keep();
         }
         for tool in self.tools {
@@ -341,7 +343,7 @@ fn allowed(what: &str) -> Result<Rule, BuildError> {
 
 /// Whether a person trusted the folder as it is now. Asks the store only where there is something to trust.
 async fn trust(store: &dyn Store, root: &Path, config: &Config) -> TrustState {
-    let brings = config.sources.iter().any(|file| file.layer == helve_ext::config::Layer::Project);
+    let brings = config.sources.iter().any(|file| file.layer == config::Layer::Project);
     if !brings {
         return TrustState::NothingToTrust;
     }
@@ -364,9 +366,29 @@ fn agent(config: &Config, named: Option<String>) -> Result<Agent, BuildError> {
     })
 }
 
+/// What the configuration chose about changes to files.
+fn settings(chosen: &config::Changes) -> Settings {
+    let usual = Settings::USUAL;
+    Settings {
+        syntax: chosen.syntax.as_ref().map_or(usual.syntax, |given| match given.value {
+            config::SyntaxCheck::Report => SyntaxCheck::Report,
+            config::SyntaxCheck::Off => SyntaxCheck::Off,
+            config::SyntaxCheck::Refuse => SyntaxCheck::Refuse,
+        }),
+        matching: chosen.matching.as_ref().map_or(usual.matching, |given| match given.value {
+            config::Matching::Safe => Match::Safe,
+            config::Matching::Exact => Match::Exact,
+        }),
+        links: chosen.hard_links.as_ref().map_or(usual.links, |given| match given.value {
+            config::HardLinks::Replace => HardLinks::Part,
+            config::HardLinks::InPlace => HardLinks::InPlace,
+        }),
+    }
+}
+
 fn limits(config: &Config) -> Limits {
     let default = opencode::DIALECT.limits;
-    let given = |given: &Option<helve_ext::config::Given<u64>>, otherwise| {
+    let given = |given: &Option<config::Given<u64>>, otherwise| {
         given.as_ref().and_then(|it| usize::try_from(it.value).ok()).unwrap_or(otherwise)
     };
     Limits {

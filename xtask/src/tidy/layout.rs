@@ -7,7 +7,7 @@ use crate::repository::Source;
 const TOOLS: &str = "crates/helve-tools/src/";
 const DIALECTS: &[&str] = &["opencode", "codex", "pi"];
 /// Files of a dialect that are no tool.
-const NO_TOOLS: &[&str] = &["mod", "words", "tests"];
+const NO_TOOLS: &[&str] = &["mod", "words", "tests", "change"];
 
 const MAP: &str = "ARCHITECTURE.md";
 const LONGEST_MAP: usize = 200;

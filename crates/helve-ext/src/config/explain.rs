@@ -62,6 +62,12 @@ impl Config {
             .chain(text("shell", &self.shell))
             .chain(count("max_lines", &self.tool_output.max_lines))
             .chain(count("max_bytes", &self.tool_output.max_bytes))
+            .chain(
+                self.changes
+                    .each()
+                    .into_iter()
+                    .map(|(key, word)| Listed::new(&key, word.value, &word.source)),
+            )
             .chain(self.agents.iter().flat_map(list_agent))
             .chain(self.servers.iter().flat_map(list_server))
             .chain(self.waiting.iter().cloned())

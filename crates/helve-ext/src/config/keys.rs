@@ -13,9 +13,11 @@ pub(super) const TOP: &[&str] = &[
     "compaction",
     "default_agent",
     "disabled_providers",
+    "edit",
     "enabled_providers",
     "enterprise",
     "experimental",
+    "files",
     "formatter",
     "instructions",
     "keybinds",
@@ -81,6 +83,12 @@ pub(super) const SERVER: &[&str] = &[
 
 /// Of `tool_output`.
 pub(super) const TOOL_OUTPUT: &[&str] = &["max_bytes", "max_lines"];
+
+/// Of `edit`.
+pub(super) const EDIT: &[&str] = &["match", "syntax"];
+
+/// Of `files`.
+pub(super) const FILES: &[&str] = &["hardlinks"];
 
 /// Of `permission`: groups, tools and situations. Tools that users bring have other names.
 pub(super) const PERMISSION: &[&str] = &[

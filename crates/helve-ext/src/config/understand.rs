@@ -12,7 +12,7 @@ use super::problem::{Problem, Severity};
 use super::rules::Rules;
 use super::tree::{At, Entry, Node, Places, What, repeated};
 use super::yaml::{self, Fields};
-use super::{Config, FileRead, Given, Layer, Server, ToolOutput, Trust, keys, mcp, words};
+use super::{Changes, Config, FileRead, Given, Layer, Server, ToolOutput, Trust, keys, mcp, words};
 
 /// The most that `tool_output` may ask for.
 const MOST_LINES: u64 = 1_000_000;
@@ -33,6 +33,7 @@ struct Draft {
     project: Rules,
     agents: Agents,
     tool_output: ToolOutput,
+    changes: Changes,
     servers: Vec<Server>,
     default_agent: Option<Given<String>>,
     shell: Option<Given<String>>,
@@ -49,6 +50,7 @@ impl Draft {
             project: Rules::default(),
             agents: Agents::builtin(),
             tool_output: ToolOutput::default(),
+            changes: Changes::default(),
             servers: Vec::new(),
             default_agent: None,
             shell: None,
@@ -151,7 +153,7 @@ impl Draft {
             "agent" => self.agents.section(page, (key, node), Mode::All, &mut self.waiting),
             "mode" => self.agents.section(page, (key, node), Mode::Primary, &mut self.waiting),
             "mcp" => mcp::section(page, node, &mut self.servers, &mut self.waiting),
-            "shell" | "default_agent" | "tool_output" => match page.standing {
+            "shell" | "default_agent" | "tool_output" | "edit" | "files" => match page.standing {
                 Standing::Full => self.setting(page, key, node),
                 Standing::Narrows => self.waiting.push(Listed::waiting(page, &[], entry)),
             },
@@ -163,8 +165,11 @@ impl Draft {
     }
 
     fn setting(&mut self, page: &mut Page<'_>, key: &str, node: &Node) {
-        if key == "tool_output" {
-            return tool_output(page, node, &mut self.tool_output);
+        match key {
+            "tool_output" => return tool_output(page, node, &mut self.tool_output),
+            "edit" => return self.changes.edit(page, node),
+            "files" => return self.changes.files(page, node),
+            _ => {}
         }
         let Some(text) = page.text(key, node, Reading::Usual) else { return };
         match key {
@@ -221,6 +226,7 @@ impl Draft {
             project_switches,
             agents,
             tool_output: self.tool_output,
+            changes: self.changes,
             servers: self.servers,
             default_agent,
             shell: self.shell,

@@ -187,6 +187,15 @@ pub(super) fn number_up_to(most: f64) -> String {
     format!("a number from 0 to {most}")
 }
 
+pub(super) fn not_a_choice(name: &str, known: &[&str], word: &str) -> Said {
+    let all: Vec<String> = known.iter().map(|word| quoted(word)).collect();
+    let said = say(format!("{name} is {}, not {}", all.join(" or "), quoted(word)));
+    match keys::nearest(word, known) {
+        Some(meant) => said.hint(format!("did you mean {}?", quoted(meant))),
+        None => said,
+    }
+}
+
 pub(super) fn unknown_key(key: &str, meant: Option<&str>) -> Said {
     let said = say(format!("{} is not a key that Helve knows; it has no effect", quoted(key)));
     match meant {

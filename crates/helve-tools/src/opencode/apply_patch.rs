@@ -1,18 +1,23 @@
 //! `apply_patch`: changes to several files by one patch, all or none.
 
+use bytes::Bytes;
 use helve_core::change::{Loaded, Rebase, Then, Wanted};
-use helve_core::commit::FileMode;
+use helve_core::commit::{FileMode, HardLinks};
 use helve_core::{
-    Ask, ErrorKind, Kind, Resolved, Shown, Tool, ToolContext, ToolError, ToolOutput, Traits,
+    Ask, ErrorKind, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput, Traits,
 };
 use helve_text::diff::Unified;
+use helve_text::edit::Match;
 use helve_text::patch::{FilePatch, Hunk, parse, place};
 use helve_text::view::View;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::change::{counts, difference, faults, leniently, made};
-use super::words::patch::{malformed, misplaced};
+use super::change::overwrite::check_shown;
+use super::change::settings::Settings;
+use super::change::syntax::{self, Draft};
+use super::words::change::{counts, difference, leniently, made};
+use super::words::patch::{inexact, malformed, misplaced};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -24,12 +29,16 @@ pub(super) struct Args {
 
 /// How many files one patch may touch.
 const MOST_FILES: usize = 1000;
+/// What to do instead of adding a file that exists.
+const UPDATE_INSTEAD: &str = "Update it instead; or read it first, if it is to be replaced.";
 /// The bits that let a file be executed.
 const EXECUTABLE: u32 = 0o111;
 /// What the system gives a new file, before its mask.
 const NEW_MODE: u32 = 0o644;
 
-pub(super) struct ApplyPatch;
+pub(super) struct ApplyPatch {
+    pub(super) settings: Settings,
+}
 
 impl Tool for ApplyPatch {
     type Args = Args;
@@ -45,11 +54,12 @@ impl Tool for ApplyPatch {
                 format!("The patch names {} files; {MOST_FILES} are the most.", patch.files.len());
             return Err(ToolError::new(ErrorKind::InvalidArgs, message).hint("Split it."));
         }
-        let mut desk = Desk { papers: Vec::new(), remarks: Vec::new() };
-        for file in &patch.files {
+        let matching = self.settings.matching;
+        let mut desk = Desk { papers: Vec::new(), remarks: Vec::new(), matching };
+        for file in patch.files {
             desk.apply(ctx, file).await?;
         }
-        let Desk { papers, mut remarks } = desk;
+        let Desk { papers, mut remarks, .. } = desk;
         let papers: Vec<Paper> = papers.into_iter().filter(Paper::is_changed).collect();
         if papers.is_empty() {
             return Err(ToolError::new(
@@ -57,7 +67,14 @@ impl Tool for ApplyPatch {
                 "The files are already as the patch wants them. Nothing was written.",
             ));
         }
-        let diffs: Vec<Unified> = papers.iter().map(Paper::difference).collect();
+        let (papers, diffs) = ctx
+            .compute(move || {
+                let diffs: Vec<Unified> = papers.iter().map(Paper::difference).collect();
+                (papers, diffs)
+            })
+            .await?;
+        let drafts: Vec<Draft> = papers.iter().map(Paper::draft).collect();
+        syntax::demand(ctx, self.settings.syntax, &drafts).await?;
         let mut ask = Ask::default();
         for paper in &papers {
             ask = ask.edit(&paper.path, Self::NAME);
@@ -68,17 +85,18 @@ impl Tool for ApplyPatch {
         let preview: Vec<String> =
             papers.iter().zip(&diffs).map(|(paper, diff)| paper.previewed(diff)).collect();
         let grant = ctx.ask(ask.preview(preview.join("\n"))).await?;
-        let broken: String = papers.iter().map(Paper::faults).collect();
+        let looking = syntax::look(ctx, self.settings.syntax, drafts);
         let lines: Vec<String> = papers.iter().map(Paper::told).collect();
         let files = if papers.len() == 1 { "file" } else { "files" };
         let title = format!("{} {files}", papers.len());
-        let wanted = papers.into_iter().map(Paper::wanted).collect();
+        let links = self.settings.links;
+        let wanted = papers.into_iter().map(|paper| paper.wanted(links)).collect();
         let done = ctx.files.commit(&grant, wanted).await?;
         let mut first = format!("Applied the patch: {}.\n{}", counts(&diffs), lines.join("\n"));
         remarks.insert(0, String::new());
         first.push_str(&remarks.join("\n"));
         let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-        Ok(ToolOutput::text(title, made(first.trim_end(), &done, &diffs) + &broken)
+        Ok(ToolOutput::text(title, made(first.trim_end(), &done, &diffs) + &looking.await)
             .with("diff", all))
     }
 }
@@ -87,34 +105,40 @@ impl Tool for ApplyPatch {
 struct Desk {
     papers: Vec<Paper>,
     remarks: Vec<String>,
+    matching: Match,
 }
 
 /// One file: what it was, and what it is to be.
 struct Paper {
     path: Resolved,
     base: Option<Loaded>,
-    now: Option<Vec<u8>>,
+    now: Option<Bytes>,
     mode: FileMode,
     /// Another name, and what is there.
     to: Option<(Resolved, Option<Loaded>)>,
 }
 
 impl Desk {
-    async fn apply(&mut self, ctx: &ToolContext, file: &FilePatch) -> Result<(), ToolError> {
+    /// Whether an earlier section moves a file away from there.
+    fn is_source(&self, path: &Resolved) -> bool {
+        self.papers.iter().any(|paper| paper.path.real() == path.real())
+    }
+
+    async fn apply(&mut self, ctx: &ToolContext, file: FilePatch) -> Result<(), ToolError> {
         match file {
             FilePatch::Add { path, text, executable } => {
-                let paper = self.paper(ctx, path).await?;
-                if paper.now.is_some() {
-                    check_shown(ctx, paper).await?;
+                let paper = self.paper(ctx, &path).await?;
+                if let (Some(_), Some(base)) = (&paper.now, &paper.base) {
+                    check_shown(ctx, &paper.path, base, UPDATE_INSTEAD).await?;
                 }
-                paper.now = Some(text.clone().into_bytes());
-                paper.set_executable(*executable);
+                paper.now = Some(text.into());
+                paper.set_executable(executable);
             }
             FilePatch::Delete { path, was } => {
-                let paper = self.paper(ctx, path).await?;
+                let paper = self.paper(ctx, &path).await?;
                 let Some(now) = &paper.now else { return Err(missing(ctx, &paper.path).await) };
                 if let Some(was) = was
-                    && !reads_as(now, was)
+                    && !reads_as(now, &was)
                 {
                     let message = format!(
                         "{} does not read as the patch says it does. Nothing was written.",
@@ -126,22 +150,22 @@ impl Desk {
                 paper.now = None;
             }
             FilePatch::Update { path, move_to, executable, hunks } => {
+                let matching = self.matching;
                 let to = match move_to {
-                    Some(to) => Some(self.destination(ctx, to).await?),
+                    Some(to) => Some(self.destination(ctx, &to).await?),
                     None => None,
                 };
-                let paper = self.paper(ctx, path).await?;
-                let Some(now) = &paper.now else { return Err(missing(ctx, &paper.path).await) };
+                let paper = self.paper(ctx, &path).await?;
+                let Some(now) = paper.now.clone() else {
+                    return Err(missing(ctx, &paper.path).await);
+                };
                 let shown = paper.path.shown().to_string();
-                let (bytes, how) = patched(&shown, now, hunks)?;
+                let named = shown.clone();
+                let patching = ctx.compute(move || patched(&named, now, &hunks, matching));
+                let (bytes, how) = patching.await??;
                 paper.now = Some(bytes);
-                paper.set_executable(*executable);
-                // A move onto itself is no move.
-                if let Some((to, over)) = to
-                    && to.real() != paper.path.real()
-                {
-                    paper.to = Some((to, over));
-                }
+                paper.set_executable(executable);
+                paper.go_to(to)?;
                 self.remarks.extend(how.map(|how| format!("{shown}: {how}")));
             }
         }
@@ -164,7 +188,7 @@ impl Desk {
                     return Err(ToolError::new(ErrorKind::InvalidArgs, message));
                 }
                 let base = ctx.files.load(&path).await?;
-                let now = base.as_ref().map(|base| base.bytes.to_vec());
+                let now = base.as_ref().map(|base| base.bytes.clone());
                 self.papers.push(Paper { path, base, now, mode: FileMode::Keep, to: None });
                 self.papers.len() - 1
             }
@@ -189,11 +213,34 @@ impl Desk {
                 ToolError::new(ErrorKind::InvalidArgs, message).hint("Make two patches of it.")
             );
         }
+        if let Some(over) = &over
+            && !self.is_source(&to)
+        {
+            check_shown(ctx, &to, over, "Read it first, if it is to be replaced.").await?;
+        }
         Ok((to, over))
     }
 }
 
 impl Paper {
+    /// Gives the file another name. A move onto itself is no move.
+    fn go_to(&mut self, to: Option<(Resolved, Option<Loaded>)>) -> Result<(), ToolError> {
+        let Some((to, over)) = to.filter(|(to, _)| to.real() != self.path.real()) else {
+            return Ok(());
+        };
+        if self.mode != FileMode::Keep {
+            let message = format!(
+                "The patch moves {} and changes its mode. Nothing was written.",
+                self.path.shown()
+            );
+            return Err(
+                ToolError::new(ErrorKind::InvalidArgs, message).hint("Make two patches of it.")
+            );
+        }
+        self.to = Some((to, over));
+        Ok(())
+    }
+
     fn is_changed(&self) -> bool {
         let was = self.base.as_ref().map(|base| &base.bytes[..]);
         self.to.is_some() || was != self.now.as_deref() || self.mode != FileMode::Keep
@@ -217,17 +264,23 @@ impl Paper {
         )
     }
 
-    fn faults(&self) -> String {
+    fn draft(&self) -> Draft {
         let target = self.to.as_ref().map_or(&self.path, |(to, _)| to);
-        let old = self.base.as_ref().map(|base| &base.bytes[..]);
-        faults(target.shown(), old, self.now.as_deref())
+        let old = self.base.as_ref().map(|base| base.bytes.clone());
+        Draft { shown: target.shown().into(), old, new: self.now.clone() }
     }
 
     fn previewed(&self, diff: &Unified) -> String {
-        match &self.to {
-            Some((to, _)) => format!("{} becomes {}\n{}", self.path.shown(), to.shown(), diff.text),
-            None => diff.text.clone(),
-        }
+        let shown = self.path.shown();
+        let first = match (&self.to, self.mode) {
+            (Some((to, _)), _) => format!("{shown} becomes {}\n", to.shown()),
+            (None, FileMode::Set(mode)) if mode & EXECUTABLE != 0 => {
+                format!("{shown} becomes executable\n")
+            }
+            (None, FileMode::Set(_)) => format!("{shown} is no longer executable\n"),
+            (None, FileMode::Keep) => String::new(),
+        };
+        first + &diff.text
     }
 
     /// `A`dded, `D`eleted, `M`odified, `R`enamed.
@@ -241,12 +294,12 @@ impl Paper {
         }
     }
 
-    fn wanted(self) -> Wanted {
+    fn wanted(self, links: HardLinks) -> Wanted {
         let Paper { path, base, now, mode, to } = self;
         let then = match (now, to) {
             (None, _) => Then::Remove,
-            (Some(bytes), None) => Then::Write { bytes: bytes.into(), mode },
-            (Some(bytes), Some((to, over))) => Then::Move { to, over, bytes: bytes.into() },
+            (Some(bytes), None) => Then::Write { bytes, mode, links },
+            (Some(bytes), Some((to, over))) => Then::Move { to, over, bytes },
         };
         Wanted { path, base, then, rebase: Rebase::Merge }
     }
@@ -255,20 +308,24 @@ impl Paper {
 /// A file after its hunks, and how leniently they matched.
 fn patched(
     shown: &str,
-    now: &[u8],
+    now: Bytes,
     hunks: &[Hunk],
-) -> Result<(Vec<u8>, Option<String>), ToolError> {
+    matching: Match,
+) -> Result<(Bytes, Option<String>), ToolError> {
     if hunks.is_empty() {
-        return Ok((now.to_vec(), None));
+        return Ok((now, None));
     }
-    let Ok(view) = View::new(now) else {
+    let Ok(view) = View::new(&now) else {
         let message = format!("{shown} is not text, so it cannot be patched. Nothing was written.");
         return Err(ToolError::new(ErrorKind::Failed, message));
     };
     let patched = place::apply(&view, hunks).map_err(|err| misplaced(shown, hunks.len(), &err))?;
     let mut tolerances: Vec<_> = patched.tolerances.concat();
     tolerances.dedup();
-    Ok((patched.bytes, leniently(tolerances.into_iter())))
+    match (leniently(tolerances.into_iter()), matching) {
+        (Some(_), Match::Exact) => Err(inexact(shown)),
+        (how, Match::Safe | Match::Exact) => Ok((patched.bytes.into(), how)),
+    }
 }
 
 /// Line endings aside, since a patch cannot carry them.
@@ -281,22 +338,6 @@ fn reads_as(now: &[u8], was: &str) -> bool {
 async fn missing(ctx: &ToolContext, path: &Resolved) -> ToolError {
     let err = super::read::not_found(ctx, path).await;
     ToolError { message: format!("{} Nothing was written.", err.message), ..err }
-}
-
-/// Who adds over an existing file must know what is in it.
-async fn check_shown(ctx: &ToolContext, paper: &Paper) -> Result<(), ToolError> {
-    let Some(base) = &paper.base else { return Ok(()) };
-    match ctx.files.shown(&paper.path, base).await {
-        Shown::AsItIs => Ok(()),
-        Shown::Changed { .. } | Shown::Never => {
-            let message = format!(
-                "{} exists already, and the patch adds it. Nothing was written.",
-                paper.path.shown()
-            );
-            Err(ToolError::new(ErrorKind::Stale, message)
-                .hint("Update it instead; or read it first, if it is to be replaced."))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -424,18 +465,10 @@ mod tests {
         check(
             &format!("--- rule edit * allow\n--- file a.txt\none\n{}", patch(text)),
             expect![[r#"
-            == 1 file
-            Applied the patch: 1 line added, 1 removed.
-            M a.txt
-
-            --- a.txt
-            +++ a.txt
-            @@ -1 +1 @@
-            -one
-            +1
-            >> a.txt
-            1
-        "#]],
+                !! Stale
+                a.txt exists and was not read in this conversation. Nothing was written.
+                Read it first, if it is to be replaced.
+            "#]],
         );
     }
 
@@ -449,7 +482,7 @@ mod tests {
             ),
             expect![[r#"
                 !! Stale
-                a.txt exists already, and the patch adds it. Nothing was written.
+                a.txt exists and was not read in this conversation. Nothing was written.
                 Update it instead; or read it first, if it is to be replaced.
                 == a.txt
                 <file>

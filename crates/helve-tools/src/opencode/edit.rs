@@ -4,6 +4,7 @@ use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::change::settings::Settings;
 use super::multiedit::{Replacement, run};
 
 #[derive(Deserialize, JsonSchema)]
@@ -21,7 +22,9 @@ pub(super) struct Args {
     replace_all: bool,
 }
 
-pub(super) struct Edit;
+pub(super) struct Edit {
+    pub(super) settings: Settings,
+}
 
 impl Tool for Edit {
     type Args = Args;
@@ -32,6 +35,6 @@ impl Tool for Edit {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Args { file_path, old_string, new_string, replace_all } = args;
         let replacement = Replacement { file_path: None, old_string, new_string, replace_all };
-        run(ctx, Self::NAME, &file_path, &[replacement]).await
+        run(ctx, self.settings, Self::NAME, &file_path, vec![replacement]).await
     }
 }

@@ -2,6 +2,7 @@
 
 mod apply_patch;
 mod bash;
+mod change;
 mod edit;
 mod glob;
 mod grep;
@@ -15,6 +16,8 @@ mod todowrite;
 mod undo;
 mod words;
 mod write;
+
+pub use change::settings::{Settings, SyntaxCheck};
 
 use std::sync::Arc;
 
@@ -35,21 +38,26 @@ pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> S
 
 /// Every tool of the dialect. `media` decodes what `read` finds that is not text.
 pub fn tools(media: Arc<dyn Media>) -> Vec<Arc<dyn AnyTool>> {
+    tools_with(media, Settings::USUAL)
+}
+
+/// Every tool of the dialect, with what a user chose.
+pub fn tools_with(media: Arc<dyn Media>, settings: Settings) -> Vec<Arc<dyn AnyTool>> {
     vec![
-        Arc::new(apply_patch::ApplyPatch),
+        Arc::new(apply_patch::ApplyPatch { settings }),
         Arc::new(bash::Bash),
-        Arc::new(edit::Edit),
+        Arc::new(edit::Edit { settings }),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
         Arc::new(invalid::Invalid),
         Arc::new(list::List),
-        Arc::new(multiedit::MultiEdit),
+        Arc::new(multiedit::MultiEdit { settings }),
         Arc::new(process::Process),
         Arc::new(read::Read { media }),
         Arc::new(todoread::TodoRead),
         Arc::new(todowrite::TodoWrite),
-        Arc::new(undo::Undo),
-        Arc::new(write::Write),
+        Arc::new(undo::Undo { settings }),
+        Arc::new(write::Write { settings }),
     ]
 }
 

@@ -1,15 +1,19 @@
 //! `multiedit`: several replacements in one file, all or none; `edit` is the case of one.
 
-use helve_core::change::{Loaded, Made, Rebase, Then, Wanted};
+use bytes::Bytes;
+use helve_core::change::{Made, Rebase, Then, Wanted};
 use helve_core::commit::FileMode;
 use helve_core::{
     Ask, ErrorKind, Kind, Resolved, Shown, Tool, ToolContext, ToolError, ToolOutput, Traits,
 };
-use helve_text::edit::{AppliedAll, Edit, Match, apply_all};
+use helve_text::diff::Unified;
+use helve_text::edit::{AppliedAll, Change, Edit, Match, apply_all};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::change::{counts, difference, faults, leniently, made, refused};
+use super::change::settings::Settings;
+use super::change::syntax::{self, Draft};
+use super::words::change::{counts, difference, leniently, made, refused};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -36,7 +40,9 @@ pub(super) struct Replacement {
     pub(super) replace_all: bool,
 }
 
-pub(super) struct MultiEdit;
+pub(super) struct MultiEdit {
+    pub(super) settings: Settings,
+}
 
 impl Tool for MultiEdit {
     type Args = Args;
@@ -46,59 +52,83 @@ impl Tool for MultiEdit {
     const TRAITS: Traits = Traits::MUTATES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        run(ctx, Self::NAME, &args.file_path, &args.edits).await
+        run(ctx, self.settings, Self::NAME, &args.file_path, args.edits).await
     }
 }
 
 /// Resolves, loads, computes, asks, commits, says: for one replacement or several.
 pub(super) async fn run(
     ctx: &ToolContext,
+    settings: Settings,
     tool: &'static str,
     file: &str,
-    edits: &[Replacement],
+    edits: Vec<Replacement>,
 ) -> Result<ToolOutput, ToolError> {
     let path = ctx.files.resolve(file).await?;
     if path.kind() == Some(Kind::Folder) {
         let message = format!("{} is a folder.", path.shown());
         return Err(ToolError::new(ErrorKind::InvalidArgs, message).hint("Name a file in it."));
     }
-    same_file(ctx, &path, edits).await?;
+    same_file(ctx, &path, &edits).await?;
     let base = ctx.files.load(&path).await?;
     let had_moved_on = match &base {
         Some(base) => matches!(ctx.files.shown(&path, base).await, Shown::Changed { .. }),
         None => false,
     };
-    let (first, rest) = match creation(edits) {
-        Some(content) => (new_file(&path, base.as_ref(), content)?, &edits[1..]),
-        None => (existing(ctx, &path, base.as_ref()).await?, edits),
-    };
-    let applied = replaced(&path, &first, edits.len() - rest.len(), rest)?;
-    let diffs =
-        [difference(path.shown(), base.as_ref().map(|it| &it.bytes[..]), Some(&applied.bytes))];
-    let grant = ctx.ask(Ask::default().edit(&path, tool).preview(&diffs[0].text)).await?;
+    if base.is_none() && creation(&edits).is_none() {
+        return Err(super::read::not_found(ctx, &path).await);
+    }
     let shown = path.shown().to_string();
-    let created = base.is_none();
-    let broken = faults(&shown, base.as_ref().map(|it| &it.bytes[..]), Some(&applied.bytes));
-    let then = Then::Write { bytes: applied.bytes.clone().into(), mode: FileMode::Keep };
+    let old = base.as_ref().map(|base| base.bytes.clone());
+    let computing = {
+        let (shown, old) = (shown.clone(), old.clone());
+        ctx.compute(move || computed(&shown, old.as_deref(), &edits, settings.matching))
+    };
+    let (applied, diff) = computing.await??;
+    let bytes = Bytes::from(applied.bytes);
+    let drafts = [Draft { shown: shown.clone(), old, new: Some(bytes.clone()) }];
+    syntax::demand(ctx, settings.syntax, &drafts).await?;
+    let grant = ctx.ask(Ask::default().edit(&path, tool).preview(&diff.text)).await?;
+    let looking = syntax::look(ctx, settings.syntax, drafts.into());
+    let word = if base.is_none() { "Created" } else { "Edited" };
+    let then = Then::Write { bytes, mode: FileMode::Keep, links: settings.links };
     let wanted = Wanted { path, base, then, rebase: Rebase::Merge };
     let done = ctx.files.commit(&grant, vec![wanted]).await?;
-    let mut first = if created { format!("Created {shown}") } else { format!("Edited {shown}") };
-    first.push_str(&format!(": {}.", counts(&diffs)));
-    first.push_str(&each(&applied, had_moved_on, &shown));
-    let text = made(&first, &done, &diffs) + &broken;
+    let diffs = [diff];
+    let mut first = format!("{word} {shown}: {}.", counts(&diffs));
+    first.push_str(&each(&applied.changes, had_moved_on, &shown));
+    let text = made(&first, &done, &diffs) + &looking.await;
     Ok(said(&shown, text, &done).with("diff", diffs[0].text.as_str()))
 }
 
+/// The file after the edits, and how it differs from what is there.
+fn computed(
+    shown: &str,
+    old: Option<&[u8]>,
+    edits: &[Replacement],
+    matching: Match,
+) -> Result<(AppliedAll, Unified), ToolError> {
+    let applied = match creation(edits) {
+        Some(content) => {
+            not_there(shown, old)?;
+            replaced(shown, content.as_bytes(), edits, 1, matching)?
+        }
+        None => replaced(shown, old.unwrap_or_default(), edits, 0, matching)?,
+    };
+    let diff = difference(shown, old, Some(&applied.bytes));
+    Ok((applied, diff))
+}
+
 /// What each edit did, where there is something to say of it.
-fn each(applied: &AppliedAll, had_moved_on: bool, shown: &str) -> String {
+fn each(changes: &[Change], had_moved_on: bool, shown: &str) -> String {
     let mut text = String::new();
     if had_moved_on {
         text.push_str(&format!(
             "\n{shown} had changed since you read it; the quoted text was still there."
         ));
     }
-    let several = applied.changes.len() > 1;
-    for (at, change) in applied.changes.iter().enumerate() {
+    let several = changes.len() > 1;
+    for (at, change) in changes.iter().enumerate() {
         let which = if several { format!("Edit {}: ", at + 1) } else { String::new() };
         if several || change.count > 1 {
             let places = if change.count == 1 { "place" } else { "places" };
@@ -121,47 +151,35 @@ fn creation(edits: &[Replacement]) -> Option<&str> {
     edits.first().filter(|edit| edit.old_string.is_empty()).map(|edit| edit.new_string.as_str())
 }
 
-fn new_file(path: &Resolved, base: Option<&Loaded>, content: &str) -> Result<Vec<u8>, ToolError> {
-    if base.is_some() {
-        let message = format!(
-            "{} exists, and an empty oldString creates a new file. Nothing was written.",
-            path.shown()
-        );
-        return Err(ToolError::new(ErrorKind::InvalidArgs, message)
-            .hint("Quote what is to be replaced, or use write for the whole file."));
+fn not_there(shown: &str, old: Option<&[u8]>) -> Result<(), ToolError> {
+    if old.is_none() {
+        return Ok(());
     }
-    Ok(content.as_bytes().to_vec())
+    let message =
+        format!("{shown} exists, and an empty oldString creates a new file. Nothing was written.");
+    Err(ToolError::new(ErrorKind::InvalidArgs, message)
+        .hint("Quote what is to be replaced, or use write for the whole file."))
 }
 
-async fn existing(
-    ctx: &ToolContext,
-    path: &Resolved,
-    base: Option<&Loaded>,
-) -> Result<Vec<u8>, ToolError> {
-    match base {
-        Some(base) => Ok(base.bytes.to_vec()),
-        None => Err(super::read::not_found(ctx, path).await),
-    }
-}
-
+/// All edits but the first `skipped`, made on `base`.
 fn replaced(
-    path: &Resolved,
+    shown: &str,
     base: &[u8],
-    before: usize,
     edits: &[Replacement],
+    skipped: usize,
+    matching: Match,
 ) -> Result<AppliedAll, ToolError> {
-    let list: Vec<Edit<'_>> = edits
+    let list: Vec<Edit<'_>> = edits[skipped..]
         .iter()
         .map(|edit| Edit { old: &edit.old_string, new: &edit.new_string, all: edit.replace_all })
         .collect();
-    apply_all(base, &list, Match::Safe).map_err(|refused_at| {
-        let several = before + edits.len() > 1;
-        let which = if several {
-            format!("Edit {} of {}: ", before + refused_at.index + 1, before + edits.len())
+    apply_all(base, &list, matching).map_err(|refused_at| {
+        let which = if edits.len() > 1 {
+            format!("Edit {} of {}: ", skipped + refused_at.index + 1, edits.len())
         } else {
             String::new()
         };
-        refused(path.shown(), &which, &refused_at.refusal)
+        refused(shown, &which, &refused_at.refusal)
     })
 }
 

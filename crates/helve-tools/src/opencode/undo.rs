@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use helve_core::change::{Loaded, Rebase, Then, Wanted};
-use helve_core::commit::{ContentHash, FileMode};
+use helve_core::commit::{ContentHash, FileMode, HardLinks};
 use helve_core::journal::{After, Change, Changed, Image};
 use helve_core::{Ask, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use helve_text::diff::Unified;
@@ -11,6 +11,7 @@ use helve_text::merge::merge3;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::change::settings::Settings;
 use super::words::change::{counts, difference, made};
 
 #[derive(Deserialize, JsonSchema)]
@@ -23,7 +24,9 @@ pub(super) struct Args {
     dry_run: bool,
 }
 
-pub(super) struct Undo;
+pub(super) struct Undo {
+    pub(super) settings: Settings,
+}
 
 impl Tool for Undo {
     type Args = Args;
@@ -40,8 +43,10 @@ impl Tool for Undo {
         for file in &change.files {
             let path = ctx.files.resolve_path(&file.path).await;
             let now = ctx.files.load(&path).await?;
-            let then = back(path.shown(), file, now.as_ref())?;
-            notes.extend(noted(path.shown(), file, now.as_ref(), then.as_ref()));
+            let links = self.settings.links;
+            let back = Back { shown: path.shown(), file, now: now.as_ref(), links };
+            let then = back.then()?;
+            notes.extend(back.noted(then.as_ref()));
             reading = reading.read(&path);
             wanted.extend(then.map(|then| Wanted { path, base: now, then, rebase: Rebase::Merge }));
         }
@@ -70,73 +75,87 @@ impl Tool for Undo {
     }
 }
 
-/// What brings one file back; `None` when it is back already.
-fn back(shown: &str, file: &Changed, now: Option<&Loaded>) -> Result<Option<Then>, ToolError> {
-    let before = file.before.as_ref();
-    let now_bytes = now.map(|now| &now.bytes);
-    let is_back = now_bytes == before.map(|before| &before.bytes);
-    match &file.after {
-        After::Known(left) => known(shown, before, left.as_ref(), now),
-        // What it meant to leave and what it found may be the same bytes: then it was about the mode.
-        After::Meant(meant) if *meant == now_bytes.map(|bytes| ContentHash::of(bytes)) => {
-            Ok(before.map_or(now.map(|_| Then::Remove), |before| restored(before, now)))
-        }
-        After::Meant(_) | After::Lost if is_back => Ok(None),
-        After::Meant(_) => Err(changed_since(shown, before, now)),
-        After::Lost => Err(forgotten(shown, before, now)),
-    }
+/// The way back of one file.
+struct Back<'a> {
+    shown: &'a str,
+    file: &'a Changed,
+    now: Option<&'a Loaded>,
+    links: HardLinks,
 }
 
-/// Backwards from what the call left, with what others changed since.
-fn known(
-    shown: &str,
-    before: Option<&Image>,
-    left: Option<&Image>,
-    now: Option<&Loaded>,
-) -> Result<Option<Then>, ToolError> {
-    match (before, left, now) {
-        (None, _, None) => Ok(None),
-        (None, Some(left), Some(now)) if left.bytes == now.bytes => Ok(Some(Then::Remove)),
-        (Some(before), None, None) => Ok(restored(before, None)),
-        (Some(before), None, Some(now)) if before.bytes == now.bytes => Ok(None),
-        (Some(before), Some(left), Some(now)) => {
-            let bytes = match &now.bytes {
-                bytes if *bytes == left.bytes || *bytes == before.bytes => before.bytes.clone(),
-                // The lines of the call go back, the others stay.
-                bytes => merge3(&left.bytes, &before.bytes, bytes)
-                    .map_err(|_| overlapping(shown, &left.bytes, bytes))?
-                    .into(),
-            };
-            let mode = if now.mode == left.mode { before.mode } else { now.mode };
-            Ok(restored(&Image { bytes, mode }, Some(now)))
+impl Back<'_> {
+    /// What brings the file back; `None` when it is back already.
+    fn then(&self) -> Result<Option<Then>, ToolError> {
+        let (before, now) = (self.file.before.as_ref(), self.now);
+        let now_bytes = now.map(|now| &now.bytes);
+        let is_back = now_bytes == before.map(|before| &before.bytes);
+        match &self.file.after {
+            After::Known(left) => self.from(left.as_ref()),
+            // What it meant to leave and what it found may be the same bytes: then it was about the mode.
+            After::Meant(meant) if *meant == now_bytes.map(|bytes| ContentHash::of(bytes)) => {
+                Ok(before.map_or(now.map(|_| Then::Remove), |before| self.restored(before)))
+            }
+            After::Meant(_) | After::Lost if is_back => Ok(None),
+            After::Meant(_) => Err(unlike(
+                self.shown,
+                (before, now),
+                "The call was interrupted, and the file was changed since by others.",
+            )),
+            After::Lost => Err(unlike(
+                self.shown,
+                (before, now),
+                "What the call left there is no longer known, so what others changed since cannot be told from it.",
+            )),
         }
-        (_, left, now) => Err(gone_on(shown, left.is_some(), now.is_some())),
     }
-}
 
-/// Writes an image where it is not there already.
-fn restored(image: &Image, now: Option<&Loaded>) -> Option<Then> {
-    let has_mode = now.is_some_and(|now| now.mode == image.mode);
-    if has_mode && now.is_some_and(|now| now.bytes == image.bytes) {
-        return None;
-    }
-    let mode = if has_mode { FileMode::Keep } else { FileMode::Set(image.mode) };
-    Some(Then::Write { bytes: image.bytes.clone(), mode })
-}
-
-/// What a difference of content does not show.
-fn noted(shown: &str, file: &Changed, now: Option<&Loaded>, then: Option<&Then>) -> Option<String> {
-    match (&file.after, then, now) {
-        (After::Meant(_), None, _) => Some(format!(
-            "\n{shown}: the call was interrupted before it changed this file, which is as it was."
-        )),
-        (After::Meant(_), Some(_), _) => Some(format!(
-            "\n{shown}: the call was interrupted after it changed this file; what it wrote goes back."
-        )),
-        (_, Some(Then::Write { mode: FileMode::Set(mode), .. }), Some(now)) => {
-            Some(format!("\n{shown}: its mode goes back from {:o} to {mode:o}.", now.mode))
+    /// Backwards from what the call left, with what others changed since.
+    fn from(&self, left: Option<&Image>) -> Result<Option<Then>, ToolError> {
+        match (&self.file.before, left, self.now) {
+            (None, _, None) => Ok(None),
+            (None, Some(left), Some(now)) if left.bytes == now.bytes => Ok(Some(Then::Remove)),
+            (Some(before), None, None) => Ok(self.restored(before)),
+            (Some(before), None, Some(now)) if before.bytes == now.bytes => Ok(None),
+            (Some(before), Some(left), Some(now)) => {
+                let bytes = match &now.bytes {
+                    bytes if *bytes == left.bytes || *bytes == before.bytes => before.bytes.clone(),
+                    // The lines of the call go back, the others stay.
+                    bytes => merge3(&left.bytes, &before.bytes, bytes)
+                        .map_err(|_| overlapping(self.shown, &left.bytes, bytes))?
+                        .into(),
+                };
+                let mode = if now.mode == left.mode { before.mode } else { now.mode };
+                Ok(self.restored(&Image { bytes, mode }))
+            }
+            (_, left, now) => Err(gone_on(self.shown, left.is_some(), now.is_some())),
         }
-        (After::Known(_) | After::Lost, _, _) => None,
+    }
+
+    /// Writes an image where it is not there already.
+    fn restored(&self, image: &Image) -> Option<Then> {
+        let has_mode = self.now.is_some_and(|now| now.mode == image.mode);
+        if has_mode && self.now.is_some_and(|now| now.bytes == image.bytes) {
+            return None;
+        }
+        let mode = if has_mode { FileMode::Keep } else { FileMode::Set(image.mode) };
+        Some(Then::Write { bytes: image.bytes.clone(), mode, links: self.links })
+    }
+
+    /// What a difference of content does not show.
+    fn noted(&self, then: Option<&Then>) -> Option<String> {
+        let shown = self.shown;
+        match (&self.file.after, then, self.now) {
+            (After::Meant(_), None, _) => Some(format!(
+                "\n{shown}: the call was interrupted before it changed this file, which is as it was."
+            )),
+            (After::Meant(_), Some(_), _) => Some(format!(
+                "\n{shown}: the call was interrupted after it changed this file; what it wrote goes back."
+            )),
+            (_, Some(Then::Write { mode: FileMode::Set(mode), .. }), Some(now)) => {
+                Some(format!("\n{shown}: its mode goes back from {:o} to {mode:o}.", now.mode))
+            }
+            (After::Known(_) | After::Lost, _, _) => None,
+        }
     }
 }
 
@@ -187,26 +206,12 @@ fn gone_on(shown: &str, was_there: bool, is_there: bool) -> ToolError {
     stale(format!("{message} Nothing was written.")).hint("Take back the later change first.")
 }
 
-/// Neither what the interrupted call found nor what it meant to leave: whose it is cannot be told.
-fn changed_since(shown: &str, before: Option<&Image>, now: Option<&Loaded>) -> ToolError {
-    unlike(shown, before, now, "The call was interrupted, and {} was changed since by others.")
-}
-
-fn forgotten(shown: &str, before: Option<&Image>, now: Option<&Loaded>) -> ToolError {
-    unlike(
-        shown,
-        before,
-        now,
-        "What the call left in {} is no longer known, so what others changed since cannot be told from it.",
-    )
-}
-
-fn unlike(shown: &str, before: Option<&Image>, now: Option<&Loaded>, why: &str) -> ToolError {
+/// Neither what the call found nor what it left: whose it is cannot be told.
+fn unlike(shown: &str, (before, now): (Option<&Image>, Option<&Loaded>), why: &str) -> ToolError {
     let before = before.map(|before| &before.bytes[..]);
     let diff = difference(shown, before, now.map(|now| &now.bytes[..]));
     stale(format!(
-        "{} Nothing was written. From what was there before the call to what is there now:\n{}",
-        why.replace("{}", shown),
+        "{shown}: {why} Nothing was written. From what was there before the call to what is there now:\n{}",
         diff.text.trim_end()
     ))
     .hint("Take back what is not wanted of this with edit.")
@@ -453,7 +458,7 @@ new
                 >> a.txt
                 one
                 !! Stale
-                The call was interrupted, and a.txt was changed since by others. Nothing was written. From what was there before the call to what is there now:
+                a.txt: The call was interrupted, and the file was changed since by others. Nothing was written. From what was there before the call to what is there now:
                 --- a.txt
                 +++ a.txt
                 @@ -1 +1 @@

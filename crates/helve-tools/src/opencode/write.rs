@@ -1,15 +1,20 @@
 //! `write`: a whole file, new or in place of an old one.
 
-use helve_core::change::{Loaded, Rebase, Then, Wanted};
+use bytes::Bytes;
+use helve_core::change::{Rebase, Then, Wanted};
 use helve_core::commit::FileMode;
 use helve_core::{
-    Ask, ErrorKind, Kind, Resolved, Shown, Tool, ToolContext, ToolError, ToolOutput, Traits,
+    Ask, ErrorKind, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput, Traits,
 };
+use helve_text::diff::Unified;
 use helve_text::view::{Ending, View};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::change::{counts, difference, faults, made};
+use super::change::overwrite::check_shown;
+use super::change::settings::Settings;
+use super::change::syntax::{self, Draft};
+use super::words::change::{counts, difference, made};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -21,7 +26,9 @@ pub(super) struct Args {
     content: String,
 }
 
-pub(super) struct Write;
+pub(super) struct Write {
+    pub(super) settings: Settings,
+}
 
 impl Tool for Write {
     type Args = Args;
@@ -37,24 +44,23 @@ impl Tool for Write {
             return Err(ToolError::new(ErrorKind::InvalidArgs, message).hint("Name a file in it."));
         }
         let base = ctx.files.load(&path).await?;
-        let bytes = match &base {
-            None => args.content.into_bytes(),
-            Some(base) => {
-                let bytes = in_terms_of(&path, base, &args.content)?;
-                if bytes == base.bytes {
-                    return unchanged(ctx, &path).await;
-                }
-                check_shown(ctx, &path, base).await?;
-                bytes
+        let old = base.as_ref().map(|base| base.bytes.clone());
+        let (shown, was) = (path.shown().to_string(), old.clone());
+        let computed = ctx.compute(move || computed(&shown, was.as_deref(), args.content));
+        let (bytes, diff) = computed.await??;
+        if let Some(base) = &base {
+            if bytes == base.bytes {
+                return unchanged(ctx, &path).await;
             }
-        };
-        let old = base.as_ref().map(|base| &base.bytes[..]);
-        let diff = difference(path.shown(), old, Some(&bytes));
+            check_shown(ctx, &path, base, "Read it first, then write it.").await?;
+        }
+        let drafts = [Draft { shown: path.shown().into(), old, new: Some(bytes.clone()) }];
+        syntax::demand(ctx, self.settings.syntax, &drafts).await?;
         let ask = Ask::default().edit(&path, Self::NAME).preview(&diff.text);
         let grant = ctx.ask(ask).await?;
-        let broken = faults(path.shown(), old, Some(&bytes));
+        let looking = syntax::look(ctx, self.settings.syntax, drafts.into());
         let word = if base.is_some() { "Wrote" } else { "Created" };
-        let then = Then::Write { bytes: bytes.into(), mode: FileMode::Keep };
+        let then = Then::Write { bytes, mode: FileMode::Keep, links: self.settings.links };
         let shown = path.shown().to_string();
         let wanted = Wanted { path, base, then, rebase: Rebase::Never };
         let done = ctx.files.commit(&grant, vec![wanted]).await?;
@@ -62,9 +68,23 @@ impl Tool for Write {
         let first = format!("{word} {shown}: {}.", counts(&diffs));
         let [diff] = diffs;
         // The content is the model's own: only what became of it is news.
-        let text = made(&first, &done, &[]) + &broken;
+        let text = made(&first, &done, &[]) + &looking.await;
         Ok(ToolOutput::text(shown, text).with("diff", diff.text))
     }
+}
+
+/// The bytes to write, and how they differ from those that are there.
+fn computed(
+    shown: &str,
+    old: Option<&[u8]>,
+    content: String,
+) -> Result<(Bytes, Unified), ToolError> {
+    let bytes = match old {
+        None => content.into_bytes(),
+        Some(old) => in_terms_of(shown, old, &content)?,
+    };
+    let diff = difference(shown, old, Some(&bytes));
+    Ok((bytes.into(), diff))
 }
 
 /// The same content needs no writing, but it must not be told to who may not read it.
@@ -74,43 +94,19 @@ async fn unchanged(ctx: &ToolContext, path: &Resolved) -> Result<ToolOutput, Too
     Ok(ToolOutput::text(path.shown(), text))
 }
 
-/// Who overwrites a file must know what is in it.
-async fn check_shown(ctx: &ToolContext, path: &Resolved, base: &Loaded) -> Result<(), ToolError> {
-    let shown = path.shown();
-    match ctx.files.shown(path, base).await {
-        Shown::AsItIs => Ok(()),
-        Shown::Never => {
-            let message = format!(
-                "{shown} exists and was not read in this conversation. Nothing was written."
-            );
-            Err(ToolError::new(ErrorKind::Stale, message).hint("Read it first, then write it."))
-        }
-        Shown::Changed { then } => {
-            let mut message = format!("{shown} changed since it was read. Nothing was written.");
-            if let Some(then) = then {
-                let diff = difference(shown, Some(&then), Some(&base.bytes));
-                message.push_str(&format!(" This changed:\n{}", diff.text.trim_end()));
-            }
-            Err(ToolError::new(ErrorKind::Stale, message)
-                .hint("Read it again, then write it with those changes in mind."))
-        }
-    }
-}
-
 /// The content in the old file's encoding, with its line endings.
-fn in_terms_of(path: &Resolved, base: &Loaded, content: &str) -> Result<Vec<u8>, ToolError> {
-    let Ok(view) = View::new(&base.bytes) else { return Ok(content.as_bytes().to_vec()) };
+fn in_terms_of(shown: &str, old: &[u8], content: &str) -> Result<Vec<u8>, ToolError> {
+    let Ok(view) = View::new(old) else { return Ok(content.as_bytes().to_vec()) };
     let content = if view.usual_ending() == Ending::CrLf && !content.contains('\r') {
         content.replace('\n', "\r\n")
     } else {
         content.to_string()
     };
-    let mut bytes = base.bytes[..view.mark()].to_vec();
+    let mut bytes = old[..view.mark()].to_vec();
     let unmarked = content.strip_prefix('\u{feff}').unwrap_or(&content);
     bytes.extend(view.encode(unmarked).map_err(|character| {
         let message = format!(
-            "{} is in {}, which has no form for \"{character}\". Nothing was written.",
-            path.shown(),
+            "{shown} is in {}, which has no form for \"{character}\". Nothing was written.",
             view.encoding().name()
         );
         ToolError::new(ErrorKind::Failed, message)
@@ -187,7 +183,7 @@ somebody else's
                 @@ -1 +1 @@
                 -three
                 +somebody else's
-                Read it again, then write it with those changes in mind.
+                Read it again, then make the change with that in mind.
             "#]],
         );
     }

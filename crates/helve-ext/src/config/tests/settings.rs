@@ -123,3 +123,79 @@ fn the_default_agent_must_be_one_that_can_be_started() {
         check(&format!("-- user/helve.json\n{{\"default_agent\": \"{name}\"}}"), words);
     }
 }
+
+#[test]
+fn how_files_are_changed() {
+    const FIXTURE: &str = r#"
+-- user/helve.json
+{
+  "edit": {"syntax": "refuse", "match": "exact"},
+  "files": {"hardlinks": "in-place"}
+}
+-- project/helve.json
+{"edit": {"syntax": "off", "match": "safe"}, "files": {"hardlinks": "replace"}}
+"#;
+    check(
+        FIXTURE,
+        expect![[r#"
+        user/helve.json:2:22 edit.syntax = refuse
+        user/helve.json:2:41 edit.match = exact
+        user/helve.json:3:26 files.hardlinks = in-place
+        project/helve.json:1:2 edit = {…} (waits)
+        project/helve.json:1:46 files = {…} (waits)
+    "#]],
+    );
+    check_trusted(
+        FIXTURE,
+        expect![[r#"
+        project/helve.json:1:21 edit.syntax = off
+        project/helve.json:1:37 edit.match = safe
+        project/helve.json:1:69 files.hardlinks = replace
+    "#]],
+    );
+}
+
+#[test]
+fn wrong_ways_to_change_files_leave_the_ones_before() {
+    check(
+        r#"
+-- user/helve.json
+{"edit": {"syntax": "refuse"}}
+-- user/helve.jsonc
+{
+  "edit": {"syntax": "refus", "match": true, "sintax": "off"},
+  "files": {"hardlink": "in-place", "hardlinks": "inplace"}
+}
+-- /named/extra.json
+{"edit": "exact", "files": {"hardlinks": "both"}}
+"#,
+        expect![[r#"
+            user/helve.json:1:21 edit.syntax = refuse
+            ! user/helve.jsonc:2:22: edit.syntax is "report" or "off" or "refuse", not "refus"
+              "edit": {"syntax": "refus", "match": true, "sintax": "off"},
+                                 ^
+              did you mean "refuse"?
+            ! user/helve.jsonc:2:40: edit.match must be a text, and this is true
+              "edit": {"syntax": "refus", "match": true, "sintax": "off"},
+                                                   ^
+            ! user/helve.jsonc:2:46: warning: "sintax" is not a key that Helve knows; it has no effect
+              "edit": {"syntax": "refus", "match": true, "sintax": "off"},
+                                                         ^
+              did you mean "syntax"?
+            ! user/helve.jsonc:3:13: warning: "hardlink" is not a key that Helve knows; it has no effect
+              "files": {"hardlink": "in-place", "hardlinks": "inplace"}
+                        ^
+              did you mean "hardlinks"?
+            ! user/helve.jsonc:3:50: files.hardlinks is "replace" or "in-place", not "inplace"
+              "files": {"hardlink": "in-place", "hardlinks": "inplace"}
+                                                             ^
+              did you mean "in-place"?
+            ! /named/extra.json:1:10: edit must be an object, and this is "exact"
+              {"edit": "exact", "files": {"hardlinks": "both"}}
+                       ^
+            ! /named/extra.json:1:42: files.hardlinks is "replace" or "in-place", not "both"
+              {"edit": "exact", "files": {"hardlinks": "both"}}
+                                                       ^
+        "#]],
+    );
+}

@@ -1,6 +1,7 @@
 //! Words for changes to files: previews, results, and why an edit was not made.
 
 use helve_core::change::{Made, Written};
+use helve_core::commit::HardLinks;
 use helve_core::{Diagnostic, ErrorKind, ToolError};
 use helve_text::diff::{self, Bounds, Labels, Unified};
 use helve_text::edit::{Difference, Nearest, Refusal, Tolerance, Verdict};
@@ -45,7 +46,7 @@ pub(in crate::opencode) fn made(first: &str, made: &Made, diffs: &[Unified]) -> 
     text
 }
 
-/// Syntax faults that a change brought in, to be put after what was done. Empty where there are none.
+/// Syntax faults that a change brings in, one a line. Empty where there are none.
 pub(in crate::opencode) fn faults(shown: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
     let Some(language) = syntax::language(shown) else { return String::new() };
     let text = |bytes: &[u8]| View::new(bytes).ok().map(|view| view.text().to_string());
@@ -57,11 +58,25 @@ pub(in crate::opencode) fn faults(shown: &str, old: Option<&[u8]>, new: Option<&
             format!("- {shown}:{}: unexpected {}\n", fault.line, short(what))
         }
     });
-    let each: String = each.collect();
-    if each.is_empty() {
-        return each;
+    each.collect()
+}
+
+/// Faults that are there now, to be put after what was done.
+pub(in crate::opencode) fn brought_in(faults: &str) -> String {
+    if faults.is_empty() {
+        return String::new();
     }
-    format!("\nThis change brought in faults of syntax:\n{each}")
+    format!("\nThis change brought in faults of syntax:\n{faults}")
+}
+
+/// Faults that a change would bring in, where that is not wished.
+pub(in crate::opencode) fn broken(faults: &str) -> ToolError {
+    let message = format!(
+        "This change would bring in faults of syntax. Nothing was written.\n{}",
+        faults.trim_end()
+    );
+    ToolError::new(ErrorKind::Failed, message)
+        .hint("Mend these lines (numbered as they would be) in the new text, and call again.")
 }
 
 fn remarks(written: &Written) -> String {
@@ -72,11 +87,13 @@ fn remarks(written: &Written) -> String {
             "Somebody else changed other lines of {shown} meanwhile; both changes are in it.\n"
         ));
     }
-    if written.links > 1 {
-        text.push_str(&format!(
-            "{shown} had {} names; the others keep the old content.\n",
-            written.links
-        ));
+    match (written.names, written.links) {
+        (..2, _) => {}
+        (names, HardLinks::Part) => {
+            text.push_str(&format!("{shown} had {names} names; the others keep the old content.\n"))
+        }
+        (names, HardLinks::InPlace) => text
+            .push_str(&format!("{shown} has {names} names; all of them show the new content.\n")),
     }
     if written.formatted {
         text.push_str(&format!(

@@ -18,6 +18,14 @@ pub(in crate::opencode) fn malformed(err: &Malformed) -> ToolError {
         .hint("Send the whole patch again, from *** Begin Patch to *** End Patch.")
 }
 
+/// A hunk that fits nearly, where that is not enough.
+pub(in crate::opencode) fn inexact(shown: &str) -> ToolError {
+    let message = format!(
+        "The old text of the patch is not exactly that of {shown}, and `edit.match` asks for that. Nothing was written."
+    );
+    ToolError::new(ErrorKind::Stale, message).hint("Read the lines again and quote them exactly.")
+}
+
 /// A hunk that has no place in its file.
 pub(in crate::opencode) fn misplaced(shown: &str, hunks: usize, err: &Misplaced) -> ToolError {
     let which = if hunks > 1 {

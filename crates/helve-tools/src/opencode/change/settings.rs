@@ -1,0 +1,164 @@
+//! What users may choose about changes to files.
+
+use helve_core::commit::HardLinks;
+use helve_text::edit::Match;
+
+/// How changes to files are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub syntax: SyntaxCheck,
+    pub matching: Match,
+    pub links: HardLinks,
+}
+
+/// What becomes of a change that brings in faults of syntax.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyntaxCheck {
+    /// It is made, and they are told.
+    Report,
+    /// Nobody looks.
+    Off,
+    /// It is not made.
+    Refuse,
+}
+
+impl Settings {
+    /// What is in force where nothing was chosen.
+    pub const USUAL: Self =
+        Self { syntax: SyntaxCheck::Report, matching: Match::Safe, links: HardLinks::Part };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use expect_test::{Expect, expect};
+    use helve_core::NoMedia;
+
+    use super::*;
+    use crate::opencode::{DIALECT, tools_with};
+
+    fn check(settings: Settings, fixture: &str, expected: Expect) {
+        let tools = tools_with(Arc::new(NoMedia), settings);
+        helve_testkit::check(&DIALECT, tools, fixture, expected);
+    }
+
+    const FAULTS: &str = r#"
+--- rule edit * allow
+--- file a.rs
+fn a() {
+    b();
+}
+--- call edit {"filePath": "a.rs", "oldString": "    b();\n}", "newString": "    c();"}
+--- call write {"filePath": "new.json", "content": "{\"a\": }\n"}
+--- call apply_patch {"patchText": "*** Begin Patch\n*** Add File: b.py\n+def f(:\n*** Update File: a.rs\n-    b();\n+    b());\n*** End Patch"}
+--- call edit {"filePath": "a.rs", "oldString": "b()", "newString": "c()"}
+"#;
+
+    #[test]
+    fn what_would_break_syntax_is_not_written_where_that_is_chosen() {
+        let refuse = Settings { syntax: SyntaxCheck::Refuse, ..Settings::USUAL };
+        check(
+            refuse,
+            FAULTS,
+            expect![[r#"
+            !! Failed
+            This change would bring in faults of syntax. Nothing was written.
+            - a.rs:2: } is missing
+            Mend these lines (numbered as they would be) in the new text, and call again.
+            !! Failed
+            This change would bring in faults of syntax. Nothing was written.
+            - new.json:1: number is missing
+            Mend these lines (numbered as they would be) in the new text, and call again.
+            !! Failed
+            This change would bring in faults of syntax. Nothing was written.
+            - b.py:1: ) is missing
+            - a.rs:2: unexpected )
+            Mend these lines (numbered as they would be) in the new text, and call again.
+            == a.rs
+            Edited a.rs: 1 line added, 1 removed.
+
+            --- a.rs
+            +++ a.rs
+            @@ -1,3 +1,3 @@
+             fn a() {
+            -    b();
+            +    c();
+             }
+            >> a.rs
+            fn a() {
+                c();
+            }
+        "#]],
+        );
+    }
+
+    #[test]
+    fn nobody_looks_at_syntax_where_that_is_chosen() {
+        let off = Settings { syntax: SyntaxCheck::Off, ..Settings::USUAL };
+        let fixture = FAULTS.lines().take(7).map(|line| format!("{line}\n")).collect::<String>();
+        check(
+            off,
+            &fixture,
+            expect![[r#"
+            == a.rs
+            Edited a.rs: 1 line added, 2 removed.
+
+            --- a.rs
+            +++ a.rs
+            @@ -1,3 +1,2 @@
+             fn a() {
+            -    b();
+            -}
+            +    c();
+            >> a.rs
+            fn a() {
+                c();
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_quotation_must_be_exact_where_that_is_chosen() {
+        let exact = Settings { matching: Match::Exact, ..Settings::USUAL };
+        check(
+            exact,
+            r#"
+--- rule edit * allow
+--- file a.go
+	if x {
+		y()
+	}
+--- call edit {"filePath": "a.go", "oldString": "if x {\n    y()\n}", "newString": "if x {\n    z()\n}"}
+--- call apply_patch {"patchText": "*** Begin Patch\n*** Update File: a.go\n if x {\n-    y()\n+    z()\n }\n*** End Patch"}
+--- call edit {"filePath": "a.go", "oldString": "y()", "newString": "z()"}
+"#,
+            expect![[r#"
+                !! Stale
+                oldString is not in a.go. Nothing was written. The nearest place is lines 1-3: the lines are the same, but for tabs against spaces.
+                They part at line 1, column 1 (line 1 of oldString): the file has a tab, oldString has "i" (U+0069).
+                00001| 	if x {
+                00002| 		y()
+                00003| 	}
+                Quote the file's own lines, then retry.
+                !! Stale
+                The old text of the patch is not exactly that of a.go, and `edit.match` asks for that. Nothing was written.
+                Read the lines again and quote them exactly.
+                == a.go
+                Edited a.go: 1 line added, 1 removed.
+
+                --- a.go
+                +++ a.go
+                @@ -1,3 +1,3 @@
+                 	if x {
+                -		y()
+                +		z()
+                 	}
+                >> a.go
+                	if x {
+                		z()
+                	}
+            "#]],
+        );
+    }
+}
