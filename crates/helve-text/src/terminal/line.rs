@@ -1,0 +1,104 @@
+//! The line that is being printed: held until it ends, because it may be rewritten.
+
+/// A line that is longer than this flows through, and what would rewrite it begins a new line.
+pub const LONGEST: usize = 64 * 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    held: Vec<u8>,
+    /// Whether its beginning went out already.
+    spilled: bool,
+    cursor: Cursor,
+}
+
+/// What happens to the line when more text comes. Nothing does if it ends first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cursor {
+    #[default]
+    End,
+    Start,
+    /// So many characters before the end.
+    Back(u32),
+}
+
+impl Line {
+    pub(super) fn return_carriage(&mut self) {
+        self.cursor = Cursor::Start;
+    }
+
+    pub(super) fn step_back(&mut self) {
+        self.cursor = match self.cursor {
+            Cursor::End => Cursor::Back(1),
+            Cursor::Back(steps) => Cursor::Back(steps.saturating_add(1)),
+            Cursor::Start => Cursor::Start,
+        };
+    }
+
+    /// Prints text that holds no control but tabs and newlines.
+    pub(super) fn text(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        let Some(first) = memchr::memchr(b'\n', text) else { return self.write(text, out) };
+        self.write(&text[..first], out);
+        self.end(out);
+        let rest = &text[first + 1..];
+        let whole = memchr::memrchr(b'\n', rest).map_or(0, |last| last + 1);
+        out.extend_from_slice(&rest[..whole]);
+        self.write(&rest[whole..], out);
+    }
+
+    /// What is held, as it stands.
+    pub(super) fn held(&self) -> &[u8] {
+        &self.held
+    }
+
+    pub(super) fn flush(&mut self, out: &mut Vec<u8>) {
+        if !self.held.is_empty() {
+            out.append(&mut self.held);
+            self.spilled = true;
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.held);
+        out.push(b'\n');
+        self.held.clear();
+        self.spilled = false;
+        self.cursor = Cursor::End;
+    }
+
+    fn write(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        if text.is_empty() {
+            return;
+        }
+        match std::mem::take(&mut self.cursor) {
+            Cursor::End => {}
+            Cursor::Start => {
+                self.held.clear();
+                if std::mem::take(&mut self.spilled) {
+                    out.push(b'\n');
+                }
+            }
+            Cursor::Back(steps) => self.remove(steps),
+        }
+        if !self.spilled && self.held.len() + text.len() <= LONGEST {
+            return self.held.extend_from_slice(text);
+        }
+        self.flush(out);
+        self.spilled = true;
+        out.extend_from_slice(text);
+    }
+
+    fn remove(&mut self, steps: u32) {
+        for _ in 0..steps {
+            let continues = |byte: &&u8| (0x80..=0xbf).contains(*byte);
+            let tail = self.held.iter().rev().take(3).take_while(continues).count();
+            let character = match self.held.iter().rev().nth(tail) {
+                Some(0xc0..=0xff) => tail + 1,
+                Some(_) | None => 1,
+            };
+            match self.held.len().checked_sub(character) {
+                Some(length) => self.held.truncate(length),
+                None => return,
+            }
+        }
+    }
+}
