@@ -10,12 +10,14 @@ mod list;
 mod local;
 mod locate;
 mod open;
+mod process;
 mod search;
 mod walk;
 mod whole;
 mod window;
 
 pub use local::Local;
+pub use process::{Keeper, Programs, Settings, keeper};
 
 #[cfg(test)]
 mod fixture;

@@ -1,0 +1,334 @@
+//! Programs: started through a keeper, so that none can hang a call and none is left behind.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this room starts programs, reads /proc, and writes spools and records in the data folder"
+)]
+
+pub mod keeper;
+mod kept;
+mod link;
+mod port;
+mod program;
+mod pump;
+mod spool;
+mod stand_in;
+mod sys;
+mod tree;
+mod watching;
+mod wire;
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use helve_core::BoxFuture;
+use helve_core::process::{
+    Confinement, Output, Process, ProcessError, ProcessId, Processes, Signal, Spawn, SpawnError,
+    Stdin, Watch, Watched,
+};
+use parking_lot::Mutex;
+use rustix::io::Errno;
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+use tokio::io::unix::AsyncFd;
+use tokio::task::AbortHandle;
+
+pub use link::Keeper;
+use link::Link;
+use program::Program;
+use pump::Pump;
+
+/// How long a warden may take to end its tree before Helve does it itself.
+const ENDING: Duration = Duration::from_secs(4);
+
+/// How long typing may wait for somebody to read it.
+const TYPING: Duration = Duration::from_secs(5);
+
+/// How programs are run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What becomes the keeper, or why there is none.
+    pub keeper: Result<Keeper, String>,
+    /// A private folder where the Helves of a user tell each other what runs.
+    pub records: PathBuf,
+    /// How many may run at once.
+    pub most_running: usize,
+    /// How many are remembered, those that ended included.
+    pub most_remembered: usize,
+}
+
+impl Settings {
+    pub fn new(keeper: Keeper, records: impl Into<PathBuf>) -> Self {
+        Settings {
+            keeper: Ok(keeper),
+            records: records.into(),
+            most_running: 64,
+            most_remembered: 512,
+        }
+    }
+}
+
+/// The programs of this machine. Dropping it ends those that this Helve started.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    link: Arc<Link>,
+    table: Mutex<Table>,
+}
+
+/// In the order in which they were started.
+#[derive(Debug, Default)]
+struct Table {
+    entries: Vec<Entry>,
+    starting: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    program: Arc<Program>,
+    attending: AbortHandle,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        // With the task goes the link to the warden, and with that the program.
+        self.attending.abort();
+    }
+}
+
+impl Programs {
+    pub fn new(settings: Settings) -> Self {
+        let link = Link::new(settings.keeper.clone());
+        Programs { shared: Arc::new(Shared { settings, link, table: Mutex::default() }) }
+    }
+
+    fn own(&self, id: &ProcessId) -> Result<Arc<Program>, ProcessError> {
+        let table = self.shared.table.lock();
+        let entry = table.entries.iter().find(|entry| entry.program.id == *id);
+        entry.map(|entry| entry.program.clone()).ok_or(ProcessError::Unknown)
+    }
+}
+
+impl Processes for Programs {
+    fn spawn(&self, want: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>> {
+        let shared = self.shared.clone();
+        Box::pin(async move { shared.spawn(want).await })
+    }
+
+    fn watch<'a>(
+        &'a self,
+        id: &'a ProcessId,
+        want: Watch,
+    ) -> BoxFuture<'a, Result<Watched, ProcessError>> {
+        Box::pin(async move { watching::watch(self.own(id)?, want).await })
+    }
+
+    fn output<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<Output, ProcessError>> {
+        Box::pin(async move { Ok(self.own(id)?.output()) })
+    }
+
+    fn type_in<'a>(
+        &'a self,
+        id: &'a ProcessId,
+        bytes: Bytes,
+    ) -> BoxFuture<'a, Result<(), ProcessError>> {
+        Box::pin(async move {
+            let program = self.own(id)?;
+            let terminal = program.terminal.clone().ok_or(ProcessError::NoTerminal)?;
+            if program.has_all_ended() {
+                return Err(ProcessError::Ended);
+            }
+            match tokio::time::timeout(TYPING, type_in(&terminal, &bytes)).await {
+                Ok(typed) => typed.map_err(|error| ProcessError::Other(error.to_string())),
+                Err(_) => Err(ProcessError::Other("it does not read what is typed".into())),
+            }
+        })
+    }
+
+    fn signal<'a>(
+        &'a self,
+        id: &'a ProcessId,
+        signal: Signal,
+    ) -> BoxFuture<'a, Result<(), ProcessError>> {
+        Box::pin(async move {
+            let program = self.own(id)?;
+            let signals = numbers(signal);
+            let told = blocking(move || tree::signal(program.warden, signals)).await?;
+            if told.is_empty() { Err(ProcessError::Ended) } else { Ok(()) }
+        })
+    }
+
+    fn end<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<usize, ProcessError>> {
+        Box::pin(async move { end(self.own(id)?).await })
+    }
+
+    fn list(&self) -> BoxFuture<'_, Vec<Process>> {
+        Box::pin(async move {
+            let programs: Vec<_> = {
+                let table = self.shared.table.lock();
+                table.entries.iter().map(|entry| entry.program.clone()).collect()
+            };
+            let look = move || programs.iter().map(|program| program.look()).collect();
+            blocking(look).await.unwrap_or_default()
+        })
+    }
+
+    fn confinement(&self) -> BoxFuture<'_, Confinement> {
+        Box::pin(async { Confinement::default() })
+    }
+}
+
+impl Shared {
+    async fn spawn(self: Arc<Self>, want: Spawn) -> Result<ProcessId, SpawnError> {
+        let starting = Starting::begin(&self)?;
+        let (source, output) = connect(want.stdin).map_err(SpawnError::from_system)?;
+        let source = Arc::new(sys::awaitable(source).map_err(SpawnError::from_system)?);
+        let warden = self.link.start(&want, output).await?;
+        let id = ProcessId(fresh_id());
+        let program = Program::new(id.clone(), warden, &want, &source);
+        let pump = Pump::new(source, &want.keep, program.clone());
+        let attending = tokio::spawn(program.clone().attend(pump)).abort_handle();
+        drop(starting);
+        let mut table = self.table.lock();
+        table.entries.push(Entry { program, attending });
+        table.forget(self.settings.most_remembered);
+        Ok(id)
+    }
+}
+
+impl Table {
+    fn running(&self) -> usize {
+        self.entries.iter().filter(|entry| !entry.program.has_all_ended()).count() + self.starting
+    }
+
+    /// The oldest of those that ended.
+    fn forget(&mut self, most: usize) {
+        while self.entries.len() > most {
+            let over = |entry: &Entry| entry.program.news().borrow().is_over();
+            let Some(oldest) = self.entries.iter().position(over) else { break };
+            self.entries.remove(oldest);
+        }
+    }
+}
+
+/// A place among those that run, for one that does not yet.
+struct Starting {
+    shared: Arc<Shared>,
+}
+
+impl Starting {
+    fn begin(shared: &Arc<Shared>) -> Result<Self, SpawnError> {
+        let mut table = shared.table.lock();
+        let running = table.running();
+        if running >= shared.settings.most_running {
+            return Err(SpawnError::TooMany(running));
+        }
+        table.starting += 1;
+        Ok(Starting { shared: shared.clone() })
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.shared.table.lock().starting -= 1;
+    }
+}
+
+trait FromSystem {
+    fn from_system(error: io::Error) -> Self;
+}
+
+impl FromSystem for SpawnError {
+    fn from_system(error: io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
+            Some(_) | None => SpawnError::Other(error.to_string()),
+        }
+    }
+}
+
+/// Where a program's output is read from, and where it goes.
+fn connect(stdin: Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
+    let (source, output) = match stdin {
+        Stdin::Closed => {
+            let (source, output) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+            // Without it everything works as well, if slower.
+            pump::widen(&source).ok();
+            (source, output)
+        }
+        Stdin::Terminal { rows, columns } => {
+            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+            let source = rustix::pty::openpt(flags)?;
+            rustix::pty::unlockpt(&source)?;
+            let output = rustix::pty::ioctl_tiocgptpeer(&source, flags)?;
+            let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+            rustix::termios::tcsetwinsize(&source, size)?;
+            (source, output)
+        }
+    };
+    rustix::io::ioctl_fionbio(&source, true)?;
+    Ok((source, output))
+}
+
+async fn type_in(terminal: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let mut ready = terminal.writable().await?;
+        if let Ok(written) = ready.try_io(|terminal| Ok(rustix::io::write(terminal, bytes)?)) {
+            bytes = &bytes[written?..];
+        }
+    }
+    Ok(())
+}
+
+async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
+    if program.terminal.is_some() {
+        // A shell at a terminal ignores what others end at.
+        let shell = program.clone();
+        blocking(move || tree::signal(shell.warden, &[rustix::process::Signal::HUP])).await?;
+    }
+    program.ask_to_end();
+    let mut news = program.news();
+    let all_ended = news.wait_for(|news| news.all_ended.is_some());
+    if let Ok(Ok(news)) = tokio::time::timeout(ENDING, all_ended).await {
+        let count = news.all_ended.unwrap_or_default();
+        return Ok(usize::try_from(count).unwrap_or(usize::MAX));
+    }
+    Err(ProcessError::Other("it could not be ended".into()))
+}
+
+fn numbers(signal: Signal) -> &'static [rustix::process::Signal] {
+    use rustix::process::Signal as Number;
+    match signal {
+        Signal::Interrupt => &[Number::INT],
+        Signal::Hangup => &[Number::HUP],
+        Signal::Terminate => &[Number::TERM],
+        Signal::Kill => &[Number::KILL],
+        Signal::Stop => &[Number::STOP],
+        Signal::Continue => &[Number::CONT],
+        Signal::User1 => &[Number::USR1],
+        Signal::User2 => &[Number::USR2],
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ProcessError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| ProcessError::Other(error.to_string()))
+}
+
+/// Eight letters and digits that no other program has, whatever the clock says.
+fn fresh_id() -> String {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let number = RandomState::new().hash_one(std::process::id());
+    (0..8).map(|place| char::from(DIGITS[(number >> (place * 5)) as usize & 31])).collect()
+}

@@ -1,0 +1,202 @@
+//! Helve's side of the keeper: it is started with the first program, and keeps a warden in reserve.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use helve_core::process::{Spawn, SpawnError};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::Pid;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::sync::Mutex;
+
+use super::wire::{self, Failure, Order};
+
+/// A program that becomes the keeper: one that calls [`crate::keeper::main`] when it is started like this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keeper {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+}
+
+/// How often a keeper or a warden that somebody killed is replaced for one program.
+const TRIES: usize = 3;
+
+/// How much a program-to-be may say about why it failed.
+const MOST_FAILURE: u64 = 4096;
+
+/// A process that watches over one program.
+#[derive(Debug)]
+pub(super) struct Warden {
+    pub(super) pid: Pid,
+    pub(super) program: Pid,
+    /// As long as this is open the program may live.
+    pub(super) link: UnixStream,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    keeper: Result<Keeper, String>,
+    open: Mutex<Option<Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    socket: UnixStream,
+    /// Whether a warden has been asked for that has not come.
+    is_asked: bool,
+}
+
+/// One that has got no order.
+struct Spare {
+    pid: Pid,
+    link: UnixStream,
+    sprout: UnixStream,
+}
+
+impl Link {
+    pub(super) fn new(keeper: Result<Keeper, String>) -> Arc<Link> {
+        Arc::new(Link { keeper, open: Mutex::new(None) })
+    }
+
+    /// Starts a program whose output goes to `output`.
+    pub(super) async fn start(&self, spawn: &Spawn, output: OwnedFd) -> Result<Warden, SpawnError> {
+        let order = Order::encode(spawn)?;
+        for _ in 0..TRIES {
+            let mut spare = self.spare().await?;
+            match spare.give(&order, &output).await {
+                Ok(Ok(program)) => {
+                    return Ok(Warden { pid: spare.pid, program, link: spare.link });
+                }
+                Ok(Err(failure)) => {
+                    let program = spawn.program.first().map(|word| &**word).unwrap_or_default();
+                    return Err(failure.told(program, &spawn.folder));
+                }
+                // Somebody killed it while it waited.
+                Err(_) => {}
+            }
+        }
+        Err(SpawnError::NoKeeper("each process that was to watch over it was killed".into()))
+    }
+
+    async fn spare(&self) -> Result<Spare, SpawnError> {
+        let mut open = self.open.lock().await;
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let link = match &mut *open {
+                Some(link) => link,
+                None => open.insert(self.open().await?),
+            };
+            match link.next().await {
+                Ok(spare) => return Ok(spare),
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::MFILE | Errno::NFILE) => return Err(SpawnError::TooManyOpen),
+                    Some(Errno::AGAIN | Errno::NOMEM) => {
+                        return Err(SpawnError::Other(format!("no more processes: {error}")));
+                    }
+                    Some(_) | None => {
+                        last = error.to_string();
+                        *open = None;
+                    }
+                },
+            }
+        }
+        Err(SpawnError::NoKeeper(last))
+    }
+
+    async fn open(&self) -> Result<Open, SpawnError> {
+        let keeper = self.keeper.clone().map_err(SpawnError::NoKeeper)?;
+        let failed = |error: io::Error| match Errno::from_io_error(&error) {
+            Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
+            Some(_) | None => {
+                SpawnError::NoKeeper(format!("{}: {error}", keeper.program.display()))
+            }
+        };
+        let flags = SocketFlags::CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+            .map_err(|error| failed(error.into()))?;
+        let mut command = Command::new(&keeper.program);
+        // The environment of a process can be read by others, and the keeper needs none.
+        command.args(&keeper.arguments).env_clear().stdin(Stdio::from(theirs));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        // What is started here ends at once: the keeper is its child.
+        let launched = tokio::task::spawn_blocking(move || command.status()).await;
+        let status =
+            launched.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(failed)?;
+        if !status.success() {
+            return Err(failed(io::Error::other(format!("it ended with {status}"))));
+        }
+        Ok(Open { socket: stream(ours).map_err(failed)?, is_asked: false })
+    }
+}
+
+impl Open {
+    /// The one in reserve. Another is asked for at once, so that the next program need not wait for it.
+    async fn next(&mut self) -> io::Result<Spare> {
+        self.ask().await?;
+        let (number, handles) = self
+            .socket
+            .async_io(Interest::READABLE, || {
+                let mut number = [0; 4];
+                let mut handles = Vec::new();
+                match wire::receive(&self.socket, &mut number, &mut handles) {
+                    Ok(4) => Ok(Ok((i32::from_le_bytes(number), handles))),
+                    Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+                    // An answer came, and its handles are lost.
+                    Err(Errno::MFILE) => Ok(Err(io::Error::from(Errno::MFILE))),
+                    Err(error) => Err(error.into()),
+                }
+            })
+            .await
+            .inspect(|_| self.is_asked = false)??;
+        if number < 0 {
+            return Err(io::Error::from_raw_os_error(-number));
+        }
+        let wrong = || io::Error::from(io::ErrorKind::InvalidData);
+        let pid = Pid::from_raw(number).ok_or_else(wrong)?;
+        let [link, sprout] = <[OwnedFd; 2]>::try_from(handles).map_err(|_| wrong())?;
+        let spare = Spare { pid, link: stream(link)?, sprout: stream(sprout)? };
+        self.ask().await?;
+        Ok(spare)
+    }
+
+    async fn ask(&mut self) -> io::Result<()> {
+        if !self.is_asked {
+            self.socket.write_all(&[wire::WANT_WARDEN]).await?;
+            self.is_asked = true;
+        }
+        Ok(())
+    }
+}
+
+impl Spare {
+    /// Hands the order over. The program's process id, or why there is no program.
+    async fn give(&mut self, order: &[u8], output: &OwnedFd) -> io::Result<Result<Pid, Failure>> {
+        let sprout = &mut self.sprout;
+        let sent = sprout
+            .async_io(Interest::WRITABLE, || {
+                wire::send(&*sprout, order, &[output.as_fd()]).map_err(io::Error::from)
+            })
+            .await?;
+        sprout.write_all(&order[sent..]).await?;
+        let mut pid = [0; 4];
+        sprout.read_exact(&mut pid).await?;
+        // When it becomes the program its end closes without a word.
+        let mut said = Vec::new();
+        sprout.take(MOST_FAILURE).read_to_end(&mut said).await?;
+        Ok(match Pid::from_raw(i32::from_le_bytes(pid)) {
+            Some(pid) if said.is_empty() => Ok(pid),
+            Some(_) | None => Err(Failure::decode(&said)),
+        })
+    }
+}
+
+fn stream(handle: OwnedFd) -> io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(handle);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}

@@ -1,0 +1,71 @@
+//! Whether something of a tree listens on a port.
+
+use std::collections::HashSet;
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::process::Met;
+use rustix::process::Pid;
+
+use super::program::Program;
+use super::{blocking, tree};
+
+/// Nothing tells when a port is opened, so it is looked at.
+const LOOK: Duration = Duration::from_millis(40);
+
+pub(super) async fn listens(program: Arc<Program>, port: u16) -> Met {
+    let news = program.news();
+    loop {
+        let is_over = news.borrow().all_ended.is_some();
+        let warden = program.warden;
+        if let Ok(true) = blocking(move || is_open(warden, port)).await {
+            return Met::Yes;
+        }
+        if is_over {
+            return Met::Never;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Looks from inside: a process may have a network of its own.
+pub(super) fn is_open(warden: Pid, port: u16) -> bool {
+    tree::beneath(warden).into_iter().any(|pid| {
+        let pid = pid.as_raw_nonzero();
+        let sockets: HashSet<String> = ["tcp", "tcp6"]
+            .iter()
+            .filter_map(|table| fs::read_to_string(format!("/proc/{pid}/net/{table}")).ok())
+            .flat_map(|table| {
+                table.lines().filter_map(|line| listener(line, port)).collect::<Vec<_>>()
+            })
+            .collect();
+        !sockets.is_empty()
+            && fs::read_dir(format!("/proc/{pid}/fd")).is_ok_and(|mut handles| {
+                handles.any(|handle| {
+                    handle
+                        .and_then(|handle| fs::read_link(handle.path()))
+                        .is_ok_and(|target| sockets.contains(&*target.to_string_lossy()))
+                })
+            })
+    })
+}
+
+/// The name of the socket of a line of the system's table, if it listens on this port for the loopback.
+fn listener(line: &str, port: u16) -> Option<String> {
+    const LISTENING: &str = "0A";
+    const ADDRESSES: [&str; 5] = [
+        "00000000",
+        "0100007F",
+        "00000000000000000000000000000000",
+        "00000000000000000000000001000000",
+        "0000000000000000FFFF00000100007F",
+    ];
+    let mut fields = line.split_ascii_whitespace();
+    let (address, number) = fields.nth(1)?.split_once(':')?;
+    let is_ours = ADDRESSES.contains(&address)
+        && u16::from_str_radix(number, 16).ok()? == port
+        && fields.nth(1)? == LISTENING;
+    let inode = fields.nth(5)?;
+    is_ours.then(|| format!("socket:[{inode}]"))
+}

@@ -1,0 +1,184 @@
+//! Takes in what a program says: makes it plain, keeps its ends, spools the whole.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use helve_core::process::Keep;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use tokio::io::unix::AsyncFd;
+
+use super::program::Program;
+use super::spool::Spooling;
+use super::stand_in::{Plain, Redactor};
+
+/// Read at once. What fills it comes from a program that says a lot.
+const BUFFER: usize = 128 * 1024;
+
+/// How long a thread of its own waits for more before it gives the reading back.
+const SILENCE: Duration = Duration::from_millis(2);
+
+/// And how long it reads at most before it does.
+const TURN: Duration = Duration::from_millis(20);
+
+pub(super) struct Pump {
+    source: Arc<AsyncFd<OwnedFd>>,
+    plain: Plain,
+    redactor: Option<Redactor>,
+    spooling: Spooling,
+    /// Used again and again: as it came, made plain, and without secrets.
+    came: Vec<u8>,
+    cleaned: Vec<u8>,
+    redacted: Vec<u8>,
+    program: Arc<Program>,
+}
+
+/// What a look at the source brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Took {
+    Some,
+    /// There may be more at once.
+    Full,
+    Nothing,
+    End,
+}
+
+impl Pump {
+    pub(super) fn new(source: Arc<AsyncFd<OwnedFd>>, keep: &Keep, program: Arc<Program>) -> Self {
+        let redactor = (!keep.secrets.is_empty()).then(|| Redactor::new(&keep.secrets));
+        Pump {
+            source,
+            plain: Plain::new(),
+            redactor,
+            spooling: Spooling::new(keep.spool.clone()),
+            came: Vec::new(),
+            cleaned: Vec::new(),
+            redacted: Vec::new(),
+            program,
+        }
+    }
+
+    /// Until there is no more. Where a lot comes it is read on a thread that may block.
+    pub(super) async fn run(mut self) {
+        loop {
+            let took = {
+                let source = self.source.clone();
+                let Ok(mut ready) = source.readable().await else { break };
+                let took = self.once();
+                if took == Took::Nothing {
+                    ready.clear_ready();
+                }
+                took
+            };
+            match took {
+                Took::Some | Took::Nothing => {}
+                Took::End => break,
+                Took::Full => {
+                    let busy = tokio::task::spawn_blocking(move || self.while_busy());
+                    match busy.await {
+                        Ok((pump, Took::End)) => {
+                            self = pump;
+                            break;
+                        }
+                        Ok((pump, Took::Some | Took::Full | Took::Nothing)) => self = pump,
+                        // The runtime is shutting down.
+                        Err(_) => return,
+                    }
+                }
+            }
+        }
+        self.finish();
+    }
+
+    fn while_busy(mut self) -> (Self, Took) {
+        let began = Instant::now();
+        while began.elapsed() < TURN {
+            match self.once() {
+                Took::Some | Took::Full => {}
+                Took::End => return (self, Took::End),
+                Took::Nothing => {
+                    let mut source = [PollFd::new(self.source.get_ref(), PollFlags::IN)];
+                    let silence = Timespec::try_from(SILENCE).ok();
+                    if !poll(&mut source, silence.as_ref()).is_ok_and(|ready| ready > 0) {
+                        return (self, Took::Nothing);
+                    }
+                }
+            }
+        }
+        (self, Took::Full)
+    }
+
+    fn once(&mut self) -> Took {
+        self.came.clear();
+        self.came.reserve(BUFFER);
+        let source = self.source.get_ref();
+        match rustix::io::read(source, rustix::buffer::spare_capacity(&mut self.came)) {
+            // A terminal answers so when nobody has it open any more.
+            Ok(0) | Err(Errno::IO) => Took::End,
+            Ok(count) => {
+                let is_full = count >= BUFFER / 2;
+                self.take_in();
+                if is_full { Took::Full } else { Took::Some }
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Took::Nothing,
+            Err(_) => Took::End,
+        }
+    }
+
+    fn take_in(&mut self) {
+        self.cleaned.clear();
+        self.plain.push(&self.came, &mut self.cleaned);
+        match &mut self.redactor {
+            None => self.keep(Stage::Cleaned),
+            Some(redactor) => {
+                self.redacted.clear();
+                redactor.push(&self.cleaned, &mut self.redacted);
+                self.keep(Stage::Redacted);
+            }
+        }
+    }
+
+    /// What was held back because its meaning depended on what follows.
+    fn finish(&mut self) {
+        self.cleaned.clear();
+        self.plain.finish(&mut self.cleaned);
+        match &mut self.redactor {
+            None => self.keep(Stage::Cleaned),
+            Some(redactor) => {
+                self.redacted.clear();
+                redactor.push(&self.cleaned, &mut self.redacted);
+                redactor.finish(&mut self.redacted);
+                self.keep(Stage::Redacted);
+            }
+        }
+    }
+
+    fn keep(&mut self, stage: Stage) {
+        let bytes = match stage {
+            Stage::Cleaned => &self.cleaned,
+            Stage::Redacted => &self.redacted,
+        };
+        self.spooling.push(bytes);
+        let redacted = self.redactor.as_ref().map_or(0, Redactor::replaced);
+        self.program.said(bytes, self.spooling.spooled(), redacted);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    Cleaned,
+    Redacted,
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.program.said_all();
+    }
+}
+
+/// So that a pipe holds more than the system gives it at first. It works with less.
+pub(super) fn widen(pipe: &OwnedFd) -> io::Result<usize> {
+    Ok(rustix::pipe::fcntl_setpipe_size(pipe, 2 * BUFFER)?)
+}

@@ -1,0 +1,200 @@
+//! The processes beneath a warden: found through `/proc`, signalled through handles that no other process can take over.
+
+use std::collections::HashSet;
+use std::ffi::CStr;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use helve_core::process::{GRACE, Member};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// How wardens are called in a list of processes.
+pub(super) const WARDEN: &CStr = c"helve-warden";
+
+/// How long killing goes on before what is left counts as impossible to kill.
+const KILLING: Duration = Duration::from_secs(2);
+
+/// How often killing looks again.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// No tree is looked at beyond this.
+const MOST_MEMBERS: usize = 65_536;
+
+/// How much of a command line is told.
+const MOST_COMMAND: usize = 200;
+
+/// What lives after reaping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    None,
+    Some,
+}
+
+/// What the system says of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub(super) name: String,
+    pub(super) state: u8,
+    pub(super) parent: i32,
+    /// In the system's ticks since it booted. No two processes have both this and the id in common.
+    pub(super) started: u64,
+}
+
+impl Stat {
+    pub(super) fn of(pid: Pid) -> Option<Stat> {
+        let text = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        Stat::parse(&String::from_utf8_lossy(&text))
+    }
+
+    fn parse(text: &str) -> Option<Stat> {
+        // A name may hold blanks and parentheses, so what follows is found from the end.
+        let (before, after) = text.rsplit_once(')')?;
+        let mut fields = after.split_ascii_whitespace();
+        Some(Stat {
+            name: before.split_once('(')?.1.into(),
+            state: *fields.next()?.as_bytes().first()?,
+            parent: fields.next()?.parse().ok()?,
+            started: fields.nth(17)?.parse().ok()?,
+        })
+    }
+
+    pub(super) fn lives(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
+pub(super) fn is_single_threaded() -> bool {
+    fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+}
+
+/// Everything beneath a process, parents before children. What has ended may be among it.
+pub(super) fn beneath(root: Pid) -> Vec<Pid> {
+    let mut seen = HashSet::from([root]);
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        next += 1;
+        for child in children(parent) {
+            if found.len() < MOST_MEMBERS && seen.insert(child) {
+                found.push(child);
+            }
+        }
+    }
+    found.remove(0);
+    found
+}
+
+fn children(parent: Pid) -> Vec<Pid> {
+    let parent = parent.as_raw_nonzero();
+    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
+    let mut found = Vec::new();
+    for thread in threads.flatten() {
+        let listed = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        let pids = listed.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+        found.extend(pids.filter_map(Pid::from_raw));
+    }
+    found
+}
+
+/// Those beneath a warden that live, without `program` itself.
+pub(super) fn members(warden: Pid, program: Option<Pid>) -> Vec<Member> {
+    let others = beneath(warden).into_iter().filter(|pid| Some(*pid) != program);
+    others.filter_map(member).collect()
+}
+
+fn member(pid: Pid) -> Option<Member> {
+    let stat = Stat::of(pid).filter(Stat::lives)?;
+    let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+    let line: String = String::from_utf8_lossy(&line)
+        .trim_end_matches('\0')
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MOST_COMMAND)
+        .collect();
+    let command = if line.is_empty() { stat.name } else { line };
+    Some(Member { pid: pid.as_raw_nonzero().get().unsigned_abs(), command })
+}
+
+/// Sends signals to everything that lives beneath a process, and answers to whom.
+pub(super) fn signal(root: Pid, signals: &[Signal]) -> HashSet<Pid> {
+    let found = beneath(root);
+    let mut tree: HashSet<i32> = found.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+    tree.insert(root.as_raw_nonzero().get());
+    found.into_iter().filter(|pid| send(*pid, &tree, signals)).collect()
+}
+
+/// Whether it was there to be told. The handle is opened before the process is looked at: if its id
+/// was given to another one since it was found, either its parent is a stranger or the handle is dead.
+fn send(pid: Pid, tree: &HashSet<i32>, signals: &[Signal]) -> bool {
+    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => Some(handle),
+        // Without room for a handle, the look below has to do.
+        Err(Errno::MFILE | Errno::NFILE) => None,
+        Err(_) => return false,
+    };
+    let is_member = Stat::of(pid).is_some_and(|stat| stat.lives() && tree.contains(&stat.parent));
+    is_member
+        && signals.iter().all(|&signal| match &handle {
+            Some(handle) => pidfd_send_signal(handle, signal).is_ok(),
+            None => rustix::process::kill_process(pid, signal).is_ok(),
+        })
+}
+
+/// Ends everything beneath a process: asked first, killed after [`GRACE`]. `reap` waits for at most so
+/// long for something to end. Answers how many were told to end.
+pub(super) fn end(root: Pid, mut reap: impl FnMut(Duration) -> Left) -> usize {
+    // What is stopped does not hear before it is continued.
+    let mut told = signal(root, &[Signal::TERM, Signal::CONT]);
+    let asked = Instant::now();
+    loop {
+        let left = GRACE.saturating_sub(asked.elapsed());
+        if reap(left) == Left::None {
+            return told.len();
+        }
+        if left.is_zero() {
+            break;
+        }
+    }
+    let killing = Instant::now();
+    while killing.elapsed() < KILLING {
+        told.extend(kill(root));
+        if reap(LOOK) == Left::None {
+            break;
+        }
+    }
+    told.len()
+}
+
+/// Stops everything before it is killed, so that what is killed last cannot start more meanwhile.
+fn kill(root: Pid) -> HashSet<Pid> {
+    let mut stopped = HashSet::new();
+    loop {
+        let before = stopped.len();
+        stopped.extend(signal(root, &[Signal::STOP]));
+        if stopped.len() == before {
+            break;
+        }
+    }
+    signal(root, &[Signal::KILL])
+}
+
+/// Kills and reaps the children of this process, without asking, except those that are spared.
+pub(super) fn kill_children(spared: impl Fn(Pid) -> bool) {
+    let me = rustix::process::getpid();
+    let began = Instant::now();
+    while began.elapsed() < KILLING {
+        let orphans: Vec<Pid> = children(me).into_iter().filter(|pid| !spared(*pid)).collect();
+        if orphans.is_empty() {
+            return;
+        }
+        for orphan in orphans {
+            kill(orphan);
+            let tree = HashSet::from([me.as_raw_nonzero().get()]);
+            send(orphan, &tree, &[Signal::KILL]);
+            rustix::process::waitpid(Some(orphan), rustix::process::WaitOptions::NOHANG).ok();
+        }
+        let pause = rustix::event::Timespec::try_from(LOOK).ok();
+        rustix::event::poll(&mut [], pause.as_ref()).ok();
+    }
+}

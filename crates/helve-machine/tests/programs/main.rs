@@ -1,0 +1,8 @@
+//! Programs on the real machine: nothing hangs, nothing is left behind.
+#![expect(clippy::disallowed_methods, reason = "the tests work on real folders and processes")]
+#![expect(clippy::unwrap_used, reason = "tests say what they expect")]
+
+mod ending;
+mod output;
+mod stage;
+mod starting;
