@@ -128,7 +128,7 @@ impl From<Provider> for Flavour {
 impl Common {
     /// The toolbox for a command at the terminal, with a person if there is one.
     pub(crate) async fn toolbox(&self) -> anyhow::Result<Toolbox> {
-        let mut builder = self.builder().client("cli");
+        let mut builder = self.builder().client("cli").one_shot();
         // Only where both the question can be seen and the answer typed.
         if !self.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
             builder = builder.person(Terminal);
@@ -141,6 +141,9 @@ impl Common {
     /// Everything but the client and the person.
     pub(crate) fn builder(&self) -> helve::Builder {
         let mut builder = Toolbox::builder();
+        if let Ok(program) = std::env::current_exe() {
+            builder = builder.keeper(program);
+        }
         if let Some(dir) = &self.dir {
             builder = builder.dir(dir);
         }

@@ -41,6 +41,10 @@ impl From<End> for ExitCode {
 }
 
 fn main() -> ExitCode {
+    // A keeper must be one thread and little memory, so it is told apart before anything else.
+    if std::env::args_os().nth(1).is_some_and(|first| first == helve::KEEPER) {
+        return helve::keeper();
+    }
     let Args { common, command } = Args::parse();
     // One client, one thing after the other: the work itself runs on the blocking threads.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use helve_core::builtin::{Written, policy};
 use helve_core::commit::HardLinks;
-use helve_core::process::NoProcesses;
-use helve_core::programs::{Leftovers, Shell, Timeouts};
+use helve_core::programs::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, AnyTool, Caller, Engine, Hook, Journal, Kind, Layer, Machine, Media, Neighbours,
@@ -19,9 +17,9 @@ use helve_store::{OutputFiles, Sqlite};
 use helve_text::cut::Limits;
 use helve_text::edit::Match;
 use helve_text::near;
-use helve_text::shell::Language;
 use helve_tools::opencode::{self, Settings, SyntaxCheck};
 
+use crate::shell;
 use crate::toolbox::{Toolbox, TrustState};
 
 /// Sets a toolbox up.
@@ -37,6 +35,8 @@ pub struct Builder {
     person: Arc<dyn Person>,
     hooks: Vec<Arc<dyn Hook>>,
     tools: Vec<Arc<dyn AnyTool>>,
+    keeper: Option<PathBuf>,
+    leftovers: Leftovers,
 }
 
 enum SessionKey {
@@ -98,6 +98,8 @@ impl Default for Builder {
             person: Arc::new(Nobody),
             hooks: Vec::new(),
             tools: Vec::new(),
+            keeper: None,
+            leftovers: Leftovers::Keep,
         }
     }
 }
@@ -192,6 +194,18 @@ impl Builder {
         self
     }
 
+    /// The program that looks after those that commands start; see [`crate::keeper`]. Otherwise `helve` in PATH.
+    pub fn keeper(mut self, program: impl Into<PathBuf>) -> Self {
+        self.keeper = Some(program.into());
+        self
+    }
+
+    /// This process ends after one call: what a command leaves running ends with it, unless it was meant to stay.
+    pub fn one_shot(mut self) -> Self {
+        self.leftovers = Leftovers::End;
+        self
+    }
+
     pub async fn build(self) -> Result<Toolbox, BuildError> {
         let home = std::env::home_dir();
         let data = match &self.data {
@@ -230,7 +244,8 @@ impl Builder {
         own.extend(own_config.as_deref());
         let policy = policy(written, &own);
         let neighbours = Neighbours { hooks: self.hooks, after: Vec::new() };
-        let workspace = Workspace::new(root, home, machine, journal, neighbours, Some(shell()));
+        let shell = shell::shell(self.keeper, &data, self.leftovers);
+        let workspace = Workspace::new(root, home, machine, journal, neighbours, Some(shell));
         for tool in opencode::tools_with(media(), settings(&config.changes)) {
             workspace.registry.register(Layer::Builtin, tool).keep();
         }
@@ -261,20 +276,6 @@ impl Builder {
             session: std::sync::OnceLock::new(),
             id,
         })
-    }
-}
-
-fn shell() -> Shell {
-    let why = "this Helve has no keeper".into();
-    Shell {
-        processes: Arc::new(NoProcesses { why }),
-        program: vec!["bash".into(), "-c".into()],
-        language: Language::Bash,
-        environment: std::env::vars_os().collect(),
-        secrets: Vec::new(),
-        confine: None,
-        timeouts: Timeouts { usual: Duration::from_secs(120), most: Duration::from_secs(600) },
-        leftovers: Leftovers::Keep,
     }
 }
 

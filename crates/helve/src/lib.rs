@@ -23,9 +23,11 @@
 //! ```
 
 mod build;
+mod shell;
 mod toolbox;
 
 pub use build::{BuildError, Builder};
+pub use shell::KEEPER;
 pub use toolbox::{Explanation, Toolbox, TrustState};
 
 pub use helve_core::context::CallRef;
@@ -39,6 +41,14 @@ pub use helve_core::{
 pub use helve_ext::config;
 pub use helve_mcp::ServeError;
 pub use helve_text::visible;
+
+/// Turns this process into a keeper, which looks after the programs that commands start.
+///
+/// A program that embeds the library can be its own keeper: where the first argument is [`KEEPER`], its `main` calls
+/// this before anything else, and [`Builder::keeper`] names the program.
+pub fn keeper() -> std::process::ExitCode {
+    helve_machine::keeper::main()
+}
 
 /// The difference between two states of a file as a unified diff; `None` where it is not there.
 pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {

@@ -60,7 +60,7 @@ pub(in crate::opencode) fn say(told: &Told<'_>, ctx: &ToolContext) -> ToolOutput
     if matches!(told.ending, Ending::LeftRunning | Ending::Background) {
         output = output.with("process", told.process.id.0.clone());
     }
-    if let Some(saved) = saved {
+    if let Some(saved) = saved.filter(|_| is_cut) {
         output = output.with("outputPath", saved.path.display().to_string());
         output.saved = Some(saved);
     }
@@ -137,6 +137,7 @@ fn sentences(told: &Told<'_>, ctx: &ToolContext) -> Vec<String> {
     }
     if let Some((_, kept)) = &told.output.spooled
         && *kept < told.output.bytes
+        && told.output.left_out > 0
     {
         all.push(format!("the saved file holds the first {kept} of {} bytes", told.output.bytes));
     }

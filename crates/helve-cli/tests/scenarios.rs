@@ -52,7 +52,14 @@ async fn play(scenario: &Scenario) -> Seen {
     let (root, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let root_path = root.path().canonicalize().unwrap();
     put(&root_path, &files(&scenario.folder.join("input")));
-    let toolbox = Toolbox::builder().dir(&root_path).data(data.path()).yes().build().await.unwrap();
+    let toolbox = Toolbox::builder()
+        .dir(&root_path)
+        .data(data.path())
+        .keeper(env!("CARGO_BIN_EXE_helve"))
+        .yes()
+        .build()
+        .await
+        .unwrap();
     let mut output = String::new();
     for call in scenario.calls.as_array().expect("call.json is a list") {
         let tool = call["tool"].as_str().expect("each call names its tool");
