@@ -3,6 +3,7 @@
 mod calls;
 mod measure;
 mod search;
+mod shell;
 mod stage;
 mod tree;
 
@@ -84,6 +85,30 @@ const BENCHES: &[Bench] = &[
         what: "list a tree of 6,500 files",
         bar: Bar::TimesFloor(1.0),
         run: search::list,
+    },
+    Bench {
+        name: "bash-true",
+        what: "bash `true`",
+        bar: Bar::TimesFloor(1.5),
+        run: shell::nothing,
+    },
+    Bench {
+        name: "bash-much",
+        what: "bash with 10 MB of output",
+        bar: Bar::TimesFloor(3.0),
+        run: shell::much,
+    },
+    Bench {
+        name: "bash-much-memory",
+        what: "memory that 10 MB of output take",
+        bar: Bar::Mebibytes(8.0),
+        run: shell::memory_of_ten_megabytes,
+    },
+    Bench {
+        name: "bash-vast-memory",
+        what: "memory that 1 GB of output takes",
+        bar: Bar::Mebibytes(64.0),
+        run: shell::memory_of_a_gigabyte,
     },
     Bench {
         name: "memory",
