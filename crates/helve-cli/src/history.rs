@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use helve::journal::{After, Change, Changed};
-use helve::{Input, Toolbox, visible};
+use helve::{Input, Toolbox, paths, visible};
 use serde_json::{Value, json};
 
 use crate::args::Common;
@@ -97,7 +97,7 @@ fn as_json(toolbox: &Toolbox, change: &Change) -> Value {
 }
 
 fn shown(toolbox: &Toolbox, path: &Path) -> String {
-    path.strip_prefix(toolbox.root()).unwrap_or(path).display().to_string()
+    paths::shown(path.strip_prefix(toolbox.root()).unwrap_or(path)).into_owned()
 }
 
 /// How long ago, in the largest unit that fits.

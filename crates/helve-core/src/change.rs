@@ -17,6 +17,7 @@ use crate::files::{Files, Resolved};
 use crate::gate::Refusal;
 use crate::journal::{self, Before, Entry, EntryId, Image};
 use crate::machine::{Machine, MachineError};
+use crate::paths;
 use crate::permission::{Action, Ask, Grant, Let};
 use crate::session::Session;
 use crate::shown::Shown;
@@ -341,7 +342,7 @@ impl Work {
         };
         let touched = wanted.iter().flat_map(|want| want.touches());
         let known = touched.into_iter().find(|path| path.real() == at);
-        known.map_or_else(|| at.display().to_string(), |path| path.shown().into())
+        known.map_or_else(|| paths::shown(&at).into_owned(), |path| path.shown().into())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::context::CallRef;
 use crate::dialect::BadPath;
 use crate::engine::Engine;
 use crate::machine::{Kind, Listing, Machine, MachineError, Place, Window, Windowed};
+use crate::paths;
 use crate::permission::{Action, Ask, Grant, Let, Part, Pattern};
 use crate::session::Session;
 use crate::tool::ToolError;
@@ -51,7 +52,8 @@ impl Resolved {
     pub(crate) fn part(&self, permission: &'static str) -> Part {
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&self.subjects);
-        part.always_exactly()
+        // Rules are text: what is none could not be told from another like it.
+        if self.real().to_str().is_none() { part } else { part.always_exactly() }
     }
 
     /// What must be asked besides, for a path outside the root.
@@ -146,7 +148,7 @@ impl Files {
         let place = Place { anchor: path.place.anchor.clone(), beneath: beneath.into() };
         let listing: Result<Listing, MachineError> = path.machine.list(&place, most).await;
         let entries = listing.unwrap_or_default().entries;
-        entries.into_iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect()
+        entries.into_iter().map(|entry| paths::shown(entry.name.as_ref()).into_owned()).collect()
     }
 
     pub(crate) fn demand(&self, grant: &Grant<'_>, path: &Resolved) -> Result<(), ToolError> {
@@ -181,7 +183,9 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
     if given.is_empty() {
         return Err(BadPath::Empty);
     }
-    if given.contains('\0') {
+    // A name that is no plain text comes back as it was shown.
+    let path = paths::read(given);
+    if path.as_os_str().as_encoded_bytes().contains(&0) {
         return Err(BadPath::Nul);
     }
     if given.len() > MOST_PATH {
@@ -191,9 +195,9 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
     match given.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => {
             let home = workspace.home().ok_or(BadPath::NoHome)?;
-            Ok(home.join(rest.trim_start_matches('/')))
+            Ok(home.join(paths::read(rest.trim_start_matches('/'))))
         }
-        Some(_) | None => Ok(workspace.root().join(given)),
+        Some(_) | None => Ok(workspace.root().join(path)),
     }
 }
 
@@ -214,7 +218,8 @@ fn judged(session: &Session, given: &Path, real: PathBuf, kind: Option<Kind>) ->
     let mut subjects = vec![subject(root, &real), subject(root, &lexical(given))];
     subjects.dedup();
     let beneath = real.strip_prefix(&anchor).unwrap_or(Path::new("")).to_path_buf();
-    let shown = subjects[0].clone();
+    let shown = paths::shown(real.strip_prefix(root).unwrap_or(&real));
+    let shown = if shown.is_empty() { ".".into() } else { shown.into_owned() };
     let place = Place { anchor, beneath };
     let machine = session.workspace.machine().clone();
     Resolved { machine, place, kind, subjects, outside, shown }

@@ -18,6 +18,7 @@ pub mod input;
 pub mod journal;
 pub mod machine;
 pub mod media;
+pub mod paths;
 pub mod permission;
 pub mod process;
 pub mod programs;

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::context::CallRef;
 use crate::dialect::Dialect;
 use crate::gate::Gate;
+use crate::paths;
 use crate::permission::{Part, Rule};
 use crate::registry::{Switch, ToolSet};
 use crate::shown::{Remembered, Seen, Shown};
@@ -165,7 +166,7 @@ impl Session {
 }
 
 fn shown_key(path: &Path) -> String {
-    format!("shown:{}", path.display())
+    format!("shown:{}", paths::shown(path))
 }
 
 /// A tool as something to be judged whatever it is called with.

@@ -10,7 +10,7 @@ mod indent;
 mod nearest;
 mod variant;
 mod weave;
-mod write;
+pub(crate) mod write;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ pub mod diff;
 pub mod edit;
 pub mod lines;
 pub mod merge;
+pub mod names;
 pub mod near;
 pub mod patch;
 pub mod redact;

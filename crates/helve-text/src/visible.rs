@@ -71,7 +71,12 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 
 /// Like [`escape`], and shows newlines and tabs as `\n` and `\t`, for where only one line belongs.
 pub fn escape_line(text: &str) -> Cow<'_, str> {
-    escape_those(text, |c| c.is_control() || is_hidden(c))
+    escape_those(text, is_inkless)
+}
+
+/// Control characters, newlines and tabs included, and what has no ink otherwise.
+pub(crate) fn is_inkless(c: char) -> bool {
+    c.is_control() || is_hidden(c)
 }
 
 fn escape_those(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {

@@ -33,6 +33,7 @@ pub use toolbox::{Explanation, Toolbox, TrustState};
 pub use helve_core::context::CallRef;
 pub use helve_core::event::{News, What};
 pub use helve_core::journal;
+pub use helve_core::paths;
 pub use helve_core::{
     Action, AnyTool, Ask, BoxFuture, CallState, Content, ErrorKind, Event, Flavour, Hook, Input,
     Let, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope, Source, Status, Subscription,

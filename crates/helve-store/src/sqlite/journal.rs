@@ -122,18 +122,6 @@ fn bytes_of(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-#[cfg(unix)]
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    let path: std::ffi::OsString = std::os::unix::ffi::OsStringExt::from_vec(bytes);
-    path.into()
-}
-
-/// Where paths are not bytes, those that are not text cannot be had back without trusting the database.
-#[cfg(not(unix))]
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    String::from_utf8_lossy(&bytes).into_owned().into()
-}
-
 fn no_entry() -> StoreError {
     let why = "The journal has no such entry to complete.";
     io::Error::new(io::ErrorKind::NotFound, why)

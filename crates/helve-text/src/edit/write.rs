@@ -26,13 +26,13 @@ pub(super) enum Out {
 
 /// The lines of the file that a new one continues: where its beginning comes from, and its end and ending.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Like {
-    pub(super) head: Option<usize>,
-    pub(super) tail: Option<usize>,
+pub(crate) struct Like {
+    pub(crate) head: Option<usize>,
+    pub(crate) tail: Option<usize>,
 }
 
 impl Like {
-    pub(super) fn line(index: usize) -> Like {
+    pub(crate) fn line(index: usize) -> Like {
         Like { head: Some(index), tail: Some(index) }
     }
 }
@@ -46,13 +46,7 @@ pub(super) fn write(
     blocks: impl IntoIterator<Item = Result<Block, Refusal>>,
     tolerances: Tolerances,
 ) -> Result<Applied, Refusal> {
-    let mut pen = Pen {
-        view,
-        bytes: Vec::with_capacity(view.bytes().len() + 1024),
-        ending: Ending::None,
-        line: 0,
-    };
-    pen.bytes.extend_from_slice(&view.bytes()[..view.mark()]);
+    let mut pen = Pen::new(view);
     let mut change = Change { count: 0, places: Vec::new(), tolerances };
     let mut at = 0;
     for block in blocks {
@@ -86,17 +80,26 @@ fn add(places: &mut Vec<Place>, place: Place) {
     }
 }
 
-struct Pen<'a> {
+/// Writes a file anew, line by line.
+pub(crate) struct Pen<'a> {
     view: &'a View<'a>,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// The ending written last.
-    ending: Ending,
+    pub(crate) ending: Ending,
     /// Lines written.
-    line: usize,
+    pub(crate) line: usize,
 }
 
-impl Pen<'_> {
-    fn copy(&mut self, lines: Range<usize>) {
+impl<'a> Pen<'a> {
+    /// Begins with the mark of the file, if it has one.
+    pub(crate) fn new(view: &'a View<'a>) -> Pen<'a> {
+        let mut bytes = Vec::with_capacity(view.bytes().len() + 1024);
+        bytes.extend_from_slice(&view.bytes()[..view.mark()]);
+        Pen { view, bytes, ending: Ending::None, line: 0 }
+    }
+
+    /// Lines of the file as they are.
+    pub(crate) fn copy(&mut self, lines: Range<usize>) {
         let Some(last) = lines.clone().last() else { return };
         let span = self.view.whole_range(lines.start).start..self.view.whole_range(last).end;
         self.bytes.extend_from_slice(&self.view.bytes()[span]);
@@ -145,23 +148,27 @@ impl Pen<'_> {
             }
         };
         self.line += 1;
-        let ending = if at_end { Ending::None } else { self.or_neighbour(own, block) };
-        let bytes = self.view.encode(ending.as_str()).unwrap_or_default();
-        self.bytes.extend_from_slice(&bytes);
-        self.ending = ending;
+        let below = self.view.ending(block.lines.start);
+        self.put(if at_end { Ending::None } else { self.or_neighbour(own, below) });
         Ok(())
     }
 
+    pub(crate) fn put(&mut self, ending: Ending) {
+        // Every encoding that a view knows has line feeds and carriage returns.
+        self.bytes.extend_from_slice(&self.view.encode(ending.as_str()).unwrap_or_default());
+        self.ending = ending;
+    }
+
     /// A line without an ending of its own takes that of the line above it, or below it at the top of the file.
-    fn or_neighbour(&self, own: Ending, block: &Block) -> Ending {
-        [own, self.ending, self.view.ending(block.lines.start)]
+    pub(crate) fn or_neighbour(&self, own: Ending, below: Ending) -> Ending {
+        [own, self.ending, below]
             .into_iter()
             .find(|ending| *ending != Ending::None)
             .unwrap_or_else(|| self.view.usual_ending())
     }
 
     /// Writes a line's text; bytes of the lines that it continues stay what they are, even where they mean nothing.
-    fn text(&mut self, text: &str, like: Like) -> Result<(), Refusal> {
+    pub(crate) fn text(&mut self, text: &str, like: Like) -> Result<(), Refusal> {
         if self.view.encoding() == Encoding::Utf8 && !self.view.is_damaged() {
             self.bytes.extend_from_slice(text.as_bytes());
             return Ok(());

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use helve_core::machine::{Amount, Counts, Ended, Find, Found, Order, Tree};
-use helve_core::{Ask, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput};
-use helve_text::visible;
+use helve_core::{Ask, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput, paths};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -102,8 +101,7 @@ fn say(path: &Resolved, found: &[Found], looked: &Looked<'_>) -> ToolOutput {
             continue;
         };
         let indent = "  ".repeat(open.len() - 1);
-        let name = one.path.file_name().unwrap_or_default().to_string_lossy();
-        let name = visible::escape_line(&name);
+        let name = paths::shown(one.path.file_name().unwrap_or_default().as_ref());
         if one.kind != Kind::Folder {
             text.push_str(&format!("\n{indent}{name}"));
             continue;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use helve_core::machine::{Listing, Window, Windowed};
 use helve_core::media::{Format, Seen};
 use helve_core::{
-    Ask, ErrorKind, Grant, Kind, Media, Resolved, Tool, ToolContext, ToolError, ToolOutput,
+    Ask, ErrorKind, Grant, Kind, Media, Resolved, Tool, ToolContext, ToolError, ToolOutput, paths,
 };
 use helve_text::near;
 use schemars::JsonSchema;
@@ -162,7 +162,7 @@ fn folder(
     let mut last = first - 1;
     for entry in listing.entries.iter().skip(skip).take(take) {
         let slash = if entry.kind == Kind::Folder { "/" } else { "" };
-        text.push_str(&format!("{}{slash}\n", entry.name.to_string_lossy()));
+        text.push_str(&format!("{}{slash}\n", paths::shown(entry.name.as_ref())));
         last += 1;
     }
     let end = if last < total {
@@ -178,7 +178,7 @@ fn folder(
 pub(super) async fn not_found(ctx: &ToolContext, path: &Resolved) -> ToolError {
     let names = ctx.files.beside(path, NAMES).await;
     let real = path.real();
-    let wanted = real.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let wanted = paths::shown(real.file_name().unwrap_or_default().as_ref()).into_owned();
     let near = near::nearest(&wanted, names.iter().map(String::as_str), 3);
     let error = ToolError::new(ErrorKind::NotFound, format!("{} does not exist.", path.shown()));
     if near.is_empty() {

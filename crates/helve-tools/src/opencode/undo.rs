@@ -5,7 +5,9 @@ use std::path::Path;
 use helve_core::change::{Loaded, Rebase, Then, Wanted};
 use helve_core::commit::{ContentHash, FileMode, HardLinks};
 use helve_core::journal::{After, Change, Changed, Image};
-use helve_core::{Ask, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{
+    Ask, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits, paths,
+};
 use helve_text::diff::Unified;
 use helve_text::merge::merge3;
 use schemars::JsonSchema;
@@ -175,7 +177,7 @@ fn told(change: &Change) -> String {
 }
 
 fn named(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    paths::shown(path.file_name().unwrap_or(path.as_os_str()).as_ref()).into_owned()
 }
 
 fn nothing(call: Option<&str>) -> ToolError {

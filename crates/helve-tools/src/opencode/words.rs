@@ -6,7 +6,9 @@ use helve_core::dialect::{BadPath, HookFault};
 use helve_core::gate::Refusal;
 use helve_core::permission::{Part, Source, Verdict};
 use helve_core::validate::{Expected, Extra, Found, Problem};
-use helve_core::{BadInput, Cut, ErrorKind, Kind, MachineError, Resolved, Scope, ToolError, Words};
+use helve_core::{
+    BadInput, Cut, ErrorKind, Kind, MachineError, Resolved, Scope, ToolError, Words, paths,
+};
 use helve_text::lines;
 use helve_text::visible;
 use serde_json::Value;
@@ -270,9 +272,10 @@ fn unmade(first: &str, why: &Unmade) -> ToolError {
                 .iter()
                 .map(|left| match &left.old {
                     Some(old) => {
-                        format!("{} (old content in {})", left.changed.display(), old.display())
+                        let (changed, old) = (paths::shown(&left.changed), paths::shown(old));
+                        format!("{changed} (old content in {old})")
                     }
-                    None => left.changed.display().to_string(),
+                    None => paths::shown(&left.changed).into_owned(),
                 })
                 .collect();
             failed(format!(

@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use helve_core::commit::ContentHash;
 use helve_core::journal::{self, After, Change, Changed};
+use helve_core::paths;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::base::Base;
 use super::super::schema::Table;
 use super::super::trouble::Failure;
 use super::super::unsigned;
+use super::bytes_of;
 use super::entries::{DONE, meant_of};
 use super::images::{self, By};
-use super::{bytes_of, path_of};
 
 /// What a file was before a call can no longer be said.
 #[derive(Debug, PartialEq, Eq)]
@@ -144,7 +145,7 @@ impl Told {
         let mut places: HashMap<PathBuf, usize> = HashMap::new();
         while let Some(row) = rows.next()? {
             (told.tool, told.at) = (row.get(0)?, unsigned(row.get(1)?));
-            let path = path_of(row.get(3)?);
+            let path = paths::of_bytes(row.get(3)?);
             let mode = row.get::<_, Option<u32>>(5).ok().flatten().unwrap_or(UNKNOWN_MODE);
             let before = row.get::<_, Option<i64>>(4)?.map(|image| (image, mode));
             let after = match (row.get::<_, String>(2)? == DONE, row.get(6)?) {

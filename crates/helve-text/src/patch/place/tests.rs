@@ -447,3 +447,16 @@ fn file() -> impl Strategy<Value = String> {
 fn start(view: &View<'_>, line: usize) -> usize {
     if line < view.count() { view.text_range(line).start } else { view.text().len() }
 }
+
+#[test]
+fn bytes_that_mean_nothing_stay_in_a_line_that_is_changed() {
+    let file = b"caf\xe9 \xff one\ntwo\n";
+    let view = View::new(file).unwrap();
+    let shown = view.line(0).to_string();
+    let patch =
+        format!("*** Begin Patch\n*** Update File: a\n-{shown}\n+{shown} more\n*** End Patch");
+    let files = parse(&patch).unwrap().files;
+    let FilePatch::Update { hunks, .. } = &files[0] else { panic!("{files:?}") };
+    let bytes = apply(&view, hunks).unwrap().bytes;
+    assert_eq!(bytes.escape_ascii().to_string(), r"caf\xe9 \xff one more\ntwo\n");
+}

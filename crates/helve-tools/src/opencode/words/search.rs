@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use helve_core::machine::{Amount, BadPattern, Counts, Ended, SearchError};
-use helve_core::{ErrorKind, Resolved, ToolContext, ToolError};
+use helve_core::{ErrorKind, Resolved, ToolContext, ToolError, paths};
 use helve_text::lines::clip_around;
 use helve_text::visible;
 
@@ -30,7 +30,7 @@ pub(in crate::opencode) fn amount(amount: Amount) -> String {
 pub(in crate::opencode) fn absolute(path: &Resolved, below: &Path) -> String {
     let real = path.real();
     let whole = if below.as_os_str().is_empty() { real } else { real.join(below) };
-    visible::escape_line(&whole.to_string_lossy()).into_owned()
+    paths::shown(&whole).into_owned()
 }
 
 /// What was looked at, for the words.

@@ -1,0 +1,146 @@
+//! File names as text and back: any bytes on one line, nothing hidden, and nothing lost.
+
+use std::borrow::Cow;
+
+use crate::visible::is_inkless;
+
+/// One name as text. A name that is not plain text is put in quotes with escapes: `"a\nb"`, `"\xff"`.
+pub fn show(name: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(name) {
+        Ok(plain) if !plain.contains(is_inkless) && !looks_quoted(plain) => Cow::Borrowed(plain),
+        Ok(_) | Err(_) => Cow::Owned(quoted(name)),
+    }
+}
+
+/// A path as text, each name as [`show`] has it.
+pub fn show_path(path: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(path) {
+        Ok(plain) if !plain.contains(is_inkless) && !plain.split('/').any(looks_quoted) => {
+            Cow::Borrowed(plain)
+        }
+        Ok(_) | Err(_) => {
+            let names: Vec<_> = path.split(|byte| *byte == b'/').map(show).collect();
+            Cow::Owned(names.join("/"))
+        }
+    }
+}
+
+/// The path that a text stands for. What [`show_path`] did not make stands for itself.
+pub fn read_path(text: &str) -> Cow<'_, [u8]> {
+    if !text.split('/').any(looks_quoted) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let names: Vec<_> = text.split('/').map(read).collect();
+    Cow::Owned(names.join(&b'/'))
+}
+
+fn read(text: &str) -> Cow<'_, [u8]> {
+    // Only the one way that a name is shown: so no other spelling of `..` or of a slash comes in.
+    match unquoted(text).filter(|name| show(name) == text) {
+        Some(name) => Cow::Owned(name),
+        None => Cow::Borrowed(text.as_bytes()),
+    }
+}
+
+fn looks_quoted(text: &str) -> bool {
+    text.len() > 2 && text.starts_with('"') && text.ends_with('"') && text.contains('\\')
+}
+
+fn quoted(name: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for chunk in name.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' => text.push_str("\\\""),
+                '\\' => text.push_str("\\\\"),
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                '\t' => text.push_str("\\t"),
+                c if c.is_ascii_control() => text.push_str(&format!("\\x{:02x}", u32::from(c))),
+                c if is_inkless(c) => text.extend(c.escape_unicode()),
+                c => text.push(c),
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text + "\""
+}
+
+fn unquoted(text: &str) -> Option<Vec<u8>> {
+    let mut rest = text.strip_prefix('"')?.strip_suffix('"')?;
+    let mut name = Vec::new();
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        name.extend_from_slice(plain.as_bytes());
+        let kind = escape.chars().next()?;
+        rest = &escape[kind.len_utf8()..];
+        match kind {
+            '"' | '\\' => name.push(u8::try_from(kind).ok()?),
+            'n' => name.push(b'\n'),
+            'r' => name.push(b'\r'),
+            't' => name.push(b'\t'),
+            'x' => {
+                name.push(u8::from_str_radix(rest.get(..2)?, 16).ok()?);
+                rest = &rest[2..];
+            }
+            'u' => {
+                let (digits, after) = rest.strip_prefix('{')?.split_once('}')?;
+                let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+                name.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = after;
+            }
+            _ => return None,
+        }
+    }
+    name.extend_from_slice(rest.as_bytes());
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_on_one_line() {
+        let check = |name: &[u8], shown: &str| {
+            assert_eq!(show_path(name), shown);
+            assert_eq!(read_path(shown), name, "{shown}");
+        };
+        check(b"src/main.rs", "src/main.rs");
+        check("a b'c\"d\\e/ü".as_bytes(), "a b'c\"d\\e/ü");
+        check(b"a\nb.txt", r#""a\nb.txt""#);
+        check(b"src/\x1b]0;x\x07/a", r#"src/"\x1b]0;x\x07"/a"#);
+        check(b"\xff\xfe", r#""\xff\xfe""#);
+        check(b"caf\xe9 \"1\"", r#""caf\xe9 \"1\"""#);
+        check("rlo\u{202e}.txt".as_bytes(), r#""rlo\u{202e}.txt""#);
+        check(br#""a\nb""#, r#""\"a\\nb\"""#);
+        check(br#""plain""#, r#""plain""#);
+    }
+
+    #[test]
+    fn other_spellings_stand_for_themselves() {
+        for text in [r#""\x2e\x2e""#, r#""a\x2fb""#, r#""\u{1b}""#, r#""a\q""#, r#""\""#] {
+            assert_eq!(read_path(text), text.as_bytes());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_path_comes_back(path in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let shown = show_path(&path);
+            prop_assert!(!shown.contains(char::is_control));
+            let read = read_path(&shown);
+            prop_assert_eq!(&read[..], &path[..]);
+        }
+
+        #[test]
+        fn any_text_is_some_path(text in "[\"\\\\/a-fnx0-9{}u.]{0,12}") {
+            let path = read_path(&text);
+            let again = read_path(&show_path(&path)).into_owned();
+            prop_assert_eq!(&again[..], &path[..]);
+        }
+    }
+}
