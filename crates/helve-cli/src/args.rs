@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand, ValueEnum};
-use helve::{Flavour, Input, Toolbox};
+use helve::{Flavour, Input, Metadata, Toolbox};
 use serde_json::{Map, Value};
 
 use crate::paint;
@@ -103,9 +103,37 @@ pub(crate) enum Command {
     /// Check that everything Helve needs is in order
     Doctor,
     /// Serve an MCP client over standard input and output
-    Mcp,
+    Mcp(Speaking),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
+}
+
+/// How MCP clients are spoken to.
+#[derive(clap::Args)]
+pub(crate) struct Speaking {
+    /// Whose tools and words to use
+    #[arg(long, value_name = "NAME", default_value = "opencode")]
+    dialect: Dialect,
+    /// Also send what tools tell programs as structured content, with the text in it
+    ///
+    /// For programs: most agents show their model structured content instead of the text.
+    #[arg(long)]
+    structured: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Dialect {
+    Opencode,
+}
+
+impl Speaking {
+    pub(crate) fn metadata(&self) -> Metadata {
+        // There is one, so that naming it changes nothing yet.
+        match self.dialect {
+            Dialect::Opencode => {}
+        }
+        if self.structured { Metadata::Structured } else { Metadata::Aside }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -78,7 +78,7 @@ async fn run(common: args::Common, command: Command) -> anyhow::Result<End> {
         Command::Config => config::run(&common).await,
         Command::Trust { remove } => trust::run(&common, remove).await,
         Command::Doctor => doctor::run(&common).await,
-        Command::Mcp => mcp::run(&common).await,
+        Command::Mcp(speaking) => mcp::run(&common, &speaking).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "helve", &mut script);

@@ -2,11 +2,11 @@
 
 use tokio_util::sync::CancellationToken;
 
-use crate::args::Common;
+use crate::args::{Common, Speaking};
 use crate::call::on_ctrl_c;
 use crate::{End, paint};
 
-pub(crate) async fn run(common: &Common) -> anyhow::Result<End> {
+pub(crate) async fn run(common: &Common, speaking: &Speaking) -> anyhow::Result<End> {
     // One session per process, unless one is named; who answers is the client's affair.
     let builder = match common.session {
         Some(_) => common.builder(),
@@ -16,7 +16,7 @@ pub(crate) async fn run(common: &Common) -> anyhow::Result<End> {
     paint::problems(&toolbox);
     let stop = CancellationToken::new();
     let interrupted = tokio::spawn(on_ctrl_c(stop.clone()));
-    let served = toolbox.serve_stdio(stop.clone()).await;
+    let served = toolbox.serve_stdio(speaking.metadata(), stop.clone()).await;
     interrupted.abort();
     served?;
     Ok(if stop.is_cancelled() { End::Interrupted } else { End::Done })

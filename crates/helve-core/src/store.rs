@@ -104,6 +104,13 @@ pub trait Outputs: Send + Sync {
     /// The name of a file that does not exist yet, for an output that is saved while it comes.
     fn reserve(&self, session: &str) -> Saved;
 
+    /// A saved output of a session, or the beginning of a very long one; `None` where it has none of that id, or not any more.
+    fn load<'a>(
+        &'a self,
+        session: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+
     /// The folder of a session's saved outputs, readable without asking.
     fn folder(&self, session: &str) -> PathBuf;
 }

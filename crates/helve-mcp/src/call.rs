@@ -1,7 +1,9 @@
 //! One tool call on the wire: its end, its cancellation, its progress.
 
+use std::borrow::Cow;
+
 use helve_core::event::{News, Progress, What};
-use helve_core::{BoxFuture, Subscription, ToolResult};
+use helve_core::{BoxFuture, Input, Subscription, ToolCall, ToolResult};
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
@@ -10,34 +12,51 @@ use tokio_util::sync::CancellationToken;
 /// The longest message of a progress notification, in bytes.
 const MOST_MESSAGE: usize = 2000;
 
-/// Waits for a call, passing on that the client cancelled it and, to who asked for it, its progress.
-pub(crate) async fn answer(
-    running: BoxFuture<'static, ToolResult>,
-    call: &str,
-    events: Option<Subscription>,
+/// Whom to tell about a call's progress, and by which token.
+pub(crate) struct Watching {
+    call: String,
+    token: ProgressToken,
+    events: Subscription,
+}
+
+impl Watching {
+    /// Subscribe before the call begins, or its first news is missed.
+    pub(crate) fn new(call: &str, token: ProgressToken, events: Subscription) -> Self {
+        Self { call: call.into(), token, events }
+    }
+
+    /// The same for a call that began earlier.
+    pub(crate) fn of(self, call: &str) -> Self {
+        Self { call: call.into(), ..self }
+    }
+}
+
+/// Does the work, and tells whoever watches what is new until it is done.
+pub(crate) async fn with_progress<T>(
+    work: impl Future<Output = T>,
+    watching: Option<Watching>,
     context: &RequestContext<RoleServer>,
-    cancel: CancellationToken,
-) -> ToolResult {
+    cancel: &CancellationToken,
+) -> T {
+    let Some(watching) = watching else { return work.await };
     let ended = CancellationToken::new();
-    let call_ends = async {
+    let working = async {
         let _ends = ended.clone().drop_guard();
-        until_cancelled(running, &context.ct, &cancel).await
-    };
-    let Some((events, token)) = events.zip(context.meta.get_progress_token()) else {
-        return call_ends.await;
+        work.await
     };
     let reporting = async {
         tokio::select! {
-            () = report(events, call, token, context, &ended) => {}
+            () = report(watching, context, &ended) => {}
             // Nobody reads what is sent from here on, and sending might wait for ever.
             () = cancel.cancelled() => {}
         }
     };
-    tokio::join!(call_ends, reporting).0
+    tokio::join!(working, reporting).0
 }
 
-/// A cancelled call is still waited for: the engine gives it a moment to tidy up.
-async fn until_cancelled(
+/// Waits for a call whose request may be cancelled. It is still waited for then: the engine gives it
+/// a moment to tidy up.
+pub(crate) async fn until_cancelled(
     mut running: BoxFuture<'static, ToolResult>,
     request: &CancellationToken,
     cancel: &CancellationToken,
@@ -49,16 +68,27 @@ async fn until_cancelled(
     running.await
 }
 
+/// Tells calls apart: whose, of which tool, with which arguments.
+pub(crate) fn mark(session: &str, call: &ToolCall) -> blake3::Hash {
+    let arguments = match &call.input {
+        Input::Raw(text) | Input::Text(text) => Cow::Borrowed(text),
+        Input::Json(value) => Cow::Owned(value.to_string()),
+    };
+    let mut hasher = blake3::Hasher::new();
+    for piece in [session, &call.name, &arguments] {
+        hasher.update(&piece.len().to_le_bytes()).update(piece.as_bytes());
+    }
+    hasher.finalize()
+}
+
 /// Sends what the call and its parts tell of themselves, until it has ended and all is sent.
 async fn report(
-    mut events: Subscription,
-    call: &str,
-    token: ProgressToken,
+    Watching { call, token, mut events }: Watching,
     context: &RequestContext<RoleServer>,
     ended: &CancellationToken,
 ) {
     let mut meter = Meter::default();
-    while let Some(progress) = newest(&mut events, call, ended).await {
+    while let Some(progress) = newest(&mut events, &call, ended).await {
         let (at, total) = meter.advance(progress.done);
         let mut note = ProgressNotificationParam::new(token.clone(), at);
         note.total = total;

@@ -1,15 +1,18 @@
-//! The MCP server: one connection to one session. The only crate that sees rmcp's server types.
+//! The MCP server: connections to sessions. The only crate that sees rmcp's server types.
 
+mod asks;
 mod call;
 mod flight;
+mod park;
 mod render;
 mod server;
+mod visit;
 mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::{Engine, Session};
+use helve_core::{Engine, Person, Session};
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,26 +20,48 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::flight::Flights;
-use crate::server::Server;
+use crate::server::{Hall, Server};
 use crate::wire::Wire;
 
-/// What a connection is served with.
+/// What clients are served with.
 pub struct Door {
     pub engine: Arc<Engine>,
-    /// Makes the connection's session, once, as soon as the client has said who it is.
-    pub open: Box<dyn Fn(Client) -> Arc<Session> + Send + Sync>,
+    /// Makes a client's session, once, as soon as the client has said who it is. `None` where there is
+    /// no agent of the name it wants.
+    pub open: Box<dyn Fn(Visitor) -> Option<Arc<Session>> + Send + Sync>,
     /// What the server calls itself.
     pub name: String,
     pub version: String,
     /// What a model is told about the server as a whole.
     pub instructions: Option<String>,
+    pub metadata: Metadata,
+}
+
+/// Who wants a session.
+pub struct Visitor {
+    pub client: Client,
+    /// The agent that the address names.
+    pub agent: Option<String>,
+    /// Whoever sits at the client, for questions that its calls bring up.
+    pub person: Arc<dyn Person>,
 }
 
 /// Who is at the other end, in its own words.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Client {
     pub name: String,
     pub version: String,
+}
+
+/// Where a result carries what tools tell programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metadata {
+    /// In `_meta`, which models are not shown.
+    #[default]
+    Aside,
+    /// Also as structured content, with the text: for programs. Most agents show a model that instead
+    /// of the text itself.
+    Structured,
 }
 
 /// Why serving ended before the client did.
@@ -79,7 +104,7 @@ where
     let flights = Flights::default();
     let wire = Wire::new(input, output, flights.clone(), calls.clone());
     let engine = door.engine.clone();
-    let server = Server::new(door, calls.clone());
+    let server = Server::new(Hall::new(door, calls.clone()));
     // `stop` reaches rmcp as the end of the wire: told by a token, it would wait for last answers
     // less long than a cancelled call may take.
     let served = match server.serve(wire).await {

@@ -3,100 +3,115 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use helve_core::{Engine, Input, Session, ToolCall, ToolSet};
-use parking_lot::Mutex;
+use helve_core::{Input, ToolCall};
+use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
-    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
+    ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter,
+    ToolListChangedNotification,
 };
-use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::asks::{Way, shows_forms};
+use crate::park::{Parked, Retry, Running, Turn};
+use crate::visit::{Guests, Visit, client};
 use crate::wire::Arguments;
-use crate::{Client, Door, call, render};
+use crate::{Door, call, render};
 
 /// The longest name of a tool that is looked up.
 const MOST_NAME: usize = 256;
-/// The longest name of a client that is kept.
-const MOST_CLIENT: usize = 256;
 
 /// The revisions of the protocol that are spoken.
 pub(crate) fn revisions() -> &'static [ProtocolVersion] {
-    ProtocolVersion::known_up_to(&ProtocolVersion::V_2025_11_25)
+    ProtocolVersion::known_up_to(&ProtocolVersion::V_2026_07_28)
 }
 
-/// The server's end of one connection.
+/// What all connections of a door share.
+pub(crate) struct Hall {
+    pub(crate) door: Door,
+    pub(crate) stop: CancellationToken,
+    guests: Guests,
+    parked: Parked,
+}
+
+impl Hall {
+    /// `stop` ends every call.
+    pub(crate) fn new(door: Door, stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { door, stop, guests: Guests::default(), parked: Parked::default() })
+    }
+}
+
+/// The server's end of one connection, or of one request that is on its own.
 pub(crate) struct Server {
-    door: Door,
-    calls: CancellationToken,
-    visit: OnceLock<Visit>,
+    hall: Arc<Hall>,
+    visit: OnceLock<Arc<Visit>>,
 }
 
-/// A connection whose client is known.
-struct Visit {
-    session: Arc<Session>,
-    /// Counts with the registry; moves into the task that watches it.
-    versions: Mutex<Option<watch::Receiver<u64>>>,
-    offered: Mutex<Option<Offered>>,
-}
+/// Travels with the requests of a session over HTTP: fires when the session ends.
+#[derive(Clone)]
+pub(crate) struct SessionEnds(pub(crate) CancellationToken);
 
-/// The tools as they were at some version of the registry.
-struct Offered {
-    version: u64,
-    tools: ToolSet,
-}
+/// Travels with requests over HTTP: the agent that the address names.
+#[derive(Clone)]
+pub(crate) struct Addressed(pub(crate) Option<String>);
 
 impl Server {
-    /// Every call's token is a child of `calls`, never of its request: a request may end before its call.
-    pub(crate) fn new(door: Door, calls: CancellationToken) -> Self {
-        Self { door, calls, visit: OnceLock::new() }
+    pub(crate) fn new(hall: Arc<Hall>) -> Self {
+        Self { hall, visit: OnceLock::new() }
     }
 
-    fn visit(&self, client: Option<Implementation>) -> &Visit {
-        self.visit.get_or_init(|| {
-            let client = client.map_or_else(Client::default, |said| Client {
-                name: said.name.chars().take(MOST_CLIENT).collect(),
-                version: said.version.chars().take(MOST_CLIENT).collect(),
-            });
-            let session = (self.door.open)(client);
-            let versions = session.workspace.registry.changed();
-            Visit { session, versions: Mutex::new(Some(versions)), offered: Mutex::default() }
-        })
-    }
-
-    fn engine(&self) -> &Arc<Engine> {
-        &self.door.engine
-    }
-}
-
-impl Visit {
-    /// The tools as they are now; made anew only when the registry has changed.
-    fn tools(&self) -> ToolSet {
-        let version = *self.session.workspace.registry.changed().borrow();
-        let mut offered = self.offered.lock();
-        match &*offered {
-            Some(known) if known.version == version => known.tools.clone(),
-            Some(_) | None => {
-                let tools = self.session.offer(&[]);
-                *offered = Some(Offered { version, tools: tools.clone() });
-                tools
-            }
+    fn visit(
+        &self,
+        who: Option<Implementation>,
+        extensions: &rmcp::model::Extensions,
+    ) -> Result<Arc<Visit>, ErrorData> {
+        if let Some(visit) = self.visit.get() {
+            return Ok(visit.clone());
         }
+        let web = extensions.get::<Parts>().map(|parts| &parts.extensions);
+        let agent = web.and_then(|web| web.get::<Addressed>()).and_then(|agent| agent.0.clone());
+        let ends = extensions.get::<SessionEnds>().map(|ends| ends.0.child_token());
+        let open = |client, agent| {
+            let calls = ends.clone().unwrap_or_else(|| self.hall.stop.child_token());
+            Visit::open(&self.hall.door, client, agent, calls)
+        };
+        let alone = web.is_some() && ends.is_none();
+        let visit = if alone {
+            let welcome = |(client, agent)| open(client, agent);
+            self.hall.guests.welcome((client(who), agent), welcome)
+        } else {
+            open(client(who), agent).map(Arc::new)
+        };
+        let visit = visit.ok_or_else(|| {
+            ErrorData::invalid_request("There is no agent of the name in the address.", None)
+        })?;
+        Ok(self.visit.get_or_init(|| visit).clone())
+    }
+
+    fn visitor(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Visit>, ErrorData> {
+        self.visit(context.client_info(), &context.extensions)
     }
 }
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let door = &self.hall.door;
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .build();
         let mut info = InitializeResult::new(capabilities)
-            .with_protocol_version(ProtocolVersion::V_2025_11_25)
-            .with_server_info(Implementation::new(&self.door.name, &self.door.version));
-        info.instructions.clone_from(&self.door.instructions);
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+            .with_server_info(Implementation::new(&door.name, &door.version));
+        info.instructions.clone_from(&door.instructions);
         info
     }
 
@@ -110,16 +125,45 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let answer = self.negotiate_initialize(&request)?;
-        self.visit(Some(request.client_info.clone()));
+        self.visit(Some(request.client_info.clone()), &context.extensions)?;
         context.peer.set_peer_info(request.with_protocol_version(answer.protocol_version.clone()));
         Ok(answer)
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let visit = self.visit(context.peer.peer_info().map(|info| info.client_info.clone()));
-        if let Some(versions) = visit.versions.lock().take() {
-            tokio::spawn(tell_of_changes(context.peer, versions, self.calls.clone()));
+        let who = context.peer.peer_info().map(|info| info.client_info.clone());
+        let Ok(visit) = self.visit(who, &context.extensions) else { return };
+        if let Some(versions) = visit.changes.lock().take() {
+            tokio::spawn(tell_of_changes(context.peer, versions, visit.calls.clone()));
         }
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    /// From 2026-07-28 on, who wants to hear of changes holds a request open.
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let visit = self.visitor(context.request_context())?;
+        let mut versions = visit.session.workspace.registry.changed();
+        let telling = async {
+            while versions.changed().await.is_ok() {
+                let changed = ToolListChangedNotification::default();
+                let changed = ServerNotification::ToolListChangedNotification(changed);
+                if context.sink().send(changed).await.is_err() {
+                    break;
+                }
+            }
+        };
+        tokio::select! {
+            () = telling => {}
+            () = context.cancelled() => {}
+            () = visit.calls.cancelled() => {}
+        }
+        Ok(())
     }
 
     async fn list_tools(
@@ -127,7 +171,7 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.visit(context.client_info()).tools();
+        let tools = self.visitor(&context)?.tools();
         Ok(ListToolsResult::with_all_items(tools.specs().map(render::tool).collect()))
     }
 
@@ -139,19 +183,61 @@ impl ServerHandler for Server {
         if request.name.len() > MOST_NAME {
             return Err(ErrorData::invalid_params("The name of the tool is too long.", None));
         }
-        let visit = self.visit(context.client_info());
-        let input = match context.extensions.remove::<Arguments>() {
+        let visit = self.visitor(&context)?;
+        let input = match arguments(&mut context) {
             Some(Arguments(text)) => Input::Raw(text),
             None => Input::Json(Value::Object(request.arguments.unwrap_or_default())),
         };
+        let retry = Retry::read(request.request_state.as_deref(), request.input_responses.as_ref());
         let call = ToolCall::new(request.name, input);
-        let tools = visit.tools();
-        let cancel = self.calls.child_token();
-        let events = context.meta.get_progress_token().map(|_| self.engine().events.subscribe());
-        let id = call.id.clone();
-        let running = self.engine().call(&visit.session, &tools, call, cancel.clone());
-        let result = call::answer(running, &id, events, &context, cancel).await;
-        Ok(render::result(result).into())
+        let asked = shows_forms(context.client_capabilities().as_ref());
+        let newest = context.protocol_version().is_some_and(|version| !version.has_initialize());
+        if newest && asked {
+            return self.call_and_park(&visit, call, retry, &context).await;
+        }
+        let way = asked.then(|| Way::Elicit(context.peer.clone()));
+        let _reachable = way.map(|way| visit.asker.reach(&call.id, way));
+        let cancel = visit.calls.child_token();
+        let watching = self.watching(&call, &context);
+        let engine = &self.hall.door.engine;
+        let running = engine.call(&visit.session, &visit.tools(), call, cancel.clone());
+        let work = call::until_cancelled(running, &context.ct, &cancel);
+        let result = call::with_progress(work, watching, &context, &cancel).await;
+        Ok(self.rendered(&visit, result))
+    }
+
+    async fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let saved = self.visitor(&context)?.saved();
+        Ok(ListResourcesResult::with_all_items(saved.iter().map(render::resource).collect()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(vec![render::resources()]))
+    }
+
+    /// Saved outputs of the session, whole.
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let session = self.visitor(&context)?.session.clone();
+        let unknown = || ErrorData::resource_not_found("There is no such saved output.", None);
+        let id = render::output_id(&request.uri).ok_or_else(unknown)?;
+        let found = session.outputs.load(&session.id, id).await;
+        let text = found.map_err(|err| {
+            ErrorData::internal_error(format!("The saved output cannot be read: {err}."), None)
+        })?;
+        let contents = ResourceContents::text(text.ok_or_else(unknown)?, request.uri);
+        Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
     async fn on_custom_request(
@@ -161,6 +247,67 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "There is no such method.", None))
     }
+}
+
+impl Server {
+    /// A call whose questions end the request, and its continuation with the answer.
+    async fn call_and_park(
+        &self,
+        visit: &Visit,
+        mut call: ToolCall,
+        retry: Option<Retry>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let mark = call::mark(&visit.session.id, &call);
+        let resumed = retry.as_ref().and_then(|retry| self.hall.parked.resume(retry, mark));
+        let mut watching = self.watching(&call, context);
+        let running = match (resumed, retry) {
+            (Some(running), _) => {
+                watching = watching.map(|watching| watching.of(running.call()));
+                running
+            }
+            (None, retry) => {
+                call.answers.extend(retry.map(Retry::for_a_fresh_call));
+                let (id, cancel) = (call.id.clone(), visit.calls.child_token());
+                let engine = &self.hall.door.engine;
+                let work = engine.call(&visit.session, &visit.tools(), call, cancel.clone());
+                Running::start(&id, work, &visit.asker, mark, cancel)
+            }
+        };
+        let ends = running.cancel().clone();
+        let turn = running.turn(&self.hall.parked, &context.ct);
+        match call::with_progress(turn, watching, context, &ends).await {
+            Some(Turn::Done(result)) => Ok(self.rendered(visit, *result)),
+            Some(Turn::Asks(question)) => Ok(question.into()),
+            None => Err(ErrorData::internal_error("The call ended without a result.", None)),
+        }
+    }
+
+    fn watching(
+        &self,
+        call: &ToolCall,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<call::Watching> {
+        let token = context.meta.get_progress_token()?;
+        Some(call::Watching::new(&call.id, token, self.hall.door.engine.events.subscribe()))
+    }
+
+    fn rendered(&self, visit: &Visit, result: helve_core::ToolResult) -> CallToolResponse {
+        if let Ok(output) = &result.outcome
+            && let Some(saved) = &output.saved
+        {
+            visit.note(saved);
+        }
+        render::result(result, self.hall.door.metadata).into()
+    }
+}
+
+/// The arguments of a call as they came, unread; over HTTP they travel with the request's head.
+fn arguments(context: &mut RequestContext<RoleServer>) -> Option<Arguments> {
+    context.extensions.remove::<Arguments>().or_else(|| {
+        let parts = context.extensions.get_mut::<Parts>()?;
+        parts.extensions.remove::<Arguments>()
+    })
 }
 
 /// Tells the client each time that the list of tools has changed.

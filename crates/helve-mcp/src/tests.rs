@@ -1,9 +1,11 @@
 //! Lines in, lines out.
 
+mod asking;
 mod hostile;
 mod talk;
 mod world;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use expect_test::Expect;
@@ -25,7 +27,8 @@ const HELLO: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params"
 ///
 /// A line is sent as it is and its answer awaited; with `+ ` before it, it is only sent. Others: `? N`
 /// awaits N lines, `register` and `drop` change the registry, `stop` fires the door's token, `long N`
-/// sends a line of N bytes, `deep N` a call with arguments of N levels.
+/// sends a line of N bytes, `deep N` a call with arguments of N levels. `STATE` in a line is what the
+/// last question wants back, and `wait N` lets N seconds pass.
 fn check(script: &str, expected: Expect) {
     check_bytes(&lines(script), expected);
 }
@@ -55,6 +58,7 @@ struct Client {
     to: WriteHalf<DuplexStream>,
     from: BufReader<ReadHalf<DuplexStream>>,
     seen: String,
+    state: String,
 }
 
 impl Client {
@@ -74,6 +78,10 @@ impl Client {
             return None;
         }
         let value: Value = serde_json::from_str(&line).unwrap();
+        if let Some(state) = value["result"]["requestState"].as_str() {
+            self.state = state.into();
+            line = line.replace(state, "STATE");
+        }
         self.seen.push_str(&without_call_ids(&line));
         Some(value)
     }
@@ -97,9 +105,12 @@ async fn play(script: &[&[u8]]) -> String {
     let (input, output) = tokio::io::split(theirs);
     let serving = tokio::spawn(serve(world.door(), input, output, stop.clone()));
     let (from, to) = tokio::io::split(ours);
-    let mut client = Client { to, from: BufReader::new(from), seen: String::new() };
+    let mut client =
+        Client { to, from: BufReader::new(from), seen: String::new(), state: String::new() };
     let mut registered = Vec::new();
     for line in script {
+        let replaced = replaced(line, &client.state);
+        let line = &&*replaced;
         let text = String::from_utf8_lossy(line);
         let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
         match word {
@@ -113,6 +124,7 @@ async fn play(script: &[&[u8]]) -> String {
             "register" => registered.push(world.registry.register(Layer::Runtime, world.tool())),
             "drop" => registered.clear(),
             "stop" => stop.cancel(),
+            "wait" => tokio::time::sleep(Duration::from_secs(rest.parse().unwrap())).await,
             "long" => client.ask(&vec![b'x'; rest.parse().unwrap()]).await,
             "deep" => {
                 let levels: usize = rest.parse().unwrap();
@@ -137,6 +149,13 @@ async fn play(script: &[&[u8]]) -> String {
     let took = closed.elapsed().as_millis();
     seen.push_str(&format!("{served:?} {took} ms after the input ended\n"));
     seen
+}
+
+fn replaced<'a>(line: &'a [u8], state: &str) -> Cow<'a, [u8]> {
+    match std::str::from_utf8(line) {
+        Ok(text) if text.contains("STATE") => text.replace("STATE", state).into_bytes().into(),
+        Ok(_) | Err(_) => line.into(),
+    }
 }
 
 fn without_call_ids(line: &str) -> String {

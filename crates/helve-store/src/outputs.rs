@@ -2,7 +2,8 @@
 
 mod sweep;
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -95,9 +96,45 @@ impl Outputs for OutputFiles {
         Saved { path: folder.join(format!("{id}.txt")), id, bytes: 0 }
     }
 
+    fn load<'a>(
+        &'a self,
+        session: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        // What is no id of ours names no file: it might lead elsewhere.
+        let is_ours = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let path = self.folder(session).join(format!("{id}.txt"));
+        Box::pin(async move {
+            if !is_ours {
+                return Ok(None);
+            }
+            off_the_hot_path(move || match File::open(path) {
+                Ok(file) => start_of(&file).map(Some),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            })
+            .await
+        })
+    }
+
     fn folder(&self, session: &str) -> PathBuf {
         self.0.folder.join(safe_name(session))
     }
+}
+
+/// What is loaded at once; a spooled output may be longer.
+const MOST_LOADED: u64 = 8 << 20;
+
+/// A file as text, or its beginning. What a program printed need not be UTF-8.
+fn start_of(file: &File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.take(MOST_LOADED).read_to_end(&mut bytes)?;
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    let size = file.metadata()?.len();
+    if size > MOST_LOADED {
+        text.push_str(&format!("\n[Only the first {MOST_LOADED} of {size} bytes are given.]\n"));
+    }
+    Ok(text)
 }
 
 /// The beginning of a text that is too long, with a line that says so.
@@ -173,7 +210,7 @@ impl Files {
 /// How often a folder is made anew that a sweep finds empty and removes.
 const TRIES: usize = 3;
 
-fn create_in(folder: &Path, path: &Path) -> io::Result<std::fs::File> {
+fn create_in(folder: &Path, path: &Path) -> io::Result<File> {
     for _ in 1..TRIES {
         private::folder(folder)?;
         match private::create(path) {

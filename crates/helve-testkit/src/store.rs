@@ -10,7 +10,7 @@ use helve_core::{BoxFuture, CallState, Event, Rule};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::machine::MemoryMachine;
+use crate::machine::{MemoryMachine, Node};
 
 /// Everything a store keeps, in maps.
 #[derive(Default)]
@@ -167,6 +167,19 @@ impl Outputs for MemoryOutputs {
         *saved += 1;
         let path = self.folder(session).join(format!("{saved}.txt"));
         Saved { id: saved.to_string(), path, bytes: 0 }
+    }
+
+    fn load<'a>(
+        &'a self,
+        session: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        let path = self.folder(session).join(format!("{id}.txt"));
+        let text = match self.machine.0.lock().get(&path) {
+            Some(Node::File(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Some(_) | None => None,
+        };
+        Box::pin(async { Ok(text) })
     }
 
     fn folder(&self, session: &str) -> PathBuf {

@@ -9,7 +9,7 @@ use helve_core::programs::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, AnyTool, Caller, Engine, Hook, Journal, Kind, Layer, Machine, Media, Neighbours,
-    Nobody, Person, Rule, SaysYes, Source, Switch, Workspace,
+    Person, Rule, SaysYes, Source, Switch, Workspace,
 };
 use helve_ext::config::{self, Agent, Config, Disk, Places, Trust, gather};
 use helve_machine::Local;
@@ -32,7 +32,7 @@ pub struct Builder {
     agent: Option<String>,
     caller: Caller,
     allow: Vec<String>,
-    person: Arc<dyn Person>,
+    person: Option<Arc<dyn Person>>,
     hooks: Vec<Arc<dyn Hook>>,
     tools: Vec<Arc<dyn AnyTool>>,
     keeper: Option<PathBuf>,
@@ -95,7 +95,7 @@ impl Default for Builder {
             agent: None,
             caller: Caller { client: "library".into(), ..Caller::default() },
             allow: Vec::new(),
-            person: Arc::new(Nobody),
+            person: None,
             hooks: Vec::new(),
             tools: Vec::new(),
             keeper: None,
@@ -173,7 +173,7 @@ impl Builder {
 
     /// Who answers when something must be asked. Otherwise nobody, and it is refused.
     pub fn person(mut self, person: impl Person + 'static) -> Self {
-        self.person = Arc::new(person);
+        self.person = Some(Arc::new(person));
         self
     }
 

@@ -40,7 +40,7 @@ pub use helve_core::{
     Tool, ToolContext, ToolError, ToolOutput, ToolResult, ToolSet, ToolSpec, Traits, Verdict, fit,
 };
 pub use helve_ext::config;
-pub use helve_mcp::ServeError;
+pub use helve_mcp::{Metadata, ServeError};
 pub use helve_text::visible;
 
 /// Turns this process into a keeper, which looks after the programs that commands start.

@@ -6,10 +6,11 @@ use std::sync::{Arc, OnceLock};
 use helve_core::journal::Change;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
-    Action, Caller, Engine, Gate, Input, Part, Person, Policy, Session, Subscription, Switch,
-    ToolCall, ToolResult, ToolSet, Verdict, Workspace,
+    Action, Caller, Engine, Gate, Input, Nobody, Part, Person, Policy, Session, Subscription,
+    Switch, ToolCall, ToolResult, ToolSet, Verdict, Workspace,
 };
 use helve_ext::config::Config;
+use helve_mcp::{Door, Metadata, ServeError, Visitor};
 use helve_text::cut::Limits;
 use helve_tools::opencode;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,8 @@ pub struct Toolbox {
     pub(crate) engine: Arc<Engine>,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) policy: Policy,
-    pub(crate) person: Arc<dyn Person>,
+    /// Who answers, if the builder named somebody; a door may bring whoever sits at its client.
+    pub(crate) person: Option<Arc<dyn Person>>,
     pub(crate) switches: Vec<Switch>,
     pub(crate) caller: Caller,
     pub(crate) limits: Limits,
@@ -93,7 +95,7 @@ impl Toolbox {
             &self.id,
             self.root().to_path_buf(),
         );
-        let session = self.session_behind(gate, self.caller.clone());
+        let session = self.session_behind(gate, &self.id, self.caller.clone());
         // A tool that is denied outright is not offered; here it is, so that the rule can be named.
         let tools = self.workspace.registry.offer(&self.caller, &self.switches, |_spec| true);
         let call = ToolCall::new(tool, input);
@@ -117,38 +119,38 @@ impl Toolbox {
     }
 
     /// Serves an MCP client at standard input and output until it leaves or `stop` fires.
-    pub async fn serve_stdio(self, stop: CancellationToken) -> Result<(), helve_mcp::ServeError> {
+    ///
+    /// Unless the builder named somebody, whoever sits at the client answers what must be asked.
+    pub async fn serve_stdio(
+        self,
+        metadata: Metadata,
+        stop: CancellationToken,
+    ) -> Result<(), ServeError> {
         let engine = self.engine.clone();
-        let open = move |client: helve_mcp::Client| self.session_for(client.name);
-        let door = helve_mcp::Door {
-            engine,
-            open: Box::new(open),
-            name: "helve".into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            instructions: Some(INSTRUCTIONS.into()),
+        let open = move |visitor: Visitor| {
+            let caller = Caller { client: visitor.client.name, ..self.caller.clone() };
+            Some(self.session_with(&self.id, caller, visitor.person))
         };
-        helve_mcp::serve_stdio(door, stop).await
+        helve_mcp::serve_stdio(door(engine, metadata, open), stop).await
     }
 
     pub fn session(&self) -> &Arc<Session> {
-        self.session.get_or_init(|| self.session_for(self.caller.client.clone()))
+        self.session
+            .get_or_init(|| self.session_with(&self.id, self.caller.clone(), Arc::new(Nobody)))
     }
 
-    /// The session as one client sees it: some tools are for some clients only.
-    fn session_for(&self, client: String) -> Arc<Session> {
-        let gate = Gate::new(
-            self.policy.clone(),
-            self.person.clone(),
-            self.store.clone(),
-            &self.id,
-            self.root().to_path_buf(),
-        );
-        self.session_behind(gate, Caller { client, ..self.caller.clone() })
+    /// A session as one client sees it: some tools are for some clients only. `otherwise` answers
+    /// where the builder named nobody.
+    fn session_with(&self, id: &str, caller: Caller, otherwise: Arc<dyn Person>) -> Arc<Session> {
+        let person = self.person.clone().unwrap_or(otherwise);
+        let (policy, store) = (self.policy.clone(), self.store.clone());
+        let gate = Gate::new(policy, person, store, id, self.root().to_path_buf());
+        self.session_behind(gate, id, caller)
     }
 
-    fn session_behind(&self, gate: Gate, caller: Caller) -> Arc<Session> {
+    fn session_behind(&self, gate: Gate, id: &str, caller: Caller) -> Arc<Session> {
         Arc::new(Session {
-            id: self.id.as_str().into(),
+            id: id.into(),
             caller,
             workspace: self.workspace.clone(),
             gate,
@@ -214,5 +216,21 @@ impl Toolbox {
     /// Waits until what is remembered is on disk.
     pub async fn close(self) {
         self.store.flush().await;
+    }
+}
+
+/// What MCP clients are served with.
+fn door(
+    engine: Arc<Engine>,
+    metadata: Metadata,
+    open: impl Fn(Visitor) -> Option<Arc<Session>> + Send + Sync + 'static,
+) -> Door {
+    Door {
+        engine,
+        open: Box::new(open),
+        name: "helve".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        instructions: Some(INSTRUCTIONS.into()),
+        metadata,
     }
 }

@@ -9,7 +9,7 @@ fn says_hello() {
     check_fresh(
         HELLO,
         expect![[r#"
-            {"jsonrpc":"2.0","id":"hi","result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
+            {"jsonrpc":"2.0","id":"hi","result":{"protocolVersion":"2025-06-18","capabilities":{"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
             opened for lab 7
             Ok(()) 0 ms after the input ended
         "#]],
@@ -21,7 +21,7 @@ fn speaks_the_newest_revision_it_knows() {
     check_fresh(
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2099-01-01","capabilities":{},"clientInfo":{"name":"lab","version":"7"}}}"#,
         expect![[r#"
-            {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
+            {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
             opened for lab 7
             Ok(()) 0 ms after the input ended
         "#]],
@@ -29,12 +29,26 @@ fn speaks_the_newest_revision_it_knows() {
 }
 
 #[test]
-fn a_client_of_the_newest_revision_is_told_which_ones_there_are() {
+fn a_client_of_the_newest_revision_needs_no_hello() {
     check_fresh(
-        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"new","version":"1"}},"name":"echo","arguments":{"text":"a"}}}
         {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
         expect![[r#"
-            {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"requested":"2026-07-28","supported":["2024-11-05","2025-03-26","2025-06-18","2025-11-25"]}}}
+            {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"a"}],"isError":false}}
+            {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"request _meta is missing or has malformed required fields: io.modelcontextprotocol/protocolVersion, io.modelcontextprotocol/clientCapabilities"}}
+            opened for new 1
+            echo Completed; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn a_client_of_an_unknown_revision_is_told_which_ones_there_are() {
+    check_fresh(
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
+        {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+        expect![[r#"
+            {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"requested":"2099-07-28","supported":["2024-11-05","2025-03-26","2025-06-18","2025-11-25","2026-07-28"]}}}
             {"jsonrpc":"2.0","id":2,"result":{}}
 
             Ok(()) 0 ms after the input ended
@@ -47,7 +61,7 @@ fn lists_tools_with_hints() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
         expect![[r#"
-            {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","title":"Echo","description":"Says it again","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"What to say"}},"required":["text"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"show_all","title":"Show all","description":"One of each kind","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}},{"name":"wait","title":"Wait","description":"Waits for ever","inputSchema":{"type":"object","properties":{"deaf":{"type":"boolean","description":"Not to hear that the call was cancelled","default":false}}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"work","title":"Work","description":"Takes a second a step","inputSchema":{"type":"object","properties":{"steps":{"type":"integer","format":"uint64","minimum":0}},"required":["steps"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}}]}}
+            {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","title":"Echo","description":"Says it again","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"What to say"}},"required":["text"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"flood","title":"Flood","description":"Too much","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"show_all","title":"Show all","description":"One of each kind","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}},{"name":"touch","title":"Touch","description":"Asks first","inputSchema":{"type":"object","properties":{"times":{"type":"integer","format":"uint32","minimum":0,"description":"How often to ask"}},"required":["times"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}},{"name":"wait","title":"Wait","description":"Waits for ever","inputSchema":{"type":"object","properties":{"deaf":{"type":"boolean","description":"Not to hear that the call was cancelled","default":false}}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"work","title":"Work","description":"Takes a second a step","inputSchema":{"type":"object","properties":{"steps":{"type":"integer","format":"uint64","minimum":0}},"required":["steps"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}}]}}
             opened for lab 7
             Ok(()) 0 ms after the input ended
         "#]],
@@ -97,7 +111,7 @@ fn an_unknown_tool_is_answered_with_near_names() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ecko","arguments":{}}}"#,
         expect![[r#"
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"no tool ecko; near: [\"echo\"]; all: [\"echo\", \"show_all\", \"wait\", \"work\"]"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"no tool ecko; near: [\"echo\"]; all: [\"echo\", \"flood\", \"show_all\", \"touch\", \"wait\", \"work\"]"}],"isError":true}}
             opened for lab 7
             ecko Error; Ok(()) 0 ms after the input ended
         "#]],
@@ -239,7 +253,7 @@ fn tells_that_the_tools_changed() {
             {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"winked"}],"isError":false}}
             {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-            {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"no tool wink; near: []; all: [\"echo\", \"show_all\", \"wait\", \"work\"]"}],"isError":true}}
+            {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"no tool wink; near: []; all: [\"echo\", \"flood\", \"show_all\", \"touch\", \"wait\", \"work\"]"}],"isError":true}}
             opened for lab 7
             wink Completed; wink Error; Ok(()) 0 ms after the input ended
         "#]],

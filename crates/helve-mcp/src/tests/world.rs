@@ -11,9 +11,9 @@ use helve_core::machine::MachineError;
 use helve_core::validate::{Extra, Problem};
 use helve_core::workspace::Neighbours;
 use helve_core::{
-    AnyTool, BadInput, Caller, Content, Cut, Dialect, Engine, ErrorKind, Gate, Layer, Nobody,
-    Policy, Refusal, Registry, Resolved, Session, Tool, ToolContext, ToolError, ToolOutput, Traits,
-    Words, Workspace,
+    AnyTool, Ask, BadInput, Caller, Content, Cut, Dialect, Engine, ErrorKind, Gate, Layer, Part,
+    Pattern, Policy, Refusal, Registry, Resolved, Session, Tool, ToolContext, ToolError,
+    ToolOutput, Traits, Words, Workspace,
 };
 use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
 use helve_text::cut::{Keep, Limits};
@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{Client, Door};
+use crate::{Door, Metadata, Visitor};
 
 /// What tools tell the test besides their answers.
 pub(super) type Log = Arc<Mutex<Vec<String>>>;
@@ -45,6 +45,8 @@ impl World {
         registry.register(Layer::Builtin, Arc::new(Show)).keep();
         registry.register(Layer::Builtin, Arc::new(Work)).keep();
         registry.register(Layer::Builtin, Arc::new(Wait(log.clone()))).keep();
+        registry.register(Layer::Runtime, Arc::new(Touch)).keep();
+        registry.register(Layer::Runtime, Arc::new(Flood)).keep();
         World { registry, store: Arc::default(), log, workspace, machine }
     }
 
@@ -57,11 +59,10 @@ impl World {
         let (workspace, store, log) =
             (self.workspace.clone(), self.store.clone(), self.log.clone());
         let outputs = Arc::new(MemoryOutputs::on(self.machine.clone()));
-        let open = move |client: Client| {
+        let open = move |Visitor { client, person, .. }: Visitor| {
             log.lock().push(format!("opened for {} {}", client.name, client.version));
-            let gate =
-                Gate::new(Policy::default(), Arc::new(Nobody), store.clone(), "s", "/w".into());
-            Arc::new(Session {
+            let gate = Gate::new(Policy::default(), person, store.clone(), "s", "/w".into());
+            Some(Arc::new(Session {
                 id: "s".into(),
                 caller: Caller { client: client.name, ..Caller::default() },
                 workspace: workspace.clone(),
@@ -73,7 +74,7 @@ impl World {
                 outputs: outputs.clone(),
                 shown: Default::default(),
                 under: None,
-            })
+            }))
         };
         Door {
             engine: Engine::new(self.store.clone()),
@@ -81,6 +82,7 @@ impl World {
             name: "helve".into(),
             version: "1.2.3".into(),
             instructions: Some("Be kind.".into()),
+            metadata: Metadata::Aside,
         }
     }
 }
@@ -129,6 +131,45 @@ impl Tool for Show {
         let more = [media("image/png"), media("audio/wav"), media("application/pdf"), link];
         output.content.extend(more);
         Ok(output)
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct TouchArgs {
+    /// How often to ask
+    times: u32,
+}
+
+/// Asks before it does nothing.
+struct Touch;
+
+impl Tool for Touch {
+    type Args = TouchArgs;
+    const NAME: &'static str = "touch";
+    const ABOUT: &'static str = "Asks first";
+    const TRAITS: Traits = Traits::MUTATES;
+
+    async fn run(&self, args: TouchArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        for time in 1..=args.times {
+            let part = Part::new("edit", format!("a{time}")).always(Pattern::any());
+            let ask = Ask { parts: vec![part], ..Ask::default() }.preview("-a\n+\u{202e}b\n");
+            ctx.ask(ask).await?;
+            ctx.progress(Progress::text(format!("touched {time}")));
+        }
+        Ok(ToolOutput::text("touch", "touched").with("times", args.times))
+    }
+}
+
+/// More than can be shown.
+struct Flood;
+
+impl Tool for Flood {
+    type Args = ShowArgs;
+    const NAME: &'static str = "flood";
+    const ABOUT: &'static str = "Too much";
+
+    async fn run(&self, _args: ShowArgs, _ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text("flood", "line\n".repeat(3000)))
     }
 }
 
@@ -212,7 +253,7 @@ struct PlainWords;
 
 impl Words for PlainWords {
     fn notice(&self, cut: &Cut<'_>) -> String {
-        format!("{}…", cut.pieces.head)
+        format!("{} lines", cut.pieces.head.lines().count())
     }
 
     fn bad_input(&self, tool: &str, bad: &BadInput) -> String {

@@ -33,7 +33,17 @@ pub(crate) enum Heard {
 /// The longest id that is read.
 const MOST_ID: usize = 256;
 /// Methods that exist: a request for one that does not read as such has wrong parameters.
-const METHODS: [&str; 4] = ["initialize", "ping", "tools/call", "tools/list"];
+const METHODS: [&str; 9] = [
+    "initialize",
+    "ping",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
 
 pub(crate) fn read(line: &[u8]) -> Heard {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();

@@ -37,6 +37,26 @@ fn an_output_is_saved_whole_for_its_session() {
 }
 
 #[test]
+fn an_output_is_loaded_by_its_session_only() {
+    let data = tempfile::tempdir().unwrap();
+    let files = OutputFiles::at(data.path().into());
+    let saved = save(&files, "session-one", "whole\n").unwrap();
+    save(&files, "session-two", "other\n").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let load = |session: &str, id: &str| runtime.block_on(files.load(session, id)).unwrap();
+    assert_eq!(load("session-one", &saved.id).as_deref(), Some("whole\n"));
+    let elsewhere = format!("../session-one/{}", saved.id);
+    for (session, id) in [
+        ("session-two", &*saved.id),
+        ("session-two", &elsewhere),
+        ("session-one", ""),
+        ("session-one", "00000000000000000000000000000000"),
+    ] {
+        assert_eq!(load(session, id), None, "{session} {id}");
+    }
+}
+
+#[test]
 fn it_works_outside_a_runtime_too() {
     let data = tempfile::tempdir().unwrap();
     let files = OutputFiles::at(data.path().into());
@@ -122,7 +142,7 @@ fn check(outputs: &[(&str, usize, u64)], left: Expect) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "x".repeat(*bytes)).unwrap();
         let at = SystemTime::now() - Duration::from_secs(days * 24 * 3600);
-        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
         file.set_times(FileTimes::new().set_modified(at)).unwrap();
     }
     sweep::sweep(&folder, &SMALL);
@@ -190,7 +210,7 @@ fn links_are_not_followed() {
     }
     let at = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
     for name in ["1.txt", "2.txt"] {
-        let file = std::fs::File::create(elsewhere.join(name)).unwrap();
+        let file = File::create(elsewhere.join(name)).unwrap();
         file.set_times(at).unwrap();
     }
     std::os::unix::fs::symlink(&elsewhere, folder.join("b")).unwrap();

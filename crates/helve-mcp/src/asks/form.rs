@@ -1,0 +1,206 @@
+//! One question as a form: what would happen, and for how long to allow it. Pure.
+
+use std::fmt::Write;
+
+use helve_core::{Ask, Part, Reply, Scope};
+use helve_text::visible;
+use rmcp::model::{
+    ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema, PrimitiveSchemaDefinition,
+    StringSchema,
+};
+
+/// The longest message; a diff beyond it is cut, and the message says so.
+const MOST_MESSAGE: usize = 256 << 10;
+/// The longest word to the model that is passed on, in characters.
+const MOST_WORD: usize = 2000;
+/// The field with the decision, and the one with a word to the model.
+const DECISION: &str = "decision";
+const WORD: &str = "word";
+const NO: &str = "no";
+
+/// What a person is shown and may answer.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(super) message: String,
+    scopes: &'static [(Scope, &'static str)],
+}
+
+const ONCE: &[(Scope, &str)] = &[(Scope::Once, "once")];
+const LASTING: &[(Scope, &str)] = &[
+    (Scope::Once, "once"),
+    (Scope::Session, "session"),
+    (Scope::Project, "project"),
+    (Scope::Everywhere, "everywhere"),
+];
+
+impl Form {
+    pub(crate) fn of(ask: &Ask) -> Self {
+        let lasting = ask.parts.iter().any(|part| part.always.is_some());
+        Self { message: message(ask), scopes: if lasting { LASTING } else { ONCE } }
+    }
+
+    /// For an answer whose question is not at hand any more.
+    pub(crate) fn any_scope() -> Self {
+        Self { message: String::new(), scopes: LASTING }
+    }
+
+    pub(super) fn schema(&self) -> ElicitationSchema {
+        let mut answers: Vec<String> = self.scopes.iter().map(|(_, name)| (*name).into()).collect();
+        answers.push(NO.into());
+        let about = match self.scopes.len() {
+            1 => "Allow it this once, or not at all",
+            _ => {
+                "Allow it this once, for this session, for this project, for you everywhere, or not at all"
+            }
+        };
+        let decision = EnumSchema::builder(answers).title("Allow").description(about).build();
+        let word = StringSchema::new().title("Word").description("If no: a word to the model");
+        let fields = [
+            (DECISION.into(), PrimitiveSchemaDefinition::Enum(decision)),
+            (WORD.into(), PrimitiveSchemaDefinition::String(word)),
+        ];
+        ElicitationSchema::new(fields.into()).with_required(vec![DECISION.into()])
+    }
+
+    /// Only a yes that was offered and spelled out is one.
+    pub(crate) fn reply(&self, answer: ElicitResult) -> Reply {
+        if answer.action != ElicitationAction::Accept {
+            return Reply::No { word: None };
+        }
+        let content = answer.content.unwrap_or_default();
+        let decision = content[DECISION].as_str().unwrap_or_default();
+        if decision == NO {
+            let word = content[WORD].as_str().map(str::trim).filter(|word| !word.is_empty());
+            return Reply::No { word: word.map(|word| word.chars().take(MOST_WORD).collect()) };
+        }
+        let scope = self.scopes.iter().find(|(_, name)| *name == decision);
+        scope.map_or(Reply::Unanswered, |(scope, _)| Reply::Yes(*scope))
+    }
+}
+
+/// Everything that would happen, with nothing hidden in odd characters.
+fn message(ask: &Ask) -> String {
+    let mut text = String::from("Allow this?");
+    if !ask.from.is_empty() {
+        let from = ask.from.join(" › ");
+        push(&mut text, format_args!(" (asked by {})", visible::escape_line(&from)));
+    }
+    for part in &ask.parts {
+        push(&mut text, format_args!("\n{}", line(part)));
+        if let Some(always) = &part.always
+            && always.as_str() != part.subject()
+        {
+            let always = visible::escape_line(always.as_str());
+            push(&mut text, format_args!("\n  remembered, if it is to last: {always}"));
+        }
+    }
+    let preview = visible::escape(&ask.preview);
+    if !preview.trim().is_empty() {
+        push(&mut text, format_args!("\n\n{}", preview.trim_end()));
+    }
+    cut(text)
+}
+
+fn line(part: &Part) -> String {
+    let subjects: Vec<_> =
+        part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
+    format!("{} {}", part.permission, subjects.join(" given as "))
+}
+
+fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    text.write_fmt(more).ok();
+}
+
+fn cut(text: String) -> String {
+    if text.len() <= MOST_MESSAGE {
+        return text;
+    }
+    let shown = &text[..text.floor_char_boundary(MOST_MESSAGE)];
+    let left = text.len() - shown.len();
+    format!("{shown}\n\n[{left} bytes more are not shown here. Say no if you need to see them.]")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use helve_core::Pattern;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn ask() -> Ask {
+        let edit = Part::new("edit", "src/a.rs").always(Pattern::Wild("src/*".into()));
+        Ask { parts: vec![edit], ..Ask::default() }.preview("-old\n+new\u{202e}\x1b[2J\n")
+    }
+
+    fn check(ask: &Ask, expected: Expect) {
+        let form = Form::of(ask);
+        let schema = serde_json::to_string(&form.schema()).unwrap();
+        expected.assert_eq(&format!("{}\n{schema}\n", form.message));
+    }
+
+    #[test]
+    fn shows_what_would_happen_and_hides_nothing() {
+        check(
+            &ask(),
+            expect![[r#"
+            Allow this?
+            edit src/a.rs
+              remembered, if it is to last: src/*
+
+            -old
+            +new\u{202e}\u{1b}[2J
+            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, for you everywhere, or not at all","enum":["once","session","project","everywhere","no"]},"word":{"type":"string","title":"Word","description":"If no: a word to the model"}},"required":["decision"]}
+        "#]],
+        );
+        let once = Ask { parts: vec![Part::new("bash", "rm \u{200b}x")], ..Ask::default() };
+        check(
+            &once,
+            expect![[r#"
+            Allow this?
+            bash rm \u{200b}x
+            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, or not at all","enum":["once","no"]},"word":{"type":"string","title":"Word","description":"If no: a word to the model"}},"required":["decision"]}
+        "#]],
+        );
+    }
+
+    #[test]
+    fn what_is_too_long_says_so() {
+        let long = Form::of(&ask().preview("é\n".repeat(200_000)));
+        assert!(long.message.len() < MOST_MESSAGE + 200);
+        assert!(long.message.ends_with("Say no if you need to see them.]"), "{}", long.message);
+    }
+
+    #[test]
+    fn only_an_offered_yes_is_a_yes() {
+        let lasting = Form::of(&ask());
+        let once = Form::of(&Ask { parts: vec![Part::new("bash", "x")], ..Ask::default() });
+        let reply = |form: &Form, action: &str, content: Value| {
+            let answer = json!({"action": action, "content": content});
+            form.reply(serde_json::from_value(answer).unwrap())
+        };
+        let no = Reply::No { word: None };
+        for (form, action, content, expected) in [
+            (&lasting, "accept", json!({"decision": "once"}), Reply::Yes(Scope::Once)),
+            (&lasting, "accept", json!({"decision": "everywhere"}), Reply::Yes(Scope::Everywhere)),
+            (&once, "accept", json!({"decision": "everywhere"}), Reply::Unanswered),
+            (&lasting, "accept", json!({"decision": "Once"}), Reply::Unanswered),
+            (&lasting, "accept", json!({"decision": true}), Reply::Unanswered),
+            (&lasting, "accept", json!({}), Reply::Unanswered),
+            (&lasting, "accept", json!(null), Reply::Unanswered),
+            (&lasting, "accept", json!(["once"]), Reply::Unanswered),
+            (&lasting, "accept", json!({"decision": "no"}), no.clone()),
+            (
+                &lasting,
+                "accept",
+                json!({"decision": "no", "word": " not that file "}),
+                Reply::No { word: Some("not that file".into()) },
+            ),
+            (&lasting, "decline", json!({"decision": "once"}), no.clone()),
+            (&lasting, "cancel", json!({"decision": "once"}), no),
+        ] {
+            assert_eq!(reply(form, action, content.clone()), expected, "{action} {content}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Questions that calls bring up, and every way in which they end.
+
+use expect_test::{Expect, expect};
+
+use super::{check, lines, run};
+
+/// A client that shows forms.
+const FORMS: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"lab","version":"7"}}}
++ {"jsonrpc":"2.0","method":"notifications/initialized"}
+"#;
+const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"touch","arguments":{"times":1}}}"#;
+
+/// Which decisions there are and what they are called is the form's own test.
+const SCHEMA: &str = r#""requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, for you everywhere, or not at all","enum":["once","session","project","everywhere","no"]},"word":{"type":"string","title":"Word","description":"If no: a word to the model"}},"required":["decision"]}"#;
+
+fn forms(script: &str, expected: Expect) {
+    let seen = run(&lines(&format!("{FORMS}{script}")));
+    let (_hello, rest) = seen.split_once('\n').unwrap();
+    expected.assert_eq(&rest.replace(SCHEMA, "FORM"));
+}
+
+/// A client of the newest revision; every line is a call of `touch` with these parameters besides.
+fn newest(calls: &[&str], expected: Expect) {
+    let mut script = String::new();
+    for (id, call) in calls.iter().enumerate() {
+        match call.strip_prefix('{') {
+            Some(params) => script.push_str(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{META},"name":"touch",{params}}}
+"#
+            )),
+            None => script.push_str(&format!("{call}\n")),
+        }
+    }
+    expected.assert_eq(&run(&lines(&script)).replace(SCHEMA, "FORM"));
+}
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}},"io.modelcontextprotocol/clientInfo":{"name":"new","version":"1"}}"#;
+
+/// What a retry brings besides the arguments.
+const YES: &str = r#""requestState":"STATE","inputResponses":{"approval":{"action":"accept","content":{"decision":"once"}}}"#;
+
+#[test]
+fn where_no_request_waits_the_call_does() {
+    newest(
+        &[
+            r#"{"arguments":{"times":2}}"#,
+            &format!(r#"{{"arguments":{{"times":2}},{YES}}}"#),
+            &format!(r#"{{"arguments":{{"times":2}},{YES}}}"#),
+        ],
+        expect![[r#"
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":2,"truncated":false}}}}
+            opened for new 1
+            touch Completed; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn an_answer_counts_for_its_question_only() {
+    newest(
+        &[
+            r#"{"arguments":{"times":1}}"#,
+            &format!(r#"{{"arguments":{{ "times":1}},{YES}}}"#),
+            r#"{"arguments":{"times":1}}"#,
+            &format!(
+                r#"{{"arguments":{{"times":1}},{}}}"#,
+                YES.replace("STATE", "gone.0123456789abcdef0123456789abcdef")
+            ),
+            &format!(r#"{{"arguments":{{"times":1}},{}}}"#, YES.replace("STATE", "nonsense")),
+            r#"{"arguments":{"times":1},"requestState":"STATE"}"#,
+        ],
+        expect![[r#"
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+            opened for new 1
+            touch Error; touch Completed; touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn a_question_that_nobody_answers_ends_the_call() {
+    newest(
+        &[
+            r#"{"arguments":{"times":1}}"#,
+            "wait 700",
+            &format!(r#"{{"arguments":{{"times":1}},{YES}}}"#),
+            r#"{"arguments":{"times":1}}"#,
+            "wait 2000",
+            r#"{"arguments":{"times":1},"requestState":"x.y"}"#,
+        ],
+        expect![[r#"
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            opened for new 1
+            touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn who_is_asked_too_often_is_refused_in_words() {
+    let again = format!(r#"{{"arguments":{{"times":12}},{YES}}}"#);
+    let mut calls = vec![r#"{"arguments":{"times":12}}"#];
+    calls.extend([&*again; 9]);
+    newest(
+        &calls,
+        expect![[r#"
+        {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a3\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a4\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a5\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a6\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":6,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a7\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a8\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":8,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a9\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":9,"result":{"resultType":"complete","content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a10\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+        opened for new 1
+        touch Error; Ok(()) 0 ms after the input ended
+    "#]],
+    );
+}
+
+#[test]
+fn a_client_without_forms_is_told_which_rule_it_takes() {
+    check(
+        CALL,
+        expect![[r#"
+        {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+        opened for lab 7
+        touch Error; Ok(()) 0 ms after the input ended
+    "#]],
+    );
+}
+
+#[test]
+fn a_yes_lets_it_go_on() {
+    forms(
+        &format!(
+            r#"+ {CALL}
+            ? 1
+            + {{"jsonrpc":"2.0","id":0,"result":{{"action":"accept","content":{{"decision":"once"}}}}}}
+            ? 1"#
+        ),
+        expect![[r#"
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
+            opened for lab 7
+            touch Completed; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn a_lasting_yes_is_not_asked_for_again() {
+    forms(
+        r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"touch","arguments":{"times":2}}}
+        ? 1
+        + {"jsonrpc":"2.0","id":0,"result":{"action":"accept","content":{"decision":"session"}}}
+        ? 1"#,
+        expect![[r#"
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":2,"truncated":false}}}}
+            opened for lab 7
+            touch Completed; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn no_means_no_and_a_word_reaches_the_model() {
+    forms(
+        &format!(
+            r#"+ {CALL}
+            ? 1
+            + {{"jsonrpc":"2.0","id":0,"result":{{"action":"decline"}}}}
+            ? 1
+            + {CALL}
+            ? 1
+            + {{"jsonrpc":"2.0","id":1,"result":{{"action":"cancel"}}}}
+            ? 1
+            + {CALL}
+            ? 1
+            + {{"jsonrpc":"2.0","id":2,"result":{{"action":"accept","content":{{"decision":"no","word":"not today"}}}}}}
+            ? 1"#
+        ),
+        expect![[r#"
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: None }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: None }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: Some(\"not today\") }"}],"isError":true}}
+            opened for lab 7
+            touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn an_answer_that_is_none_is_a_refusal() {
+    forms(
+        &format!(
+            r#"+ {CALL}
+            ? 1
+            + {{"jsonrpc":"2.0","id":0,"result":{{"action":"accept"}}}}
+            ? 1
+            + {CALL}
+            ? 1
+            + {{"jsonrpc":"2.0","id":1,"error":{{"code":-32601,"message":"no such method"}}}}
+            ? 1
+            + {CALL}
+            ? 1
+            + {{"jsonrpc":"2.0","id":2,"result":{{"something":"else"}}}}
+            ? 1"#
+        ),
+        expect![[r#"
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+            opened for lab 7
+            touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn a_cancelled_call_withdraws_its_question_and_a_late_answer_changes_nothing() {
+    forms(
+        &format!(
+            r#"+ {CALL}
+            ? 1
+            + {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1}}}}
+            ? 1
+            + {{"jsonrpc":"2.0","id":0,"result":{{"action":"accept","content":{{"decision":"everywhere"}}}}}}
+            + {{"jsonrpc":"2.0","id":0,"result":{{"action":"accept","content":{{"decision":"everywhere"}}}}}}
+            + {{"jsonrpc":"2.0","id":99,"result":{{"action":"accept","content":{{"decision":"everywhere"}}}}}}
+            + {CALL}
+            ? 1
+            + {{"jsonrpc":"2.0","id":1,"result":{{"action":"decline"}}}}
+            ? 1"#
+        ),
+        expect![[r#"
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"The question is settled."}}
+            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: None }"}],"isError":true}}
+            opened for lab 7
+            touch Error; touch Error; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn a_client_that_vanishes_ends_its_question() {
+    forms(
+        &format!("+ {CALL}\n? 1"),
+        expect![[r#"
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
+            opened for lab 7
+            touch Error; Ok(()) 250 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn whole_outputs_are_resources() {
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood","arguments":{}}}
+        {"jsonrpc":"2.0","id":2,"method":"resources/list"}
+        {"jsonrpc":"2.0","id":3,"method":"resources/templates/list"}
+        {"jsonrpc":"2.0","id":4,"method":"resources/read","params":{"uri":"helve://output/2"}}
+        {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"helve://output/../s/1"}}
+        {"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}"#,
+        expect![[r#"
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"2000 lines"},{"type":"resource_link","uri":"helve://output/1","name":"1.txt","title":"The whole output","mimeType":"text/plain","size":15000}],"isError":false,"_meta":{"helve/metadata":{"truncated":true,"outputBytes":15000,"outputPath":"/data/outputs/s/1.txt"}}}}
+            {"jsonrpc":"2.0","id":2,"result":{"resources":[{"uri":"helve://output/1","name":"1.txt","title":"The whole output","mimeType":"text/plain","size":15000}]}}
+            {"jsonrpc":"2.0","id":3,"result":{"resourceTemplates":[{"uriTemplate":"helve://output/{id}","name":"output","title":"A saved output","description":"The whole output of a call that was too long to be shown; kept 7 days","mimeType":"text/plain"}]}}
+            {"jsonrpc":"2.0","id":4,"error":{"code":-32002,"message":"There is no such saved output."}}
+            {"jsonrpc":"2.0","id":5,"error":{"code":-32002,"message":"There is no such saved output."}}
+            {"jsonrpc":"2.0","id":6,"error":{"code":-32002,"message":"There is no such saved output."}}
+            opened for lab 7
+            flood Completed; Ok(()) 0 ms after the input ended
+        "#]],
+    );
+}
