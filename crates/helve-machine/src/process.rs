@@ -4,12 +4,15 @@
     reason = "this room starts programs, reads /proc, and writes spools and records in the data folder"
 )]
 
+mod detached;
+mod foreign;
 pub mod keeper;
 mod kept;
 mod link;
 mod port;
 mod program;
 mod pump;
+mod records;
 mod spool;
 mod stand_in;
 mod sys;
@@ -17,19 +20,20 @@ mod tree;
 mod watching;
 mod wire;
 
+use std::cmp::Reverse;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use helve_core::BoxFuture;
 use helve_core::process::{
-    Confinement, Output, Process, ProcessError, ProcessId, Processes, Signal, Spawn, SpawnError,
-    Stdin, Watch, Watched,
+    Confinement, Lifetime, Output, Process, ProcessError, ProcessId, Processes, Signal, Spawn,
+    SpawnError, Stdin, Watch, Watched,
 };
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -40,11 +44,12 @@ use tokio::task::AbortHandle;
 
 pub use link::Keeper;
 use link::Link;
-use program::Program;
+use program::{Program, Recorded, Recording};
 use pump::Pump;
+use records::Record;
 
 /// How long a warden may take to end its tree before Helve does it itself.
-const ENDING: Duration = Duration::from_secs(4);
+const ENDING: Duration = Duration::from_millis(800);
 
 /// How long typing may wait for somebody to read it.
 const TYPING: Duration = Duration::from_secs(5);
@@ -112,11 +117,21 @@ impl Programs {
         Programs { shared: Arc::new(Shared { settings, link, table: Mutex::default() }) }
     }
 
-    fn own(&self, id: &ProcessId) -> Result<Arc<Program>, ProcessError> {
-        let table = self.shared.table.lock();
-        let entry = table.entries.iter().find(|entry| entry.program.id == *id);
-        entry.map(|entry| entry.program.clone()).ok_or(ProcessError::Unknown)
+    async fn find(&self, id: &ProcessId) -> Result<Found, ProcessError> {
+        if let Some(program) = self.shared.table.lock().find(id) {
+            return Ok(Found::Own(program));
+        }
+        let (folder, id) = (self.shared.settings.records.clone(), id.clone());
+        blocking(move || foreign::find(&folder, &id))
+            .await?
+            .map(|record| Found::Foreign(Box::new(record)))
     }
+}
+
+/// Whose program it is.
+enum Found {
+    Own(Arc<Program>),
+    Foreign(Box<Record>),
 }
 
 impl Processes for Programs {
@@ -130,11 +145,23 @@ impl Processes for Programs {
         id: &'a ProcessId,
         want: Watch,
     ) -> BoxFuture<'a, Result<Watched, ProcessError>> {
-        Box::pin(async move { watching::watch(self.own(id)?, want).await })
+        Box::pin(async move {
+            match self.find(id).await? {
+                Found::Own(program) => watching::watch(program, want).await,
+                Found::Foreign(record) => {
+                    foreign::watch(self.shared.settings.records.clone(), *record, want).await
+                }
+            }
+        })
     }
 
     fn output<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<Output, ProcessError>> {
-        Box::pin(async move { Ok(self.own(id)?.output()) })
+        Box::pin(async move {
+            match self.find(id).await? {
+                Found::Own(program) => Ok(program.output()),
+                Found::Foreign(record) => blocking(move || foreign::output(&record)).await,
+            }
+        })
     }
 
     fn type_in<'a>(
@@ -143,14 +170,9 @@ impl Processes for Programs {
         bytes: Bytes,
     ) -> BoxFuture<'a, Result<(), ProcessError>> {
         Box::pin(async move {
-            let program = self.own(id)?;
-            let terminal = program.terminal.clone().ok_or(ProcessError::NoTerminal)?;
-            if program.has_all_ended() {
-                return Err(ProcessError::Ended);
-            }
-            match tokio::time::timeout(TYPING, type_in(&terminal, &bytes)).await {
-                Ok(typed) => typed.map_err(|error| ProcessError::Other(error.to_string())),
-                Err(_) => Err(ProcessError::Other("it does not read what is typed".into())),
+            match self.find(id).await? {
+                Found::Own(program) => type_in(&program, &bytes).await,
+                Found::Foreign(_) => Err(ProcessError::Foreign),
             }
         })
     }
@@ -161,25 +183,34 @@ impl Processes for Programs {
         signal: Signal,
     ) -> BoxFuture<'a, Result<(), ProcessError>> {
         Box::pin(async move {
-            let program = self.own(id)?;
             let signals = numbers(signal);
-            let told = blocking(move || tree::signal(program.warden, signals)).await?;
-            if told.is_empty() { Err(ProcessError::Ended) } else { Ok(()) }
+            match self.find(id).await? {
+                Found::Own(program) if program.has_all_ended() => Err(ProcessError::Ended),
+                Found::Own(program) => {
+                    let told = blocking(move || tree::signal(program.warden, signals)).await?;
+                    if told.is_empty() { Err(ProcessError::Ended) } else { Ok(()) }
+                }
+                Found::Foreign(record) => {
+                    blocking(move || foreign::signal(&record, signals)).await?
+                }
+            }
         })
     }
 
     fn end<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<usize, ProcessError>> {
-        Box::pin(async move { end(self.own(id)?).await })
+        Box::pin(async move {
+            match self.find(id).await? {
+                Found::Own(program) => end(program).await,
+                Found::Foreign(record) => blocking(move || foreign::end(&record)).await?,
+            }
+        })
     }
 
     fn list(&self) -> BoxFuture<'_, Vec<Process>> {
         Box::pin(async move {
-            let programs: Vec<_> = {
-                let table = self.shared.table.lock();
-                table.entries.iter().map(|entry| entry.program.clone()).collect()
-            };
-            let look = move || programs.iter().map(|program| program.look()).collect();
-            blocking(look).await.unwrap_or_default()
+            let programs = self.shared.table.lock().all();
+            let folder = self.shared.settings.records.clone();
+            blocking(move || list(&programs, &folder)).await.unwrap_or_default()
         })
     }
 
@@ -190,23 +221,68 @@ impl Processes for Programs {
 
 impl Shared {
     async fn spawn(self: Arc<Self>, want: Spawn) -> Result<ProcessId, SpawnError> {
-        let starting = Starting::begin(&self)?;
+        let id = ProcessId(fresh_id());
+        match want.lifetime {
+            Lifetime::Helve => {
+                let until = Recorded::WhileItLives;
+                self.spawn_as(id.clone(), &want, until).await?;
+            }
+            Lifetime::Beyond => {
+                let starting = Starting::begin(&self)?;
+                detached::start(&self.settings, &id, &want).await?;
+                drop(starting);
+            }
+        }
+        Ok(id)
+    }
+
+    async fn spawn_as(
+        self: &Arc<Self>,
+        id: ProcessId,
+        want: &Spawn,
+        until: Recorded,
+    ) -> Result<(), SpawnError> {
+        let starting = Starting::begin(self)?;
         let (source, output) = connect(want.stdin).map_err(SpawnError::from_system)?;
         let source = Arc::new(sys::awaitable(source).map_err(SpawnError::from_system)?);
-        let warden = self.link.start(&want, output).await?;
-        let id = ProcessId(fresh_id());
-        let program = Program::new(id.clone(), warden, &want, &source);
+        let warden = self.link.start(want, output).await?;
+        let program = Program::new(id, warden, want, &source);
         let pump = Pump::new(source, &want.keep, program.clone());
-        let attending = tokio::spawn(program.clone().attend(pump)).abort_handle();
+        let recording = Recording { folder: self.settings.records.clone(), until };
+        let attending = tokio::spawn(program.clone().attend(pump, recording)).abort_handle();
         drop(starting);
         let mut table = self.table.lock();
         table.entries.push(Entry { program, attending });
         table.forget(self.settings.most_remembered);
-        Ok(id)
+        Ok(())
     }
 }
 
+/// Our own and those of others, oldest first.
+fn list(programs: &[Arc<Program>], folder: &Path) -> Vec<Process> {
+    let now = records::now();
+    let mut all: Vec<_> =
+        programs.iter().map(|program| (program.began.elapsed(), program.look())).collect();
+    for record in Record::all(folder) {
+        if !programs.iter().any(|program| program.id == record.id) {
+            let age = Duration::from_millis(now.saturating_sub(record.began));
+            all.push((age, foreign::look(&record)));
+        }
+    }
+    all.sort_by_key(|(age, _)| Reverse(*age));
+    all.into_iter().map(|(_, process)| process).collect()
+}
+
 impl Table {
+    fn find(&self, id: &ProcessId) -> Option<Arc<Program>> {
+        let entry = self.entries.iter().find(|entry| entry.program.id == *id);
+        entry.map(|entry| entry.program.clone())
+    }
+
+    fn all(&self) -> Vec<Arc<Program>> {
+        self.entries.iter().map(|entry| entry.program.clone()).collect()
+    }
+
     fn running(&self) -> usize {
         self.entries.iter().filter(|entry| !entry.program.has_all_ended()).count() + self.starting
     }
@@ -280,7 +356,19 @@ fn connect(stdin: Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((source, output))
 }
 
-async fn type_in(terminal: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
+async fn type_in(program: &Program, bytes: &[u8]) -> Result<(), ProcessError> {
+    if !program.is_terminal {
+        return Err(ProcessError::NoTerminal);
+    }
+    let open = program.terminal().filter(|_| !program.has_all_ended());
+    let terminal = open.ok_or(ProcessError::Ended)?;
+    match tokio::time::timeout(TYPING, write_all(&terminal, bytes)).await {
+        Ok(typed) => typed.map_err(|error| ProcessError::Other(error.to_string())),
+        Err(_) => Err(ProcessError::Other("it does not read what is typed".into())),
+    }
+}
+
+async fn write_all(terminal: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let mut ready = terminal.writable().await?;
         if let Ok(written) = ready.try_io(|terminal| Ok(rustix::io::write(terminal, bytes)?)) {
@@ -291,7 +379,7 @@ async fn type_in(terminal: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()
 }
 
 async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
-    if program.terminal.is_some() {
+    if program.is_terminal && !program.has_all_ended() {
         // A shell at a terminal ignores what others end at.
         let shell = program.clone();
         blocking(move || tree::signal(shell.warden, &[rustix::process::Signal::HUP])).await?;
@@ -303,7 +391,9 @@ async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
         let count = news.all_ended.unwrap_or_default();
         return Ok(usize::try_from(count).unwrap_or(usize::MAX));
     }
-    Err(ProcessError::Other("it could not be ended".into()))
+    // The warden does not answer: what it watches over may have stopped it.
+    let record = program.record_now();
+    blocking(move || foreign::end(&record)).await?
 }
 
 fn numbers(signal: Signal) -> &'static [rustix::process::Signal] {

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, WaitOptions};
 
+use super::detached::{self, DETACHED};
 use super::sys::{self, Forked};
 use super::{tree, wire};
 
@@ -48,6 +49,9 @@ fn run() -> Result<(), Errno> {
     }
     rustix::process::setsid()?;
     rustix::process::chdir("/")?;
+    if std::env::args_os().any(|argument| argument == DETACHED) {
+        return detached::run(helve);
+    }
     rustix::thread::set_name(c"helve-keeper")?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     sys::block_signals()?;

@@ -110,28 +110,29 @@ impl Link {
 
     async fn open(&self) -> Result<Open, SpawnError> {
         let keeper = self.keeper.clone().map_err(SpawnError::NoKeeper)?;
-        let failed = |error: io::Error| match Errno::from_io_error(&error) {
-            Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
-            Some(_) | None => {
-                SpawnError::NoKeeper(format!("{}: {error}", keeper.program.display()))
-            }
-        };
-        let flags = SocketFlags::CLOEXEC;
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-            .map_err(|error| failed(error.into()))?;
-        let mut command = Command::new(&keeper.program);
-        // The environment of a process can be read by others, and the keeper needs none.
-        command.args(&keeper.arguments).env_clear().stdin(Stdio::from(theirs));
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        // What is started here ends at once: the keeper is its child.
-        let launched = tokio::task::spawn_blocking(move || command.status()).await;
-        let status =
-            launched.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(failed)?;
-        if !status.success() {
-            return Err(failed(io::Error::other(format!("it ended with {status}"))));
-        }
-        Ok(Open { socket: stream(ours).map_err(failed)?, is_asked: false })
+        Ok(Open { socket: launch(keeper).await?, is_asked: false })
     }
+}
+
+/// Starts a process that outlives what is started here, and connects to it.
+pub(super) async fn launch(keeper: Keeper) -> Result<UnixStream, SpawnError> {
+    let failed = |error: io::Error| match Errno::from_io_error(&error) {
+        Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
+        Some(_) | None => SpawnError::NoKeeper(format!("{}: {error}", keeper.program.display())),
+    };
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(|error| failed(error.into()))?;
+    let mut command = Command::new(&keeper.program);
+    // The environment of a process can be read by others, and this one needs none.
+    command.args(&keeper.arguments).env_clear().stdin(Stdio::from(theirs));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let launched = tokio::task::spawn_blocking(move || command.status()).await;
+    let status = launched.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(failed)?;
+    if !status.success() {
+        return Err(failed(io::Error::other(format!("it ended with {status}"))));
+    }
+    stream(ours).map_err(failed)
 }
 
 impl Open {

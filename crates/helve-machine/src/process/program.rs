@@ -16,7 +16,8 @@ use tokio::sync::watch;
 use super::kept::Kept;
 use super::link::Warden;
 use super::pump::Pump;
-use super::tree;
+use super::records::{self, Record};
+use super::tree::{self, Stat};
 use super::wire::Word;
 
 /// How long nothing must be said, once the program itself has ended, for what it said to be all.
@@ -24,6 +25,23 @@ const SILENCE: Duration = Duration::from_millis(50);
 
 /// And how long this is waited for, while others go on talking.
 const DRAIN: Duration = Duration::from_millis(500);
+
+/// What is over by then needs no record.
+const RECORDED_AFTER: Duration = Duration::from_millis(100);
+
+/// Where other Helves find a program.
+#[derive(Clone, Debug)]
+pub(super) struct Recording {
+    pub(super) folder: PathBuf,
+    pub(super) until: Recorded,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recorded {
+    WhileItLives,
+    /// So that others learn how it ended.
+    AndAfter,
+}
 
 #[derive(Debug)]
 pub(super) struct Program {
@@ -33,10 +51,17 @@ pub(super) struct Program {
     pub(super) pid: Pid,
     pub(super) spool: Option<PathBuf>,
     pub(super) began: Instant,
-    pub(super) terminal: Option<Arc<AsyncFd<OwnedFd>>>,
+    pub(super) is_terminal: bool,
     kept: Mutex<(Kept, u64)>,
     news: watch::Sender<News>,
-    link: UnixStream,
+    /// Until it is over; what is remembered afterwards has nothing open.
+    open: Mutex<Option<Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    link: Arc<UnixStream>,
+    terminal: Option<Arc<AsyncFd<OwnedFd>>>,
 }
 
 /// What changes while it runs.
@@ -52,6 +77,10 @@ pub(super) struct News {
     pub(super) has_said_all: bool,
     /// Nothing that it started lives; so many were ended.
     pub(super) all_ended: Option<u32>,
+    /// Others can find it.
+    is_recorded: bool,
+    /// It is over, and its record says so.
+    is_attended: bool,
 }
 
 impl News {
@@ -82,8 +111,14 @@ impl Program {
             is_drained: false,
             has_said_all: false,
             all_ended: None,
+            is_recorded: false,
+            is_attended: false,
         };
         let Keep { head, tail, spool, secrets: _ } = &spawn.keep;
+        let terminal = match spawn.stdin {
+            Stdin::Closed => None,
+            Stdin::Terminal { .. } => Some(source.clone()),
+        };
         Arc::new(Program {
             id,
             about: spawn.about.clone(),
@@ -91,13 +126,10 @@ impl Program {
             pid: program,
             spool: spool.as_ref().map(|spool| spool.path.clone()),
             began: now,
-            terminal: match spawn.stdin {
-                Stdin::Closed => None,
-                Stdin::Terminal { .. } => Some(source.clone()),
-            },
+            is_terminal: terminal.is_some(),
             kept: Mutex::new((Kept::new(*head, *tail), 0)),
             news: watch::Sender::new(news),
-            link,
+            open: Mutex::new(Some(Open { link: Arc::new(link), terminal })),
         })
     }
 
@@ -174,7 +206,7 @@ impl Program {
             },
             took: news.ended.unwrap_or_else(Instant::now).duration_since(self.began),
             said: news.said,
-            is_terminal: self.terminal.is_some(),
+            is_terminal: self.is_terminal,
             is_foreign: false,
             spool: self.spool.clone(),
         }
@@ -187,12 +219,19 @@ impl Program {
 
     /// Asks the warden to end everything.
     pub(super) fn ask_to_end(&self) {
-        // It fails where the warden is gone, and then there is nothing to ask.
-        rustix::net::shutdown(&self.link, Shutdown::Write).ok();
+        if let Some(open) = &*self.open.lock() {
+            // It fails where the warden is gone, and then there is nothing to ask.
+            rustix::net::shutdown(&open.link, Shutdown::Write).ok();
+        }
+    }
+
+    /// Where it can be typed into, while it lives.
+    pub(super) fn terminal(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
+        self.open.lock().as_ref().and_then(|open| open.terminal.clone())
     }
 
     /// Until nothing of the program lives and all it said has been taken in.
-    pub(super) async fn attend(self: Arc<Self>, pump: Pump) {
+    pub(super) async fn attend(self: Arc<Self>, pump: Pump, recording: Recording) {
         let listening = async {
             self.listen().await;
             // Somebody who is no part of the tree may hold the other end for ever.
@@ -208,18 +247,96 @@ impl Program {
                 _ = &mut listening => {}
             }
         };
-        tokio::join!(work, self.drain());
+        let closing = async {
+            work.await;
+            self.open.lock().take();
+        };
+        tokio::join!(closing, self.drain(), self.record(recording));
+        self.news.send_modify(|news| news.is_attended = true);
+    }
+
+    /// Until others can find it.
+    pub(super) async fn recorded(&self) {
+        self.news().wait_for(|news| news.is_recorded).await.ok();
+    }
+
+    /// Until there is nothing left to do for it.
+    pub(super) async fn attended(&self) {
+        self.news().wait_for(|news| news.is_attended).await.ok();
+    }
+
+    /// Keeps a record of what lives on.
+    async fn record(&self, recording: Recording) {
+        let mut news = self.news();
+        if recording.until == Recorded::WhileItLives {
+            let over = news.wait_for(News::is_over);
+            if tokio::time::timeout(RECORDED_AFTER, over).await.is_ok() {
+                return;
+            }
+        }
+        let started = Stat::of(self.warden).map_or(0, |stat| stat.started);
+        loop {
+            let now = *news.borrow_and_update();
+            let folder = recording.folder.clone();
+            if now.is_over() && recording.until == Recorded::WhileItLives {
+                let id = self.id.clone();
+                super::blocking(move || records::remove(&folder, &id)).await.ok();
+                return;
+            }
+            let record = self.as_record(&now, started);
+            // A record that cannot be written is one that others do not find; the program runs all the same.
+            super::blocking(move || record.write(&folder).ok()).await.ok();
+            self.news.send_modify(|news| news.is_recorded = true);
+            let changed = |news: &News| news.state != now.state || news.is_over();
+            if now.is_over() || news.wait_for(changed).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn record_now(&self) -> Record {
+        let started = Stat::of(self.warden).map_or(0, |stat| stat.started);
+        self.as_record(&self.news.borrow(), started)
+    }
+
+    fn as_record(&self, news: &News, started: u64) -> Record {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Record {
+            id: self.id.clone(),
+            about: self.about.clone(),
+            warden: self.warden.as_raw_nonzero().get(),
+            started,
+            boot: records::boot(),
+            program: self.pid.as_raw_nonzero().get(),
+            began: records::now().saturating_sub(milliseconds(self.began.elapsed())),
+            spool: self.spool.clone(),
+            is_terminal: self.is_terminal,
+            state: news.state,
+            took: news.ended.map(|ended| milliseconds(ended.duration_since(self.began))),
+            is_over: news.is_over(),
+        }
     }
 
     async fn listen(&self) {
+        let link = self.open.lock().as_ref().map(|open| open.link.clone());
+        if let Some(link) = link {
+            self.listen_to(&link).await;
+        }
+        if !self.has_all_ended() {
+            // The warden was killed; the keeper ends what it left.
+            self.heard(Word::AllEnded(0));
+        }
+    }
+
+    async fn listen_to(&self, link: &UnixStream) {
         let mut bytes = Vec::new();
         loop {
             let mut buffer = [0; 4 * Word::SIZE];
-            match self.link.try_read(&mut buffer) {
+            match link.try_read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => bytes.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    if self.link.readable().await.is_err() {
+                    if link.readable().await.is_err() {
                         break;
                     }
                     continue;
@@ -233,11 +350,9 @@ impl Program {
                 bytes = rest.to_vec();
             }
             if self.has_all_ended() {
-                return;
+                break;
             }
         }
-        // The warden was killed; the keeper ends what it left.
-        self.heard(Word::AllEnded(0));
     }
 
     fn heard(&self, word: Word) {

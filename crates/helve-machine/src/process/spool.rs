@@ -59,9 +59,35 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
+/// A spool that another process may have named: nothing but a file is opened.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
+/// How much a spool holds; nothing where it is not there yet.
+pub(super) fn length(path: &Path) -> u64 {
+    open(path).and_then(|file| file.metadata()).map_or(0, |metadata| metadata.len())
+}
+
+/// How many lines there are in the first bytes of a spool.
+pub(super) fn lines(path: &Path, bytes: u64) -> u64 {
+    const PIECE: u64 = 1 << 20;
+    let (mut ends, mut last, mut at) = (0, b'\n', 0);
+    while at < bytes {
+        let piece = read(path, at, bytes.min(at + PIECE)).unwrap_or_default();
+        let Some(end) = piece.last() else { break };
+        last = *end;
+        ends += memchr::memchr_iter(b'\n', &piece).count() as u64;
+        at += piece.len() as u64;
+    }
+    ends + u64::from(last != b'\n')
+}
+
 /// Some bytes of a spool; fewer where it does not hold them.
 pub(super) fn read(path: &Path, from: u64, to: u64) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+    let file = open(path)?;
     let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(0)];
     let mut filled = 0;
     while filled < bytes.len() {

@@ -3,6 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "tests say what they expect")]
 
 mod ending;
+mod gone;
+mod limits;
+mod others;
 mod output;
 mod stage;
 mod starting;
+mod terminal;
+mod waiting;

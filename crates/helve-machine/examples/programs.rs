@@ -1,0 +1,109 @@
+//! What running programs costs beside `bash -c`, in the same run: `cargo run --release -p helve-machine --example programs`.
+#![expect(clippy::disallowed_methods, reason = "it measures plain programs, too")]
+#![expect(clippy::print_stdout, reason = "it says what it measured")]
+
+use std::error::Error;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use helve_core::process::{About, Keep, Lifetime, Processes, Spawn, Spool, Stdin, Until, Watch};
+use helve_machine::{Keeper, Programs, Settings};
+
+const ROUNDS: usize = 300;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(measure())
+}
+
+async fn measure() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    let beside = std::env::current_exe()?;
+    let built = beside.parent().and_then(Path::parent).ok_or("no folder of built programs")?;
+    let keeper = Keeper { program: built.join("helve-keeper"), arguments: Vec::new() };
+    let programs = Programs::new(Settings::new(keeper, folder.path().join("run")));
+    let large = folder.path().join("large");
+    let line = "some line of output that is neither short nor long, as logs have them\n";
+    std::fs::write(&large, line.repeat(10_000_000 / line.len()))?;
+    let cat = format!("cat {}", large.display());
+    for script in ["true", &cat] {
+        let (mut floor, mut ours) = (Vec::new(), Vec::new());
+        for round in 0..ROUNDS {
+            let plain = plain(script)?;
+            let through = through(&programs, folder.path(), script, round).await?;
+            if round >= 10 {
+                floor.push(plain);
+                ours.push(through);
+            }
+        }
+        let (floor, ours) = (median(floor), median(ours));
+        let ratio = ours.as_secs_f64() / floor.as_secs_f64();
+        println!(
+            "{:<6} ours {ours:.2?}, floor {floor:.2?}: {ratio:.2} ×",
+            &script[..4.min(script.len())]
+        );
+    }
+    Ok(())
+}
+
+fn plain(script: &str) -> Outcome<Duration> {
+    let began = Instant::now();
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    let mut buffer = vec![0; 64 << 10];
+    if let Some(mut stdout) = child.stdout.take() {
+        while stdout.read(&mut buffer)? > 0 {}
+    }
+    child.wait()?;
+    Ok(began.elapsed())
+}
+
+async fn through(
+    programs: &Programs,
+    folder: &Path,
+    script: &str,
+    round: usize,
+) -> Outcome<Duration> {
+    let spool = folder.join(format!("spool-{round}"));
+    let spawn = Spawn {
+        program: ["bash", "-c", script].map(Into::into).to_vec(),
+        folder: folder.into(),
+        environment: std::env::vars_os().collect(),
+        stdin: Stdin::Closed,
+        confine: None,
+        keep: Keep {
+            head: 32 << 10,
+            tail: 32 << 10,
+            spool: Some(Spool { path: spool.clone(), most: 100 << 20 }),
+            secrets: Vec::new(),
+        },
+        lifetime: Lifetime::Helve,
+        about: About {
+            command: script.into(),
+            description: String::new(),
+            call: String::new(),
+            session: String::new(),
+            root: folder.into(),
+        },
+    };
+    let began = Instant::now();
+    let id = programs.spawn(spawn).await?;
+    let want = Watch { from: 0, most: 0, until: Until::Ended, deadline: Duration::from_secs(60) };
+    programs.watch(&id, want).await?;
+    let took = began.elapsed();
+    programs.output(&id).await?;
+    if spool.exists() {
+        std::fs::remove_file(spool)?;
+    }
+    Ok(took)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
