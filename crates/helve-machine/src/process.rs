@@ -14,7 +14,6 @@ mod program;
 mod pump;
 mod records;
 mod spool;
-mod stand_in;
 mod sys;
 mod tree;
 mod watching;

@@ -26,6 +26,12 @@ const SILENCE: Duration = Duration::from_millis(50);
 /// And how long this is waited for, while others go on talking.
 const DRAIN: Duration = Duration::from_millis(500);
 
+/// How long a line may be written before it is told though it has not ended. Until then what replaces
+/// it, such as progress, leaves no trace; who sits at a terminal may be asked something.
+const LINE: Duration = Duration::from_secs(2);
+const LINE_AT_TERMINAL: Duration = Duration::from_millis(100);
+const LINE_AFTER_END: Duration = Duration::from_millis(30);
+
 /// What is over by then needs no record.
 const RECORDED_AFTER: Duration = Duration::from_millis(100);
 
@@ -149,10 +155,32 @@ impl Program {
             kept.1 = spooled;
             kept.0.said
         };
-        self.news.send_modify(|news| {
-            news.said = said;
-            news.heard = Instant::now();
-        });
+        self.news.send_modify(|news| news.said = said);
+    }
+
+    /// Something came, though it may be held back.
+    pub(super) fn hears(&self, at: Instant) {
+        self.news.send_modify(|news| news.heard = at);
+    }
+
+    /// Until so long nothing came that what is held back of a line is all of it.
+    pub(super) async fn quiet(&self, heard: Instant) {
+        let mut news = self.news();
+        loop {
+            let has_ended = news.borrow_and_update().ended.is_some();
+            let silence = match (has_ended, self.is_terminal) {
+                (true, _) => LINE_AFTER_END,
+                (false, true) => LINE_AT_TERMINAL,
+                (false, false) => LINE,
+            };
+            let changed = news.wait_for(|news| news.ended.is_some() != has_ended);
+            if !matches!(
+                tokio::time::timeout_at((heard + silence).into(), changed).await,
+                Ok(Ok(_))
+            ) {
+                return;
+            }
+        }
     }
 
     pub(super) fn said_all(&self) {

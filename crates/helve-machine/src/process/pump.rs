@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use helve_core::process::Keep;
+use helve_text::redact::Redactor;
+use helve_text::terminal::Plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
 use super::program::Program;
 use super::spool::Spooling;
-use super::stand_in::{Plain, Redactor};
 
 /// Read at once. What fills it comes from a program that says a lot.
 const BUFFER: usize = 128 * 1024;
@@ -32,6 +33,8 @@ pub(super) struct Pump {
     came: Vec<u8>,
     cleaned: Vec<u8>,
     redacted: Vec<u8>,
+    /// When something last came.
+    heard: Instant,
     program: Arc<Program>,
 }
 
@@ -56,6 +59,7 @@ impl Pump {
             came: Vec::new(),
             cleaned: Vec::new(),
             redacted: Vec::new(),
+            heard: Instant::now(),
             program,
         }
     }
@@ -63,25 +67,13 @@ impl Pump {
     /// Until there is no more. Where a lot comes it is read on a thread that may block.
     pub(super) async fn run(mut self) {
         loop {
-            let took = {
-                let source = self.source.clone();
-                let Ok(mut ready) = source.readable().await else { break };
-                let took = self.once();
-                if took == Took::Nothing {
-                    ready.clear_ready();
-                }
-                took
-            };
-            match took {
+            match self.next().await {
                 Took::Some | Took::Nothing => {}
-                Took::End => break,
+                Took::End => return,
                 Took::Full => {
                     let busy = tokio::task::spawn_blocking(move || self.while_busy());
                     match busy.await {
-                        Ok((pump, Took::End)) => {
-                            self = pump;
-                            break;
-                        }
+                        Ok((_, Took::End)) => return,
                         Ok((pump, Took::Some | Took::Full | Took::Nothing)) => self = pump,
                         // The runtime is shutting down.
                         Err(_) => return,
@@ -89,7 +81,27 @@ impl Pump {
                 }
             }
         }
-        self.finish();
+    }
+
+    async fn next(&mut self) -> Took {
+        let (source, program) = (self.source.clone(), self.program.clone());
+        tokio::select! {
+            ready = source.readable() => {
+                let Ok(mut ready) = ready else { return Took::End };
+                let took = self.once();
+                if took == Took::Nothing {
+                    ready.clear_ready();
+                }
+                took
+            }
+            // A question, perhaps, that waits for its answer on the same line.
+            () = program.quiet(self.heard), if !self.plain.pending().is_empty() => {
+                self.cleaned.clear();
+                self.plain.flush(&mut self.cleaned);
+                self.pass_on();
+                Took::Nothing
+            }
+        }
     }
 
     fn while_busy(mut self) -> (Self, Took) {
@@ -128,31 +140,19 @@ impl Pump {
     }
 
     fn take_in(&mut self) {
+        self.heard = Instant::now();
+        self.program.hears(self.heard);
         self.cleaned.clear();
         self.plain.push(&self.came, &mut self.cleaned);
-        match &mut self.redactor {
-            None => self.keep(Stage::Cleaned),
-            Some(redactor) => {
-                self.redacted.clear();
-                redactor.push(&self.cleaned, &mut self.redacted);
-                self.keep(Stage::Redacted);
-            }
-        }
+        self.pass_on();
     }
 
-    /// What was held back because its meaning depended on what follows.
-    fn finish(&mut self) {
-        self.cleaned.clear();
-        self.plain.finish(&mut self.cleaned);
-        match &mut self.redactor {
-            None => self.keep(Stage::Cleaned),
-            Some(redactor) => {
-                self.redacted.clear();
-                redactor.push(&self.cleaned, &mut self.redacted);
-                redactor.finish(&mut self.redacted);
-                self.keep(Stage::Redacted);
-            }
-        }
+    /// Redacts and keeps what was made plain.
+    fn pass_on(&mut self) {
+        let Some(redactor) = &mut self.redactor else { return self.keep(Stage::Cleaned) };
+        self.redacted.clear();
+        redactor.push(&self.cleaned, &mut self.redacted);
+        self.keep(Stage::Redacted);
     }
 
     fn keep(&mut self, stage: Stage) {
@@ -173,7 +173,16 @@ enum Stage {
 }
 
 impl Drop for Pump {
+    /// What was held back because its meaning depended on what follows is passed on: nothing follows.
     fn drop(&mut self) {
+        self.cleaned.clear();
+        self.plain.finish(&mut self.cleaned);
+        self.pass_on();
+        if let Some(redactor) = &mut self.redactor {
+            self.redacted.clear();
+            redactor.finish(&mut self.redacted);
+            self.keep(Stage::Redacted);
+        }
         self.program.said_all();
     }
 }

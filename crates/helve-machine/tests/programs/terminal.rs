@@ -17,7 +17,7 @@ fn what_is_typed_is_read_and_the_size_is_told() {
         stage.programs.type_in(&id, Bytes::from("you\n")).await.unwrap();
         stage.until(&id, Until::AllEnded).await;
         let output = stage.programs.output(&id).await.unwrap();
-        let said = String::from_utf8_lossy(&output.head).replace('\r', "");
+        let said = String::from_utf8_lossy(&output.head);
         let said: Vec<_> = said.lines().collect();
         assert_eq!((said[0], said.last()), ("30 100", Some(&"hello you")));
         assert!(said[1].starts_with("/dev/pts/"));
