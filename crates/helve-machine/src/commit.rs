@@ -1,5 +1,7 @@
 //! The only way files change: lock, compare, write beside, sync, rename, read back, unlock; all files or none.
 
+#[cfg(any(test, feature = "faults"))]
+pub(crate) mod faults;
 mod folders;
 mod locks;
 mod seen;

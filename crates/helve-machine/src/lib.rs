@@ -16,6 +16,8 @@ mod walk;
 mod whole;
 mod window;
 
+#[cfg(feature = "faults")]
+pub use commit::faults::Faults;
 pub use local::Local;
 pub use process::{Keeper, Programs, Settings, keeper};
 

@@ -9,7 +9,10 @@ use helve_core::machine::{
 };
 use helve_core::{BoxFuture, Machine, MachineError, Place};
 
+#[cfg(feature = "faults")]
+use crate::commit::faults::Faults;
 use crate::commit::{Change, CommitError, Committed, Locks, Swept, Sys, commit};
+use crate::errors::failed;
 use crate::hop::{Within, hop};
 use crate::{find, list, locate, search, whole, window};
 
@@ -26,6 +29,7 @@ pub struct Local {
 struct Shared {
     locks: Locks,
     swept: Swept,
+    sys: Sys,
 }
 
 impl Local {
@@ -37,8 +41,23 @@ impl Local {
 
     /// Meets other processes in a folder, which is created when the first commit needs it. It has to be the same for all.
     pub fn locking_in(folder: impl Into<PathBuf>) -> Self {
-        let locks = Locks::new(folder.into(), PATIENCE);
-        Self { shared: Arc::new(Shared { locks, swept: Swept::default() }) }
+        Self::with(folder.into(), Sys::default())
+    }
+
+    /// Lets file operations fail.
+    #[cfg(feature = "faults")]
+    pub fn failing(folder: impl Into<PathBuf>, faults: Faults) -> Self {
+        Self::with(folder.into(), Sys { faults })
+    }
+
+    fn with(folder: PathBuf, sys: Sys) -> Self {
+        let locks = Locks::new(folder, PATIENCE);
+        Self { shared: Arc::new(Shared { locks, swept: Swept::default(), sys }) }
+    }
+
+    /// Whether a verb that reads is to fail.
+    fn check(&self, verb: &'static str) -> Result<(), MachineError> {
+        self.shared.sys.fault(verb).map_or(Ok(()), |errno| Err(failed(errno)))
     }
 
     /// Makes all changes or none. Once begun it runs to its end, even if the future is dropped.
@@ -51,7 +70,7 @@ impl Local {
             let Some(first) = changes.first().map(Change::at).cloned() else {
                 return Ok(Vec::new());
             };
-            let work = move || commit(&Sys::default(), &shared.locks, &shared.swept, &changes);
+            let work = move || commit(&shared.sys, &shared.locks, &shared.swept, &changes);
             tokio::task::spawn_blocking(work).await.unwrap_or_else(|failed| {
                 Err(CommitError::Failed { at: first, why: MachineError::Other(failed.to_string()) })
             })
@@ -68,7 +87,7 @@ impl Default for Local {
 impl Machine for Local {
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Located, MachineError>> {
         // A few system calls: less than a hop costs.
-        Box::pin(std::future::ready(locate::locate(path)))
+        Box::pin(std::future::ready(self.check("locate").and_then(|()| locate::locate(path))))
     }
 
     fn window<'a>(
@@ -86,12 +105,14 @@ impl Machine for Local {
         most: usize,
     ) -> BoxFuture<'a, Result<Listing, MachineError>> {
         let at = at.clone();
-        hop(Within::Unbounded, move |stop| list::list(&at, most, stop))
+        let checked = self.check("list");
+        hop(Within::Unbounded, move |stop| checked.and_then(|()| list::list(&at, most, stop)))
     }
 
     fn read<'a>(&'a self, at: &'a Place, most: u64) -> BoxFuture<'a, Result<Whole, MachineError>> {
         let at = at.clone();
-        hop(Within::Unbounded, move |stop| whole::whole(&at, most, stop))
+        let checked = self.check("load");
+        hop(Within::Unbounded, move |stop| checked.and_then(|()| whole::whole(&at, most, stop)))
     }
 
     fn commit(

@@ -37,6 +37,7 @@ pub struct Builder {
     tools: Vec<Arc<dyn AnyTool>>,
     keeper: Option<PathBuf>,
     leftovers: Leftovers,
+    machine: Option<Arc<dyn Machine>>,
 }
 
 enum SessionKey {
@@ -100,6 +101,7 @@ impl Default for Builder {
             tools: Vec::new(),
             keeper: None,
             leftovers: Leftovers::Keep,
+            machine: None,
         }
     }
 }
@@ -206,6 +208,12 @@ impl Builder {
         self
     }
 
+    /// Where the files are, if not here.
+    pub fn machine(mut self, machine: impl Machine + 'static) -> Self {
+        self.machine = Some(Arc::new(machine));
+        self
+    }
+
     pub async fn build(self) -> Result<Toolbox, BuildError> {
         let home = std::env::home_dir();
         let data = match &self.data {
@@ -213,7 +221,8 @@ impl Builder {
             None => data_folder(home.as_deref()).ok_or(BuildError::NoDataFolder)?,
         };
         // Every Helve of this user meets the others there.
-        let machine: Arc<dyn Machine> = Arc::new(Local::locking_in(data.join("locks")));
+        let here = || -> Arc<dyn Machine> { Arc::new(Local::locking_in(data.join("locks"))) };
+        let machine = self.machine.unwrap_or_else(here);
         let root = root(&*machine, self.dir.as_deref(), home.as_deref()).await?;
         let flags: Vec<Rule> =
             self.allow.iter().map(|what| allowed(what)).collect::<Result<_, _>>()?;

@@ -36,8 +36,9 @@ pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::{
     Action, AnyTool, Ask, BoxFuture, CallState, Content, ErrorKind, Event, Flavour, Hook, Input,
-    Let, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope, Source, Status, Subscription,
-    Tool, ToolContext, ToolError, ToolOutput, ToolResult, ToolSet, ToolSpec, Traits, Verdict, fit,
+    Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope, Source, Status,
+    Subscription, Tool, ToolContext, ToolError, ToolOutput, ToolResult, ToolSet, ToolSpec, Traits,
+    Verdict, fit,
 };
 pub use helve_ext::config;
 pub use helve_mcp::{Metadata, ServeError};

@@ -22,8 +22,8 @@ type Folder<'a> = BorrowedFd<'a>;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sys {
-    #[cfg(test)]
-    pub(super) faults: super::tests::faults::Faults,
+    #[cfg(any(test, feature = "faults"))]
+    pub(crate) faults: super::faults::Faults,
 }
 
 impl Sys {
@@ -41,14 +41,14 @@ impl Sys {
         Err(Errno::INTR)
     }
 
-    #[cfg(not(test))]
+    #[cfg(not(any(test, feature = "faults")))]
     #[expect(clippy::unused_self, reason = "only tests have faults")]
-    fn fault(&self, _: &'static str) -> Option<Errno> {
+    pub(crate) fn fault(&self, _: &'static str) -> Option<Errno> {
         None
     }
 
-    #[cfg(test)]
-    fn fault(&self, name: &'static str) -> Option<Errno> {
+    #[cfg(any(test, feature = "faults"))]
+    pub(crate) fn fault(&self, name: &'static str) -> Option<Errno> {
         self.faults.next(name)
     }
 

@@ -1,7 +1,7 @@
 //! Commits on real folders.
 
 mod basic;
-pub(super) mod faults;
+mod faults;
 mod interference;
 mod locking;
 mod processes;
@@ -16,7 +16,7 @@ use bytes::Bytes;
 use helve_core::Place;
 use tempfile::TempDir;
 
-use self::faults::Faults;
+use super::faults::Faults;
 use super::*;
 use crate::fixture::{folder, folder_in_memory, place};
 

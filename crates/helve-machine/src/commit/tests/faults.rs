@@ -1,34 +1,9 @@
 //! Any system call may fail, at any moment, with any error.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-
-/// Asked before each system call, with its name; an error is returned in its place.
-#[derive(Clone, Default)]
-pub(in crate::commit) struct Faults(Option<Arc<Fault>>);
-
-type Fault = dyn Fn(&'static str) -> Option<Errno> + Send + Sync;
-
-impl Faults {
-    pub(in crate::commit) fn new(
-        fault: impl Fn(&'static str) -> Option<Errno> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Some(Arc::new(fault)))
-    }
-
-    pub(in crate::commit) fn next(&self, name: &'static str) -> Option<Errno> {
-        self.0.as_ref().and_then(|fault| fault(name))
-    }
-}
-
-impl fmt::Debug for Faults {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Faults({})", self.0.is_some())
-    }
-}
 
 const ERRORS: [Errno; 7] =
     [Errno::NOSPC, Errno::IO, Errno::ACCESS, Errno::MFILE, Errno::INTR, Errno::DQUOT, Errno::ROFS];

@@ -1,0 +1,36 @@
+//! For tests: file operations that fail when they are told to.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+/// Asked before each file operation, with its name; an error is returned in its place.
+#[derive(Clone, Default)]
+pub struct Faults(Option<Arc<Fault>>);
+
+type Fault = dyn Fn(&'static str) -> Option<Errno> + Send + Sync;
+
+impl Faults {
+    pub(crate) fn new(
+        fault: impl Fn(&'static str) -> Option<Errno> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Arc::new(fault)))
+    }
+
+    /// `fault` answers with the system's number of an error.
+    #[cfg(feature = "faults")]
+    pub fn by_number(fault: impl Fn(&'static str) -> Option<i32> + Send + Sync + 'static) -> Self {
+        Self::new(move |name| fault(name).map(Errno::from_raw_os_error))
+    }
+
+    pub(crate) fn next(&self, name: &'static str) -> Option<Errno> {
+        self.0.as_ref().and_then(|fault| fault(name))
+    }
+}
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Faults({})", self.0.is_some())
+    }
+}
