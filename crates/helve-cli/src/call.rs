@@ -1,6 +1,8 @@
 //! `helve call`: one call, its answer, its exit code.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use helve::{Content, ErrorKind, Input, News, Subscription, ToolOutput, ToolResult, What};
 use serde_json::{Value, json};
@@ -19,11 +21,14 @@ pub(crate) async fn make(common: &Common, tool: &str, input: Input) -> anyhow::R
     let cancel = CancellationToken::new();
     let interrupted = tokio::spawn(on_ctrl_c(cancel.clone()));
     let watched = std::io::stderr().is_terminal() && !common.json;
-    let watching = watched.then(|| tokio::spawn(watch(toolbox.events())));
+    let is_shown = Arc::new(AtomicBool::new(false));
+    let watching = watched.then(|| tokio::spawn(watch(toolbox.events(), is_shown.clone())));
     let result = toolbox.call_until(tool, input, cancel).await;
     interrupted.abort();
     if let Some(watching) = watching {
         watching.abort();
+    }
+    if is_shown.load(Ordering::Relaxed) {
         paint::status("");
     }
     if let Some(notice) = toolbox.store().notice().await {
@@ -46,12 +51,13 @@ pub(crate) async fn on_ctrl_c(cancel: CancellationToken) {
     }
 }
 
-async fn watch(mut events: Subscription) {
+async fn watch(mut events: Subscription, is_shown: Arc<AtomicBool>) {
     while let Some(news) = events.next().await {
         if let News::Event(event) = news
             && let What::Progress(progress) = event.what
             && let Some(text) = progress.text
         {
+            is_shown.store(true, Ordering::Relaxed);
             paint::status(&text);
         }
     }
