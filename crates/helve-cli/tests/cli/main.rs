@@ -10,6 +10,7 @@ mod config;
 mod large;
 mod mcp;
 mod reading;
+mod shell;
 mod stage;
 mod terminal;
 mod trouble;

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
-struct Client {
-    child: Child,
+pub(crate) struct Client {
+    pub(crate) child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     sent: u64,
 }
 
 impl Client {
-    fn start(stage: &Stage, args: &[&str]) -> Self {
+    pub(crate) fn start(stage: &Stage, args: &[&str]) -> Self {
         let mut command = stage.command();
         command.arg("mcp").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
@@ -29,11 +29,11 @@ impl Client {
         client
     }
 
-    fn send(&mut self, message: Value) {
+    pub(crate) fn send(&mut self, message: Value) {
         writeln!(self.to, "{message}").unwrap();
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         self.sent += 1;
         self.send(json!({"jsonrpc": "2.0", "id": self.sent, "method": method, "params": params}));
         loop {
@@ -47,8 +47,12 @@ impl Client {
     }
 
     fn read(&mut self, path: &str) -> (bool, String) {
-        let arguments = json!({"filePath": path});
-        let result = self.request("tools/call", json!({"name": "read", "arguments": arguments}));
+        self.call("read", json!({"filePath": path}))
+    }
+
+    /// Whether it failed, and its words.
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
+        let result = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         let text = result["content"][0]["text"].as_str().unwrap().to_string();
         (result["isError"] == true, text)
     }

@@ -1,0 +1,189 @@
+//! `bash` and `process` through the program: nothing hangs, nothing is left behind, everything is said.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::mcp::Client;
+use crate::stage::{Ran, Stage};
+
+/// Far beyond what any of this takes, and far below what would be a hang.
+const SOON: Duration = Duration::from_secs(20);
+
+/// `helve call bash` with everything allowed.
+fn bash(stage: &Stage, command: &str, more: &[&str]) -> Ran {
+    let command = format!("command={command}");
+    let mut args = vec!["--yes", "call", "bash", &command];
+    args.extend(more);
+    let began = Instant::now();
+    let ran = stage.run(&args);
+    assert!(began.elapsed() < SOON, "{command} took {:?}", began.elapsed());
+    ran
+}
+
+fn lives(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+    state.is_some_and(|state| state != "Z" && state != "X")
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < SOON, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The number after `pid ` in an answer.
+fn pid_in(text: &str) -> String {
+    let after = text.split("pid ").nth(1).unwrap_or_else(|| panic!("no pid in {text}"));
+    after.chars().take_while(char::is_ascii_digit).collect()
+}
+
+/// The handle after `as ` in an answer.
+fn handle_in(text: &str) -> String {
+    let after = text.split(" as ").nth(1).unwrap_or_else(|| panic!("no handle in {text}"));
+    after.chars().take_while(char::is_ascii_alphanumeric).collect()
+}
+
+#[test]
+fn a_background_child_does_not_hold_a_call() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &["--yes"]);
+    let began = Instant::now();
+    let (failed, text) = client.call("bash", json!({"command": "sleep 300 & echo hi"}));
+    assert!(began.elapsed() < SOON);
+    assert!(!failed && text.starts_with("hi\n\n[exit code 0, under 1 s]"), "{text}");
+    let (pid, handle) = (pid_in(&text), handle_in(&text));
+    assert!(lives(&pid));
+    let (_, listed) = client.call("process", json!({"action": "list"}));
+    assert!(listed.contains(&handle) && listed.contains("sleep 300"), "{listed}");
+    let (failed, text) = client.call("process", json!({"action": "kill", "id": handle}));
+    assert!(!failed && text.contains("nothing of it is left"), "{text}");
+    assert!(!lives(&pid));
+}
+
+#[test]
+fn what_waits_for_a_person_ends_by_itself() {
+    let stage = Stage::new();
+    stage.run(&["--yes", "call", "bash", "command=git init -q ."]);
+    for (command, expected) in [
+        ("cat", "standard input is closed"),
+        ("python3", "standard input is closed"),
+        ("read answer; echo \"got [$answer]\"", "got []"),
+        ("git -c user.name=x -c user.email=x@x commit --allow-empty", "exit code"),
+        ("git log", "exit code"),
+    ] {
+        let ran = bash(&stage, command, &[]);
+        assert!(ran.out.contains(expected), "{command}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_timeout_ends_everything_and_says_so() {
+    let stage = Stage::new();
+    let script = "trap '' TERM; (setsid sleep 300 & echo $! > pid); echo begun; sleep 300";
+    let ran = bash(&stage, script, &["timeout:=500"]);
+    assert!(ran.out.contains("begun") && ran.out.contains("timeout of 500 ms"), "{ran:?}");
+    let pid = std::fs::read_to_string(stage.path("app/pid")).unwrap();
+    assert!(!lives(pid.trim()));
+}
+
+#[test]
+fn odd_timeouts_are_refused_or_clamped() {
+    let stage = Stage::new();
+    for odd in ["0", "-1", "\"soon\"", "1.5"] {
+        let ran = bash(&stage, "echo ran", &[&format!("timeout:={odd}")]);
+        assert!(ran.code == 2 && !ran.out.contains("ran"), "{odd}: {ran:?}");
+    }
+    for large in ["1000000000000000000", "1e18"] {
+        let ran = bash(&stage, "echo ran", &[&format!("timeout:={large}")]);
+        assert!(ran.out.contains("ran"), "{large}: {ran:?}");
+    }
+}
+
+#[test]
+fn one_shot_calls_end_what_they_leave_unless_it_was_meant_to_stay() {
+    let stage = Stage::new();
+    let ran = bash(&stage, "sleep 300 & echo hi", &[]);
+    assert!(ran.out.contains("ended with this call"), "{ran:?}");
+    assert!(!lives(&pid_in(&ran.out)));
+    let ran = bash(&stage, "echo begun; exec sleep 300", &["run_in_background:=true"]);
+    let handle = handle_in(&ran.out);
+    let listed = stage.run(&["--yes", "call", "process", "action=list"]);
+    assert!(listed.out.contains(&handle) && listed.out.contains("running"), "{listed:?}");
+    let read = stage.run(&["--yes", "call", "process", "action=read", &format!("id={handle}")]);
+    assert!(read.out.starts_with("begun"), "{read:?}");
+    let killed = stage.run(&["--yes", "call", "process", "action=kill", &format!("id={handle}")]);
+    assert!(killed.out.contains("nothing of it is left"), "{killed:?}");
+}
+
+#[test]
+fn killing_helve_leaves_no_orphan() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &["--yes"]);
+    let script = "sleep 300 & (setsid nohup sleep 300 >/dev/null 2>&1 & echo pid $!); wait";
+    let call = json!({"name": "bash", "arguments": {"command": script, "run_in_background": true}});
+    let text = client.request("tools/call", call).to_string();
+    let pid = pid_in(&text);
+    assert!(lives(&pid));
+    client.child.kill().unwrap();
+    client.child.wait().unwrap();
+    wait_until("the end of the orphan", || !lives(&pid));
+}
+
+#[test]
+fn an_abort_ends_the_tree() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &["--yes"]);
+    let script = "(setsid sleep 300 & echo $! > pid.new && mv pid.new pid); sleep 300";
+    let call = json!({"name": "bash", "arguments": {"command": script}});
+    client.send(json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": call}));
+    let path = stage.path("app/pid");
+    wait_until("the command", || path.exists());
+    let pid = std::fs::read_to_string(&path).unwrap();
+    client.send(json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 77}
+    }));
+    wait_until("the end of the tree", || !lives(pid.trim()));
+    assert!(!client.call("bash", json!({"command": "true"})).0);
+}
+
+#[test]
+fn secrets_of_the_environment_are_not_told() {
+    let stage = Stage::new();
+    let mut command = stage.command();
+    command.env("SERVICE_TOKEN", "swordfish-and-more").env("PAGE", "swordfish-two");
+    command.args(["--yes", "call", "bash", "command=echo $SERVICE_TOKEN $PAGE"]);
+    let ran = stage.finish(&mut command);
+    assert!(ran.out.contains("[redacted] swordfish-two"), "{ran:?}");
+    assert!(!ran.out.contains("swordfish-and-more"), "{ran:?}");
+}
+
+#[test]
+fn a_missing_shell_and_a_missing_folder_are_said() {
+    let stage = Stage::new();
+    let mut command = stage.command();
+    command.env("PATH", stage.path("home")).args(["--yes", "call", "bash", "command=true"]);
+    let ran = stage.finish(command.stderr(Stdio::piped()));
+    assert!(ran.err.contains("bash is not installed"), "{ran:?}");
+    let ran = bash(&stage, "true", &["workdir=gone"]);
+    assert!(ran.err.contains("does not exist"), "{ran:?}");
+}
+
+#[test]
+fn a_program_at_a_terminal_can_be_typed_into() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &["--yes"]);
+    let script = "read -p 'name? ' name; echo \"hello $name\"";
+    let (_, text) = client.call("bash", json!({"command": script, "terminal": true}));
+    let handle = handle_in(&text);
+    let wait = json!({"action": "wait", "id": handle, "text": "name?"});
+    assert!(client.call("process", wait).1.contains("reached"));
+    client.call("process", json!({"action": "write", "id": handle, "input": "world\n"}));
+    let wait = json!({"action": "wait", "id": handle, "text": "hello world"});
+    let (_, text) = client.call("process", wait);
+    assert!(text.contains("reached"), "{text}");
+}
