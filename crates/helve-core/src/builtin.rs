@@ -1,6 +1,6 @@
 //! The rules everybody has: the lowest of the user's wall, and two walls of their own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::permission::{Action, Pattern, Policy, Rule, Source, Wall};
 
@@ -54,6 +54,23 @@ const SENSITIVE: [&str; 20] = [
 const PROTECTED_FOLDERS: [&str; 4] = [".git", ".helve", ".opencode", ".vscode"];
 const PROTECTED_FILES: [&str; 6] =
     [".mcp.json", ".envrc", "helve.json", "helve.jsonc", "opencode.json", "opencode.jsonc"];
+
+/// What of a repository runs or configures programs. The rest changes with every commit.
+const PROTECTED_IN_GIT: [&str; 6] =
+    ["commondir", "config", "config.worktree", "hooks", "modules", "worktrees"];
+
+/// What a confined program must not change in a folder that it may write to: what [`protected`] asks about, but such
+/// that it can commit.
+pub fn protected_paths(root: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for name in PROTECTED_FOLDERS.iter().chain(&PROTECTED_FILES) {
+        match *name {
+            ".git" => paths.extend(PROTECTED_IN_GIT.map(|part| root.join(name).join(part))),
+            _ => paths.push(root.join(name)),
+        }
+    }
+    paths
+}
 
 /// What no rule of a user makes free.
 pub fn protected() -> Wall {

@@ -3,6 +3,7 @@
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "the tests work on real folders"))]
 
 pub mod commit;
+pub mod confine;
 mod errors;
 mod find;
 mod hop;

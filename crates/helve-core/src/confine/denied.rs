@@ -1,0 +1,140 @@
+//! What a sandbox denied, found in what a program said.
+//!
+//! A program tells of a refusal in its own words. Only what the plan really denies is taken from them: a path that may
+//! not be written, or the network where that is off. A file that may not be read is none of the sandbox's doing.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::denies;
+use crate::process::{Confine, Network};
+
+/// Something that a sandbox denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Denied {
+    Write(PathBuf),
+    /// The host, where it was named.
+    Network(Option<String>),
+}
+
+/// No more are told.
+pub const MOST_DENIED: usize = 10;
+/// Longer lines are not messages.
+const LONGEST_LINE: usize = 4096;
+
+/// What a plan denied a program that ran in `folder`, in the order it said so, each once.
+pub fn denied(plan: &Confine, folder: &Path, output: &str) -> Vec<Denied> {
+    let mut all = Vec::new();
+    for line in output.lines().filter(|line| line.len() <= LONGEST_LINE) {
+        let write = write(plan, folder, line).map(Denied::Write);
+        for one in write.into_iter().chain(network(plan, line)) {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+        if all.len() >= MOST_DENIED {
+            all.truncate(MOST_DENIED);
+            break;
+        }
+    }
+    all
+}
+
+/// What systems say of a place where nothing can be written, as C, Go and Node spell it.
+const READ_ONLY: &str = "read-only file system";
+/// What they say of moving or removing what is mounted on.
+const BUSY: &str = "device or resource busy";
+/// What they say of devices.
+const NO_PERMISSION: &str = "permission denied";
+
+fn write(plan: &Confine, folder: &Path, line: &str) -> Option<PathBuf> {
+    let low = line.to_ascii_lowercase();
+    let is = |path: &Path| match () {
+        () if low.contains(READ_ONLY) => denies(plan, path),
+        () if low.contains(BUSY) => holds_protected(plan, path),
+        () if low.contains(NO_PERMISSION) => path.starts_with("/dev") && denies(plan, path),
+        () => false,
+    };
+    let phrase = [READ_ONLY, BUSY, NO_PERMISSION].into_iter().find_map(|it| low.find(it))?;
+    let candidates = quoted(line).into_iter().chain(before(line, phrase));
+    candidates.map(|text| absolute(folder, text)).find(|path| is(path))
+}
+
+/// Whether something protected is at or below a path inside a writable folder.
+fn holds_protected(plan: &Confine, path: &Path) -> bool {
+    let is_writable = plan.writable.iter().any(|folder| path.starts_with(folder));
+    let near = |it: &PathBuf| it.starts_with(path) || path.starts_with(it);
+    is_writable && plan.protected.iter().any(near)
+}
+
+/// Everything in quotes of any kind.
+fn quoted(line: &str) -> Vec<&str> {
+    let mut all = Vec::new();
+    let mut rest = line;
+    while let Some(open) = rest.find(['\'', '"', '`', '‘']) {
+        let mut chars = rest[open..].chars();
+        let close = match chars.next() {
+            Some('‘') => "’",
+            Some('`') => "`",
+            Some('"') => "\"",
+            Some(_) | None => "'",
+        };
+        let inside = chars.as_str();
+        // A word in backquotes may end with a plain quote.
+        let end = inside.find(close).or_else(|| inside.find('\''));
+        let Some(end) = end else { break };
+        all.push(&inside[..end]);
+        rest = inside[end..].strip_prefix(['\'', '"', '`', '’']).unwrap_or_default();
+    }
+    all
+}
+
+/// What stands between colons before a phrase, the nearest first: `bash: /etc/x: Read-only file system`.
+fn before(line: &str, phrase: usize) -> Vec<&str> {
+    let Some(said) = line.get(..phrase) else { return Vec::new() };
+    let said = said.trim_end().trim_end_matches([':', '(']);
+    let Some(last) = said.rsplit(": ").next() else { return Vec::new() };
+    let word = last.rsplit(' ').next().unwrap_or(last);
+    // One with blanks is rarer than one after a verb: `open /etc/x`.
+    if word.contains('/') { vec![word, last] } else { vec![last, word] }
+}
+
+fn absolute(folder: &Path, text: &str) -> PathBuf {
+    let mut path = PathBuf::new();
+    for part in folder.join(text).components() {
+        match part {
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => path.push(part),
+        }
+    }
+    path
+}
+
+/// What programs say when there is no network; what follows names the host in some of them.
+const UNREACHABLE: [&str; 10] = [
+    "could not resolve host: ",
+    "couldn't resolve host name",
+    "could not resolve hostname ",
+    "temporary failure in name resolution",
+    "name or service not known",
+    "getaddrinfo eai_again ",
+    "network is unreachable",
+    "failed to lookup address information",
+    "dial tcp",
+    "socket: operation not permitted",
+];
+
+fn network(plan: &Confine, line: &str) -> Option<Denied> {
+    match plan.network {
+        Network::On => return None,
+        Network::Off => {}
+    }
+    let low = line.to_ascii_lowercase();
+    let phrase = UNREACHABLE.into_iter().find(|phrase| low.contains(phrase))?;
+    let after = low.find(phrase).and_then(|at| line.get(at + phrase.len()..)).unwrap_or_default();
+    let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-');
+    let host = after.split(ends).next().filter(|it| phrase.ends_with(' ') && it.contains('.'));
+    Some(Denied::Network(host.map(|it| it.trim_end_matches('.').to_owned())))
+}

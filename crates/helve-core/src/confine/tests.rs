@@ -1,0 +1,112 @@
+//! Words and folders in, plans out; a plan and what a program said in, what was denied out.
+
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::{Denied, Sandbox, denied, denies, plan};
+use crate::process::{Confine, Network};
+
+fn sandbox(sandbox: Sandbox) -> Confine {
+    plan(sandbox, Network::Off, Path::new("/w"), Path::new("/scratch")).unwrap()
+}
+
+#[test]
+fn plans() {
+    let none = plan(Sandbox::Off, Network::Off, Path::new("/w"), Path::new("/scratch"));
+    assert_eq!(none, None);
+    let read_only = sandbox(Sandbox::ReadOnly);
+    assert_eq!((read_only.writable, read_only.protected), (vec!["/scratch".into()], vec![]));
+    let write = sandbox(Sandbox::WorkspaceWrite);
+    let shown: Vec<_> = write.protected.iter().map(|path| path.to_string_lossy()).collect();
+    expect![[r#"
+        /w/.git/commondir /w/.git/config /w/.git/config.worktree /w/.git/hooks /w/.git/modules /w/.git/worktrees /w/.helve /w/.opencode /w/.vscode /w/.mcp.json /w/.envrc /w/helve.json /w/helve.jsonc /w/opencode.json /w/opencode.jsonc"#]]
+    .assert_eq(&shown.join(" "));
+}
+
+#[test]
+fn what_a_plan_denies() {
+    let plan = sandbox(Sandbox::WorkspaceWrite);
+    for (path, expected) in [
+        ("/w/src/a.rs", false),
+        ("/w", false),
+        ("/scratch/x", false),
+        ("/w2/x", true),
+        ("/etc/passwd", true),
+        ("/w/.git/index", false),
+        ("/w/.git/hooks/pre-commit", true),
+        ("/w/.helve", true),
+    ] {
+        assert_eq!(denies(&plan, Path::new(path)), expected, "{path}");
+    }
+}
+
+#[track_caller]
+fn check(output: &str, expect: Expect) {
+    let all = denied(&sandbox(Sandbox::WorkspaceWrite), Path::new("/w/src"), output);
+    let word = |one: &Denied| match one {
+        Denied::Write(path) => format!("write {}", path.display()),
+        Denied::Network(Some(host)) => format!("network {host}"),
+        Denied::Network(None) => "network".into(),
+    };
+    expect.assert_eq(&all.iter().map(word).collect::<Vec<_>>().join(", "));
+}
+
+#[test]
+fn denied_writes() {
+    check("bash: /etc/x: Read-only file system", expect!["write /etc/x"]);
+    check("bash: line 1: ../../o/f: Read-only file system", expect!["write /o/f"]);
+    check("touch: cannot touch '/o/a b': Read-only file system", expect!["write /o/a b"]);
+    check("rm: cannot remove ‘/o/é’: Read-only file system", expect!["write /o/é"]);
+    check("OSError: [Errno 30] Read-only file system: '/o/x'", expect!["write /o/x"]);
+    check("Error: EROFS: read-only file system, open '/o/x'", expect!["write /o/x"]);
+    check("open /o/x: read-only file system", expect!["write /o/x"]);
+    check("fatal: could not lock /o/x: Read-only file system (os error 30)", expect!["write /o/x"]);
+    check("bash: ../.git/hooks/a: Read-only file system", expect!["write /w/.git/hooks/a"]);
+    check("mv: cannot move '../.git' to 'g': Device or resource busy", expect!["write /w/.git"]);
+    check("dd: failed to open '/dev/sda': Permission denied", expect!["write /dev/sda"]);
+}
+
+#[test]
+fn what_the_sandbox_did_not_deny() {
+    check("cat: /home/user/secret: Permission denied", expect![""]);
+    check("bash: a: Read-only file system", expect![""]);
+    check("umount: /mnt/x: Device or resource busy", expect![""]);
+    check("the file system is a read-only file system", expect![""]);
+    check("rm: cannot remove 'b': Operation not permitted", expect![""]);
+    check("", expect![""]);
+}
+
+#[test]
+fn denied_network() {
+    check("curl: (6) Could not resolve host: example.com", expect!["network example.com"]);
+    check(
+        "ssh: Could not resolve hostname git.example.com: Try again",
+        expect!["network git.example.com"],
+    );
+    check("ping: socket: Operation not permitted", expect!["network"]);
+    check("connect: Network is unreachable\nconnect: Network is unreachable", expect!["network"]);
+    let on = Confine { network: Network::On, ..sandbox(Sandbox::WorkspaceWrite) };
+    assert_eq!(denied(&on, Path::new("/w"), "connect: Network is unreachable"), []);
+}
+
+#[test]
+fn hostile_output_is_survived() {
+    let many: String = (0..100).map(|n| format!("x: /o/{n}: Read-only file system\n")).collect();
+    let plan = sandbox(Sandbox::WorkspaceWrite);
+    assert_eq!(denied(&plan, Path::new("/w"), &many).len(), super::MOST_DENIED);
+}
+
+proptest! {
+    #[test]
+    fn any_line_is_survived(before in "[a-z /'\"`‘’:éİ]{0,12}", after in "[a-z /'\"`‘’:é]{0,12}") {
+        for phrase in ["Read-only file system", "Could not resolve host: "] {
+            let said = format!("{before}{phrase}{after}");
+            let plan = sandbox(Sandbox::WorkspaceWrite);
+            for one in denied(&plan, Path::new("/w"), &said) {
+                prop_assert!(!matches!(one, Denied::Write(path) if !denies(&plan, &path)));
+            }
+        }
+    }
+}

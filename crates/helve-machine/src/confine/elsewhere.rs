@@ -1,0 +1,22 @@
+//! Systems on which nothing can be confined yet.
+
+use std::io;
+
+use helve_core::process::{Confine, Confinement, Support};
+
+const WHY: &str = "programs can be confined on Linux only";
+
+pub fn probe() -> Confinement {
+    let no = || Support::No(WHY.into());
+    Confinement { writes: no(), protected: no(), network: no(), processes: no() }
+}
+
+pub struct Held;
+
+pub fn hold(_: &Confine) -> io::Result<Held> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, WHY))
+}
+
+pub fn apply(_: &Confine) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, WHY))
+}

@@ -1,0 +1,149 @@
+//! Protected paths that are not there yet: an empty folder stands in their place while a program runs.
+//!
+//! What does not exist cannot be mounted on, and a program could make it. An empty folder is as good as nothing to
+//! everybody else (git does not see it, and it goes away without losing anything), and several Helves share it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use helve_core::process::Confine;
+use rustix::fs::{FlockOperation, flock};
+
+use super::named;
+
+/// Keeps the stand-ins of one plan there. Dropping it removes those that nobody else holds.
+#[derive(Debug, Default)]
+pub struct Held {
+    stand_ins: Vec<(PathBuf, File)>,
+    /// What was missing, can have no stand-in, and is removed if it is there in the end.
+    unwanted: Vec<PathBuf>,
+}
+
+/// Git takes whatever has this name for the way to another repository, with other hooks: nothing can stand in for it.
+const REDIRECT: &str = "commondir";
+
+/// Puts stand-ins where something protected is missing. To be kept until nothing of the program lives.
+pub fn hold(plan: &Confine) -> io::Result<Held> {
+    let mut held = Held::default();
+    for path in &plan.protected {
+        let Some(guard) = guard(plan, path)? else { continue };
+        if guard.state == There::Nowhere {
+            held.unwanted.push(guard.path);
+            continue;
+        }
+        if guard.state == There::Stands || held.stand_ins.iter().any(|(it, _)| *it == guard.path) {
+            continue;
+        }
+        let folder = stand_in(&guard.path)
+            .map_err(|err| named(&format!("standing in for {}", guard.path.display()), err))?;
+        held.stand_ins.push((guard.path, folder));
+    }
+    Ok(held)
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for (path, folder) in self.stand_ins.drain(..) {
+            // Others hold it, or it is no longer empty: it stays.
+            if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                fs::remove_dir(&path).unwrap_or_default();
+            }
+        }
+        for path in self.unwanted.drain(..) {
+            // Most often it is not there.
+            fs::remove_file(&path).unwrap_or_default();
+        }
+    }
+}
+
+/// What must be kept from change so that a protected path is.
+pub(super) struct Guard {
+    /// The path itself, or the first on the way to it that is not a folder with something in it.
+    pub(super) path: PathBuf,
+    /// The folders between the writable one and that.
+    pub(super) above: Vec<PathBuf>,
+    pub(super) state: There,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum There {
+    Stands,
+    /// Nothing is there, or an empty folder, which may be a stand-in.
+    Missing,
+    /// Nothing is there, and nothing can stand in for it.
+    Nowhere,
+}
+
+/// Nothing where the path cannot be written anyway.
+pub(super) fn guard(plan: &Confine, protected: &Path) -> io::Result<Option<Guard>> {
+    let above = plan.writable.iter().filter(|folder| protected.starts_with(folder));
+    let Some(top) = above.max_by_key(|folder| folder.components().count()) else { return Ok(None) };
+    let way = protected.strip_prefix(top).map_err(io::Error::other)?;
+    let mut guard = Guard { path: top.clone(), above: Vec::new(), state: There::Stands };
+    for (number, name) in way.iter().enumerate() {
+        if number > 0 {
+            guard.above.push(guard.path.clone());
+        }
+        guard.path.push(name);
+        match fs::symlink_metadata(&guard.path) {
+            Ok(metadata) if metadata.is_symlink() => {
+                let why = format!(
+                    "{} is a symbolic link, which cannot be protected: put a file or folder in its place",
+                    guard.path.display()
+                );
+                return Err(io::Error::other(why));
+            }
+            Ok(metadata) if !metadata.is_dir() => return Ok(Some(guard)),
+            Ok(_) if !is_empty(&guard.path)? => {}
+            Err(err) if err.kind() != io::ErrorKind::NotFound => {
+                return Err(named(&format!("looking at {}", guard.path.display()), err));
+            }
+            Err(_) if name == REDIRECT => {
+                guard.state = There::Nowhere;
+                return Ok(Some(guard));
+            }
+            Ok(_) | Err(_) => {
+                guard.state = There::Missing;
+                return Ok(Some(guard));
+            }
+        }
+    }
+    Ok(Some(guard))
+}
+
+fn is_empty(folder: &Path) -> io::Result<bool> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        // What cannot be listed is no stand-in.
+        Err(err) if err.kind() == io::ErrorKind::PermissionDenied => Ok(false),
+        Err(err) => Err(named(&format!("looking into {}", folder.display()), err)),
+    }
+}
+
+/// How often another Helve may take the folder away while it is being taken hold of.
+const TRIES: usize = 100;
+
+fn stand_in(path: &Path) -> io::Result<File> {
+    for _ in 0..TRIES {
+        match fs::create_dir(path) {
+            Ok(()) => {}
+            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(err) => return Err(err),
+        }
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let folder = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+            Ok(folder) => folder,
+            Err(err) if err.kind() == io::ErrorKind::NotFound => continue,
+            Err(err) => return Err(err),
+        };
+        flock(&folder, FlockOperation::LockShared)?;
+        let opened = folder.metadata()?;
+        let there = fs::symlink_metadata(path);
+        if there.is_ok_and(|it| (it.dev(), it.ino()) == (opened.dev(), opened.ino())) {
+            return Ok(folder);
+        }
+    }
+    Err(io::Error::other("others keep taking it away"))
+}
