@@ -7,7 +7,8 @@
 //!
 //! Single values replace. Rules and switches are appended, so that a later file's match decides, in two lists: the user's
 //! and the project's; how these meet is for `helve_core`. Agents merge field by field. An MCP server replaces one of the
-//! same name as a whole. While a project is untrusted only its rules, switches, new agents and (marked) servers are taken;
+//! same name as a whole. While a project is untrusted only its rules, switches, new agents, (marked) servers, a stricter
+//! sandbox and a smaller environment are taken;
 //! everything else of it waits, and its `{env:…}` and `{file:…}` are refused.
 //!
 //! What cannot be understood becomes a [`Problem`] and is left out. Wherever that could loosen policy (a file that does not
@@ -27,6 +28,7 @@ mod load;
 mod mcp;
 mod page;
 mod problem;
+mod programs;
 mod rules;
 mod shadow;
 mod tree;
@@ -48,6 +50,7 @@ pub use gather::{Gathered, Places, gather};
 pub use load::{DEEPEST, Disk, MOST_BYTES, MOST_NOTES, Notes, Outside, Reach, Taken, Unreadable};
 pub use mcp::{Server, Transport};
 pub use problem::{Excerpt, Problem, Severity};
+pub use programs::{Bash, EnvironmentSection, SandboxSection};
 pub use tree::At;
 
 /// Everything that is in force, and what is wrong with it.
@@ -67,7 +70,11 @@ pub struct Config {
     pub servers: Vec<Server>,
     /// Names one of `agents` that a person may start.
     pub default_agent: Option<Given<String>>,
-    pub shell: Option<Given<String>>,
+    /// The program that runs commands, and its arguments before the command's; empty: the default.
+    pub shell: Vec<Given<String>>,
+    pub bash: Bash,
+    pub sandbox: SandboxSection,
+    pub environment: EnvironmentSection,
     pub problems: Vec<Problem>,
     /// Every file that was read, in order.
     pub sources: Vec<FileRead>,

@@ -1,6 +1,7 @@
 //! Everything that is in force, line by line, each with the place it comes from.
 
 use helve_core::permission::{Rule, Source};
+use helve_core::process::Network;
 use helve_core::registry::Switch;
 
 use super::agent::Mode;
@@ -59,7 +60,7 @@ impl Config {
         rules
             .chain(switches.map(|switch| list_switch(&[], switch)))
             .chain(text("default_agent", &self.default_agent))
-            .chain(text("shell", &self.shell))
+            .chain(self.list_programs())
             .chain(count("max_lines", &self.tool_output.max_lines))
             .chain(count("max_bytes", &self.tool_output.max_bytes))
             .chain(
@@ -71,6 +72,46 @@ impl Config {
             .chain(self.agents.iter().flat_map(list_agent))
             .chain(self.servers.iter().flat_map(list_server))
             .chain(self.waiting.iter().cloned())
+    }
+}
+
+impl Config {
+    fn list_programs(&self) -> Vec<Listed> {
+        let Config { shell, bash, sandbox, environment, .. } = self;
+        let mut all = Vec::new();
+        if let Some(program) = shell.first() {
+            let words: Vec<_> = shell.iter().map(Given::shown).collect();
+            all.push(Listed::new(&["shell"], words.join(" "), &program.source));
+        }
+        let times = [("timeout", &bash.timeout), ("max_timeout", &bash.max_timeout)];
+        for (key, time) in times.into_iter().filter_map(|(key, it)| it.as_ref().map(|it| (key, it)))
+        {
+            all.push(Listed::new(&["bash", key], time.value.to_string(), &time.source));
+        }
+        if let Some(mode) = &sandbox.mode {
+            all.push(Listed::new(&["sandbox"], mode.value.word(), &mode.source));
+        }
+        if let Some(network) = &sandbox.network {
+            let on = matches!(network.value, Network::On);
+            all.push(Listed::new(&["sandbox", "network"], on.to_string(), &network.source));
+        }
+        if let Some(inherit) = &environment.inherit {
+            let key = ["environment", "inherit"];
+            all.push(Listed::new(&key, inherit.value.word(), &inherit.source));
+        }
+        for (key, patterns) in
+            [("include", &environment.include), ("exclude", &environment.exclude)]
+        {
+            let line =
+                |it: &Given<String>| Listed::new(&["environment", key], it.shown(), &it.source);
+            all.extend(patterns.iter().map(line));
+        }
+        for (name, value) in &environment.set {
+            // Variables are where people keep tokens.
+            let shown = value.written.as_deref().unwrap_or(words::HIDDEN);
+            all.push(Listed::new(&["environment", "set", name], shown, &value.source));
+        }
+        all
     }
 }
 

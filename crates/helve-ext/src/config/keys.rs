@@ -9,6 +9,7 @@ pub(super) const TOP: &[&str] = &[
     "attachment",
     "autoshare",
     "autoupdate",
+    "bash",
     "command",
     "compaction",
     "default_agent",
@@ -16,6 +17,7 @@ pub(super) const TOP: &[&str] = &[
     "edit",
     "enabled_providers",
     "enterprise",
+    "environment",
     "experimental",
     "files",
     "formatter",
@@ -32,6 +34,7 @@ pub(super) const TOP: &[&str] = &[
     "provider",
     "reference",
     "references",
+    "sandbox",
     "server",
     "share",
     "shell",
@@ -89,6 +92,15 @@ pub(super) const EDIT: &[&str] = &["match", "syntax"];
 
 /// Of `files`.
 pub(super) const FILES: &[&str] = &["hardlinks"];
+
+/// Of `bash`.
+pub(super) const BASH: &[&str] = &["max_timeout", "timeout"];
+
+/// Of `sandbox`.
+pub(super) const SANDBOX: &[&str] = &["mode", "network"];
+
+/// Of `environment`.
+pub(super) const ENVIRONMENT: &[&str] = &["exclude", "include", "inherit", "set"];
 
 /// Of `permission`: groups, tools and situations. Tools that users bring have other names.
 pub(super) const PERMISSION: &[&str] = &[

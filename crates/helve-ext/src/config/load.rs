@@ -84,6 +84,9 @@ impl Outside for Disk {
         let real = real_path(path)?;
         // Looked at before opening, because opening a device can already do something.
         let kind = fs::symlink_metadata(&real).map_err(unreadable)?.file_type();
+        if kind.is_dir() && is_empty(&real) {
+            return Err(Unreadable::Missing);
+        }
         refuse_special(kind)?;
         let file = match reach {
             Reach::Anywhere => {
@@ -125,6 +128,11 @@ impl Outside for Disk {
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
+}
+
+/// An empty folder stands in for a missing file while a confined program runs, so that it cannot make one.
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Never waits for a FIFO's writer, and fails on a link that appeared since the path was resolved.

@@ -9,6 +9,7 @@ use super::jsonc::{self, Parsed};
 use super::load::Outside;
 use super::page::{Page, Reading, Standing, Surroundings};
 use super::problem::{Problem, Severity};
+use super::programs::{self, Bash, EnvironmentSection, SandboxSection};
 use super::rules::Rules;
 use super::tree::{At, Entry, Node, Places, What, repeated};
 use super::yaml::{self, Fields};
@@ -36,7 +37,10 @@ struct Draft {
     changes: Changes,
     servers: Vec<Server>,
     default_agent: Option<Given<String>>,
-    shell: Option<Given<String>>,
+    shell: Vec<Given<String>>,
+    bash: Bash,
+    sandbox: SandboxSection,
+    environment: EnvironmentSection,
     problems: Vec<Problem>,
     sources: Vec<FileRead>,
     waiting: Vec<Listed>,
@@ -53,7 +57,10 @@ impl Draft {
             changes: Changes::default(),
             servers: Vec::new(),
             default_agent: None,
-            shell: None,
+            shell: Vec::new(),
+            bash: Bash::default(),
+            sandbox: SandboxSection::default(),
+            environment: EnvironmentSection::default(),
             problems,
             sources: Vec::new(),
             waiting: Vec::new(),
@@ -130,8 +137,12 @@ impl Draft {
     /// Of a file that stops in the middle only what narrows is taken.
     fn remnant(&mut self, page: &mut Page<'_>, entries: &[Entry]) {
         self.rules(page.layer).read(page, entries);
-        for entry in entries.iter().filter(|entry| matches!(entry.key.as_str(), "agent" | "mode")) {
-            self.agents.remnant(page, &entry.value);
+        for entry in entries {
+            match entry.key.as_str() {
+                "agent" | "mode" => self.agents.remnant(page, &entry.value),
+                "sandbox" => programs::sandbox(page, &entry.value, &mut self.sandbox),
+                _ => {}
+            }
         }
     }
 
@@ -153,10 +164,17 @@ impl Draft {
             "agent" => self.agents.section(page, (key, node), Mode::All, &mut self.waiting),
             "mode" => self.agents.section(page, (key, node), Mode::Primary, &mut self.waiting),
             "mcp" => mcp::section(page, node, &mut self.servers, &mut self.waiting),
-            "shell" | "default_agent" | "tool_output" | "edit" | "files" => match page.standing {
-                Standing::Full => self.setting(page, key, node),
-                Standing::Narrows => self.waiting.push(Listed::waiting(page, &[], entry)),
-            },
+            "sandbox" => programs::sandbox(page, node, &mut self.sandbox),
+            "environment" => {
+                let section = &mut self.environment;
+                programs::environment(page, node, section, &mut self.waiting);
+            }
+            "shell" | "bash" | "default_agent" | "tool_output" | "edit" | "files" => {
+                match page.standing {
+                    Standing::Full => self.setting(page, key, node),
+                    Standing::Narrows => self.waiting.push(Listed::waiting(page, &[], entry)),
+                }
+            }
             other if keys::TOP.contains(&other) => {}
             other => {
                 page.warn(entry.at, || words::unknown_key(other, keys::nearest(other, keys::TOP)))
@@ -166,15 +184,15 @@ impl Draft {
 
     fn setting(&mut self, page: &mut Page<'_>, key: &str, node: &Node) {
         match key {
-            "tool_output" => return tool_output(page, node, &mut self.tool_output),
-            "edit" => return self.changes.edit(page, node),
-            "files" => return self.changes.files(page, node),
-            _ => {}
-        }
-        let Some(text) = page.text(key, node, Reading::Usual) else { return };
-        match key {
-            "shell" => self.shell = Some(text),
-            _ => self.default_agent = Some(text),
+            "tool_output" => tool_output(page, node, &mut self.tool_output),
+            "edit" => self.changes.edit(page, node),
+            "files" => self.changes.files(page, node),
+            "shell" => programs::shell(page, node, &mut self.shell),
+            "bash" => programs::bash(page, node, &mut self.bash),
+            _ => {
+                let agent = page.text(key, node, Reading::Usual);
+                self.default_agent = agent.or(self.default_agent.take());
+            }
         }
     }
 
@@ -230,6 +248,9 @@ impl Draft {
             servers: self.servers,
             default_agent,
             shell: self.shell,
+            bash: self.bash,
+            sandbox: self.sandbox,
+            environment: self.environment,
             problems,
             sources: self.sources,
             digest: gathered.digest().to_owned(),

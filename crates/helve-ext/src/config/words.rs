@@ -316,6 +316,41 @@ pub(super) fn agent_is_not_primary(name: &str, names: &[&str]) -> Said {
         .hint(format!("these can: {}", shown(&names.join(", "))))
 }
 
+// Programs
+
+pub(super) fn empty_shell() -> Said {
+    say("the shell has no name").hint("write \"bash\", or a list: the program, then each argument")
+}
+
+pub(super) fn unknown_sandbox(what: &What) -> Said {
+    say(format!(
+        "a sandbox is \"off\", \"workspace-write\" or \"read-only\", and this is {}",
+        found(what)
+    ))
+    .hint("until this is mended programs run read-only")
+}
+
+pub(super) fn project_loosens_sandbox() -> Said {
+    say("a project cannot loosen the sandbox; this has no effect")
+        .hint("set it in your own configuration")
+}
+
+pub(super) fn unknown_inherit(word: &str) -> Said {
+    say(format!("environment.inherit is \"all\", \"core\" or \"none\", not {}", quoted(word)))
+        .hint("until this is mended only what programs need to run is passed on")
+}
+
+pub(super) fn not_a_variable(name: &str) -> Said {
+    say(format!(
+        "{} cannot be set: a name is not empty, and neither = nor NUL is in it",
+        quoted(name)
+    ))
+}
+
+pub(super) fn too_many_variables(most: usize) -> Said {
+    say(format!("environment has at most {most} names and patterns"))
+}
+
 // MCP servers
 
 pub(super) fn no_such_server(name: &str) -> Said {

@@ -78,7 +78,9 @@ fn folders_and_devices_are_refused() {
     check(
         Trust::Trusted,
         |base| {
-            fs::create_dir(base.join("project/opencode.json")).unwrap();
+            fs::create_dir_all(base.join("project/opencode.json/full")).unwrap();
+            // As good as nothing: it stands in for a file while a confined program runs.
+            fs::create_dir(base.join("project/helve.json")).unwrap();
             symlink("/dev/zero", base.join("user/helve.json")).unwrap();
         },
         expect![[r#"

@@ -37,7 +37,7 @@ Absolute
     "#]],
     );
     let config = read(fixture, Trust::Untrusted);
-    assert_eq!(config.shell.unwrap().value, "a world b text with {env:NAME} c {env:} {other} {");
+    assert_eq!(config.shell[0].value, "a world b text with {env:NAME} c {env:} {other} {");
     let prompt = |name: &str| {
         let agent = config.agents.iter().find(|agent| agent.name == name);
         agent.and_then(|agent| agent.prompt.clone()).unwrap().value
@@ -154,5 +154,5 @@ fn putting_in_is_bounded() {
         with its files put in this value is larger than 1024 KiB
         a configuration file may take in 64 files"#]]
     .assert_eq(&problems.join("\n"));
-    assert_eq!((config.shell, config.default_agent), (None, None));
+    assert_eq!((config.shell, config.default_agent), (vec![], None));
 }

@@ -65,7 +65,7 @@ fn wrong_settings_leave_the_ones_before() {
 -- user/helve.json
 {"shell": "/bin/zsh", "tool_output": {"max_lines": 100}}
 -- user/helve.jsonc
-{"shell": ["/bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
+{"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
 -- /named/extra.json
 {"tool_output": 7, "mcp": "x", "agent": null}
 "#,
@@ -73,10 +73,10 @@ fn wrong_settings_leave_the_ones_before() {
             user/helve.json:1:11 shell = /bin/zsh
             user/helve.json:1:52 tool_output.max_lines = 100
             ! user/helve.jsonc:1:11: shell must be a text, and this is a list
-              {"shell": ["/bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
+              {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                         ^
             ! user/helve.jsonc:1:53: tool_output.max_lines must be a whole number from 1 to 1000000, and this is 0
-              {"shell": ["/bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
+              {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                                                                   ^
             ! user/helve.jsonc:1:69: tool_output.max_bytes must be a whole number from 1 to 16777216, and this is 1.5
               …: ["/bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
@@ -198,4 +198,158 @@ fn wrong_ways_to_change_files_leave_the_ones_before() {
                                                        ^
         "#]],
     );
+}
+
+#[test]
+fn programs() {
+    const FIXTURE: &str = r#"
+-- user/helve.json
+{
+  "shell": ["zsh", "-f"],
+  "bash": {"timeout": 60000, "max_timeout": 600000},
+  "sandbox": {"mode": "workspace-write", "network": true},
+  "environment": {"inherit": "core", "include": ["CARGO_*"], "exclude": ["*_TOKEN"], "set": {"A": "secret", "B": "{env:X}"}}
+}
+-- project/helve.json
+{
+  "bash": {"timeout": 1},
+  "sandbox": {"mode": "off", "network": false},
+  "environment": {"inherit": "all", "include": ["*"], "exclude": ["FOO"], "set": {"PATH": "./evil"}}
+}
+$X=x
+"#;
+    check(
+        FIXTURE,
+        expect![[r#"
+        user/helve.json:2:13 shell = zsh -f
+        user/helve.json:3:23 bash.timeout = 60000
+        user/helve.json:3:45 bash.max_timeout = 600000
+        user/helve.json:4:23 sandbox = workspace-write
+        project/helve.json:3:41 sandbox.network = false
+        user/helve.json:5:30 environment.inherit = core
+        user/helve.json:5:50 environment.include = CARGO_*
+        user/helve.json:5:74 environment.exclude = *_TOKEN
+        project/helve.json:4:67 environment.exclude = FOO
+        user/helve.json:5:99 environment.set.A = (not shown)
+        user/helve.json:5:114 environment.set.B = {env:X}
+        project/helve.json:2:3 bash = {…} (waits)
+        project/helve.json:4:19 environment.inherit = all (waits)
+        project/helve.json:4:37 environment.include = […] (waits)
+        project/helve.json:4:75 environment.set = {…} (waits)
+        ! project/helve.json:3:23: warning: a project cannot loosen the sandbox; this has no effect
+          "sandbox": {"mode": "off", "network": false},
+                              ^
+          set it in your own configuration
+    "#]],
+    );
+    check_trusted(
+        FIXTURE,
+        expect![[r#"
+        user/helve.json:2:13 shell = zsh -f
+        project/helve.json:2:23 bash.timeout = 1
+        user/helve.json:3:45 bash.max_timeout = 600000
+        user/helve.json:4:23 sandbox = workspace-write
+        project/helve.json:3:41 sandbox.network = false
+        project/helve.json:4:30 environment.inherit = all
+        user/helve.json:5:50 environment.include = CARGO_*
+        project/helve.json:4:49 environment.include = *
+        user/helve.json:5:74 environment.exclude = *_TOKEN
+        project/helve.json:4:67 environment.exclude = FOO
+        user/helve.json:5:99 environment.set.A = (not shown)
+        user/helve.json:5:114 environment.set.B = {env:X}
+        project/helve.json:4:91 environment.set.PATH = (not shown)
+        ! project/helve.json:3:23: warning: a project cannot loosen the sandbox; this has no effect
+          "sandbox": {"mode": "off", "network": false},
+                              ^
+          set it in your own configuration
+    "#]],
+    );
+}
+
+#[test]
+fn a_project_narrows_the_sandbox() {
+    check(
+        r#"
+-- project/helve.json
+{"sandbox": "read-only", "environment": {"inherit": "none"}}
+"#,
+        expect![[r#"
+            project/helve.json:1:13 sandbox = read-only
+            project/helve.json:1:53 environment.inherit = none
+        "#]],
+    );
+}
+
+#[test]
+fn a_sandbox_that_is_not_understood_is_the_strictest() {
+    check(
+        r#"
+-- user/helve.json
+{"sandbox": "workspace-wirte"}
+-- user/helve.jsonc
+{"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
+-- /named/extra.json
+{"sandbox": false, "bash": {"timeout": "1m"}}
+"#,
+        expect![[r#"
+            /named/extra.json:1:13 sandbox = read-only
+            user/helve.jsonc:1:39 sandbox.network = false
+            user/helve.jsonc:1:120 environment.inherit = core
+            ! user/helve.json:1:13: a sandbox is "off", "workspace-write" or "read-only", and this is "workspace-wirte"
+              {"sandbox": "workspace-wirte"}
+                          ^
+              until this is mended programs run read-only
+            ! user/helve.jsonc:1:22: a sandbox is "off", "workspace-write" or "read-only", and this is true
+              {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
+                                   ^
+              until this is mended programs run read-only
+            ! user/helve.jsonc:1:39: sandbox.network must be true or false, and this is "yes"
+              {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
+                                                    ^
+            ! user/helve.jsonc:1:46: warning: "netwrok" is not a key that Helve knows; it has no effect
+              {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
+                                                           ^
+              did you mean "network"?
+            ! user/helve.jsonc:1:70: the shell has no name
+              …": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": "some", "…
+                                                                           ^
+              write "bash", or a list: the program, then each argument
+            ! user/helve.jsonc:1:101: environment.inherit is "all", "core" or "none", not "some"
+              …es", "netwrok": 1}, "shell": "", "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "…
+                                                                           ^
+              until this is mended only what programs need to run is passed on
+            ! user/helve.jsonc:1:120: environment.exclude must be a list of texts, and this is "X"
+              … "shell": "", "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
+                                                                           ^
+            ! user/helve.jsonc:1:132: "A=B" cannot be set: a name is not empty, and neither = nor NUL is in it
+              …, "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
+                                                                           ^
+            ! user/helve.jsonc:1:146: warning: "unset" is not a key that Helve knows; it has no effect
+              …": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
+                                                                           ^
+              did you mean "set"?
+            ! /named/extra.json:1:13: a sandbox is "off", "workspace-write" or "read-only", and this is false
+              {"sandbox": false, "bash": {"timeout": "1m"}}
+                          ^
+              until this is mended programs run read-only
+            ! /named/extra.json:1:40: bash.timeout must be a whole number from 1 to 86400000, and this is "1m"
+              {"sandbox": false, "bash": {"timeout": "1m"}}
+                                                     ^
+        "#]],
+    );
+}
+
+#[test]
+fn what_programs_are_given() {
+    let config = super::read(
+        r#"
+-- user/helve.json
+{"sandbox": "workspace-write", "environment": {"exclude": ["A*"], "set": {"B": "1"}}}
+"#,
+        super::Trust::Untrusted,
+    );
+    assert_eq!(config.sandbox.mode(), helve_core::confine::Sandbox::WorkspaceWrite);
+    assert_eq!(config.sandbox.network(), helve_core::process::Network::Off);
+    let policy = config.environment.policy();
+    assert_eq!((policy.exclude, policy.set), (vec!["A*".into()], vec![("B".into(), "1".into())]));
 }
