@@ -32,7 +32,7 @@ use bytes::Bytes;
 use helve_core::BoxFuture;
 use helve_core::process::{
     Confinement, Lifetime, Output, Process, ProcessError, ProcessId, Processes, Signal, Spawn,
-    SpawnError, Stdin, Watch, Watched,
+    SpawnError, Stdin, Support, Watch, Watched,
 };
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -214,7 +214,11 @@ impl Processes for Programs {
     }
 
     fn confinement(&self) -> BoxFuture<'_, Confinement> {
-        Box::pin(async { Confinement::default() })
+        let processes = match &self.shared.settings.keeper {
+            Ok(_) => keeper::bounds_processes(),
+            Err(why) => Support::No(why.clone()),
+        };
+        Box::pin(async { Confinement { processes, ..Confinement::default() } })
     }
 }
 
@@ -384,13 +388,17 @@ async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
         blocking(move || tree::signal(shell.warden, &[rustix::process::Signal::HUP])).await?;
     }
     program.ask_to_end();
+    if !program.has_all_ended() {
+        // What it watches over may have stopped it. To anybody else this would mean nothing.
+        rustix::process::kill_process(program.warden, rustix::process::Signal::CONT).ok();
+    }
     let mut news = program.news();
     let all_ended = news.wait_for(|news| news.all_ended.is_some());
     if let Ok(Ok(news)) = tokio::time::timeout(ENDING, all_ended).await {
         let count = news.all_ended.unwrap_or_default();
         return Ok(usize::try_from(count).unwrap_or(usize::MAX));
     }
-    // The warden does not answer: what it watches over may have stopped it.
+    // The warden does not do it, so it is done from here.
     let record = program.record_now();
     blocking(move || foreign::end(&record)).await?
 }

@@ -9,15 +9,17 @@ mod sprout;
 mod warden;
 
 use std::collections::HashSet;
+use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use helve_core::process::Support;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, getrlimit, setrlimit};
 
 use super::detached::{self, DETACHED};
 use super::sys::{self, Forked};
@@ -52,10 +54,34 @@ fn run() -> Result<(), Errno> {
     if std::env::args_os().any(|argument| argument == DETACHED) {
         return detached::run(helve);
     }
-    rustix::thread::set_name(c"helve-keeper")?;
+    rustix::thread::set_name(tree::KEEPER)?;
+    bound_processes();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     sys::block_signals()?;
     Keeper { helve, signals: sys::signals()?, wardens: HashSet::new() }.keep()
+}
+
+/// How many processes a tree may have beyond those that ran before.
+const MOST_PROCESSES: u64 = 8192;
+
+/// Bounds what a program that multiplies can do. The bound is one of the user's, and root has none.
+fn bound_processes() {
+    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let running = loads.split([' ', '/']).nth(4).and_then(|count| count.parse::<u64>().ok());
+    let now = getrlimit(Resource::Nproc);
+    let most = running.unwrap_or_default() + MOST_PROCESSES;
+    if now.current.is_none_or(|limit| limit > most) {
+        // Where it cannot be set, there is no bound but the system's.
+        setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: now.maximum }).ok();
+    }
+}
+
+/// Whether [`bound_processes`] has an effect here.
+pub(super) fn bounds_processes() -> Support {
+    match rustix::process::geteuid().is_root() {
+        false => Support::Yes(format!("RLIMIT_NPROC, {MOST_PROCESSES} more than run")),
+        true => Support::No("the system sets root no such bound".into()),
+    }
 }
 
 /// Leaves `/dev/null` in its place.

@@ -5,15 +5,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use helve_core::process::{Spawn, SpawnError};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
+use super::tree::{self, Stat};
 use super::wire::{self, Failure, Order};
 
 /// A program that becomes the keeper: one that calls [`crate::keeper::main`] when it is started like this.
@@ -25,6 +27,9 @@ pub struct Keeper {
 
 /// How often a keeper or a warden that somebody killed is replaced for one program.
 const TRIES: usize = 3;
+
+/// How long a keeper may take to answer; it takes less than a millisecond.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How much a program-to-be may say about why it failed.
 const MOST_FAILURE: u64 = 4096;
@@ -49,6 +54,8 @@ struct Open {
     socket: UnixStream,
     /// Whether a warden has been asked for that has not come.
     is_asked: bool,
+    /// The keeper, once a warden has told who its parent is.
+    keeper: Option<Pid>,
 }
 
 /// One that has got no order.
@@ -91,7 +98,8 @@ impl Link {
                 Some(link) => link,
                 None => open.insert(self.open().await?),
             };
-            match link.next().await {
+            let next = tokio::time::timeout(PATIENCE, link.next()).await;
+            match next.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
                 Ok(spare) => return Ok(spare),
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::MFILE | Errno::NFILE) => return Err(SpawnError::TooManyOpen),
@@ -100,7 +108,9 @@ impl Link {
                     }
                     Some(_) | None => {
                         last = error.to_string();
-                        *open = None;
+                        if let Some(broken) = open.take() {
+                            broken.give_up();
+                        }
                     }
                 },
             }
@@ -110,7 +120,7 @@ impl Link {
 
     async fn open(&self) -> Result<Open, SpawnError> {
         let keeper = self.keeper.clone().map_err(SpawnError::NoKeeper)?;
-        Ok(Open { socket: launch(keeper).await?, is_asked: false })
+        Ok(Open { socket: launch(keeper).await?, is_asked: false, keeper: None })
     }
 }
 
@@ -160,9 +170,23 @@ impl Open {
         let wrong = || io::Error::from(io::ErrorKind::InvalidData);
         let pid = Pid::from_raw(number).ok_or_else(wrong)?;
         let [link, sprout] = <[OwnedFd; 2]>::try_from(handles).map_err(|_| wrong())?;
+        if self.keeper.is_none() {
+            self.keeper = Stat::of(pid).and_then(|stat| Pid::from_raw(stat.parent));
+        }
         let spare = Spare { pid, link: stream(link)?, sprout: stream(sprout)? };
         self.ask().await?;
         Ok(spare)
+    }
+
+    /// It does not answer, perhaps because somebody stopped it.
+    fn give_up(self) {
+        let is_keeper = |stat: Stat| stat.name.as_bytes() == tree::KEEPER.to_bytes();
+        if let Some(keeper) = self.keeper
+            && Stat::of(keeper).is_some_and(is_keeper)
+        {
+            // It may have ended meanwhile.
+            rustix::process::kill_process(keeper, Signal::KILL).ok();
+        }
     }
 
     async fn ask(&mut self) -> io::Result<()> {

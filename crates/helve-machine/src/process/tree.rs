@@ -3,13 +3,17 @@
 use std::collections::HashSet;
 use std::ffi::CStr;
 use std::fs;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use helve_core::process::{GRACE, Member};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// How wardens are called in a list of processes.
+/// How the keeper is called in a list of processes.
+pub(super) const KEEPER: &CStr = c"helve-keeper";
+
+/// How wardens are.
 pub(super) const WARDEN: &CStr = c"helve-warden";
 
 /// How long killing goes on before what is left counts as impossible to kill.
@@ -86,6 +90,21 @@ pub(super) fn beneath(root: Pid) -> Vec<Pid> {
 }
 
 fn children(parent: Pid) -> Vec<Pid> {
+    static ARE_LISTED: LazyLock<bool> =
+        LazyLock::new(|| fs::exists("/proc/thread-self/children").unwrap_or(false));
+    if *ARE_LISTED { listed_children(parent) } else { sought_children(parent) }
+}
+
+/// Where the system keeps no list, among all processes.
+fn sought_children(parent: Pid) -> Vec<Pid> {
+    let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let pids = pids.filter_map(Pid::from_raw);
+    let parent = parent.as_raw_nonzero().get();
+    pids.filter(|pid| Stat::of(*pid).is_some_and(|stat| stat.parent == parent)).collect()
+}
+
+fn listed_children(parent: Pid) -> Vec<Pid> {
     let parent = parent.as_raw_nonzero();
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let mut found = Vec::new();
@@ -129,8 +148,8 @@ pub(super) fn signal(root: Pid, signals: &[Signal]) -> HashSet<Pid> {
 fn send(pid: Pid, tree: &HashSet<i32>, signals: &[Signal]) -> bool {
     let handle = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => Some(handle),
-        // Without room for a handle, the look below has to do.
-        Err(Errno::MFILE | Errno::NFILE) => None,
+        // Without handles, or room for one, the look below has to do.
+        Err(Errno::MFILE | Errno::NFILE | Errno::NOSYS) => None,
         Err(_) => return false,
     };
     let is_member = Stat::of(pid).is_some_and(|stat| stat.lives() && tree.contains(&stat.parent));
@@ -196,5 +215,38 @@ pub(super) fn kill_children(spared: impl Fn(Pid) -> bool) {
         }
         let pause = rustix::event::Timespec::try_from(LOOK).ok();
         rustix::event::poll(&mut [], pause.as_ref()).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_what_follows_it() {
+        let after = "S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 2 3";
+        for name in ["bash", "a) Z 1 (b", "", ") ("] {
+            let stat = Stat::parse(&format!("12 ({name}) {after}"));
+            let expected = Stat { name: name.into(), state: b'S', parent: 7, started: 4242 };
+            assert_eq!(stat, Some(expected));
+        }
+        for broken in ["", "12", "12 (bash)", "12 (bash) S", "12 (bash) S x"] {
+            assert_eq!(Stat::parse(broken), None);
+        }
+    }
+
+    #[test]
+    fn children_are_found_with_and_without_a_list() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let me = rustix::process::getpid();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        assert!(listed_children(me).contains(&pid));
+        assert!(sought_children(me).contains(&pid));
+        assert!(beneath(me).contains(&pid));
+        // Not one of its own, so nothing is sent.
+        assert!(!send(pid, &HashSet::from([1]), &[Signal::KILL]));
+        assert!(send(pid, &HashSet::from([me.as_raw_nonzero().get()]), &[Signal::KILL]));
+        child.wait().unwrap();
+        assert!(!send(pid, &HashSet::from([me.as_raw_nonzero().get()]), &[Signal::KILL]));
     }
 }
