@@ -116,7 +116,7 @@ fn one_that_stops_its_warden_and_its_keeper_is_ended_and_others_start() {
         let stage = Stage::new();
         for _ in 0..3 {
             let script = "keeper=$(ps -o ppid= -p $PPID); kill -STOP $PPID; \
-                          [ -e stopped ] || kill -STOP $keeper; echo $$ $PPID ready; sleep 1000";
+                          [ -e stopped ] || kill -STOP $keeper; echo $$ ready; sleep 1000";
             ends(&stage, script, 1).await;
             std::fs::write(stage.root().join("stopped"), "").unwrap();
         }
