@@ -1,4 +1,6 @@
-//! One running program: what is known of it, and the task that attends to it.
+//! One running program: what is known of it.
+
+mod attend;
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -13,41 +15,17 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
+pub(super) use attend::{Recorded, Recording};
+
 use super::kept::Kept;
 use super::link::Warden;
-use super::pump::Pump;
-use super::records::{self, Record};
-use super::tree::{self, Stat};
-use super::wire::Word;
-
-/// How long nothing must be said, once the program itself has ended, for what it said to be all.
-const SILENCE: Duration = Duration::from_millis(50);
-
-/// And how long this is waited for, while others go on talking.
-const DRAIN: Duration = Duration::from_millis(500);
+use super::tree;
 
 /// How long a line may be written before it is told though it has not ended. Until then what replaces
 /// it, such as progress, leaves no trace; who sits at a terminal may be asked something.
 const LINE: Duration = Duration::from_secs(2);
 const LINE_AT_TERMINAL: Duration = Duration::from_millis(100);
 const LINE_AFTER_END: Duration = Duration::from_millis(30);
-
-/// What is over by then needs no record.
-const RECORDED_AFTER: Duration = Duration::from_millis(100);
-
-/// Where other Helves find a program.
-#[derive(Clone, Debug)]
-pub(super) struct Recording {
-    pub(super) folder: PathBuf,
-    pub(super) until: Recorded,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recorded {
-    WhileItLives,
-    /// So that others learn how it ended.
-    AndAfter,
-}
 
 #[derive(Debug)]
 pub(super) struct Program {
@@ -58,10 +36,22 @@ pub(super) struct Program {
     pub(super) spool: Option<PathBuf>,
     pub(super) began: Instant,
     pub(super) is_terminal: bool,
-    kept: Mutex<(Kept, u64)>,
+    taken: Mutex<Taken>,
     news: watch::Sender<News>,
+    /// How much was said. Not among the news, for it changes so often that only those should wake who wait for it.
+    said: watch::Sender<u64>,
     /// Until it is over; what is remembered afterwards has nothing open.
     open: Mutex<Option<Open>>,
+}
+
+/// What was taken in so far.
+#[derive(Debug)]
+struct Taken {
+    kept: Kept,
+    /// How much of it the spool holds.
+    spooled: u64,
+    /// When something last came.
+    heard: Instant,
 }
 
 #[derive(Debug)]
@@ -75,9 +65,6 @@ struct Open {
 pub(super) struct News {
     pub(super) state: State,
     ended: Option<Instant>,
-    /// When something was last said, and how much in all.
-    heard: Instant,
-    pub(super) said: u64,
     /// Nothing more will be said, or not by the program itself.
     pub(super) is_drained: bool,
     pub(super) has_said_all: bool,
@@ -112,8 +99,6 @@ impl Program {
         let news = News {
             state: State::Running,
             ended: None,
-            heard: now,
-            said: 0,
             is_drained: false,
             has_said_all: false,
             all_ended: None,
@@ -133,8 +118,9 @@ impl Program {
             spool: spool.as_ref().map(|spool| spool.path.clone()),
             began: now,
             is_terminal: terminal.is_some(),
-            kept: Mutex::new((Kept::new(*head, *tail), 0)),
+            taken: Mutex::new(Taken { kept: Kept::new(*head, *tail), spooled: 0, heard: now }),
             news: watch::Sender::new(news),
+            said: watch::Sender::new(0),
             open: Mutex::new(Some(Open { link: Arc::new(link), terminal })),
         })
     }
@@ -149,18 +135,23 @@ impl Program {
             return;
         }
         let said = {
-            let mut kept = self.kept.lock();
-            kept.0.push(bytes);
-            kept.0.redacted = redacted;
-            kept.1 = spooled;
-            kept.0.said
+            let mut taken = self.taken.lock();
+            taken.kept.push(bytes);
+            taken.kept.redacted = redacted;
+            taken.spooled = spooled;
+            taken.kept.said
         };
-        self.news.send_modify(|news| news.said = said);
+        self.said.send_replace(said);
+    }
+
+    /// Follows how much was said.
+    pub(super) fn saying(&self) -> watch::Receiver<u64> {
+        self.said.subscribe()
     }
 
     /// Something came, though it may be held back.
     pub(super) fn hears(&self, at: Instant) {
-        self.news.send_modify(|news| news.heard = at);
+        self.taken.lock().heard = at;
     }
 
     /// Until so long nothing came that what is held back of a line is all of it.
@@ -189,35 +180,35 @@ impl Program {
 
     /// Some bytes of what was said, if they are in memory.
     pub(super) fn in_memory(&self, from: u64, to: u64) -> Option<Vec<u8>> {
-        self.kept.lock().0.range(from, to)
+        self.taken.lock().kept.range(from, to)
     }
 
     /// What is in memory of some bytes: from the beginning and from the end.
     pub(super) fn pieces(&self, from: u64, to: u64) -> [Vec<u8>; 2] {
-        self.kept.lock().0.pieces(from, to)
+        self.taken.lock().kept.pieces(from, to)
     }
 
     /// The newest bytes that are in memory, and where they begin.
     pub(super) fn newest(&self) -> (u64, Vec<u8>) {
-        self.kept.lock().0.newest()
+        self.taken.lock().kept.newest()
     }
 
     /// The spool, and how much of what was said it holds.
     pub(super) fn spooled(&self) -> Option<(PathBuf, u64)> {
-        self.spool.clone().map(|path| (path, self.kept.lock().1))
+        self.spool.clone().map(|path| (path, self.taken.lock().spooled))
     }
 
     pub(super) fn output(&self) -> Output {
-        let kept = self.kept.lock();
-        let ends = kept.0.ends();
+        let taken = self.taken.lock();
+        let ends = taken.kept.ends();
         Output {
             head: ends.head,
             left_out: ends.left_out,
             tail: ends.tail,
-            lines: kept.0.lines(),
-            bytes: kept.0.said,
-            spooled: self.spool.clone().map(|path| (path, kept.1)),
-            redacted: kept.0.redacted,
+            lines: taken.kept.lines(),
+            bytes: taken.kept.said,
+            spooled: self.spool.clone().map(|path| (path, taken.spooled)),
+            redacted: taken.kept.redacted,
         }
     }
 
@@ -233,7 +224,7 @@ impl Program {
                 None => tree::members(self.warden, Some(self.pid)),
             },
             took: news.ended.unwrap_or_else(Instant::now).duration_since(self.began),
-            said: news.said,
+            said: *self.said.borrow(),
             is_terminal: self.is_terminal,
             is_foreign: false,
             spool: self.spool.clone(),
@@ -256,170 +247,5 @@ impl Program {
     /// Where it can be typed into, while it lives.
     pub(super) fn terminal(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
         self.open.lock().as_ref().and_then(|open| open.terminal.clone())
-    }
-
-    /// Until nothing of the program lives and all it said has been taken in.
-    pub(super) async fn attend(self: Arc<Self>, pump: Pump, recording: Recording) {
-        let listening = async {
-            self.listen().await;
-            // Somebody who is no part of the tree may hold the other end for ever.
-            let mut news = self.news();
-            let all = news.wait_for(|news| news.has_said_all);
-            tokio::time::timeout(DRAIN, all).await.is_ok()
-        };
-        let pumping = pump.run();
-        let (mut listening, mut pumping) = (Box::pin(listening), Box::pin(pumping));
-        let work = async {
-            tokio::select! {
-                () = &mut pumping => { listening.await; }
-                _ = &mut listening => {}
-            }
-        };
-        let closing = async {
-            work.await;
-            self.open.lock().take();
-        };
-        tokio::join!(closing, self.drain(), self.record(recording));
-        self.news.send_modify(|news| news.is_attended = true);
-    }
-
-    /// Until others can find it.
-    pub(super) async fn recorded(&self) {
-        self.news().wait_for(|news| news.is_recorded).await.ok();
-    }
-
-    /// Until there is nothing left to do for it.
-    pub(super) async fn attended(&self) {
-        self.news().wait_for(|news| news.is_attended).await.ok();
-    }
-
-    /// Keeps a record of what lives on.
-    async fn record(&self, recording: Recording) {
-        let mut news = self.news();
-        if recording.until == Recorded::WhileItLives {
-            let over = news.wait_for(News::is_over);
-            if tokio::time::timeout(RECORDED_AFTER, over).await.is_ok() {
-                return;
-            }
-        }
-        let started = Stat::of(self.warden).map_or(0, |stat| stat.started);
-        loop {
-            let now = *news.borrow_and_update();
-            let folder = recording.folder.clone();
-            if now.is_over() && recording.until == Recorded::WhileItLives {
-                let id = self.id.clone();
-                super::blocking(move || records::remove(&folder, &id)).await.ok();
-                return;
-            }
-            let record = self.as_record(&now, started);
-            // A record that cannot be written is one that others do not find; the program runs all the same.
-            super::blocking(move || record.write(&folder).ok()).await.ok();
-            self.news.send_modify(|news| news.is_recorded = true);
-            let changed = |news: &News| news.state != now.state || news.is_over();
-            if now.is_over() || news.wait_for(changed).await.is_err() {
-                return;
-            }
-        }
-    }
-
-    pub(super) fn record_now(&self) -> Record {
-        let started = Stat::of(self.warden).map_or(0, |stat| stat.started);
-        self.as_record(&self.news.borrow(), started)
-    }
-
-    fn as_record(&self, news: &News, started: u64) -> Record {
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Record {
-            id: self.id.clone(),
-            about: self.about.clone(),
-            warden: self.warden.as_raw_nonzero().get(),
-            started,
-            boot: records::boot(),
-            program: self.pid.as_raw_nonzero().get(),
-            began: records::now().saturating_sub(milliseconds(self.began.elapsed())),
-            spool: self.spool.clone(),
-            is_terminal: self.is_terminal,
-            state: news.state,
-            took: news.ended.map(|ended| milliseconds(ended.duration_since(self.began))),
-            is_over: news.is_over(),
-        }
-    }
-
-    async fn listen(&self) {
-        let link = self.open.lock().as_ref().map(|open| open.link.clone());
-        if let Some(link) = link {
-            self.listen_to(&link).await;
-        }
-        if !self.has_all_ended() {
-            // The warden was killed; the keeper ends what it left.
-            self.heard(Word::AllEnded(0));
-        }
-    }
-
-    async fn listen_to(&self, link: &UnixStream) {
-        let mut bytes = Vec::new();
-        loop {
-            let mut buffer = [0; 4 * Word::SIZE];
-            match link.try_read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => bytes.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    if link.readable().await.is_err() {
-                        break;
-                    }
-                    continue;
-                }
-                Err(_) => break,
-            }
-            while let Some((word, rest)) = bytes.split_first_chunk() {
-                if let Some(word) = Word::decode(*word) {
-                    self.heard(word);
-                }
-                bytes = rest.to_vec();
-            }
-            if self.has_all_ended() {
-                break;
-            }
-        }
-    }
-
-    fn heard(&self, word: Word) {
-        let now = Instant::now();
-        self.news.send_modify(|news| match word {
-            Word::Ended(state) => {
-                news.state = state;
-                news.ended = Some(now);
-            }
-            Word::AllEnded(count) => {
-                news.all_ended = Some(count);
-                if news.state == State::Running {
-                    news.state = State::Lost;
-                    news.ended = Some(now);
-                }
-            }
-        });
-    }
-
-    /// Decides when the program itself has said all, though others may hold its pipe.
-    async fn drain(&self) {
-        let mut news = self.news();
-        loop {
-            let now = *news.borrow_and_update();
-            let Some(ended) = now.ended else {
-                if news.changed().await.is_err() {
-                    return;
-                }
-                continue;
-            };
-            let due = (now.heard.max(ended) + SILENCE).min(ended + DRAIN);
-            if now.has_said_all || Instant::now() >= due {
-                break;
-            }
-            let said_all = news.wait_for(|news| news.has_said_all);
-            if tokio::time::timeout_at(due.into(), said_all).await.is_ok() {
-                break;
-            }
-        }
-        self.news.send_modify(|news| news.is_drained = true);
     }
 }

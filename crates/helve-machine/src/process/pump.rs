@@ -15,14 +15,20 @@ use tokio::io::unix::AsyncFd;
 use super::program::Program;
 use super::spool::Spooling;
 
-/// Read at once. What fills it comes from a program that says a lot.
-const BUFFER: usize = 128 * 1024;
+/// Read at once.
+const BUFFER: usize = 256 * 1024;
+
+/// So much at once comes from a program that goes on talking.
+const FULL: usize = 64 * 1024;
+
+/// A pipe holds so much, so that neither side waits for the other all the time.
+const PIPE: usize = 1024 * 1024;
 
 /// How long a thread of its own waits for more before it gives the reading back.
-const SILENCE: Duration = Duration::from_millis(2);
+const SILENCE: Duration = Duration::from_millis(20);
 
 /// And how long it reads at most before it does.
-const TURN: Duration = Duration::from_millis(20);
+const TURN: Duration = Duration::from_millis(40);
 
 pub(super) struct Pump {
     source: Arc<AsyncFd<OwnedFd>>,
@@ -130,7 +136,7 @@ impl Pump {
             // A terminal answers so when nobody has it open any more.
             Ok(0) | Err(Errno::IO) => Took::End,
             Ok(count) => {
-                let is_full = count >= BUFFER / 2;
+                let is_full = count >= FULL;
                 self.take_in();
                 if is_full { Took::Full } else { Took::Some }
             }
@@ -189,5 +195,5 @@ impl Drop for Pump {
 
 /// So that a pipe holds more than the system gives it at first. It works with less.
 pub(super) fn widen(pipe: &OwnedFd) -> io::Result<usize> {
-    Ok(rustix::pipe::fcntl_setpipe_size(pipe, 2 * BUFFER)?)
+    Ok(rustix::pipe::fcntl_setpipe_size(pipe, PIPE)?)
 }

@@ -57,16 +57,19 @@ async fn said(
 ) -> Met {
     let finder = memmem::Finder::new(text);
     let overlap = text.len().saturating_sub(1) as u64;
+    let mut saying = program.saying();
     let mut searched = from;
     loop {
-        let now = *news.borrow_and_update();
-        while searched < now.said {
+        // In this order: what was said before it was over is searched.
+        let is_over = news.borrow_and_update().is_over();
+        let said = *saying.borrow_and_update();
+        while searched < said {
             let begin = searched.saturating_sub(overlap).max(from);
-            let end = now.said.min(searched + PIECE);
+            let end = said.min(searched + PIECE);
             let (pieces, end) = match piece(program, begin, end).await {
                 Some(piece) => ([piece, Vec::new()], end),
                 // Only its two ends are there to be searched.
-                None => (program.pieces(begin, now.said), now.said),
+                None => (program.pieces(begin, said), said),
             };
             if pieces.iter().any(|piece| finder.find(piece).is_some()) {
                 return Met::Yes;
@@ -76,8 +79,12 @@ async fn said(
         if text.is_empty() {
             return Met::Yes;
         }
-        if now.is_over() || news.changed().await.is_err() {
+        if is_over {
             return Met::Never;
+        }
+        tokio::select! {
+            _ = news.changed() => {}
+            _ = saying.changed() => {}
         }
     }
 }
@@ -98,9 +105,9 @@ async fn piece(program: &Program, from: u64, to: u64) -> Option<Vec<u8>> {
 /// The newest of what was said since the cursor, and where it begins.
 async fn since(program: &Program, want: &Watch) -> Result<(u64, Bytes), ProcessError> {
     let news = *program.news().borrow();
-    let most = want.most as u64;
-    let begin = want.from.max(news.said.saturating_sub(most)).min(news.said);
-    let (mut begin, mut bytes) = match piece(program, begin, news.said).await {
+    let said = *program.saying().borrow();
+    let begin = want.from.max(said.saturating_sub(want.most as u64)).min(said);
+    let (mut begin, mut bytes) = match piece(program, begin, said).await {
         Some(bytes) => (begin, bytes),
         None => newest(program, begin, want.most),
     };

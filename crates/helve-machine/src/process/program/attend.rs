@@ -1,0 +1,206 @@
+//! The task that attends to a program: takes in what its warden says, and keeps its record.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use helve_core::process::State;
+use tokio::net::UnixStream;
+
+use super::{News, Program};
+use crate::process::blocking;
+use crate::process::pump::Pump;
+use crate::process::records::{self, Record};
+use crate::process::tree::Stat;
+use crate::process::wire::Word;
+
+/// How long nothing must be said, once the program itself has ended, for what it said to be all.
+const SILENCE: Duration = Duration::from_millis(50);
+
+/// And how long this is waited for, while others go on talking.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// What is over by then needs no record.
+const RECORDED_AFTER: Duration = Duration::from_millis(100);
+
+/// Where other Helves find a program.
+#[derive(Clone, Debug)]
+pub(in crate::process) struct Recording {
+    pub(in crate::process) folder: PathBuf,
+    pub(in crate::process) until: Recorded,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::process) enum Recorded {
+    WhileItLives,
+    /// So that others learn how it ended.
+    AndAfter,
+}
+
+impl Program {
+    /// Until nothing of the program lives and all it said has been taken in.
+    pub(in crate::process) async fn attend(self: Arc<Self>, pump: Pump, recording: Recording) {
+        let listening = async {
+            self.listen().await;
+            // Somebody who is no part of the tree may hold the other end for ever.
+            let mut news = self.news();
+            let all = news.wait_for(|news| news.has_said_all);
+            tokio::time::timeout(DRAIN, all).await.is_ok()
+        };
+        let pumping = pump.run();
+        let (mut listening, mut pumping) = (Box::pin(listening), Box::pin(pumping));
+        let work = async {
+            tokio::select! {
+                () = &mut pumping => { listening.await; }
+                _ = &mut listening => {}
+            }
+        };
+        let closing = async {
+            work.await;
+            self.open.lock().take();
+        };
+        tokio::join!(closing, self.drain(), self.record(recording));
+        self.news.send_modify(|news| news.is_attended = true);
+    }
+
+    /// Until others can find it.
+    pub(in crate::process) async fn recorded(&self) {
+        self.news().wait_for(|news| news.is_recorded).await.ok();
+    }
+
+    /// Until there is nothing left to do for it.
+    pub(in crate::process) async fn attended(&self) {
+        self.news().wait_for(|news| news.is_attended).await.ok();
+    }
+
+    /// Keeps a record of what lives on.
+    async fn record(&self, recording: Recording) {
+        let mut news = self.news();
+        if recording.until == Recorded::WhileItLives {
+            let over = news.wait_for(News::is_over);
+            if tokio::time::timeout(RECORDED_AFTER, over).await.is_ok() {
+                return;
+            }
+        }
+        let started = Stat::of(self.warden).map_or(0, |stat| stat.started);
+        loop {
+            let now = *news.borrow_and_update();
+            let folder = recording.folder.clone();
+            if now.is_over() && recording.until == Recorded::WhileItLives {
+                let id = self.id.clone();
+                blocking(move || records::remove(&folder, &id)).await.ok();
+                return;
+            }
+            let record = self.as_record(&now, started);
+            // A record that cannot be written is one that others do not find; the program runs all the same.
+            blocking(move || record.write(&folder).ok()).await.ok();
+            self.news.send_modify(|news| news.is_recorded = true);
+            let changed = |news: &News| news.state != now.state || news.is_over();
+            if now.is_over() || news.wait_for(changed).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    pub(in crate::process) fn record_now(&self) -> Record {
+        let started = Stat::of(self.warden).map_or(0, |stat| stat.started);
+        self.as_record(&self.news.borrow(), started)
+    }
+
+    fn as_record(&self, news: &News, started: u64) -> Record {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Record {
+            id: self.id.clone(),
+            about: self.about.clone(),
+            warden: self.warden.as_raw_nonzero().get(),
+            started,
+            boot: records::boot(),
+            program: self.pid.as_raw_nonzero().get(),
+            began: records::now().saturating_sub(milliseconds(self.began.elapsed())),
+            spool: self.spool.clone(),
+            is_terminal: self.is_terminal,
+            state: news.state,
+            took: news.ended.map(|ended| milliseconds(ended.duration_since(self.began))),
+            is_over: news.is_over(),
+        }
+    }
+
+    async fn listen(&self) {
+        let link = self.open.lock().as_ref().map(|open| open.link.clone());
+        if let Some(link) = link {
+            self.listen_to(&link).await;
+        }
+        if !self.has_all_ended() {
+            // The warden was killed; the keeper ends what it left.
+            self.heard(Word::AllEnded(0));
+        }
+    }
+
+    async fn listen_to(&self, link: &UnixStream) {
+        let mut bytes = Vec::new();
+        loop {
+            let mut buffer = [0; 4 * Word::SIZE];
+            match link.try_read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    if link.readable().await.is_err() {
+                        break;
+                    }
+                    continue;
+                }
+                Err(_) => break,
+            }
+            while let Some((word, rest)) = bytes.split_first_chunk() {
+                if let Some(word) = Word::decode(*word) {
+                    self.heard(word);
+                }
+                bytes = rest.to_vec();
+            }
+            if self.has_all_ended() {
+                break;
+            }
+        }
+    }
+
+    fn heard(&self, word: Word) {
+        let now = Instant::now();
+        self.news.send_modify(|news| match word {
+            Word::Ended(state) => {
+                news.state = state;
+                news.ended = Some(now);
+            }
+            Word::AllEnded(count) => {
+                news.all_ended = Some(count);
+                if news.state == State::Running {
+                    news.state = State::Lost;
+                    news.ended = Some(now);
+                }
+            }
+        });
+    }
+
+    /// Decides when the program itself has said all, though others may hold its pipe.
+    async fn drain(&self) {
+        let mut news = self.news();
+        loop {
+            let now = *news.borrow_and_update();
+            let Some(ended) = now.ended else {
+                if news.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            };
+            let heard = self.taken.lock().heard;
+            let due = (heard.max(ended) + SILENCE).min(ended + DRAIN);
+            if now.has_said_all || Instant::now() >= due {
+                break;
+            }
+            let said_all = news.wait_for(|news| news.has_said_all);
+            if tokio::time::timeout_at(due.into(), said_all).await.is_ok() {
+                break;
+            }
+        }
+        self.news.send_modify(|news| news.is_drained = true);
+    }
+}
