@@ -42,6 +42,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::task::AbortHandle;
 
 pub use link::Keeper;
+
+use crate::confine::{self, Held};
 use link::Link;
 use program::{Program, Recorded, Recording};
 use pump::Pump;
@@ -214,11 +216,20 @@ impl Processes for Programs {
     }
 
     fn confinement(&self) -> BoxFuture<'_, Confinement> {
-        let processes = match &self.shared.settings.keeper {
-            Ok(_) => keeper::bounds_processes(),
-            Err(why) => Support::No(why.clone()),
-        };
-        Box::pin(async { Confinement { processes, ..Confinement::default() } })
+        let keeper = self.shared.settings.keeper.clone();
+        Box::pin(async move {
+            let found = match keeper {
+                Ok(_) => blocking(confine::probe).await.map_err(|error| error.to_string()),
+                Err(why) => Err(why),
+            };
+            match found {
+                Ok(found) => Confinement { processes: keeper::bounds_processes(), ..found },
+                Err(why) => {
+                    let no = || Support::No(why.clone());
+                    Confinement { writes: no(), protected: no(), network: no(), processes: no() }
+                }
+            }
+        })
     }
 }
 
@@ -248,8 +259,9 @@ impl Shared {
         let starting = Starting::begin(self)?;
         let (source, output) = connect(want.stdin).map_err(SpawnError::from_system)?;
         let source = Arc::new(sys::awaitable(source).map_err(SpawnError::from_system)?);
+        let held = hold(want).await?;
         let warden = self.link.start(want, output).await?;
-        let program = Program::new(id, warden, want, &source);
+        let program = Program::new(id, warden, want, &source, held);
         let pump = Pump::new(source, &want.keep, program.clone());
         let recording = Recording { folder: self.settings.records.clone(), until };
         let attending = tokio::spawn(program.clone().attend(pump, recording)).abort_handle();
@@ -259,6 +271,13 @@ impl Shared {
         table.forget(self.settings.most_remembered);
         Ok(())
     }
+}
+
+async fn hold(want: &Spawn) -> Result<Held, SpawnError> {
+    let Some(plan) = want.confine.clone() else { return Ok(Held::default()) };
+    let held = blocking(move || confine::hold(&plan)).await;
+    let held = held.map_err(|error| SpawnError::Other(error.to_string()))?;
+    held.map_err(|error| SpawnError::NotConfined(error.to_string()))
 }
 
 /// Our own and those of others, oldest first.

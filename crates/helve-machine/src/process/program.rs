@@ -20,6 +20,7 @@ pub(super) use attend::{Recorded, Recording};
 use super::kept::Kept;
 use super::link::Warden;
 use super::tree;
+use crate::confine::Held;
 
 /// How long a line may be written before it is told though it has not ended. Until then what replaces
 /// it, such as progress, leaves no trace; who sits at a terminal may be asked something.
@@ -58,6 +59,8 @@ struct Taken {
 struct Open {
     link: Arc<UnixStream>,
     terminal: Option<Arc<AsyncFd<OwnedFd>>>,
+    /// What its confinement needs for as long as anything of it lives.
+    held: Held,
 }
 
 /// What changes while it runs.
@@ -93,6 +96,7 @@ impl Program {
         warden: Warden,
         spawn: &Spawn,
         source: &Arc<AsyncFd<OwnedFd>>,
+        held: Held,
     ) -> Arc<Program> {
         let Warden { pid, program, link } = warden;
         let now = Instant::now();
@@ -121,7 +125,7 @@ impl Program {
             taken: Mutex::new(Taken { kept: Kept::new(*head, *tail), spooled: 0, heard: now }),
             news: watch::Sender::new(news),
             said: watch::Sender::new(0),
-            open: Mutex::new(Some(Open { link: Arc::new(link), terminal })),
+            open: Mutex::new(Some(Open { link: Arc::new(link), terminal, held })),
         })
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
+use crate::confine;
 use crate::process::sys;
 use crate::process::wire::{self, Failure, MOST_ORDER, Order, Step};
 
@@ -62,16 +63,12 @@ fn obey(order: &Order, output: &OwnedFd) -> Failure {
         return Failure::of(Step::Folder, error);
     }
     if let Some(plan) = &order.confine
-        && let Err(error) = confine(plan)
+        && let Err(error) = confine::apply(plan)
     {
         let number = Errno::from_io_error(&error).unwrap_or(Errno::NOTSUP);
         return Failure { step: Step::Confine, error: number, words: error.to_string() };
     }
     Failure::of(Step::Execute, execute(order))
-}
-
-fn confine(_: &helve_core::process::Confine) -> std::io::Result<()> {
-    Err(std::io::Error::other("this build cannot confine programs"))
 }
 
 fn connect(order: &Order, output: &OwnedFd) -> Result<(), Errno> {

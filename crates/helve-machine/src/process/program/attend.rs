@@ -57,7 +57,10 @@ impl Program {
         };
         let closing = async {
             work.await;
-            self.open.lock().take();
+            let open = self.open.lock().take();
+            if let Some(super::Open { held, .. }) = open {
+                blocking(move || drop(held)).await.ok();
+            }
         };
         tokio::join!(closing, self.drain(), self.record(recording));
         self.news.send_modify(|news| news.is_attended = true);
