@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use helve_text::shell::{self as script, Doubt, DoubtKind, Language, Surroundings};
 
+use crate::confine::{self, Sandbox};
 use crate::context::CallRef;
 use crate::engine::Engine;
 use crate::files::{self, Resolved};
@@ -15,7 +16,7 @@ use crate::hook::{self, Planned};
 use crate::machine::Kind;
 use crate::permission::{Ask, Grant, Let, Part, Terms};
 use crate::process::{
-    About, Confine, Confinement, Keep, Lifetime, Output, Process, ProcessError, ProcessId,
+    About, Confine, Confinement, Keep, Lifetime, Network, Output, Process, ProcessError, ProcessId,
     Processes, Signal, Spawn, SpawnError, Spool, Stdin, Watch, Watched,
 };
 use crate::session::Session;
@@ -32,7 +33,8 @@ pub struct Shell {
     pub environment: Vec<(OsString, OsString)>,
     /// Values that are never told.
     pub secrets: Vec<Bytes>,
-    pub confine: Option<Confine>,
+    pub sandbox: Sandbox,
+    pub network: Network,
     pub timeouts: Timeouts,
     pub leftovers: Leftovers,
 }
@@ -147,11 +149,6 @@ impl Programs {
         self.shell().map_or(Leftovers::End, |shell| shell.leftovers)
     }
 
-    /// What programs are kept from here.
-    pub fn confine(&self) -> Option<&Confine> {
-        self.shell().and_then(|shell| shell.confine.as_ref())
-    }
-
     /// Reads a script and looks up the files it touches. Nothing runs, nobody is asked.
     pub async fn prepare(
         &self,
@@ -194,14 +191,16 @@ impl Programs {
         program.push(launch.planned.command.clone().into());
         // More than a call ever shows, so that what is cut is cut once.
         let room = self.session.limits.bytes.saturating_mul(2);
+        let mut environment = environment(shell, &launch.planned);
+        let confine = self.confine(shell, &mut environment)?;
         let path = self.session.outputs.reserve(&self.session.id).path;
         let spool = Some(Spool { path, most: MOST_SPOOLED });
         let want = Spawn {
             program,
             folder: launch.folder.real(),
-            environment: environment(shell, &launch.planned),
+            environment,
             stdin: how.stdin,
-            confine: shell.confine.clone(),
+            confine: confine.clone(),
             keep: Keep { head: room, tail: room, spool, secrets: shell.secrets.clone() },
             lifetime: how.lifetime,
             about: About {
@@ -213,7 +212,8 @@ impl Programs {
             },
         };
         let id = shell.processes.spawn(want).await.map_err(NotStarted::Spawn)?;
-        Ok(Running { processes: shell.processes.clone(), id, ends: Ends::WithTheCall })
+        let processes = shell.processes.clone();
+        Ok(Running { processes, id, confine, ends: Ends::WithTheCall })
     }
 
     /// A program that was started before, for what was granted.
@@ -222,7 +222,7 @@ impl Programs {
             return None;
         }
         let processes = self.shell()?.processes.clone();
-        Some(Running { processes, id: id.clone(), ends: Ends::Apart })
+        Some(Running { processes, id: id.clone(), confine: None, ends: Ends::Apart })
     }
 
     /// The programs of this workspace, whichever Helve runs them.
@@ -243,6 +243,25 @@ impl Programs {
     /// Whether this very session started it.
     pub fn is_own(&self, process: &Process) -> bool {
         *process.about.session == *self.session.id
+    }
+
+    /// What programs are kept from, with a folder of their own for temporary files.
+    fn confine(
+        &self,
+        shell: &Shell,
+        environment: &mut Vec<(OsString, OsString)>,
+    ) -> Result<Option<Confine>, NotStarted> {
+        if shell.sandbox == Sandbox::Off {
+            return Ok(None);
+        }
+        let scratch = self.session.outputs.scratch(&self.session.id).map_err(|error| {
+            let why = format!("there is no folder for temporary files: {error}");
+            NotStarted::Spawn(SpawnError::NotConfined(why))
+        })?;
+        environment.retain(|(name, _)| name != "TMPDIR");
+        environment.push(("TMPDIR".into(), scratch.clone().into()));
+        let root = self.session.workspace.root();
+        Ok(confine::plan(shell.sandbox, shell.network, root, &scratch))
     }
 
     fn shell(&self) -> Option<&Shell> {
@@ -306,6 +325,8 @@ impl Programs {
 pub struct Running {
     processes: Arc<dyn Processes>,
     pub id: ProcessId,
+    /// What it is kept from, where this call started it.
+    pub confine: Option<Confine>,
     ends: Ends,
 }
 

@@ -104,6 +104,9 @@ pub trait Outputs: Send + Sync {
     /// The name of a file that does not exist yet, for an output that is saved while it comes.
     fn reserve(&self, session: &str) -> Saved;
 
+    /// A folder for a session's temporary files, made if it is not there.
+    fn scratch(&self, session: &str) -> Result<PathBuf, StoreError>;
+
     /// A saved output of a session, or the beginning of a very long one; `None` where it has none of that id, or not any more.
     fn load<'a>(
         &'a self,

@@ -96,6 +96,12 @@ impl Outputs for OutputFiles {
         Saved { path: folder.join(format!("{id}.txt")), id, bytes: 0 }
     }
 
+    fn scratch(&self, session: &str) -> Result<PathBuf, StoreError> {
+        let folder = self.folder(session).join("scratch");
+        private::folder(&folder)?;
+        folder.canonicalize()
+    }
+
     fn load<'a>(
         &'a self,
         session: &'a str,

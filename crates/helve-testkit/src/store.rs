@@ -169,6 +169,10 @@ impl Outputs for MemoryOutputs {
         Saved { id: saved.to_string(), path, bytes: 0 }
     }
 
+    fn scratch(&self, session: &str) -> Result<PathBuf, StoreError> {
+        Ok(self.folder(session).join("scratch"))
+    }
+
     fn load<'a>(
         &'a self,
         session: &'a str,

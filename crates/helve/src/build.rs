@@ -253,7 +253,8 @@ impl Builder {
         own.extend(own_config.as_deref());
         let policy = policy(written, &own);
         let neighbours = Neighbours { hooks: self.hooks, after: Vec::new() };
-        let shell = shell::shell(self.keeper, &data, self.leftovers);
+        let wanted = shell::Wanted { keeper: self.keeper, data: &data, leftovers: self.leftovers };
+        let shell = shell::shell(&config, wanted);
         let workspace = Workspace::new(root, home, machine, journal, neighbours, Some(shell));
         for tool in opencode::tools_with(media(), settings(&config.changes)) {
             workspace.registry.register(Layer::Builtin, tool).keep();

@@ -5,33 +5,81 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::process::Processes;
+use helve_core::environment;
+use helve_core::process::{NoProcesses, Processes};
 use helve_core::programs::{Leftovers, Shell, Timeouts};
+use helve_ext::config::{self, Config};
 use helve_machine::{Keeper, Programs, Settings};
 use helve_text::shell::Language;
 
 /// What stands after the program's name when it is to be a keeper.
 pub const KEEPER: &str = "keeper";
 
-/// The shell of a toolbox. `keeper` is a `helve` program, or one whose `main` does as [`crate::keeper`] says.
-pub(crate) fn shell(keeper: Option<PathBuf>, data: &Path, leftovers: Leftovers) -> Shell {
+/// What a toolbox says about its programs, besides the configuration.
+pub(crate) struct Wanted<'a> {
+    /// A `helve` program, or one whose `main` does as [`crate::keeper`] says.
+    pub(crate) keeper: Option<PathBuf>,
+    pub(crate) data: &'a Path,
+    pub(crate) leftovers: Leftovers,
+}
+
+/// The shell of a toolbox.
+pub(crate) fn shell(config: &Config, wanted: Wanted<'_>) -> Shell {
+    let mut program: Vec<OsString> =
+        config.shell.iter().map(|word| OsString::from(&word.value)).collect();
+    if program.is_empty() {
+        program.push("bash".into());
+    }
+    let name = PathBuf::from(&program[0]);
+    let language = language(&name);
+    program.push("-c".into());
+    let processes: Arc<dyn Processes> = match language {
+        Some(_) => Arc::new(programs(wanted.keeper, wanted.data)),
+        None => {
+            let name = name.display();
+            let why = format!("scripts for {name} cannot be judged; the shells that can: {KNOWN}");
+            Arc::new(NoProcesses { why })
+        }
+    };
+    let policy = config.environment.policy();
+    let environment = environment::environment(&policy, std::env::vars_os());
+    let millis = |given: &Option<config::Given<u64>>, usual: Duration| {
+        given.as_ref().map_or(usual, |given| Duration::from_millis(given.value))
+    };
+    let most = millis(&config.bash.max_timeout, MOST_TIMEOUT);
+    Shell {
+        processes,
+        program,
+        language: language.unwrap_or_default(),
+        environment: environment.variables,
+        secrets: environment.secrets,
+        sandbox: config.sandbox.mode(),
+        network: config.sandbox.network(),
+        timeouts: Timeouts { usual: millis(&config.bash.timeout, TIMEOUT).min(most), most },
+        leftovers: wanted.leftovers,
+    }
+}
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+const MOST_TIMEOUT: Duration = Duration::from_secs(600);
+const KNOWN: &str = "bash, zsh, ksh, mksh, sh, dash, ash";
+
+/// What a shell makes of a script; `None` for one whose scripts mean something else.
+fn language(program: &Path) -> Option<Language> {
+    match program.file_name()?.to_str()? {
+        "bash" | "zsh" | "ksh" | "mksh" => Some(Language::Bash),
+        "sh" | "dash" | "ash" => Some(Language::Plain),
+        _ => None,
+    }
+}
+
+fn programs(keeper: Option<PathBuf>, data: &Path) -> Programs {
     let keeper = match keeper.or_else(installed) {
         Some(program) => Ok(Keeper { program, arguments: vec![KEEPER.into()] }),
         None => Err("there is no program `helve` in PATH to look after them".to_string()),
     };
     let records = data.join("run");
-    let settings = Settings { keeper, records, most_running: 64, most_remembered: 512 };
-    let processes: Arc<dyn Processes> = Arc::new(Programs::new(settings));
-    Shell {
-        processes,
-        program: vec!["bash".into(), "-c".into()],
-        language: Language::Bash,
-        environment: std::env::vars_os().collect(),
-        secrets: Vec::new(),
-        confine: None,
-        timeouts: Timeouts { usual: Duration::from_secs(120), most: Duration::from_secs(600) },
-        leftovers,
-    }
+    Programs::new(Settings { keeper, records, most_running: 64, most_remembered: 512 })
 }
 
 /// The `helve` that is installed, for programs that embed the library.

@@ -102,9 +102,11 @@ async fn foreground(
         Followed::Lost(err) => return Err(shell::lost(&err)),
     };
     let output = running.output().await.map_err(|err| shell::lost(&err))?;
+    let confine = running.confine.as_ref();
+    let told = Told { launch, process: &last, confine, output: &output, ending };
+    let said = shell::say(&told, ctx);
     running.keep();
-    let told = Told { launch, process: &last, output: &output, ending };
-    Ok(shell::say(&told, ctx))
+    Ok(said)
 }
 
 /// Leaves it running, after a look at whether it ends at once.
@@ -116,13 +118,15 @@ async fn background(
     let want = Watch { from: 0, most: PREVIEW, until: Until::AllEnded, deadline: FIRST_LOOK };
     let watched = running.watch(want).await.map_err(|err| shell::lost(&err))?;
     let output = running.output().await.map_err(|err| shell::lost(&err))?;
-    running.keep();
     let ending = match watched.met {
         Met::Yes | Met::Never => Ending::Ended,
         Met::Deadline => Ending::Background,
     };
-    let told = Told { launch, process: &watched.process, output: &output, ending };
-    Ok(shell::say(&told, ctx))
+    let confine = running.confine.as_ref();
+    let told = Told { launch, process: &watched.process, confine, output: &output, ending };
+    let said = shell::say(&told, ctx);
+    running.keep();
+    Ok(said)
 }
 
 enum Followed {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use helve_core::process::{Output, Process, ProcessError, SpawnError, State};
+use helve_core::confine::{Denied, denied};
+use helve_core::process::{Confine, Output, Process, ProcessError, SpawnError, State};
 use helve_core::programs::{BadScript, Launch, NotStarted};
 use helve_core::{Cut, ErrorKind, Saved, ToolContext, ToolError, ToolOutput, Words};
 use helve_text::cut::{Keep, Limits, cut};
@@ -34,6 +35,8 @@ pub(in crate::opencode) enum Ending {
 pub(in crate::opencode) struct Told<'a> {
     pub(in crate::opencode) launch: &'a Launch,
     pub(in crate::opencode) process: &'a Process,
+    /// What the program was kept from.
+    pub(in crate::opencode) confine: Option<&'a Confine>,
     pub(in crate::opencode) output: &'a Output,
     pub(in crate::opencode) ending: Ending,
 }
@@ -125,6 +128,7 @@ fn sentences(told: &Told<'_>, ctx: &ToolContext) -> Vec<String> {
         )),
         Ending::Ended | Ending::TimedOut(_) | Ending::Background => {}
     }
+    all.extend(denials(told));
     let is_one_word = !told.launch.command().trim().contains(char::is_whitespace);
     if told.output.bytes == 0 && told.ending == Ending::Ended && is_one_word {
         all.push(
@@ -142,6 +146,28 @@ fn sentences(told: &Told<'_>, ctx: &ToolContext) -> Vec<String> {
         all.push(format!("the saved file holds the first {kept} of {} bytes", told.output.bytes));
     }
     all
+}
+
+/// What the sandbox did not let happen.
+fn denials(told: &Told<'_>) -> Option<String> {
+    let plan = told.confine?;
+    let [head, tail] = [&told.output.head, &told.output.tail].map(|it| String::from_utf8_lossy(it));
+    let said = format!("{head}\n{tail}");
+    let all = denied(plan, &told.launch.folder().real(), &said);
+    let each: Vec<String> = all
+        .iter()
+        .map(|one| match one {
+            Denied::Write(path) => format!("writing {}", clip(&path.to_string_lossy())),
+            Denied::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
+            Denied::Network(None) => "using the network".into(),
+        })
+        .collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "the sandbox denied {}. Only the user can change that, in the configuration",
+            each.join(", ")
+        )
+    })
 }
 
 fn timed_out(timeout: Duration, ctx: &ToolContext) -> String {
