@@ -104,6 +104,12 @@ pub(crate) enum Command {
     Doctor,
     /// Serve an MCP client over standard input and output
     Mcp(Speaking),
+    /// Serve MCP clients over HTTP, each with a session of its own
+    ///
+    /// Clients connect to http://HOST:PORT/mcp, or to /mcp/NAME for the agent NAME, and send the token as
+    /// `Authorization: Bearer TOKEN`. The token is made at the first start and kept in the data folder, unless
+    /// --token-file or the variable HELVE_TOKEN gives one.
+    Serve(Serving),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
 }
@@ -119,6 +125,21 @@ pub(crate) struct Speaking {
     /// For programs: most agents show their model structured content instead of the text.
     #[arg(long)]
     structured: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Serving {
+    /// The port to listen at; 0 for any
+    #[arg(long, default_value_t = 7467)]
+    pub(crate) port: u16,
+    /// The address to listen at; others than this machine's own let other machines in
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    pub(crate) host: String,
+    /// A file with the token, which only you can read
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) speaking: Speaking,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

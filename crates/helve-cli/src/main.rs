@@ -8,6 +8,7 @@ mod history;
 mod mcp;
 mod paint;
 mod prompt;
+mod serve;
 mod tools;
 mod trust;
 mod why;
@@ -46,9 +47,12 @@ fn main() -> ExitCode {
         return helve::keeper();
     }
     let Args { common, command } = Args::parse();
-    // One client, one thing after the other: the work itself runs on the blocking threads.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let ended = match runtime {
+    let mut runtime = match command {
+        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        // One client, one thing after the other: the work itself runs on the blocking threads.
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let ended = match runtime.enable_all().build() {
         Ok(runtime) => {
             let ended = runtime.block_on(run(common, command));
             // A reader of standard input cannot be stopped, only left behind.
@@ -79,6 +83,7 @@ async fn run(common: args::Common, command: Command) -> anyhow::Result<End> {
         Command::Trust { remove } => trust::run(&common, remove).await,
         Command::Doctor => doctor::run(&common).await,
         Command::Mcp(speaking) => mcp::run(&common, &speaking).await,
+        Command::Serve(serving) => serve::run(&common, &serving).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "helve", &mut script);

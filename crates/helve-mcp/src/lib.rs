@@ -3,12 +3,14 @@
 mod asks;
 mod call;
 mod flight;
+mod http;
 mod park;
 mod render;
 mod server;
 mod visit;
 mod wire;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +20,8 @@ use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+pub use crate::http::{BadToken, Http, Token, Web};
 
 use crate::flight::Flights;
 use crate::server::{Hall, Server};
@@ -71,6 +75,10 @@ pub enum ServeError {
     Unreachable(String),
     #[error("the MCP connection failed: {0}")]
     Failed(String),
+    #[error("{0} is in use by another program; choose another port with --port, or 0 for any")]
+    PortInUse(SocketAddr),
+    #[error("{address} cannot be listened at: {why}")]
+    NoPort { address: SocketAddr, why: String },
 }
 
 /// How long running calls may take to end once they were cancelled.

@@ -3,7 +3,7 @@
 mod asking;
 mod hostile;
 mod talk;
-mod world;
+pub(crate) mod world;
 
 use std::borrow::Cow;
 use std::time::Duration;

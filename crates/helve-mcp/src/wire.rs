@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::flight::{Flights, Refused};
 use crate::server::revisions;
-use lines::{Line, Lines, MOST_LINE};
-pub(crate) use message::Arguments;
-use message::{Heard, read};
+pub(crate) use lines::MOST_LINE;
+use lines::{Line, Lines};
+pub(crate) use message::{Arguments, Heard, read};
 use outbox::Outbox;
 
 /// The bytes that may wait to be written before no more is read.

@@ -8,6 +8,8 @@
 mod outputs;
 mod private;
 mod sqlite;
+mod token;
 
 pub use outputs::OutputFiles;
 pub use sqlite::Sqlite;
+pub use token::{Age, KeptToken, kept_token, token_in};

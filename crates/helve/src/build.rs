@@ -9,7 +9,7 @@ use helve_core::programs::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, AnyTool, Caller, Engine, Hook, Journal, Kind, Layer, Machine, Media, Neighbours,
-    Person, Rule, SaysYes, Source, Switch, Workspace,
+    Person, Policy, Rule, SaysYes, Source, Switch, Workspace,
 };
 use helve_ext::config::{self, Agent, Config, Disk, Places, Trust, gather};
 use helve_machine::Local;
@@ -50,7 +50,7 @@ enum SessionKey {
 impl SessionKey {
     fn id(self, root: &Path) -> String {
         match self {
-            SessionKey::New => format!("session_{}", uuid::Uuid::now_v7().simple()),
+            SessionKey::New => new_session(),
             SessionKey::Named(id) => id,
             SessionKey::Usual => {
                 let hash = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
@@ -58,6 +58,10 @@ impl SessionKey {
             }
         }
     }
+}
+
+pub(crate) fn new_session() -> String {
+    format!("session_{}", uuid::Uuid::now_v7().simple())
 }
 
 /// Why there is no toolbox.
@@ -239,19 +243,9 @@ impl Builder {
             TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,
         };
         let agent = agent(&config, self.agent)?;
-        let written = Written {
-            user: config.user.clone(),
-            project: config.project.clone(),
-            trusted: trust == TrustState::Trusted,
-            flags,
-            agents: vec![
-                (agent.name.clone(), agent.rules.clone()),
-                (format!("{} (project)", agent.name), agent.project_rules.clone()),
-            ],
-        };
-        let mut own: Vec<&Path> = vec![&data];
-        own.extend(own_config.as_deref());
-        let policy = policy(written, &own);
+        let own = [data.clone()].into_iter().chain(own_config).collect();
+        let basis = Basis { flags, own };
+        let (policy, switches) = stance(&config, trust, &basis, &agent);
         let neighbours = Neighbours { hooks: self.hooks, after: Vec::new() };
         let wanted = shell::Wanted { keeper: self.keeper, data: &data, leftovers: self.leftovers };
         let shell = shell::shell(&config, wanted);
@@ -262,12 +256,6 @@ impl Builder {
         for tool in self.tools {
             workspace.registry.register(Layer::Runtime, tool).keep();
         }
-        let mut switches = config.switches.clone();
-        switches.extend(agent.switches.clone());
-        let brought = [&config.project_switches, &agent.project_switches];
-        // Until it is trusted, a project can switch tools off, not on.
-        let counts = |switch: &&Switch| trust == TrustState::Trusted || !switch.on;
-        switches.extend(brought.into_iter().flatten().filter(counts).cloned());
         let caller = Caller { agent: agent.name.clone(), ..self.caller };
         let id = self.session.id(workspace.root());
         Ok(Toolbox {
@@ -283,10 +271,47 @@ impl Builder {
             data,
             config,
             trust,
+            basis,
             session: std::sync::OnceLock::new(),
             id,
         })
     }
+}
+
+/// What an agent's rules are made from, besides the configuration.
+#[derive(Clone)]
+pub(crate) struct Basis {
+    flags: Vec<Rule>,
+    /// Helve's own folders.
+    own: Vec<PathBuf>,
+}
+
+/// What may be done as an agent, and what it is offered.
+pub(crate) fn stance(
+    config: &Config,
+    trust: TrustState,
+    basis: &Basis,
+    agent: &Agent,
+) -> (Policy, Vec<Switch>) {
+    let written = Written {
+        user: config.user.clone(),
+        project: config.project.clone(),
+        trusted: trust == TrustState::Trusted,
+        flags: basis.flags.clone(),
+        agents: vec![
+            (agent.name.clone(), agent.rules.clone()),
+            (format!("{} (project)", agent.name), agent.project_rules.clone()),
+        ],
+    };
+    let own: Vec<&Path> = basis.own.iter().map(PathBuf::as_path).collect();
+    let policy = policy(written, &own);
+    let mut switches = config.switches.clone();
+    switches.extend(agent.switches.clone());
+    let brought = [&config.project_switches, &agent.project_switches];
+    // Until it is trusted, a project can switch tools off, not on.
+    let counts = |switch: &&Switch| trust == TrustState::Trusted || !switch.on;
+    switches.extend(brought.into_iter().flatten().filter(counts).cloned());
+    (policy, switches)
 }
 
 #[cfg(any(feature = "images", feature = "pdf"))]
@@ -365,7 +390,7 @@ async fn trust(store: &dyn Store, root: &Path, config: &Config) -> TrustState {
     }
 }
 
-fn agent(config: &Config, named: Option<String>) -> Result<Agent, BuildError> {
+pub(crate) fn agent(config: &Config, named: Option<String>) -> Result<Agent, BuildError> {
     let name = named
         .or_else(|| config.default_agent.as_ref().map(|agent| agent.value.clone()))
         .unwrap_or_else(|| "build".into());

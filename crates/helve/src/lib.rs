@@ -23,6 +23,7 @@
 //! ```
 
 mod build;
+mod serve;
 mod shell;
 mod toolbox;
 
@@ -41,7 +42,8 @@ pub use helve_core::{
     Verdict, fit,
 };
 pub use helve_ext::config;
-pub use helve_mcp::{Metadata, ServeError};
+pub use helve_mcp::{BadToken, Http, Metadata, ServeError, Token};
+pub use helve_store::{Age, KeptToken, kept_token, token_in};
 pub use helve_text::visible;
 
 /// Turns this process into a keeper, which looks after the programs that commands start.

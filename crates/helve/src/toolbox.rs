@@ -10,15 +10,11 @@ use helve_core::{
     Switch, ToolCall, ToolResult, ToolSet, Verdict, Workspace,
 };
 use helve_ext::config::Config;
-use helve_mcp::{Door, Metadata, ServeError, Visitor};
 use helve_text::cut::Limits;
 use helve_tools::opencode;
 use tokio_util::sync::CancellationToken;
 
-use crate::build::Builder;
-
-/// What a model is told about the server as a whole.
-const INSTRUCTIONS: &str = include_str!("instructions.txt");
+use crate::build::{Basis, BuildError, Builder, agent, stance};
 
 /// One session in one folder.
 pub struct Toolbox {
@@ -35,6 +31,8 @@ pub struct Toolbox {
     pub(crate) data: PathBuf,
     pub(crate) config: Config,
     pub(crate) trust: TrustState,
+    /// What else an agent's rules are made from.
+    pub(crate) basis: Basis,
     pub(crate) id: String,
     pub(crate) session: OnceLock<Arc<Session>>,
 }
@@ -118,22 +116,6 @@ impl Toolbox {
         self.engine.events.subscribe()
     }
 
-    /// Serves an MCP client at standard input and output until it leaves or `stop` fires.
-    ///
-    /// Unless the builder named somebody, whoever sits at the client answers what must be asked.
-    pub async fn serve_stdio(
-        self,
-        metadata: Metadata,
-        stop: CancellationToken,
-    ) -> Result<(), ServeError> {
-        let engine = self.engine.clone();
-        let open = move |visitor: Visitor| {
-            let caller = Caller { client: visitor.client.name, ..self.caller.clone() };
-            Some(self.session_with(&self.id, caller, visitor.person))
-        };
-        helve_mcp::serve_stdio(door(engine, metadata, open), stop).await
-    }
-
     pub fn session(&self) -> &Arc<Session> {
         self.session
             .get_or_init(|| self.session_with(&self.id, self.caller.clone(), Arc::new(Nobody)))
@@ -141,7 +123,12 @@ impl Toolbox {
 
     /// A session as one client sees it: some tools are for some clients only. `otherwise` answers
     /// where the builder named nobody.
-    fn session_with(&self, id: &str, caller: Caller, otherwise: Arc<dyn Person>) -> Arc<Session> {
+    pub(crate) fn session_with(
+        &self,
+        id: &str,
+        caller: Caller,
+        otherwise: Arc<dyn Person>,
+    ) -> Arc<Session> {
         let person = self.person.clone().unwrap_or(otherwise);
         let (policy, store) = (self.policy.clone(), self.store.clone());
         let gate = Gate::new(policy, person, store, id, self.root().to_path_buf());
@@ -161,6 +148,29 @@ impl Toolbox {
             outputs: self.outputs.clone(),
             shown: helve_core::session::ShownFiles::default(),
             under: None,
+        })
+    }
+
+    /// The same folder, store and locks behind the rules of another agent.
+    pub fn as_agent(&self, name: &str) -> Result<Toolbox, BuildError> {
+        let agent = agent(&self.config, Some(name.into()))?;
+        let (policy, switches) = stance(&self.config, self.trust, &self.basis, &agent);
+        Ok(Toolbox {
+            engine: self.engine.clone(),
+            workspace: self.workspace.clone(),
+            policy,
+            person: self.person.clone(),
+            switches,
+            caller: Caller { agent: agent.name, ..self.caller.clone() },
+            limits: self.limits,
+            store: self.store.clone(),
+            outputs: self.outputs.clone(),
+            data: self.data.clone(),
+            config: self.config.clone(),
+            trust: self.trust,
+            basis: self.basis.clone(),
+            id: self.id.clone(),
+            session: OnceLock::new(),
         })
     }
 
@@ -216,21 +226,5 @@ impl Toolbox {
     /// Waits until what is remembered is on disk.
     pub async fn close(self) {
         self.store.flush().await;
-    }
-}
-
-/// What MCP clients are served with.
-fn door(
-    engine: Arc<Engine>,
-    metadata: Metadata,
-    open: impl Fn(Visitor) -> Option<Arc<Session>> + Send + Sync + 'static,
-) -> Door {
-    Door {
-        engine,
-        open: Box::new(open),
-        name: "helve".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        instructions: Some(INSTRUCTIONS.into()),
-        metadata,
     }
 }

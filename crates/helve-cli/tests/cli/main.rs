@@ -10,6 +10,7 @@ mod config;
 mod large;
 mod mcp;
 mod reading;
+mod serve;
 mod shell;
 mod stage;
 mod terminal;

@@ -24,18 +24,18 @@ use serde::Deserialize;
 use crate::{Door, Metadata, Visitor};
 
 /// What tools tell the test besides their answers.
-pub(super) type Log = Arc<Mutex<Vec<String>>>;
+pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
-pub(super) struct World {
-    pub(super) registry: Arc<Registry>,
-    pub(super) store: Arc<MemoryStore>,
-    pub(super) log: Log,
+pub(crate) struct World {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) log: Log,
     workspace: Arc<Workspace>,
     machine: Arc<MemoryMachine>,
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let machine = Arc::new(MemoryMachine::default());
         let journal = Arc::new(MemoryJournal::default());
         let none = Neighbours::default();
@@ -51,16 +51,17 @@ impl World {
     }
 
     /// One more tool, or the same again.
-    pub(super) fn tool(&self) -> Arc<dyn AnyTool> {
+    pub(crate) fn tool(&self) -> Arc<dyn AnyTool> {
         Arc::new(Wink)
     }
 
-    pub(super) fn door(&self) -> Door {
+    pub(crate) fn door(&self) -> Door {
         let (workspace, store, log) =
             (self.workspace.clone(), self.store.clone(), self.log.clone());
         let outputs = Arc::new(MemoryOutputs::on(self.machine.clone()));
-        let open = move |Visitor { client, person, .. }: Visitor| {
-            log.lock().push(format!("opened for {} {}", client.name, client.version));
+        let open = move |Visitor { client, agent, person }: Visitor| {
+            let agent = agent.map_or_else(String::new, |agent| format!(" as {agent}"));
+            log.lock().push(format!("opened for {} {}{agent}", client.name, client.version));
             let gate = Gate::new(Policy::default(), person, store.clone(), "s", "/w".into());
             Some(Arc::new(Session {
                 id: "s".into(),

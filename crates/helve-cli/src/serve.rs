@@ -1,0 +1,116 @@
+//! `helve serve`: an MCP server for many clients, at a port.
+
+use std::io::IsTerminal;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use helve::{Age, Http, Token, visible};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Common, Serving};
+use crate::call::on_ctrl_c;
+use crate::{End, paint};
+
+/// Where the token can come from, besides a file that was named.
+const VARIABLE: &str = "HELVE_TOKEN";
+
+pub(crate) async fn run(common: &Common, serving: &Serving) -> anyhow::Result<End> {
+    let address = SocketAddr::new(host(&serving.host)?, serving.port);
+    let toolbox = common.builder().new_session().build().await?;
+    paint::problems(&toolbox);
+    let secret = secret(serving.token_file.as_deref(), toolbox.data())?;
+    let http = Http::bind(address).await?;
+    announce(common, http.address(), toolbox.root(), &secret)?;
+    let stop = CancellationToken::new();
+    let interrupted = tokio::spawn(on_ctrl_c(stop.clone()));
+    let terminated = tokio::spawn(on_terminate(stop.clone()));
+    toolbox.serve_http(http, secret.token, serving.speaking.metadata(), stop).await;
+    interrupted.abort();
+    terminated.abort();
+    // There is no other way to end it.
+    Ok(End::Done)
+}
+
+/// What a service manager sends.
+#[cfg(unix)]
+async fn on_terminate(stop: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        terminate.recv().await;
+        stop.cancel();
+    }
+}
+
+#[cfg(not(unix))]
+async fn on_terminate(_stop: CancellationToken) {}
+
+fn host(named: &str) -> anyhow::Result<IpAddr> {
+    match named {
+        "localhost" => Ok(Ipv4Addr::LOCALHOST.into()),
+        address => address.parse().with_context(|| {
+            format!("`{address}` is not an address, such as 127.0.0.1, ::1 or 0.0.0.0")
+        }),
+    }
+}
+
+struct Secret {
+    token: Token,
+    /// The file that holds it.
+    file: Option<PathBuf>,
+    /// The text itself, to be shown this once.
+    fresh: Option<String>,
+}
+
+fn secret(file: Option<&Path>, data: &Path) -> anyhow::Result<Secret> {
+    if let Some(file) = file {
+        let text = helve::token_in(file).with_context(|| file.display().to_string())?;
+        let token = Token::new(&text).with_context(|| file.display().to_string())?;
+        return Ok(Secret { token, file: Some(file.into()), fresh: None });
+    }
+    // Not an option of the command line, which others could read off the list of processes.
+    match std::env::var(VARIABLE) {
+        Ok(text) => {
+            let token = Token::new(&text).context(VARIABLE)?;
+            return Ok(Secret { token, file: None, fresh: None });
+        }
+        Err(std::env::VarError::NotUnicode(_)) => bail!("{VARIABLE} is not text"),
+        Err(std::env::VarError::NotPresent) => {}
+    }
+    let path = data.join("token");
+    let kept = helve::kept_token(data).with_context(|| path.display().to_string())?;
+    let token = Token::new(&kept.secret).with_context(|| path.display().to_string())?;
+    let fresh = (kept.age == Age::New).then_some(kept.secret);
+    Ok(Secret { token, file: Some(kept.path), fresh })
+}
+
+fn announce(
+    common: &Common,
+    address: SocketAddr,
+    root: &Path,
+    secret: &Secret,
+) -> anyhow::Result<()> {
+    let url = format!("http://{address}/mcp");
+    if common.json {
+        let file = secret.file.as_ref().map(|file| file.display().to_string());
+        return paint::json(&json!({"url": url, "port": address.port(), "tokenFile": file}));
+    }
+    let root = visible::escape_line(&root.display().to_string()).into_owned();
+    paint::note(&format!("Serving {root} at {url}; Ctrl-C ends it."));
+    match (&secret.file, &secret.fresh) {
+        // A log is read by others than a terminal is.
+        (Some(_), Some(text)) if std::io::stderr().is_terminal() => {
+            paint::note(&format!("The token, shown this once: {text}"));
+        }
+        (_, _) => {}
+    }
+    match &secret.file {
+        Some(file) => paint::note(&format!("The token is in {}.", file.display())),
+        None => paint::note(&format!("The token is that of {VARIABLE}.")),
+    }
+    if !address.ip().is_loopback() {
+        paint::note("Other machines can reach this port, and nothing on it is encrypted.");
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! `helve serve`: the port, the token, the end; the server's own tests are in its crate.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+struct Server {
+    child: Child,
+    port: u16,
+    said: Value,
+}
+
+impl Server {
+    fn start(stage: &Stage, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = stage.command();
+        command.args(["--json", "serve", "--port", "0"]).args(args);
+        command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        let port = said["port"].as_u64().unwrap().try_into().unwrap();
+        Self { child, port, said }
+    }
+
+    fn token(&self) -> String {
+        let file = self.said["tokenFile"].as_str().unwrap();
+        std::fs::read_to_string(file).unwrap().trim().to_owned()
+    }
+
+    fn ask(&self, token: &str, session: &str, path: &str, body: &Value) -> String {
+        let mut line = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let body = body.to_string();
+        write!(
+            line,
+            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\nConnection: close\r\n{session}\r\n{body}",
+            self.port,
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        line.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Initializes a session; the header that names it.
+    fn session(&self, token: &str, path: &str) -> String {
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}});
+        let answer = self.ask(token, "", path, &hello);
+        let header = answer.lines().find(|line| line.starts_with("mcp-session-id"));
+        format!("{}\r\n", header.unwrap_or_else(|| panic!("{answer}")).trim())
+    }
+
+    /// What it printed to its end, which a signal brings about.
+    fn end(mut self, signal: &str) -> (i32, String) {
+        let id = self.child.id().to_string();
+        Command::new("kill").args([signal, &id]).status().unwrap();
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), said)
+    }
+}
+
+fn call(tool: &str, arguments: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+}
+
+#[test]
+fn it_serves_who_has_the_token_and_keeps_it_secret() {
+    let stage = Stage::new();
+    let server = Server::start(&stage, &["--allow", "edit"], &[]);
+    let token = server.token();
+    let session = server.session(&token, "/mcp");
+    let read =
+        server.ask(&token, &session, "/mcp", &call("read", &json!({"filePath": "README.md"})));
+    assert!(read.contains("00001| # app"), "{read}");
+    let write = json!({"filePath": "new.txt", "content": "new\n"});
+    let written = server.ask(&token, &session, "/mcp", &call("write", &write));
+    assert_eq!(std::fs::read_to_string(stage.path("app/new.txt")).unwrap(), "new\n", "{written}");
+    let refused = server.ask("wrong", &session, "/mcp", &call("read", &write));
+    assert!(refused.starts_with("HTTP/1.1 401") && !refused.contains(&token), "{refused}");
+    let plan = server.session(&token, "/mcp/plan");
+    let other = json!({"filePath": "other.txt", "content": "new\n"});
+    let denied = server.ask(&token, &plan, "/mcp/plan", &call("write", &other));
+    assert!(denied.contains(r#""isError":true"#), "{denied}");
+    let processes = Command::new("ps").args(["-ww", "-eo", "args"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&processes.stdout).contains(&token));
+    let (code, said) = server.end("-INT");
+    assert_eq!(code, 0);
+    assert!(!said.contains(&token), "{said}");
+    let again = Server::start(&stage, &[], &[]);
+    assert_eq!(again.token(), token);
+    assert_eq!(again.end("-TERM").0, 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_token_can_be_given_and_must_be_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage = Stage::new();
+    let given = "a-token-that-somebody-made-up-for-this";
+    let server = Server::start(&stage, &[], &[("HELVE_TOKEN", given)]);
+    assert_eq!(server.said["tokenFile"], Value::Null);
+    server.session(given, "/mcp");
+    server.end("-INT");
+    stage.write("token", given);
+    let file = stage.path("token").display().to_string();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    let refused = stage.run(&["serve", "--port", "0", "--token-file", &file]);
+    assert!(refused.code == 2 && refused.err.contains("others can read it"), "{refused:?}");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    let server = Server::start(&stage, &["--token-file", &file], &[("HELVE_TOKEN", "ignored")]);
+    server.session(given, "/mcp");
+    server.end("-INT");
+    let short = stage.finish(stage.command().args(["serve"]).env("HELVE_TOKEN", "secret"));
+    assert!(short.code == 2 && short.err.contains("too short") && !short.err.contains("secret"));
+}
+
+#[test]
+fn a_port_in_use_and_an_address_that_is_none_are_told() {
+    let stage = Stage::new();
+    let server = Server::start(&stage, &[], &[]);
+    let port = server.port.to_string();
+    let taken = stage.run(&["serve", "--port", &port]);
+    let expected = format!(
+        "error: 127.0.0.1:{port} is in use by another program; choose another port with --port, or 0 for any\n"
+    );
+    assert_eq!((taken.code, &*taken.err), (2, &*expected));
+    let nowhere = stage.run(&["serve", "--host", "example.com"]);
+    assert!(nowhere.code == 2 && nowhere.err.contains("is not an address"), "{nowhere:?}");
+    server.end("-INT");
+}

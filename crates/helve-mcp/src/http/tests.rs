@@ -1,0 +1,185 @@
+//! Requests over real connections, and who is kept out.
+
+#![expect(clippy::disallowed_methods, reason = "a client of our own, at a port of our own")]
+
+mod guarded;
+mod limited;
+mod talked;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::{Http, Token, Web};
+use crate::tests::world::World;
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+/// No answer takes this long.
+const LONG: Duration = Duration::from_secs(60);
+
+struct Place {
+    world: World,
+    address: SocketAddr,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Place {
+    async fn open() -> Self {
+        let world = World::new();
+        let http = Http::bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
+        let web = Web {
+            token: Token::new(SECRET).unwrap(),
+            agents: vec!["build".into(), "plan".into()],
+            folder: "/w".into(),
+        };
+        let (address, stop) = (http.address(), CancellationToken::new());
+        let serving = tokio::spawn(http.serve(world.door(), web, stop.clone()));
+        Self { world, address, stop, serving }
+    }
+
+    fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    async fn connect(&self) -> Line {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        Line { stream: BufReader::new(stream) }
+    }
+
+    /// A whole exchange on a connection of its own, with the headers that a good client sends.
+    async fn send(&self, request: &str, headers: &[&str], body: &str) -> Answer {
+        let mut line = self.connect().await;
+        line.ask(self.port(), request, headers, body).await;
+        line.answer().await
+    }
+
+    async fn post(&self, path: &str, session: Option<&str>, body: &str) -> Answer {
+        let session = session.map(|id| format!("Mcp-Session-Id: {id}"));
+        self.send(&format!("POST {path}"), session.as_deref().as_slice(), body).await
+    }
+
+    /// A session at an address, initialized.
+    async fn session(&self, path: &str, capabilities: &str) -> String {
+        let hello = format!(
+            r#"{{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"clientInfo":{{"name":"lab","version":"7"}}}}}}"#
+        );
+        let answer = self.post(path, None, &hello).await;
+        let id = answer.header("mcp-session-id").unwrap().to_owned();
+        let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        assert_eq!(self.post(path, Some(&id), ready).await.status, 202);
+        id
+    }
+
+    async fn close(self) -> World {
+        self.stop.cancel();
+        timeout(LONG, self.serving).await.unwrap().unwrap();
+        self.world
+    }
+}
+
+/// One connection.
+struct Line {
+    stream: BufReader<TcpStream>,
+}
+
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    headers: Vec<String>,
+    body: String,
+}
+
+impl Line {
+    async fn ask(&mut self, port: u16, request: &str, headers: &[&str], body: &str) {
+        let mut text = format!(
+            "{request} HTTP/1.1\r\nHost: localhost:{port}\r\nAuthorization: Bearer {SECRET}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\nConnection: close\r\n",
+            body.len()
+        );
+        headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));
+        text.push_str(&format!("\r\n{body}"));
+        self.raw(text.as_bytes()).await;
+    }
+
+    async fn raw(&mut self, bytes: &[u8]) {
+        // A server that has had enough may close before all is sent.
+        self.stream.get_mut().write_all(bytes).await.ok();
+    }
+
+    async fn head(&mut self) -> (u16, Vec<String>) {
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            timeout(LONG, self.stream.read_line(&mut line)).await.unwrap().unwrap();
+            match line.trim_end() {
+                "" => break,
+                header => headers.push(header.to_owned()),
+            }
+        }
+        let status = headers.first().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+        (status.unwrap_or(0), headers)
+    }
+
+    /// The answer, to its end.
+    async fn answer(mut self) -> Answer {
+        let (status, headers) = self.head().await;
+        let mut body = Vec::new();
+        timeout(LONG, self.stream.read_to_end(&mut body)).await.unwrap().ok();
+        Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
+    }
+
+    /// The next event that says something: its id and message.
+    async fn event(&mut self) -> Option<(String, Value)> {
+        let mut id = String::new();
+        loop {
+            let mut line = String::new();
+            let read = timeout(LONG, self.stream.read_line(&mut line)).await.unwrap().unwrap();
+            if read == 0 {
+                return None;
+            }
+            if let Some(named) = line.strip_prefix("id:") {
+                id = named.trim().into();
+            }
+            if let Some(data) = line.strip_prefix("data:").map(str::trim)
+                && !data.is_empty()
+            {
+                return Some((id, serde_json::from_str(data).unwrap()));
+            }
+        }
+    }
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        let named = |header: &&String| {
+            header.split_once(':').is_some_and(|(known, _)| known.eq_ignore_ascii_case(name))
+        };
+        self.headers.iter().find(named).and_then(|header| Some(header.split_once(':')?.1.trim()))
+    }
+
+    /// The messages of a stream, or the one message.
+    fn messages(&self) -> Vec<Value> {
+        let data = |line: &str| match line.strip_prefix("data:") {
+            Some(data) => serde_json::from_str(data.trim()).ok(),
+            None => serde_json::from_str::<Value>(line).ok().filter(Value::is_object),
+        };
+        self.body.lines().filter_map(data).collect()
+    }
+
+    fn message(&self) -> Value {
+        self.messages().pop().unwrap_or_else(|| panic!("no message in {self:?}"))
+    }
+}
+
+/// A call of a tool of the world's.
+fn call(id: u32, tool: &str, arguments: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"_meta":{{"progressToken":{id}}},"name":"{tool}","arguments":{arguments}}}}}"#
+    )
+}

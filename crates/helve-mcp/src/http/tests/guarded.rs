@@ -1,0 +1,163 @@
+//! Nothing but our own address, our own pages and the token gets anywhere.
+
+use super::{Place, SECRET};
+
+/// Every route there is, and one that is not.
+const ROUTES: &[&str] = &[
+    "POST /mcp",
+    "GET /mcp",
+    "DELETE /mcp",
+    "POST /mcp/plan",
+    "GET /health",
+    "GET /",
+    "OPTIONS /mcp",
+    "GET /nowhere",
+];
+
+async fn status(place: &Place, route: &str, headers: &[String]) -> (u16, String) {
+    let mut line = place.connect().await;
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let mut text = format!("{route} HTTP/1.1\r\nConnection: close\r\n");
+    headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));
+    text.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+    line.raw(text.as_bytes()).await;
+    let answer = line.answer().await;
+    (answer.status, format!("{:?}{}", answer.headers, answer.body))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_exact_loopback_forms_with_the_token_reach_a_handler() {
+    let place = Place::open().await;
+    let port = place.port();
+    let good = [format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")];
+    let bad = [
+        String::new(),
+        "localhost".into(),
+        "127.0.0.1".into(),
+        "[::1]".into(),
+        format!("localhost:{}", port ^ 1),
+        format!("127.0.0.1:{}", port ^ 1),
+        format!("localhost:0{port}"),
+        format!("localhost.:{port}"),
+        format!("LOCALHOST:{port}"),
+        format!("LocalHost:{port}"),
+        format!("localhost:{port}@evil.example"),
+        format!("localhost@evil.example:{port}"),
+        format!("localhost:{port}.evil.example"),
+        format!("localhost.evil.example:{port}"),
+        format!("evil.example:{port}"),
+        "evil.example".into(),
+        format!("127.0.0.1.nip.io:{port}"),
+        format!("0.0.0.0:{port}"),
+        format!("127.1:{port}"),
+        format!("127.0.0.2:{port}"),
+        format!("0x7f.0.0.1:{port}"),
+        format!("2130706433:{port}"),
+        format!("[::]:{port}"),
+        format!("::1:{port}"),
+        format!("[::ffff:127.0.0.1]:{port}"),
+        format!("[0:0:0:0:0:0:0:1]:{port}"),
+        format!("[::1%25lo]:{port}"),
+        "null".into(),
+        "*".into(),
+    ];
+    let token = format!("Authorization: Bearer {SECRET}");
+    let mut seen = 0;
+    let mut expect = async |route: &str, headers: Vec<String>, allowed: &dyn Fn(u16) -> bool| {
+        let (status, said) = status(&place, route, &headers).await;
+        assert!(allowed(status), "{route} {headers:?}: {status} {said}");
+        assert!(!said.contains(SECRET) && !said.to_lowercase().contains("access-control"));
+        seen += 1;
+    };
+    let let_in = |status: u16| status != 401 && status != 403;
+    let refused = |status: u16| status == 403;
+    for route in ROUTES {
+        for host in &bad {
+            expect(route, vec![format!("Host: {host}"), token.clone()], &refused).await;
+        }
+        expect(route, vec![token.clone()], &refused).await;
+        let twice = format!("Host: localhost:{port}");
+        expect(route, vec![twice.clone(), "Host: evil.example".into(), token.clone()], &refused)
+            .await;
+        for host in &good {
+            let host = format!("Host: {host}");
+            expect(route, vec![host.clone()], &|status| status == 401).await;
+            expect(route, vec![host.clone(), token.clone()], &let_in).await;
+        }
+        for origin in &bad {
+            for scheme in ["http://", ""] {
+                let origin = format!("Origin: {scheme}{origin}");
+                expect(route, vec![twice.clone(), origin, token.clone()], &refused).await;
+            }
+        }
+        for origin in &good {
+            let page = format!("Origin: http://{origin}");
+            expect(route, vec![twice.clone(), page.clone(), token.clone()], &let_in).await;
+            for odd in [
+                format!("Origin: https://{origin}"),
+                format!("Origin: http://{origin}/"),
+                format!("Origin: HTTP://{origin}"),
+                format!("Origin: file://{origin}"),
+            ] {
+                expect(route, vec![twice.clone(), odd, token.clone()], &refused).await;
+            }
+            let both =
+                vec![twice.clone(), page, "Origin: http://evil.example".into(), token.clone()];
+            expect(route, both, &refused).await;
+        }
+    }
+    assert!(seen >= 60, "{seen} combinations");
+    let world = place.close().await;
+    assert!(world.log.lock().is_empty(), "{:?}", world.log.lock());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_token_is_the_token() {
+    let place = Place::open().await;
+    let host = format!("Host: localhost:{}", place.port());
+    for (given, expected) in [
+        (format!("Authorization: Bearer {SECRET}"), 200),
+        (format!("authorization: bearer {SECRET}"), 200),
+        (format!("Authorization: Bearer {SECRET}0"), 401),
+        (format!("Authorization: Bearer {}", &SECRET[1..]), 401),
+        (format!("Authorization: Bearer  {SECRET}"), 401),
+        (format!("Authorization: Basic {SECRET}"), 401),
+        (format!("Authorization: {SECRET}"), 401),
+        (format!("Authorization: Bearer {}", SECRET.to_uppercase()), 401),
+        ("Authorization: Bearer".into(), 401),
+        ("Authorization:".into(), 401),
+        (format!("X-Token: {SECRET}"), 401),
+        (format!("Cookie: token={SECRET}"), 401),
+        (format!("Authorization: Bearer {SECRET}\r\nAuthorization: Bearer {SECRET}"), 401),
+    ] {
+        let (status, said) = status(&place, "GET /health", &[host.clone(), given.clone()]).await;
+        assert_eq!(status, expected, "{given}: {said}");
+        assert!(!said.contains(SECRET), "{said}");
+    }
+    let query = format!("GET /health?token={SECRET}");
+    assert_eq!(status(&place, &query, std::slice::from_ref(&host)).await.0, 401);
+    let whole = format!("GET http://localhost:{}/health", place.port());
+    let token = format!("Authorization: Bearer {SECRET}");
+    assert_eq!(status(&place, &whole, &[host, token]).await.0, 403);
+    place.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_page_can_send_unasked_is_no_message() {
+    let place = Place::open().await;
+    let host = format!("Host: localhost:{}", place.port());
+    let token = format!("Authorization: Bearer {SECRET}");
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonp",
+        "",
+    ] {
+        let headers = [host.clone(), token.clone(), format!("Content-Type: {kind}")];
+        assert_eq!(status(&place, "POST /mcp", &headers).await.0, 415, "{kind}");
+    }
+    let headers = [host, format!("Origin: http://localhost:{}", place.port())];
+    assert_eq!(status(&place, "POST /mcp", &headers).await.0, 401);
+    place.close().await;
+}

@@ -1,0 +1,220 @@
+//! What clients with the token say, and what they hear.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use super::{Place, call};
+use crate::http::Http;
+use crate::{ServeError, http};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_from_beginning_to_end() {
+    let place = Place::open().await;
+    let id = place.session("/mcp", "{}").await;
+    let listed = place
+        .post("/mcp", Some(&id), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#)
+        .await
+        .message();
+    assert_eq!(listed["result"]["tools"][0]["name"], "echo");
+    let said = place.post("/mcp", Some(&id), &call(2, "echo", r#"{"text":"é"}"#)).await.message();
+    assert_eq!(said["result"]["content"][0]["text"], "é");
+    let worked = place.post("/mcp", Some(&id), &call(3, "work", r#"{"steps":2}"#)).await;
+    let steps: Vec<_> =
+        worked.messages().iter().map(|it| it["params"]["message"].to_string()).collect();
+    assert_eq!(steps, [r#""step 1""#, r#""step 2""#, "null"]);
+    let twice = r#"{"text":"a","text":"b"}"#;
+    let refused = place.post("/mcp", Some(&id), &call(4, "echo", twice)).await.message();
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    let header = format!("Mcp-Session-Id: {id}");
+    assert_eq!(place.send("DELETE /mcp", &[&header], "").await.status, 202);
+    assert_eq!(place.post("/mcp", Some(&id), &call(5, "echo", "{}")).await.status, 404);
+    let world = place.close().await;
+    assert_eq!(world.log.lock().join("; "), "opened for lab 7");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_names_an_agent_and_a_session_stays_there() {
+    let place = Place::open().await;
+    let id = place.session("/mcp/plan", "{}").await;
+    let listed = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    assert_eq!(place.post("/mcp/plan", Some(&id), listed).await.status, 200);
+    assert_eq!(place.post("/mcp", Some(&id), listed).await.status, 404);
+    assert_eq!(place.post("/mcp/build", Some(&id), listed).await.status, 404);
+    let unknown = place.post("/mcp/nobody", None, listed).await;
+    expect![[r#"
+        There is no such agent; /mcp/NAME takes one of: build, plan.
+    "#]]
+    .assert_eq(&unknown.body);
+    assert_eq!(place.send("GET /health", &[], "").await.body, "ok\n");
+    let status = place.send("GET /", &[], "").await.body;
+    assert!(status.contains("folder    /w\nsessions  1\n"), "{status}");
+    let world = place.close().await;
+    assert_eq!(world.log.lock().join("; "), "opened for lab 7 as plan");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_make_no_sense_are_answered() {
+    let place = Place::open().await;
+    let id = place.session("/mcp", "{}").await;
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for (sent, code) in [
+        ("", -32700),
+        ("hello", -32700),
+        ("[]", -32600),
+        ("{}", -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, -32602),
+        (
+            &*format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{deep}}}}}"#),
+            -32602,
+        ),
+    ] {
+        let answer = place.post("/mcp", Some(&id), sent).await;
+        let shown = sent.get(..60).unwrap_or(sent);
+        assert_eq!(answer.message()["error"]["code"], code, "{shown}: {answer:?}");
+    }
+    let odd = r#"{"jsonrpc":"2.0","method":"no/such/notification"}"#;
+    assert_eq!(place.post("/mcp", Some(&id), odd).await.status, 202);
+    let called = place.post("/mcp", Some(&id), &call(9, "echo", r#"{"text":"on"}"#)).await;
+    assert_eq!(called.message()["result"]["isError"], false);
+    place.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_broke_is_taken_up_again_even_after_the_answer() {
+    let place = Place::open().await;
+    let id = place.session("/mcp", "{}").await;
+    let header = format!("Mcp-Session-Id: {id}");
+    let mut line = place.connect().await;
+    line.ask(place.port(), "POST /mcp", &[&header], &call(1, "work", r#"{"steps":2}"#)).await;
+    line.head().await;
+    let (first, _) = line.event().await.unwrap();
+    drop(line);
+    let last = format!("Last-Event-ID: {first}");
+    let again = place.send("GET /mcp", &[&header, &last], "").await.messages();
+    assert_eq!(again.last().unwrap()["result"]["content"][0]["text"], "done", "{again:?}");
+    // By now the call is over: what was said after the first event is still there.
+    let replayed = place.send("GET /mcp", &[&header, &last], "").await.messages();
+    assert_eq!(replayed, again);
+    let nothing = place.send("GET /mcp", &[&header, "Last-Event-ID: 999-1"], "").await;
+    assert_eq!((nothing.status, nothing.messages().len()), (200, 0));
+    place.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_comes_on_the_stream_of_its_call() {
+    let place = Place::open().await;
+    let id = place.session("/mcp", r#"{"elicitation":{}}"#).await;
+    let header = format!("Mcp-Session-Id: {id}");
+    let mut line = place.connect().await;
+    line.ask(place.port(), "POST /mcp", &[&header], &call(1, "touch", r#"{"times":1}"#)).await;
+    line.head().await;
+    let (_, question) = line.event().await.unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+    let yes = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"decision": "once"}}});
+    assert_eq!(place.post("/mcp", Some(&id), &yes.to_string()).await.status, 202);
+    let mut said = Value::Null;
+    while let Some((_, message)) = line.event().await {
+        said = message;
+    }
+    assert_eq!(said["result"]["content"][0]["text"], "touched", "{said}");
+    place.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_call_ends_its_stream_and_withdraws_its_question() {
+    let place = Place::open().await;
+    let id = place.session("/mcp", r#"{"elicitation":{}}"#).await;
+    let header = format!("Mcp-Session-Id: {id}");
+    let mut line = place.connect().await;
+    line.ask(place.port(), "POST /mcp", &[&header], &call(1, "touch", r#"{"times":1}"#)).await;
+    line.head().await;
+    line.event().await.unwrap();
+    let cancelled =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    assert_eq!(place.post("/mcp", Some(&id), cancelled).await.status, 202);
+    while line.event().await.is_some() {}
+    let late =
+        r#"{"jsonrpc":"2.0","id":0,"result":{"action":"accept","content":{"decision":"once"}}}"#;
+    assert_eq!(place.post("/mcp", Some(&id), late).await.status, 202);
+    let again = place.post("/mcp", Some(&id), &call(1, "echo", r#"{"text":"a"}"#)).await;
+    assert_eq!(again.message()["result"]["isError"], false, "{again:?}");
+    place.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_the_newest_revision_need_no_session() {
+    let place = Place::open().await;
+    let headers = ["MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: touch"];
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}},"io.modelcontextprotocol/clientInfo":{"name":"new","version":"1"}}"#;
+    let ask = async |more: &str| {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{meta},"name":"touch","arguments":{{"times":1}}{more}}}}}"#
+        );
+        place.send("POST /mcp/plan", &headers, &body).await.message()
+    };
+    let asked = ask("").await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let state = asked["result"]["requestState"].as_str().unwrap();
+    let done = ask(&format!(
+        r#","requestState":"{state}","inputResponses":{{"approval":{{"action":"accept","content":{{"decision":"session"}}}}}}"#
+    ))
+    .await;
+    assert_eq!(done["result"]["content"][0]["text"], "touched", "{done}");
+    let same_session = ask("").await;
+    assert_eq!(same_session["result"]["content"][0]["text"], "touched", "{same_session}");
+    let world = place.close().await;
+    assert_eq!(world.log.lock().join("; "), "opened for new 1 as plan");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_listens_hears_that_the_tools_changed() {
+    let place = Place::open().await;
+    let id = place.session("/mcp", "{}").await;
+    let header = format!("Mcp-Session-Id: {id}");
+    let mut line = place.connect().await;
+    line.ask(place.port(), "GET /mcp", &[&header], "").await;
+    assert_eq!(line.head().await.0, 200);
+    assert_eq!(place.send("GET /mcp", &[&header], "").await.status, 409);
+    let registered = place.world.registry.register(helve_core::Layer::Runtime, place.world.tool());
+    let (_, heard) = line.event().await.unwrap();
+    assert_eq!(heard["method"], "notifications/tools/list_changed");
+    drop(registered);
+    place.close().await;
+    while line.event().await.is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_ends_what_runs() {
+    let place = Place::open().await;
+    let id = place.session("/mcp", "{}").await;
+    let header = format!("Mcp-Session-Id: {id}");
+    let mut line = place.connect().await;
+    line.ask(place.port(), "POST /mcp", &[&header], &call(1, "wait", "{}")).await;
+    line.head().await;
+    let address = place.address;
+    while !place.world.log.lock().iter().any(|said| said == "waiting") {
+        tokio::task::yield_now().await;
+    }
+    let world = place.close().await;
+    assert!(world.log.lock().iter().any(|said| said == "heard that it was cancelled"));
+    assert!(Http::bind(address).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_in_use_is_told() {
+    let place = Place::open().await;
+    let told = Http::bind(place.address).await.err();
+    let told = told.map(|told: ServeError| told.to_string()).unwrap_or_default();
+    let expected = "is in use by another program; choose another port with --port, or 0 for any";
+    assert!(told.ends_with(expected), "{told}");
+    place.close().await;
+}
+
+#[test]
+fn a_token_is_long_and_never_shown() {
+    let token = |text: &str| http::Token::new(text).map(|token| format!("{token:?}"));
+    assert_eq!(token(&"x".repeat(32)), Ok("Token".into()));
+    assert_eq!(token(&"x".repeat(31)), Err(http::BadToken::Short));
+    assert_eq!(token(&"é".repeat(40)), Err(http::BadToken::Odd));
+    assert_eq!(token(&format!("{} x", "x".repeat(40))), Err(http::BadToken::Odd));
+}

@@ -1,0 +1,77 @@
+//! A toolbox behind a door for MCP clients.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use helve_core::{Caller, Engine, Session};
+use helve_mcp::{Door, Http, Metadata, ServeError, Token, Visitor, Web};
+use tokio_util::sync::CancellationToken;
+
+use crate::build::new_session;
+use crate::toolbox::Toolbox;
+
+/// What a model is told about the server as a whole.
+const INSTRUCTIONS: &str = include_str!("instructions.txt");
+
+impl Toolbox {
+    /// Serves an MCP client at standard input and output until it leaves or `stop` fires.
+    ///
+    /// Unless the builder named somebody, whoever sits at the client answers what must be asked.
+    pub async fn serve_stdio(
+        self,
+        metadata: Metadata,
+        stop: CancellationToken,
+    ) -> Result<(), ServeError> {
+        let engine = self.engine.clone();
+        let open = move |visitor: Visitor| Some(self.admit(&self.id, visitor));
+        helve_mcp::serve_stdio(door(engine, metadata, open), stop).await
+    }
+
+    /// Serves MCP clients that have the token, each with a session of its own, until `stop` fires.
+    ///
+    /// `/mcp` is served as this toolbox's agent, `/mcp/NAME` as the agent of that name.
+    pub async fn serve_http(
+        self,
+        http: Http,
+        token: Token,
+        metadata: Metadata,
+        stop: CancellationToken,
+    ) {
+        let agents: Vec<String> = self.config.agents.iter().map(|it| it.name.clone()).collect();
+        let folder = helve_text::visible::escape_line(&self.root().display().to_string()).into();
+        let engine = self.engine.clone();
+        let toolboxes: HashMap<String, Toolbox> = agents
+            .iter()
+            .filter_map(|name| Some((name.clone(), self.as_agent(name).ok()?)))
+            .collect();
+        let open = move |visitor: Visitor| {
+            let toolbox = match &visitor.agent {
+                Some(agent) => toolboxes.get(agent)?,
+                None => &self,
+            };
+            Some(toolbox.admit(&new_session(), visitor))
+        };
+        let web = Web { token, agents, folder };
+        http.serve(door(engine, metadata, open), web, stop).await;
+    }
+
+    fn admit(&self, id: &str, visitor: Visitor) -> Arc<Session> {
+        let caller = Caller { client: visitor.client.name, ..self.caller.clone() };
+        self.session_with(id, caller, visitor.person)
+    }
+}
+
+fn door(
+    engine: Arc<Engine>,
+    metadata: Metadata,
+    open: impl Fn(Visitor) -> Option<Arc<Session>> + Send + Sync + 'static,
+) -> Door {
+    Door {
+        engine,
+        open: Box::new(open),
+        name: "helve".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        instructions: Some(INSTRUCTIONS.into()),
+        metadata,
+    }
+}
