@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::Web;
 use super::guard::{Addresses, admit};
 use super::lobby::Seat;
-use super::reply::{Reply, accepted, busy, not_allowed, plain, stopped, unreadable};
+use super::reply::{Refused, Reply, accepted, busy, not_allowed, plain, stopped, unreadable};
 use super::sessions::Sessions;
 use crate::server::{Addressed, Hall, Server};
 use crate::wire::{Arguments, Heard, MOST_LINE, read};
@@ -112,7 +112,7 @@ impl Front {
                 }
             },
         };
-        self.mcp(head, body, agent).await.unwrap_or_else(|refused| refused)
+        self.mcp(head, body, agent).await.unwrap_or_else(|refused| *refused)
     }
 
     async fn mcp(
@@ -120,7 +120,7 @@ impl Front {
         mut head: Parts,
         body: Incoming,
         agent: Option<&str>,
-    ) -> Result<Reply, Reply> {
+    ) -> Result<Reply, Refused> {
         self.check_session(&head, agent)?;
         head.extensions.insert(Addressed(agent.map(String::from)));
         let mut sent = Bytes::new();
@@ -140,21 +140,23 @@ impl Front {
     }
 
     /// A session is taken up where it began, and heard by one listener at a time.
-    fn check_session(&self, head: &Parts, agent: Option<&str>) -> Result<(), Reply> {
+    fn check_session(&self, head: &Parts, agent: Option<&str>) -> Result<(), Refused> {
         let Some(id) = head.headers.get(SESSION).and_then(|id| id.to_str().ok()) else {
             let begins = head.method == Method::POST;
             return if begins && self.sessions.is_full() {
-                Err(busy("There are too many sessions, and none of them is idle."))
+                Err(busy("There are too many sessions, and none of them is idle.").into())
             } else {
                 Ok(())
             };
         };
         let Some(lane) = self.sessions.of(id).filter(|lane| lane.is_for(agent)) else {
-            return Err(plain(StatusCode::NOT_FOUND, "There is no such session; initialize anew."));
+            let words = "There is no such session; initialize anew.";
+            return Err(plain(StatusCode::NOT_FOUND, words).into());
         };
         let listens = head.method == Method::GET && !head.headers.contains_key(LAST_EVENT);
         if listens && lane.is_listened_to() {
-            return Err(plain(StatusCode::CONFLICT, "This session is being listened to already."));
+            let words = "This session is being listened to already.";
+            return Err(plain(StatusCode::CONFLICT, words).into());
         }
         Ok(())
     }
@@ -163,10 +165,10 @@ impl Front {
         &self,
         headers: &HeaderMap,
         body: Incoming,
-    ) -> Result<(OwnedSemaphorePermit, Bytes), Reply> {
-        let too_large = || {
+    ) -> Result<(OwnedSemaphorePermit, Bytes), Refused> {
+        let too_large = || -> Refused {
             let words = format!("A message may have {MOST_LINE} bytes at most.");
-            plain(StatusCode::PAYLOAD_TOO_LARGE, words)
+            plain(StatusCode::PAYLOAD_TOO_LARGE, words).into()
         };
         let said =
             headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -176,14 +178,16 @@ impl Front {
         }
         let room = u32::try_from(length / 1024 + 1).unwrap_or(u32::MAX);
         let Ok(room) = self.bodies.clone().try_acquire_many_owned(room) else {
-            return Err(busy("Too much is being sent at once."));
+            return Err(busy("Too much is being sent at once.").into());
         };
         let collected = timeout(BODY_TIME, Limited::new(body, MOST_LINE).collect()).await;
         match collected {
             Ok(Ok(whole)) => Ok((room, whole.to_bytes())),
             Ok(Err(err)) if err.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => Err(plain(StatusCode::BAD_REQUEST, "The message did not arrive whole.")),
-            Err(_) => Err(plain(StatusCode::REQUEST_TIMEOUT, "The message took too long.")),
+            Ok(Err(_)) => {
+                Err(plain(StatusCode::BAD_REQUEST, "The message did not arrive whole.").into())
+            }
+            Err(_) => Err(plain(StatusCode::REQUEST_TIMEOUT, "The message took too long.").into()),
         }
     }
 
@@ -200,25 +204,25 @@ impl Front {
 }
 
 /// What a browser may send unasked, without a page of ours, is of another kind.
-fn check_kind(headers: &HeaderMap) -> Result<(), Reply> {
+fn check_kind(headers: &HeaderMap) -> Result<(), Refused> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
     let words = "Messages are JSON: send `Content-Type: application/json`.";
-    Err(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, words))
+    Err(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, words).into())
 }
 
 /// A message, read within the same limits as over a pipe, and written anew without its arguments: those go
 /// on unread. `None` for what needs no answer.
-fn understood(bytes: &[u8]) -> Result<Option<(Bytes, Option<Arguments>)>, Reply> {
+fn understood(bytes: &[u8]) -> Result<Option<(Bytes, Option<Arguments>)>, Refused> {
     if bytes.trim_ascii().is_empty() {
-        return Err(unreadable(None, ErrorData::parse_error("The message is empty.", None)));
+        return Err(unreadable(None, ErrorData::parse_error("The message is empty.", None)).into());
     }
     let mut message = match read(bytes) {
         Heard::Nothing => return Ok(None),
-        Heard::Wrong { id, error } => return Err(unreadable(id, error)),
+        Heard::Wrong { id, error } => return Err(unreadable(id, error).into()),
         Heard::Message(message) => message,
     };
     let arguments = match &mut *message {
@@ -229,6 +233,6 @@ fn understood(bytes: &[u8]) -> Result<Option<(Bytes, Option<Arguments>)>, Reply>
     };
     match serde_json::to_vec(&message) {
         Ok(bytes) => Ok(Some((bytes.into(), arguments))),
-        Err(_) => Err(unreadable(None, ErrorData::parse_error("The message is odd.", None))),
+        Err(_) => Err(unreadable(None, ErrorData::parse_error("The message is odd.", None)).into()),
     }
 }

@@ -13,6 +13,9 @@ use super::guard::Stop;
 
 pub(super) type Reply = Response<BoxBody<Bytes, Infallible>>;
 
+/// An answer where there should have been something else.
+pub(super) type Refused = Box<Reply>;
+
 /// Words for a person, or for whoever writes the client.
 pub(super) fn plain(status: StatusCode, words: impl Into<String>) -> Reply {
     let mut text: String = words.into();
