@@ -1,5 +1,6 @@
 //! `cargo xtask e2e`: the binary driven by other people's MCP clients. Fetches them once, into the target folder.
 
+mod conformance;
 mod inspector;
 mod python;
 mod ripgrep;
@@ -35,7 +36,17 @@ const RUNS: &[Run] = &[
     Run {
         name: "inspector",
         what: "the official inspector, which also judges the schemas",
-        run: inspector::run,
+        run: inspector::over_pipes,
+    },
+    Run {
+        name: "inspector-http",
+        what: "the official inspector, over HTTP",
+        run: inspector::over_http,
+    },
+    Run {
+        name: "conformance",
+        what: "the protocol's conformance suite, over HTTP",
+        run: conformance::run,
     },
     Run {
         name: "ripgrep",
@@ -63,7 +74,7 @@ const TOOLS: &[&str] = &["read", "todowrite", "todoread"];
 pub(crate) fn run(options: &Options) -> Outcome {
     let chosen = options.choose(RUNS, |run| run.name)?;
     if options.list {
-        chosen.iter().for_each(|run| println!("{:<12} {}", run.name, run.what));
+        chosen.iter().for_each(|run| println!("{:<15} {}", run.name, run.what));
         return Ok(Verdict::Good);
     }
     let scratch = Scratch::new("e2e")?;

@@ -77,6 +77,13 @@ impl Helve {
         process::finish(&mut self.call_command(session, tool, arguments), CALL_LIMIT)
     }
 
+    /// `helve serve`, which says where it listens; edits are allowed.
+    pub(crate) fn serve_command(&self) -> Command {
+        let mut command = self.command();
+        command.env_remove("HELVE_TOKEN").args(["--json", "--allow", "edit", "serve"]);
+        command
+    }
+
     /// A running `helve mcp` that has not been spoken to yet.
     pub(crate) fn serve(&self) -> Result<Server, String> {
         Server::start(self.command().arg("mcp").stderr(Stdio::null()), SERVER_LIMIT)

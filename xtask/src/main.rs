@@ -19,6 +19,7 @@ mod test;
 mod tidy;
 mod toml;
 mod torture;
+mod web;
 
 use std::process::ExitCode;
 

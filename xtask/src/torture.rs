@@ -1,5 +1,6 @@
 //! `cargo xtask torture`: long runs in which processes are killed and compete, and nothing said may be lost.
 
+mod clients;
 mod kills;
 mod neighbours;
 mod random;
@@ -28,6 +29,12 @@ const RUNS: &[Run] = &[
         what: "two servers and two callers on one data folder",
         count: 200,
         run: neighbours::run,
+    },
+    Run {
+        name: "clients",
+        what: "64 calls at once of 8 clients over HTTP; rounds are seconds",
+        count: 60,
+        run: clients::run,
     },
 ];
 

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::server::Hall;
-use crate::{Door, FLUSH, PATIENCE, ServeError};
+use crate::{Door, PATIENCE, ServeError};
 use front::Front;
 use guard::Addresses;
 use lobby::{Lobby, Seat};
@@ -73,10 +73,10 @@ impl Http {
 
     /// Serves until `stop` fires; then calls are cancelled and waited for, and the store is flushed.
     pub async fn serve(self, door: Door, web: Web, stop: CancellationToken) {
-        let engine = door.engine.clone();
         let calls = stop.child_token();
         let _ends_with_us = calls.clone().drop_guard();
-        let front = Front::new(Hall::new(door, calls.clone()), web);
+        let hall = Hall::new(door, calls.clone());
+        let front = Front::new(hall.clone(), web);
         let sweeping = tokio::spawn(front.clone().sweep(calls.clone()));
         let lobby = Arc::new(Lobby::default());
         let tasks = TaskTracker::new();
@@ -90,7 +90,7 @@ impl Http {
         // What does not end in time ends with the process.
         timeout(PATIENCE, tasks.wait()).await.ok();
         sweeping.await.ok();
-        timeout(FLUSH, engine.flush()).await.ok();
+        hall.all_end().await;
     }
 
     async fn next(&self, stop: &CancellationToken) -> Option<TcpStream> {

@@ -111,8 +111,8 @@ where
     let _ends_with_us = calls.clone().drop_guard();
     let flights = Flights::default();
     let wire = Wire::new(input, output, flights.clone(), calls.clone());
-    let engine = door.engine.clone();
-    let server = Server::new(Hall::new(door, calls.clone()));
+    let hall = Hall::new(door, calls.clone());
+    let server = Server::new(hall.clone());
     // `stop` reaches rmcp as the end of the wire: told by a token, it would wait for last answers
     // less long than a cancelled call may take.
     let served = match server.serve(wire).await {
@@ -125,7 +125,7 @@ where
     calls.cancel();
     // What does not end in time ends with the process.
     timeout(PATIENCE, flights.all_landed()).await.ok();
-    timeout(FLUSH, engine.flush()).await.ok();
+    hall.all_end().await;
     served
 }
 

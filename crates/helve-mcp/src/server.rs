@@ -17,13 +17,15 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::asks::{Way, shows_forms};
 use crate::park::{Parked, Retry, Running, Turn};
 use crate::visit::{Guests, Visit, client};
 use crate::wire::Arguments;
-use crate::{Door, call, render};
+use crate::{Door, FLUSH, PATIENCE, call, render};
 
 /// The longest name of a tool that is looked up.
 const MOST_NAME: usize = 256;
@@ -37,6 +39,8 @@ pub(crate) fn revisions() -> &'static [ProtocolVersion] {
 pub(crate) struct Hall {
     pub(crate) door: Door,
     pub(crate) stop: CancellationToken,
+    /// Calls on their way, so that the end can wait for them.
+    pub(crate) running: TaskTracker,
     guests: Guests,
     parked: Parked,
 }
@@ -44,7 +48,17 @@ pub(crate) struct Hall {
 impl Hall {
     /// `stop` ends every call.
     pub(crate) fn new(door: Door, stop: CancellationToken) -> Arc<Self> {
-        Arc::new(Self { door, stop, guests: Guests::default(), parked: Parked::default() })
+        let (running, guests, parked) = (TaskTracker::new(), Guests::default(), Parked::default());
+        Arc::new(Self { door, stop, running, guests, parked })
+    }
+
+    /// Cancels every call and waits for their ends, for as long as a cancelled call may take.
+    pub(crate) async fn all_end(&self) {
+        self.stop.cancel();
+        self.running.close();
+        // What does not end in time ends with the process.
+        timeout(PATIENCE, self.running.wait()).await.ok();
+        timeout(FLUSH, self.door.engine.flush()).await.ok();
     }
 }
 
@@ -195,6 +209,7 @@ impl ServerHandler for Server {
         if newest && asked {
             return self.call_and_park(&visit, call, retry, &context).await;
         }
+        let _counted = self.hall.running.token();
         let way = asked.then(|| Way::Elicit(context.peer.clone()));
         let _reachable = way.map(|way| visit.asker.reach(&call.id, way));
         let cancel = visit.calls.child_token();
@@ -271,7 +286,8 @@ impl Server {
                 let (id, cancel) = (call.id.clone(), visit.calls.child_token());
                 let engine = &self.hall.door.engine;
                 let work = engine.call(&visit.session, &visit.tools(), call, cancel.clone());
-                Running::start(&id, work, &visit.asker, mark, cancel)
+                let counted = self.hall.running.track_future(work);
+                Running::start(&id, Box::pin(counted), &visit.asker, mark, cancel)
             }
         };
         let ends = running.cancel().clone();

@@ -1,5 +1,6 @@
 //! `@modelcontextprotocol/inspector` of npm, on its command line.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,12 +9,31 @@ use serde_json::Value;
 use super::{FETCH_LIMIT, FILE, LINE, RUN_LIMIT, Said, check_tools, names, shelf};
 use crate::helve::Helve;
 use crate::process;
+use crate::web::Port;
 
 const VERSION: &str = "2.12.0";
 /// It asks for 22.19 but its command line runs on this, too.
 const OLDEST_NODE: u32 = 20;
 
-pub(super) fn run(helve: &Helve) -> Result<Said, String> {
+pub(super) fn over_pipes(helve: &Helve) -> Result<Said, String> {
+    run(helve, |command| {
+        command.arg(helve.binary()).arg("--dir").arg(&helve.workspace).arg("mcp");
+        for (name, path) in helve.environment() {
+            command.arg("-e").arg(format!("{name}={}", path.display()));
+        }
+    })
+}
+
+pub(super) fn over_http(helve: &Helve) -> Result<Said, String> {
+    let port = Port::open(helve, Ipv4Addr::LOCALHOST)?;
+    run(helve, |command| {
+        command.arg(format!("http://{}/mcp", port.address)).args(["--transport", "http"]);
+        command.arg("--header").arg(format!("Authorization: Bearer {}", port.token));
+    })
+}
+
+/// Lists and reads at the server that `named` adds to the command line.
+fn run(helve: &Helve, named: impl Fn(&mut Command)) -> Result<Said, String> {
     let Some(node) = node_version() else { return Ok(Said::Skipped("there is no node".into())) };
     if node < OLDEST_NODE {
         return Ok(Said::Skipped(format!("node {node} is older than {OLDEST_NODE}")));
@@ -21,22 +41,19 @@ pub(super) fn run(helve: &Helve) -> Result<Said, String> {
     let folder = shelf(&format!("inspector-{VERSION}"));
     let program = folder.join("node_modules/.bin/mcp-inspector");
     fetch(&folder, &program)?;
-    let listed = ask(helve, &program, &["--method", "tools/list", "--strict"])?;
+    let ask = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("--cli");
+        named(&mut command);
+        command.args(arguments).envs(helve.environment()).current_dir(&helve.workspace);
+        answer(&mut command)
+    };
+    let listed = ask(&["--method", "tools/list", "--strict"])?;
     let names = names(&listed["tools"]);
     check_tools(&names)?;
-    let read = ask(
-        helve,
-        &program,
-        &[
-            "--method",
-            "tools/call",
-            "--tool-name",
-            "read",
-            "--tool-arg",
-            &format!("filePath={FILE}"),
-        ],
-    )?;
-    check_read(&read)?;
+    let file = format!("filePath={FILE}");
+    let read = ["--method", "tools/call", "--tool-name", "read", "--tool-arg", &file];
+    check_read(&ask(&read)?)?;
     Ok(Said::Passed(format!("{} tools, schemas accepted, read answered", names.len())))
 }
 
@@ -60,14 +77,8 @@ fn fetch(folder: &Path, program: &Path) -> Result<(), String> {
     process::finish(&mut install, FETCH_LIMIT)?.good("npm install").map(|_| ())
 }
 
-fn ask(helve: &Helve, program: &Path, arguments: &[&str]) -> Result<Value, String> {
-    let mut command = Command::new(program);
-    command.arg("--cli").arg(helve.binary()).arg("--dir").arg(&helve.workspace).arg("mcp");
-    for (name, path) in helve.environment() {
-        command.arg("-e").arg(format!("{name}={}", path.display()));
-    }
-    command.args(arguments).envs(helve.environment()).current_dir(&helve.workspace);
-    let printed = process::finish(&mut command, RUN_LIMIT)?.good("mcp-inspector")?;
+fn answer(command: &mut Command) -> Result<Value, String> {
+    let printed = process::finish(command, RUN_LIMIT)?.good("mcp-inspector")?;
     serde_json::from_str(&printed)
         .map_err(|error| format!("{error} in what the inspector printed: {printed}"))
 }

@@ -1,6 +1,6 @@
 //! Who may ask at all: the address that was called, the page that calls, the token. Pure.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::request::Parts;
@@ -39,9 +39,10 @@ impl Addresses {
 }
 
 fn literal(local: SocketAddr) -> String {
-    match local {
-        SocketAddr::V4(v4) => v4.ip().to_string(),
-        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
+    // An IPv4 client of a socket for both kinds says the address as IPv4 has it.
+    match local.ip().to_canonical() {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
     }
 }
 
@@ -84,5 +85,26 @@ fn one(headers: &HeaderMap, name: HeaderName) -> One<'_> {
         (None, _) => One::None,
         (Some(only), None) => One::Is(only.as_bytes()),
         (Some(_), Some(_)) => One::Several,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_names_are_the_machines_own_and_the_address_connected_to() {
+        for (local, expected) in [
+            ("127.0.0.1:99", "localhost:99 127.0.0.1:99 [::1]:99 127.0.0.1:99"),
+            ("[::1]:99", "localhost:99 127.0.0.1:99 [::1]:99 [::1]:99"),
+            ("192.0.2.7:99", "localhost:99 127.0.0.1:99 [::1]:99 192.0.2.7:99"),
+            ("[::ffff:192.0.2.7]:99", "localhost:99 127.0.0.1:99 [::1]:99 192.0.2.7:99"),
+            (
+                "127.0.0.1:80",
+                "localhost:80 127.0.0.1:80 [::1]:80 127.0.0.1:80 localhost 127.0.0.1 [::1] 127.0.0.1",
+            ),
+        ] {
+            assert_eq!(Addresses::of(local.parse().unwrap()).0.join(" "), expected);
+        }
     }
 }
