@@ -3,6 +3,7 @@
 mod clients;
 mod kills;
 mod neighbours;
+mod programs;
 mod random;
 mod todos;
 
@@ -35,6 +36,10 @@ const RUNS: &[Run] = &[
         what: "64 calls at once of 8 clients over HTTP; rounds are seconds",
         count: 60,
         run: clients::run,
+        name: "programs",
+        what: "programs that do not want to end, and kill -9 of their Helve",
+        count: 1000,
+        run: programs::run,
     },
 ];
 

@@ -137,10 +137,21 @@ fn member(pid: Pid) -> Option<Member> {
 
 /// Sends signals to everything that lives beneath a process, and answers to whom.
 pub(super) fn signal(root: Pid, signals: &[Signal]) -> HashSet<Pid> {
+    let mut told = HashSet::new();
+    signal_others(root, signals, &mut told);
+    told
+}
+
+/// Sends signals to those who were not told yet.
+fn signal_others(root: Pid, signals: &[Signal], told: &mut HashSet<Pid>) {
     let found = beneath(root);
     let mut tree: HashSet<i32> = found.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
     tree.insert(root.as_raw_nonzero().get());
-    found.into_iter().filter(|pid| send(*pid, &tree, signals)).collect()
+    for pid in found {
+        if !told.contains(&pid) && send(pid, &tree, signals) {
+            told.insert(pid);
+        }
+    }
 }
 
 /// Whether it was there to be told. The handle is opened before the process is looked at: if its id
@@ -163,10 +174,12 @@ fn send(pid: Pid, tree: &HashSet<i32>, signals: &[Signal]) -> bool {
 /// Ends everything beneath a process: asked first, killed after [`GRACE`]. `reap` waits for at most so
 /// long for something to end. Answers how many were told to end.
 pub(super) fn end(root: Pid, mut reap: impl FnMut(Duration) -> Left) -> usize {
-    // What is stopped does not hear before it is continued.
-    let mut told = signal(root, &[Signal::TERM, Signal::CONT]);
+    let mut told = HashSet::new();
     let asked = Instant::now();
     loop {
+        // What is stopped does not hear before it is continued. What was being started in the moment
+        // when its parent was told hears it after that has ended.
+        signal_others(root, &[Signal::TERM, Signal::CONT], &mut told);
         let left = GRACE.saturating_sub(asked.elapsed());
         if reap(left) == Left::None {
             return told.len();
@@ -190,7 +203,7 @@ fn kill(root: Pid) -> HashSet<Pid> {
     let mut stopped = HashSet::new();
     loop {
         let before = stopped.len();
-        stopped.extend(signal(root, &[Signal::STOP]));
+        signal_others(root, &[Signal::STOP], &mut stopped);
         if stopped.len() == before {
             break;
         }

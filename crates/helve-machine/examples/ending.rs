@@ -1,0 +1,172 @@
+//! Programs that do not want to end, ended many times: `cargo run --release -p helve-machine --example ending -- 1000`.
+//! Each must be gone, with all it started, within a second; after kill -9 of their Helve within five.
+#![expect(clippy::disallowed_methods, reason = "it looks at processes and kills a Helve")]
+#![expect(clippy::print_stdout, reason = "it says how it went")]
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use helve_core::process::{
+    About, Keep, Lifetime, ProcessId, Processes, Spawn, Stdin, Until, Watch,
+};
+use helve_machine::{Keeper, Programs, Settings};
+use tokio::task::JoinSet;
+
+/// What each prints are process ids, then `ready`.
+const KINDS: &[(&str, &str)] = &[
+    ("never stops talking", "echo $$ ready; yes"),
+    (
+        "ignores being asked",
+        "trap '' TERM HUP INT; sleep 1000 & echo $$ $! ready; while :; do sleep 1000; done",
+    ),
+    ("holds the pipe", "sleep 1000 & echo $! ready"),
+    (
+        "leaves its session",
+        "(setsid bash -c 'trap \"\" TERM; echo $$; sleep 1000 & echo $! ready; wait' &); exit 0",
+    ),
+];
+
+/// At most so many at once, each of which has a second.
+const AT_ONCE: usize = 8;
+const ENDED: Duration = Duration::from_secs(1);
+const KILLED: Duration = Duration::from_secs(5);
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+fn main() -> Outcome<()> {
+    let mut arguments = std::env::args().skip(1);
+    let first = arguments.next().unwrap_or_else(|| "1000".into());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match &*first {
+        "helve" => runtime.block_on(be_killed(arguments.next().ok_or("which folder?")?.into())),
+        count => runtime.block_on(torture(count.parse()?)),
+    }
+}
+
+async fn torture(count: usize) -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    let programs = programs(folder.path())?;
+    for (name, script) in KINDS {
+        let mut worst = Duration::ZERO;
+        let mut running = JoinSet::new();
+        for round in 0..count {
+            if round >= AT_ONCE
+                && let Some(took) = running.join_next().await
+            {
+                worst = worst.max(took??);
+            }
+            let (programs, folder) = (programs.clone(), folder.path().to_owned());
+            running.spawn(async move { end(&programs, &folder, script).await });
+        }
+        while let Some(took) = running.join_next().await {
+            worst = worst.max(took??);
+        }
+        println!("{name}: ended {count} times, {worst:.0?} at most");
+    }
+    let rounds = count.div_ceil(10);
+    let mut worst = Duration::ZERO;
+    for _ in 0..rounds {
+        worst = worst.max(kill_helve().await?);
+    }
+    println!("kill -9 of Helve: {rounds} times, nothing left after {worst:.0?} at most");
+    Ok(())
+}
+
+/// Starts one, ends it, and says how long that took.
+async fn end(programs: &Programs, folder: &Path, script: &str) -> Outcome<Duration> {
+    let (id, pids) = start(programs, folder, script).await?;
+    let began = Instant::now();
+    programs.end(&id).await?;
+    let took = began.elapsed();
+    let left: Vec<_> = pids.iter().filter(|pid| lives(**pid)).collect();
+    if !left.is_empty() {
+        return Err(format!("{script}: {left:?} of {pids:?} live on").into());
+    }
+    if took > ENDED {
+        return Err(format!("{script}: it took {took:?}").into());
+    }
+    Ok(took)
+}
+
+async fn start(programs: &Programs, folder: &Path, script: &str) -> Outcome<(ProcessId, Vec<u32>)> {
+    let id = programs.spawn(spawn(folder, script)).await?;
+    let until = Until::Text("ready".into());
+    let want = Watch { from: 0, most: 0, until, deadline: Duration::from_secs(30) };
+    programs.watch(&id, want).await?;
+    let head = programs.output(&id).await?.head;
+    let words = String::from_utf8_lossy(&head);
+    let pids = words.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
+    Ok((id, pids))
+}
+
+/// A Helve with one of each kind, which says so and waits.
+async fn be_killed(folder: PathBuf) -> Outcome<()> {
+    let programs = programs(&folder)?;
+    let mut all = Vec::new();
+    for (_, script) in KINDS {
+        all.extend(start(&programs, &folder, script).await?.1);
+    }
+    std::fs::write(folder.join("new"), format!("{all:?}"))?;
+    std::fs::rename(folder.join("new"), folder.join("pids"))?;
+    std::future::pending().await
+}
+
+async fn kill_helve() -> Outcome<Duration> {
+    let folder = tempfile::tempdir()?;
+    let listed = folder.path().join("pids");
+    let mut helve = Command::new(std::env::current_exe()?)
+        .arg("helve")
+        .arg(folder.path())
+        .stdin(Stdio::null())
+        .spawn()?;
+    until("a Helve is ready", Duration::from_secs(30), || listed.exists()).await?;
+    let text = std::fs::read_to_string(&listed)?;
+    let pids: Vec<u32> = text.split(|c: char| !c.is_ascii_digit()).flat_map(str::parse).collect();
+    helve.kill()?;
+    helve.wait()?;
+    until(&format!("{pids:?} are gone"), KILLED, || !pids.iter().any(|pid| lives(*pid))).await
+}
+
+async fn until(what: &str, most: Duration, holds: impl Fn() -> bool) -> Outcome<Duration> {
+    let began = Instant::now();
+    while !holds() {
+        if began.elapsed() > most {
+            return Err(format!("not within {most:?}: {what}").into());
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(began.elapsed())
+}
+
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, after)| !after.starts_with(['Z', 'X']))
+}
+
+fn programs(folder: &Path) -> Outcome<Programs> {
+    let example = std::env::current_exe()?;
+    let built = example.parent().and_then(Path::parent).ok_or("no folder of built programs")?;
+    let keeper = Keeper { program: built.join("helve-keeper"), arguments: Vec::new() };
+    Ok(Programs::new(Settings::new(keeper, folder.join("run"))))
+}
+
+fn spawn(folder: &Path, script: &str) -> Spawn {
+    Spawn {
+        program: ["bash", "-c", script].map(Into::into).to_vec(),
+        folder: folder.into(),
+        environment: std::env::vars_os().collect(),
+        stdin: Stdin::Closed,
+        confine: None,
+        keep: Keep { head: 4096, tail: 4096, spool: None, secrets: Vec::new() },
+        lifetime: Lifetime::Helve,
+        about: About {
+            command: script.into(),
+            description: String::new(),
+            call: String::new(),
+            session: String::new(),
+            root: folder.into(),
+        },
+    }
+}
