@@ -14,14 +14,13 @@ mod program;
 mod pump;
 mod records;
 mod spool;
+mod starting;
 mod sys;
 mod tree;
 mod watching;
 mod wire;
 
 use std::cmp::Reverse;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -31,22 +30,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use helve_core::BoxFuture;
 use helve_core::process::{
-    Confinement, Lifetime, Output, Process, ProcessError, ProcessId, Processes, Signal, Spawn,
-    SpawnError, Stdin, Support, Watch, Watched,
+    Confinement, Output, Process, ProcessError, ProcessId, Processes, Signal, Spawn, SpawnError,
+    Support, Watch, Watched,
 };
 use parking_lot::Mutex;
-use rustix::io::Errno;
-use rustix::pty::OpenptFlags;
-use rustix::termios::Winsize;
 use tokio::io::unix::AsyncFd;
 use tokio::task::AbortHandle;
 
 pub use link::Keeper;
 
-use crate::confine::{self, Held};
+use crate::confine;
 use link::Link;
-use program::{Program, Recorded, Recording};
-use pump::Pump;
+use program::Program;
 use records::Record;
 
 /// How long a warden may take to end its tree before Helve does it itself.
@@ -233,53 +228,6 @@ impl Processes for Programs {
     }
 }
 
-impl Shared {
-    async fn spawn(self: Arc<Self>, want: Spawn) -> Result<ProcessId, SpawnError> {
-        let id = ProcessId(fresh_id());
-        match want.lifetime {
-            Lifetime::Helve => {
-                let until = Recorded::WhileItLives;
-                self.spawn_as(id.clone(), &want, until).await?;
-            }
-            Lifetime::Beyond => {
-                let starting = Starting::begin(&self)?;
-                detached::start(&self.settings, &id, &want).await?;
-                drop(starting);
-            }
-        }
-        Ok(id)
-    }
-
-    async fn spawn_as(
-        self: &Arc<Self>,
-        id: ProcessId,
-        want: &Spawn,
-        until: Recorded,
-    ) -> Result<(), SpawnError> {
-        let starting = Starting::begin(self)?;
-        let (source, output) = connect(want.stdin).map_err(SpawnError::from_system)?;
-        let source = Arc::new(sys::awaitable(source).map_err(SpawnError::from_system)?);
-        let held = hold(want).await?;
-        let warden = self.link.start(want, output).await?;
-        let program = Program::new(id, warden, want, &source, held);
-        let pump = Pump::new(source, &want.keep, program.clone());
-        let recording = Recording { folder: self.settings.records.clone(), until };
-        let attending = tokio::spawn(program.clone().attend(pump, recording)).abort_handle();
-        drop(starting);
-        let mut table = self.table.lock();
-        table.entries.push(Entry { program, attending });
-        table.forget(self.settings.most_remembered);
-        Ok(())
-    }
-}
-
-async fn hold(want: &Spawn) -> Result<Held, SpawnError> {
-    let Some(plan) = want.confine.clone() else { return Ok(Held::default()) };
-    let held = blocking(move || confine::hold(&plan)).await;
-    let held = held.map_err(|error| SpawnError::Other(error.to_string()))?;
-    held.map_err(|error| SpawnError::NotConfined(error.to_string()))
-}
-
 /// Our own and those of others, oldest first.
 fn list(programs: &[Arc<Program>], folder: &Path) -> Vec<Process> {
     let now = records::now();
@@ -317,65 +265,6 @@ impl Table {
             self.entries.remove(oldest);
         }
     }
-}
-
-/// A place among those that run, for one that does not yet.
-struct Starting {
-    shared: Arc<Shared>,
-}
-
-impl Starting {
-    fn begin(shared: &Arc<Shared>) -> Result<Self, SpawnError> {
-        let mut table = shared.table.lock();
-        let running = table.running();
-        if running >= shared.settings.most_running {
-            return Err(SpawnError::TooMany(running));
-        }
-        table.starting += 1;
-        Ok(Starting { shared: shared.clone() })
-    }
-}
-
-impl Drop for Starting {
-    fn drop(&mut self) {
-        self.shared.table.lock().starting -= 1;
-    }
-}
-
-trait FromSystem {
-    fn from_system(error: io::Error) -> Self;
-}
-
-impl FromSystem for SpawnError {
-    fn from_system(error: io::Error) -> Self {
-        match Errno::from_io_error(&error) {
-            Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
-            Some(_) | None => SpawnError::Other(error.to_string()),
-        }
-    }
-}
-
-/// Where a program's output is read from, and where it goes.
-fn connect(stdin: Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
-    let (source, output) = match stdin {
-        Stdin::Closed => {
-            let (source, output) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-            // Without it everything works as well, if slower.
-            pump::widen(&source).ok();
-            (source, output)
-        }
-        Stdin::Terminal { rows, columns } => {
-            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-            let source = rustix::pty::openpt(flags)?;
-            rustix::pty::unlockpt(&source)?;
-            let output = rustix::pty::ioctl_tiocgptpeer(&source, flags)?;
-            let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-            rustix::termios::tcsetwinsize(&source, size)?;
-            (source, output)
-        }
-    };
-    rustix::io::ioctl_fionbio(&source, true)?;
-    Ok((source, output))
 }
 
 async fn type_in(program: &Program, bytes: &[u8]) -> Result<(), ProcessError> {
@@ -440,11 +329,4 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ProcessError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| ProcessError::Other(error.to_string()))
-}
-
-/// Eight letters and digits that no other program has, whatever the clock says.
-fn fresh_id() -> String {
-    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let number = RandomState::new().hash_one(std::process::id());
-    (0..8).map(|place| char::from(DIGITS[(number >> (place * 5)) as usize & 31])).collect()
 }

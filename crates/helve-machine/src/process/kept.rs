@@ -129,3 +129,60 @@ pub(super) fn whole_end(bytes: &[u8]) -> &[u8] {
 pub(super) fn cut_begin(bytes: &[u8]) -> usize {
     bytes.iter().take(3).take_while(|byte| matches!(byte, 0x80..=0xBF)).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against all that was said.
+        #[test]
+        fn both_ends_and_what_lies_between_are_told_truly(
+            pieces in proptest::collection::vec("[a-zä\\n]{0,12}", 0..12),
+            (head, tail) in (0..20_usize, 0..20_usize),
+            (from, to) in (0..100_usize, 0..100_usize),
+        ) {
+            let all = pieces.concat();
+            let mut kept = Kept::new(head, tail);
+            pieces.iter().for_each(|piece| kept.push(piece.as_bytes()));
+            prop_assert_eq!(kept.said, all.len() as u64);
+            prop_assert_eq!(kept.lines(), all.lines().count() as u64);
+            let ends = kept.ends();
+            prop_assert!(all.as_bytes().starts_with(&ends.head));
+            prop_assert!(all.as_bytes().ends_with(&ends.tail));
+            let told = (ends.head.len() + ends.tail.len()) as u64;
+            prop_assert_eq!(told + ends.left_out, kept.said);
+            prop_assert!(str::from_utf8(&ends.head).is_ok() && str::from_utf8(&ends.tail).is_ok());
+            if all.len() <= head + tail {
+                prop_assert_eq!(&*ends.head, all.as_bytes());
+            }
+            let (from, to) = (from.min(to), to.min(all.len()));
+            if let Some(bytes) = kept.range(from as u64, to as u64) {
+                prop_assert_eq!(&*bytes, all.as_bytes().get(from..to).unwrap_or_default());
+            }
+            let (begin, newest) = kept.newest();
+            prop_assert_eq!(begin + newest.len() as u64, kept.said);
+            prop_assert!(all.as_bytes().ends_with(&newest));
+        }
+    }
+
+    #[test]
+    fn a_character_is_whole_or_left_for_later() {
+        for (bytes, whole) in [
+            (&b"ab"[..], 2),
+            (b"a\xc3", 1),
+            ("aä".as_bytes(), 3),
+            (b"a\xe2\x82", 1),
+            ("a€".as_bytes(), 4),
+            (b"a\xf0\x9f\x92", 1),
+            // Not UTF-8: nothing is waited for.
+            (b"a\x82\x82\x82", 4),
+            (b"\xff", 1),
+            (b"", 0),
+        ] {
+            assert_eq!(whole_end(bytes).len(), whole, "{bytes:?}");
+        }
+    }
+}

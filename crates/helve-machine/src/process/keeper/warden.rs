@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use helve_core::process::State;
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use super::{sprout, wait, wait_for_signal};
 use crate::process::sys::{self, Forked};
@@ -54,6 +54,10 @@ impl Watching {
             }
             // Helve never says anything here: what comes is that it closed its side.
             if news.readable || told.asked_to_end {
+                if let Some(keeper) = rustix::process::getppid() {
+                    // What it watches over may have stopped it, and then it would stay for ever.
+                    rustix::process::kill_process(keeper, Signal::CONT).ok();
+                }
                 let me = rustix::process::getpid();
                 let ended = tree::end(me, |most| self.reap_within(most));
                 return self.leave(ended);

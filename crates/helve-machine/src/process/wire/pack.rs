@@ -1,0 +1,86 @@
+//! Values as bytes between processes of the same build.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use helve_core::process::SpawnError;
+
+use super::MOST_ORDER;
+
+/// Bytes, lists and numbers one after the other.
+pub(super) struct Pack(Vec<u8>);
+
+impl Pack {
+    /// With room for its length.
+    pub(super) fn new() -> Self {
+        Pack(vec![0; 4])
+    }
+
+    /// With its length in the four bytes that were left for it.
+    pub(super) fn framed(self) -> Result<Vec<u8>, SpawnError> {
+        let Pack(mut bytes) = self;
+        let length = bytes.len() - 4;
+        match u32::try_from(length) {
+            Ok(number) if length <= MOST_ORDER => {
+                bytes[..4].copy_from_slice(&number.to_le_bytes());
+                Ok(bytes)
+            }
+            Ok(_) | Err(_) => Err(SpawnError::TooLong),
+        }
+    }
+
+    pub(super) fn flag(&mut self, flag: bool) {
+        self.0.push(u8::from(flag));
+    }
+
+    /// What is longer than the number can say is longer than an order may be.
+    pub(super) fn count(&mut self, count: usize) {
+        self.0.extend(u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.count(bytes.len());
+        self.0.extend(bytes);
+    }
+
+    pub(super) fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Pack, &T)) {
+        self.count(items.len());
+        items.iter().for_each(|item| each(self, item));
+    }
+}
+
+/// Reads what [`Pack`] wrote, or anything else: then there is nothing.
+pub(super) struct Unpack<'a>(pub(super) &'a [u8]);
+
+impl Unpack<'_> {
+    pub(super) fn take(&mut self, count: usize) -> Option<&[u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(super) fn flag(&mut self) -> Option<bool> {
+        self.take(1).map(|byte| byte != [0])
+    }
+
+    pub(super) fn count(&mut self) -> Option<usize> {
+        let bytes = self.take(4)?.try_into().ok()?;
+        usize::try_from(u32::from_le_bytes(bytes)).ok()
+    }
+
+    pub(super) fn text(&mut self) -> Option<OsString> {
+        let count = self.count()?;
+        self.take(count).map(|bytes| OsString::from_vec(bytes.to_vec()))
+    }
+
+    pub(super) fn words(&mut self) -> Option<String> {
+        self.text()?.into_string().ok()
+    }
+
+    pub(super) fn list<T>(
+        &mut self,
+        mut each: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        (0..self.count()?).map(|_| each(self)).collect()
+    }
+}
