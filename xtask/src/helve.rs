@@ -84,9 +84,28 @@ impl Helve {
         command
     }
 
+    /// The same home, in a workspace of its own beside this one.
+    pub(crate) fn in_folder(&self, name: &str) -> Result<Helve, String> {
+        let workspace = self.workspace.with_file_name(name);
+        std::fs::create_dir_all(&workspace)
+            .map_err(|error| format!("{}: {error}", workspace.display()))?;
+        Ok(Helve { binary: self.binary.clone(), home: self.home.clone(), workspace })
+    }
+
+    /// `helve` with any arguments.
+    pub(crate) fn command_line(&self, arguments: &[&str]) -> Result<Finished, String> {
+        process::finish(self.command().args(arguments), CALL_LIMIT)
+    }
+
+    /// A running `helve mcp` with options of its own.
+    pub(crate) fn serve_with(&self, options: &[&str]) -> Result<Server, String> {
+        let mut command = self.command();
+        Server::start(command.args(options).arg("mcp").stderr(Stdio::null()), SERVER_LIMIT)
+    }
+
     /// A running `helve mcp` that has not been spoken to yet.
     pub(crate) fn serve(&self) -> Result<Server, String> {
-        Server::start(self.command().arg("mcp").stderr(Stdio::null()), SERVER_LIMIT)
+        self.serve_with(&[])
     }
 }
 

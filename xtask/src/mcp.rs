@@ -174,9 +174,23 @@ impl Server {
         lock(&self.child).id()
     }
 
+    /// Kills the process from elsewhere.
+    pub(crate) fn killer(&self) -> Killer {
+        Killer(Arc::clone(&self.child))
+    }
+
     /// Kills the process as `kill -9` does.
     pub(crate) fn kill(&mut self) {
         process::kill(&mut lock(&self.child));
+    }
+}
+
+/// Kills a server while somebody talks to it.
+pub(crate) struct Killer(Arc<Mutex<Child>>);
+
+impl Killer {
+    pub(crate) fn kill(&self) {
+        process::kill(&mut lock(&self.0));
     }
 }
 

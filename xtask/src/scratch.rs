@@ -1,7 +1,7 @@
 //! A folder for one run, gone when the run is over.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[derive(Debug)]
@@ -11,10 +11,19 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn new(name: &str) -> Result<Scratch, String> {
+        Self::below(&std::env::temp_dir(), name)
+    }
+
+    /// Where syncing takes no time, if there is such a place.
+    pub(crate) fn in_memory(name: &str) -> Result<Scratch, String> {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::below(memory, name) } else { Self::new(name) }
+    }
+
+    fn below(parent: &Path, name: &str) -> Result<Scratch, String> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("helve-{name}-{}-{number}", std::process::id()));
+        let folder = parent.join(format!("helve-{name}-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         // Programs print the real path where the system's temporary folder is a link.
         let folder =

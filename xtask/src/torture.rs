@@ -1,13 +1,17 @@
 //! `cargo xtask torture`: long runs in which processes are killed and compete, and nothing said may be lost.
 
 mod clients;
+mod edit_kills;
+mod edit_rounds;
+mod edit_swaps;
 mod kills;
 mod neighbours;
 mod programs;
 mod random;
 mod todos;
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::command_line::Options;
 use crate::helve::Helve;
@@ -36,10 +40,30 @@ const RUNS: &[Run] = &[
         what: "64 calls at once of 8 clients over HTTP; rounds are seconds",
         count: 60,
         run: clients::run,
+    },
+    Run {
         name: "programs",
         what: "programs that do not want to end, and kill -9 of their Helve",
         count: 1000,
         run: programs::run,
+    },
+    Run {
+        name: "edit-kills",
+        what: "kill -9 of servers that change files",
+        count: 10_000,
+        run: edit_kills::run,
+    },
+    Run {
+        name: "edit-rounds",
+        what: "two servers that change different lines of the same files",
+        count: 100_000,
+        run: edit_rounds::run,
+    },
+    Run {
+        name: "edit-swaps",
+        what: "files that become links to the outside under the writer",
+        count: 100_000,
+        run: edit_swaps::run,
     },
 ];
 
@@ -48,6 +72,31 @@ struct Ground {
     helve: Helve,
     count: usize,
     seed: u64,
+}
+
+/// Says ten times how far a run has come.
+struct Progress {
+    whole: usize,
+    done: AtomicUsize,
+    start: Instant,
+}
+
+impl Progress {
+    fn new(whole: usize) -> Progress {
+        Progress { whole: whole.max(1), done: AtomicUsize::new(0), start: Instant::now() }
+    }
+
+    fn step(&self) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let tenth = self.whole.div_ceil(10);
+        if done.is_multiple_of(tenth) && done <= self.whole {
+            println!(
+                "   {done} of {} after {:.0} s",
+                self.whole,
+                self.start.elapsed().as_secs_f32()
+            );
+        }
+    }
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
@@ -60,7 +109,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let seed = options.seed.unwrap_or(clock);
     let mut failed = Vec::new();
     for run in &chosen {
-        let scratch = Scratch::new("torture")?;
+        let scratch = Scratch::in_memory("torture")?;
         let ground = Ground {
             helve: Helve::prepare(options, &scratch)?,
             count: options.count.unwrap_or(run.count),
@@ -70,7 +119,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
         match (run.run)(&ground) {
             Ok(said) => println!("   {said}"),
             Err(why) => {
-                println!("   FAILED: {why}");
+                println!("   FAILED (--seed {seed}): {why}");
                 failed.push(run.name);
             }
         }

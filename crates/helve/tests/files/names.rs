@@ -1,0 +1,102 @@
+//! Names that are not plain text: shown on one line, found again by what was shown, undone by their bytes.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use serde_json::json;
+
+use crate::stage::{Stage, call};
+
+const NAMES: [(&[u8], &str); 5] = [
+    (b"a\nb.txt", r#""a\nb.txt""#),
+    (b"\x1b]0;x\x07", r#""\x1b]0;x\x07""#),
+    (b"\xff\xfe", r#""\xff\xfe""#),
+    (b"caf\xe9.rs", r#""caf\xe9.rs""#),
+    ("rlo\u{202e}txt.exe".as_bytes(), r#""rlo\u{202e}txt.exe""#),
+];
+
+fn stage() -> Stage {
+    let stage = Stage::new();
+    for (name, _) in NAMES {
+        fs::write(stage.path("").join(OsStr::from_bytes(name)), "needle one\n").unwrap();
+    }
+    stage
+}
+
+#[tokio::test]
+async fn every_tool_shows_them_on_one_line_and_nothing_raw() {
+    let stage = stage();
+    let toolbox = stage.toolbox().await;
+    for (tool, input) in [
+        ("list", json!({})),
+        ("glob", json!({"pattern": "*"})),
+        ("grep", json!({"pattern": "needle"})),
+        ("read", json!({"filePath": "."})),
+    ] {
+        let text = call(&toolbox, tool, input).await.unwrap();
+        for (_, shown) in NAMES {
+            let lines = text.lines().filter(|line| line.contains(shown)).count();
+            assert_eq!(lines, 1, "{tool} shows {shown} once:\n{text}");
+        }
+        let raw = |c: char| c.is_control() && c != '\n' || c == '\u{202e}' || c == '\u{fffd}';
+        assert!(!text.contains(raw), "{tool}: {text:?}");
+    }
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn what_is_shown_can_be_read_edited_and_undone() {
+    let stage = stage();
+    let toolbox = stage.toolbox().await;
+    for (name, shown) in NAMES {
+        let path = stage.path("").join(OsStr::from_bytes(name));
+        let absolute = format!("{}/{shown}", stage.path("").display());
+        for given in [shown, absolute.as_str()] {
+            let read = call(&toolbox, "read", json!({"filePath": given})).await.unwrap();
+            assert!(read.contains("needle one"), "{given}: {read}");
+        }
+        let edit = json!({"filePath": shown, "oldString": "one", "newString": "two"});
+        let said = call(&toolbox, "edit", edit).await.unwrap();
+        assert!(said.contains(&format!("Edited {shown}:")), "{said}");
+        assert_eq!(fs::read(&path).unwrap(), b"needle two\n");
+        let said = call(&toolbox, "undo", json!({})).await.unwrap();
+        assert!(said.contains(&format!("edit of {shown} ")), "{said}");
+        assert_eq!(fs::read(&path).unwrap(), b"needle one\n");
+    }
+    assert_eq!(fs::read_dir(stage.path("")).unwrap().count(), NAMES.len());
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_name_that_looks_like_an_escape_is_itself() {
+    let stage = Stage::new();
+    stage.put(r#""a\nb""#, "quotes and all\n", 0o644);
+    stage.put("a\nb", "a newline\n", 0o644);
+    stage.put(r"a\nb", "a backslash\n", 0o644);
+    let toolbox = stage.toolbox().await;
+    for (given, content) in [
+        (r#""\"a\\nb\"""#, "quotes and all"),
+        (r#""a\nb""#, "a newline"),
+        (r"a\nb", "a backslash"),
+        ("a\nb", "a newline"),
+    ] {
+        let read = call(&toolbox, "read", json!({"filePath": given})).await.unwrap();
+        assert!(read.contains(content), "{given}: {read}");
+    }
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn an_escape_is_judged_by_what_it_stands_for() {
+    let stage = Stage::new();
+    let toolbox = stage.toolbox().await;
+    for given in [r#""..\x2f..\x2fetc\x2fpasswd""#, r#""\x2e\x2e"/etc"#, r#""a\x00b""#] {
+        let read = call(&toolbox, "read", json!({"filePath": given})).await.unwrap_err();
+        assert!(!read.contains("root:"), "{read}");
+    }
+    stage.put("\u{1b}.env", "TOKEN=1\n", 0o600);
+    let refused = call(&toolbox, "read", json!({"filePath": r#""\x1b.env""#})).await.unwrap_err();
+    assert!(refused.contains("needs permission") && !refused.contains("TOKEN"), "{refused}");
+    toolbox.close().await;
+}

@@ -1,0 +1,204 @@
+//! Several processes at the same files, processes that are killed, and links that change under the writer.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use helve::Toolbox;
+use serde_json::json;
+
+use crate::stage::{Stage, call};
+
+/// Says to a test that it is the child, and where the folders are.
+const ROLE: &str = "HELVE_TEST_CHILD";
+const LONG: Duration = Duration::from_secs(120);
+
+/// Starts this test again in a process of its own.
+fn child(test: &str, stage: &Stage) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args([&format!("processes::{test}"), "--exact", "--nocapture"])
+        .env(ROLE, format!("{}\n{}", stage.root.path().display(), stage.data.path().display()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// The toolbox of the parent's folders, in the child.
+async fn role() -> Option<Toolbox> {
+    let role = std::env::var(ROLE).ok()?;
+    let (root, data) = role.split_once('\n')?;
+    let builder = Toolbox::builder().dir(root).data(data).allow("edit");
+    Some(builder.build().await.unwrap())
+}
+
+/// Adds one to a side's line of both files again and again; every tenth time to both at once.
+async fn count(toolbox: &Toolbox, side: &str, order: [&str; 2]) {
+    let line = |file: &str, number: usize| format!("{side} {number} of {file}");
+    for number in 0..ROUNDS {
+        let edits = order.map(|file| (file, line(file, number), line(file, number + 1)));
+        let calls: Vec<_> = if number % 10 == 0 {
+            let sections =
+                edits.map(|(file, old, new)| format!("*** Update File: {file}\n-{old}\n+{new}\n"));
+            let text = format!("*** Begin Patch\n{}*** End Patch", sections.concat());
+            vec![("apply_patch", json!({"patchText": text}))]
+        } else {
+            let input = |(file, old, new): (&str, String, String)| json!({"filePath": file, "oldString": old, "newString": new});
+            edits.map(|edit| ("edit", input(edit))).into()
+        };
+        for (tool, input) in calls {
+            let began = Instant::now();
+            // Whoever is refused in words has lost nothing, and calls again.
+            while let Err(why) = call(toolbox, tool, input.clone()).await {
+                assert!(why.contains("Nothing was written"), "{side} {number}: {why}");
+                assert!(began.elapsed() < LONG, "{side} {number} is stuck: {why}");
+            }
+        }
+    }
+}
+
+const ROUNDS: usize = 60;
+
+#[tokio::test]
+async fn two_processes_that_edit_different_lines_lose_nothing() {
+    const NAME: &str = "two_processes_that_edit_different_lines_lose_nothing";
+    if let Some(toolbox) = role().await {
+        count(&toolbox, "right", ["b.txt", "a.txt"]).await;
+        return toolbox.close().await;
+    }
+    let stage = Stage::new();
+    let filler = "between\n".repeat(20);
+    for file in ["a.txt", "b.txt"] {
+        stage.put(file, format!("left 0 of {file}\n{filler}right 0 of {file}\n"), 0o644);
+    }
+    let mut child = child(NAME, &stage);
+    let toolbox = stage.toolbox().await;
+    count(&toolbox, "left", ["a.txt", "b.txt"]).await;
+    toolbox.close().await;
+    assert!(child.wait().unwrap().success());
+    for file in ["a.txt", "b.txt"] {
+        let expected = format!("left {ROUNDS} of {file}\n{filler}right {ROUNDS} of {file}\n");
+        assert_eq!(fs::read_to_string(stage.path(file)).unwrap(), expected);
+    }
+}
+
+fn lines(number: usize) -> String {
+    format!("number {number} of many\n").repeat(200)
+}
+
+/// The number of a file that is whole.
+fn number(path: &Path) -> usize {
+    let text = fs::read_to_string(path).unwrap();
+    let number = text.split(' ').nth(1).unwrap().parse().unwrap();
+    assert_eq!(text, lines(number), "{} is torn", path.display());
+    number
+}
+
+#[tokio::test]
+async fn a_killed_call_leaves_old_or_new_and_can_be_taken_back() {
+    const NAME: &str = "a_killed_call_leaves_old_or_new_and_can_be_taken_back";
+    if let Some(toolbox) = role().await {
+        for round in number(&toolbox.root().join("a.txt")).. {
+            let sections: String = ["a.txt", "b.txt"]
+                .map(|file| {
+                    let old: String = lines(round).lines().map(|it| format!("-{it}\n")).collect();
+                    let new: String =
+                        lines(round + 1).lines().map(|it| format!("+{it}\n")).collect();
+                    format!("*** Update File: {file}\n{old}{new}")
+                })
+                .concat();
+            let text = format!("*** Begin Patch\n{sections}*** End Patch");
+            call(&toolbox, "apply_patch", json!({"patchText": text})).await.unwrap();
+        }
+    }
+    let stage = Stage::new();
+    let paths: [PathBuf; 2] = ["a.txt", "b.txt"].map(|file| stage.path(file));
+    for path in &paths {
+        fs::write(path, lines(0)).unwrap();
+    }
+    for round in 0..12u32 {
+        let mut child = child(NAME, &stage);
+        // Killed at moments that differ: after a change, and a little more.
+        let (began, first) = (Instant::now(), number(&paths[0]));
+        while number(&paths[0]) == first && began.elapsed() < LONG {
+            std::thread::yield_now();
+        }
+        let spin = Instant::now();
+        while spin.elapsed() < Duration::from_micros(u64::from(round) * 377) {
+            std::hint::spin_loop();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = paths.each_ref().map(|path| number(path));
+        assert!(found[0].abs_diff(found[1]) <= 1, "{found:?}");
+        let toolbox = stage.toolbox().await;
+        call(&toolbox, "undo", json!({})).await.unwrap();
+        toolbox.close().await;
+        let undone = paths.each_ref().map(|path| number(path));
+        assert_eq!(undone[0], undone[1], "{found:?} became {undone:?} in round {round}");
+        assert!(undone[0] <= found[0].min(found[1]), "{found:?} became {undone:?}");
+        assert_eq!(fs::read_dir(stage.path("")).unwrap().count(), 2, "nothing is left behind");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_swapped_in_under_the_writer_lead_nowhere() {
+    let (stage, outside) = (Stage::new(), crate::stage::folder());
+    let secret = outside.path().join("file.txt");
+    fs::write(&secret, "SECRET\n").unwrap();
+    stage.put("folder/file.txt", "inside\n", 0o644);
+    symlink(outside.path(), stage.path("link")).unwrap();
+    let [folder, link, aside] = ["folder", "link", "aside"].map(|name| stage.path(name));
+    let stop = AtomicBool::new(false);
+    let toolbox = stage.toolbox().await;
+    let (mut made, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        let swapper = scope.spawn(|| {
+            let mut swaps = 0;
+            while !stop.load(Ordering::Relaxed) {
+                for (from, to) in
+                    [(&folder, &aside), (&link, &folder), (&folder, &link), (&aside, &folder)]
+                {
+                    while fs::rename(from, to).is_err() {
+                        // A call has made the missing folder anew.
+                        fs::remove_dir_all(to).ok();
+                    }
+                }
+                swaps += 2;
+            }
+            swaps
+        });
+        let calls = async {
+            for number in 0..300 {
+                let patch =
+                    format!("*** Begin Patch\n*** Add File: folder/p{number}\n+x\n*** End Patch");
+                for (tool, input) in [
+                    ("write", json!({"filePath": format!("folder/w{number}"), "content": "x"})),
+                    (
+                        "edit",
+                        json!({"filePath": "folder/file.txt", "oldString": "inside", "newString": "inside x"}),
+                    ),
+                    ("apply_patch", json!({"patchText": patch})),
+                ] {
+                    match call(&toolbox, tool, input).await {
+                        Ok(_) => made += 1,
+                        Err(why) => {
+                            assert!(!why.contains("SECRET"), "{why}");
+                            refused += 1;
+                        }
+                    }
+                }
+            }
+        };
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(calls));
+        stop.store(true, Ordering::Relaxed);
+        assert!(swapper.join().unwrap() > 1000);
+    });
+    assert!(made > 0 && refused > 0, "{made} made, {refused} refused");
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "SECRET\n");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+    toolbox.close().await;
+}

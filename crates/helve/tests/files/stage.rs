@@ -1,0 +1,74 @@
+//! A workspace and a data folder of their own, and what is in the workspace.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use helve::{Builder, Toolbox};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Every file with content and mode, every folder with mode.
+pub(crate) type Tree = BTreeMap<PathBuf, (Option<Vec<u8>>, u32)>;
+
+pub(crate) struct Stage {
+    pub(crate) root: TempDir,
+    pub(crate) data: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        Self { root: folder(), data: folder() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(crate) fn put(&self, name: &str, bytes: impl AsRef<[u8]>, mode: u32) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    pub(crate) fn builder(&self) -> Builder {
+        Toolbox::builder().dir(self.root.path()).data(self.data.path()).allow("edit")
+    }
+
+    /// Edits are free; nobody can be asked.
+    pub(crate) async fn toolbox(&self) -> Toolbox {
+        self.builder().build().await.unwrap()
+    }
+
+    pub(crate) fn tree(&self) -> Tree {
+        let mut tree = BTreeMap::new();
+        collect(self.root.path(), self.root.path(), &mut tree);
+        tree
+    }
+}
+
+/// In memory, where syncing costs nothing.
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+fn collect(root: &Path, folder: &Path, tree: &mut Tree) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        let content = metadata.is_file().then(|| fs::read(&path).unwrap());
+        let mode = metadata.permissions().mode() & 0o7777;
+        tree.insert(path.strip_prefix(root).unwrap().into(), (content, mode));
+        if metadata.is_dir() {
+            collect(root, &path, tree);
+        }
+    }
+}
+
+/// The text of an answer, or the words of an error.
+pub(crate) async fn call(toolbox: &Toolbox, tool: &str, input: Value) -> Result<String, String> {
+    let outcome = toolbox.call(tool, input).await.outcome;
+    outcome.map(|output| output.joined()).map_err(|error| error.words())
+}

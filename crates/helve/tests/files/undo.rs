@@ -1,0 +1,212 @@
+//! Whatever calls did, taking them back one by one brings every byte, mode and absence back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use helve::Toolbox;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, call};
+
+const FILES: [&str; 4] = ["a.txt", "b.sh", "deep/c.rs", "deep/er/d"];
+const MODES: [u32; 4] = [0o644, 0o755, 0o600, 0o751];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(usize, String),
+    /// One of the lines, and what it becomes.
+    Edit(usize, usize, String),
+    Edits(usize, Vec<(usize, String)>),
+    Add(usize, String),
+    Delete(usize),
+    /// Another name, perhaps that of a file which is there.
+    Move(usize, usize),
+    Mode(usize, bool),
+    /// Several files in one patch.
+    Both(usize, usize, usize),
+    Undo,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let (file, line) = (0..FILES.len(), 0..6usize);
+    let text = "[a-z\u{e9} ]{0,12}(\n[a-z\t ]{0,8}){0,3}\n?";
+    let step = prop_oneof![
+        3 => (file.clone(), text).prop_map(|(file, text)| Step::Write(file, text)),
+        3 => (file.clone(), line.clone(), text)
+            .prop_map(|(file, line, text)| Step::Edit(file, line, text)),
+        2 => (file.clone(), proptest::collection::vec((line, text), 1..4))
+            .prop_map(|(file, edits)| Step::Edits(file, edits)),
+        1 => (file.clone(), text).prop_map(|(file, text)| Step::Add(file, text)),
+        1 => file.clone().prop_map(Step::Delete),
+        2 => (file.clone(), file.clone()).prop_map(|(from, to)| Step::Move(from, to)),
+        2 => (file.clone(), any::<bool>()).prop_map(|(file, on)| Step::Mode(file, on)),
+        2 => (file.clone(), file.clone(), file).prop_map(|(a, b, c)| Step::Both(a, b, c)),
+        2 => Just(Step::Undo),
+    ];
+    proptest::collection::vec(step, 1..14)
+}
+
+/// Files as they may lie around: with marks, mixed endings, no last newline, bytes that mean nothing.
+fn contents() -> impl Strategy<Value = Vec<u8>> {
+    let line = prop_oneof![
+        "[a-z ]{0,10}".prop_map(String::into_bytes),
+        "[\u{e9}\u{4e2d}]{1,4}".prop_map(String::into_bytes),
+        Just(b"caf\xe9 \xff".to_vec()),
+    ];
+    let ending = prop_oneof![3 => Just("\n"), 2 => Just("\r\n"), 1 => Just("")];
+    let lines = proptest::collection::vec((line, ending), 0..8);
+    (any::<bool>(), lines).prop_map(|(mark, lines)| {
+        let mut bytes = if mark { b"\xef\xbb\xbf".to_vec() } else { Vec::new() };
+        for (line, ending) in lines {
+            bytes.extend(line);
+            bytes.extend(ending.as_bytes());
+        }
+        bytes
+    })
+}
+
+fn files() -> impl Strategy<Value = Vec<Option<(Vec<u8>, u32)>>> {
+    let file = (contents(), proptest::sample::select(MODES.to_vec()));
+    proptest::collection::vec(proptest::option::weighted(0.7, file), FILES.len())
+}
+
+/// The line of a file that a step is about, as a reader sees it.
+fn line(stage: &Stage, file: usize, line: usize) -> String {
+    let bytes = fs::read(stage.path(FILES[file])).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).replace(['\r', '\u{feff}'], "");
+    let lines: Vec<&str> = text.lines().collect();
+    lines.get(line % lines.len().max(1)).unwrap_or(&"nothing").to_string()
+}
+
+fn patch(sections: &str) -> (&'static str, Value) {
+    ("apply_patch", json!({"patchText": format!("*** Begin Patch\n{sections}*** End Patch")}))
+}
+
+fn added(file: usize, text: &str) -> String {
+    let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
+    format!("*** Add File: {}\n{lines}", FILES[file])
+}
+
+fn moved(from: usize, to: usize) -> String {
+    format!("*** Update File: {}\n*** Move to: {}\n", FILES[from], FILES[to])
+}
+
+fn input(stage: &Stage, step: &Step) -> (&'static str, Value) {
+    let edit = |file: usize, at: usize, text: &str| json!({"oldString": line(stage, file, at), "newString": text, "replaceAll": true});
+    match step {
+        Step::Write(file, text) => ("write", json!({"filePath": FILES[*file], "content": text})),
+        Step::Edit(file, at, text) => {
+            let mut input = edit(*file, *at, text);
+            input["filePath"] = FILES[*file].into();
+            ("edit", input)
+        }
+        Step::Edits(file, edits) => {
+            let edits: Vec<_> = edits.iter().map(|(at, text)| edit(*file, *at, text)).collect();
+            ("multiedit", json!({"filePath": FILES[*file], "edits": edits}))
+        }
+        Step::Add(file, text) => patch(&added(*file, text)),
+        Step::Delete(file) => patch(&format!("*** Delete File: {}\n", FILES[*file])),
+        Step::Move(from, to) => patch(&moved(*from, *to)),
+        Step::Mode(file, on) => {
+            let (name, mode) = (FILES[*file], if *on { "100755" } else { "100644" });
+            let text = format!("diff --git a/{name} b/{name}\nold mode 100644\nnew mode {mode}\n");
+            ("apply_patch", json!({"patchText": text}))
+        }
+        Step::Both(one, two, three) => {
+            let gone = format!("*** Delete File: {}\n", FILES[*three]);
+            patch(&(added(*one, "both\n") + &moved(*two, *one) + &gone))
+        }
+        Step::Undo => ("undo", json!({})),
+    }
+}
+
+/// Files with content and mode; folders stay where a call made them.
+fn state(stage: &Stage) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
+    let files = stage.tree().into_iter();
+    files.filter_map(|(path, (content, mode))| Some((path, (content?, mode)))).collect()
+}
+
+async fn play(toolbox: &Toolbox, stage: &Stage, steps: Vec<Step>) {
+    let mut done = Vec::new();
+    for step in steps {
+        for file in FILES {
+            // Read, so that it may be overwritten; what is not there cannot be.
+            call(toolbox, "read", json!({"filePath": file})).await.ok();
+        }
+        let before = state(stage);
+        let (tool, input) = input(stage, &step);
+        let result = toolbox.call(tool, input).await;
+        let is_changed = state(stage) != before;
+        assert!(result.outcome.is_ok() || !is_changed, "{step:?}: {:?}", result.outcome);
+        if is_changed {
+            done.push((result.call, before, step));
+        }
+    }
+    for (id, before, step) in done.into_iter().rev() {
+        let undone = toolbox.undo(Some(&id)).await.outcome;
+        assert!(undone.is_ok(), "{step:?}: {undone:?}");
+        assert_eq!(state(stage), before, "{step:?}: {undone:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn any_calls_can_be_taken_back(files in files(), steps in steps()) {
+        let stage = Stage::new();
+        for (name, file) in FILES.iter().zip(files) {
+            if let Some((bytes, mode)) = file {
+                stage.put(name, bytes, mode);
+            }
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let toolbox = stage.toolbox().await;
+            play(&toolbox, &stage, steps).await;
+            toolbox.close().await;
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_mode_goes_back_and_a_mode_that_somebody_changed_since_stays() {
+    let stage = Stage::new();
+    stage.put("run.sh", "echo\n", 0o644);
+    let toolbox = stage.toolbox().await;
+    let patch = "diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n";
+    let mode = || fs::metadata(stage.path("run.sh")).unwrap().permissions().mode() & 0o7777;
+    let first = toolbox.call("apply_patch", json!({"patchText": patch})).await;
+    assert_eq!(mode(), 0o755, "{:?}", first.outcome);
+    let said = call(&toolbox, "undo", json!({})).await.unwrap();
+    assert!(said.contains("run.sh: its mode goes back from 755 to 644."), "{said}");
+    assert_eq!(mode(), 0o644);
+    call(&toolbox, "undo", json!({})).await.unwrap();
+    fs::set_permissions(stage.path("run.sh"), fs::Permissions::from_mode(0o700)).unwrap();
+    toolbox.undo(Some(&first.call)).await.outcome.unwrap();
+    assert_eq!(mode(), 0o700);
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_file_that_another_was_moved_over_is_back_with_its_mode() {
+    let stage = Stage::new();
+    stage.put("from.sh", "echo from\n", 0o755);
+    stage.put("to.txt", "to\n", 0o640);
+    let before = stage.tree();
+    let toolbox = stage.toolbox().await;
+    let patch = "*** Begin Patch\n*** Update File: from.sh\n*** Move to: to.txt\n-echo from\n+echo moved\n*** End Patch";
+    let refused = call(&toolbox, "apply_patch", json!({"patchText": patch})).await.unwrap_err();
+    assert!(refused.contains("to.txt exists and was not read"), "{refused}");
+    call(&toolbox, "read", json!({"filePath": "to.txt"})).await.unwrap();
+    call(&toolbox, "apply_patch", json!({"patchText": patch})).await.unwrap();
+    let moved = stage.tree();
+    assert_eq!(moved.len(), 1, "{moved:?}");
+    call(&toolbox, "undo", json!({})).await.unwrap();
+    assert_eq!(stage.tree(), before);
+    call(&toolbox, "undo", json!({})).await.unwrap();
+    assert_eq!(stage.tree(), moved);
+    toolbox.close().await;
+}
