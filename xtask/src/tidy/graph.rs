@@ -23,6 +23,7 @@ const PLACES: &[(&str, Below)] = &[
     ("helve-mcp", MIDDLE),
     ("helve-media", MIDDLE),
     ("helve-agent", MIDDLE),
+    ("helve-nets", MIDDLE),
     ("helve-testkit", Below::AllBut(&["helve", "helve-cli", "xtask"])),
     ("helve", Below::AllBut(&["helve-cli", "helve-testkit", "xtask"])),
     ("helve-cli", Below::AllBut(&["helve-testkit", "xtask"])),

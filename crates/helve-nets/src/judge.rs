@@ -1,0 +1,260 @@
+//! The decision on a script, and whether what it then did was listed in it.
+
+use std::collections::BTreeSet;
+
+use helve_core::permission::Terms;
+use helve_core::shell::wants;
+use helve_core::{Action, Part, Policy};
+use helve_text::shell::{Doubt, Run, read};
+
+use crate::event::{Event, Traced, What};
+use crate::world::{self, ROOT, World};
+
+/// A decision, with everything it lists.
+pub(crate) struct Judged {
+    pub action: Action,
+    parts: Vec<Part>,
+    runs: Vec<Run>,
+    pub doubts: Vec<Doubt>,
+}
+
+pub(crate) fn judge(script: &str, policy: &Policy, world: &World) -> Judged {
+    let read = read(script, &world::around());
+    let parts = wants(script, &read, world);
+    Judged { action: policy.judge_all(&[], &parts), parts, runs: read.runs, doubts: read.doubts }
+}
+
+/// Programs that do what their files say; a rule that allows one allows that.
+pub(crate) const OPAQUE: &[&str] = &[
+    "make", "gmake", "npm", "npx", "yarn", "pnpm", "node", "cargo", "go", "python", "python3",
+    "pytest", "perl", "ruby", "run.sh", "ssh", "uv", "man", "top",
+];
+
+/// A program and those that it starts to do its work.
+const HELPERS: &[(&str, &[&str])] = &[
+    ("egrep", &["grep"]),
+    ("fgrep", &["grep"]),
+    ("zcat", &["gzip"]),
+    ("gunzip", &["gzip"]),
+    ("xargs", &["echo"]),
+    ("tar", &["sh", "gzip", "bzip2", "xz", "zstd"]),
+    // `false` is the editor that is given to it.
+    ("git", &["git", "git-remote-https", "git-remote-http", "git-submodule", "false"]),
+];
+
+/// What git starts to speak with another repository, and the subcommands that are there for it.
+const SPEAKERS: &[&str] = &["sh", "git-upload-pack", "git-receive-pack", "ssh"];
+const SPEAKING: &[&str] = &["fetch", "push", "pull", "ls-remote", "remote", "clone"];
+
+/// Subcommands of git that are there to change the work tree.
+const CHANGING: &[&str] = &[
+    "checkout",
+    "switch",
+    "merge",
+    "pull",
+    "rebase",
+    "stash",
+    "cherry-pick",
+    "revert",
+    "reset",
+    "restore",
+    "rm",
+    "mv",
+    "clone",
+    "init",
+    "worktree",
+    "clean",
+    "apply",
+    "am",
+    "submodule",
+];
+
+/// Subcommands of git that note in its configuration which branch follows which.
+const TRACKING: &[&str] = &["branch", "push", "fetch"];
+
+/// Programs that are there to use the network.
+const NETWORK: &[&str] = &["curl", "wget", "ssh", "scp", "git", "rsync", "npm", "cargo"];
+
+/// What must not be read unless the decision says so.
+const PRIVATE: &[&str] = &["/w/other/", "/w/app-two/", "/h/.ssh/"];
+
+impl Judged {
+    /// The programs that the decision lists, by their names.
+    pub(crate) fn programs(&self) -> BTreeSet<&str> {
+        self.runs
+            .iter()
+            .filter_map(|run| run.words.first())
+            .map(|word| base(word.shown()))
+            .collect()
+    }
+
+    /// What a run did besides, each in a line; nothing if all of it was listed.
+    pub(crate) fn unlisted(&self, traced: &Traced, world: &World) -> Vec<String> {
+        let mut faults = Vec::new();
+        for event in traced.events.iter().filter(|event| !self.lists(event, traced, world)) {
+            let by = event.by.join(" < ");
+            faults.push(format!("{:?} {} by {by}", event.what, event.path));
+        }
+        faults
+    }
+
+    fn lists(&self, event: &Event, traced: &Traced, world: &World) -> bool {
+        if self.is_opaque(event) {
+            return true;
+        }
+        match event.what {
+            What::Execute => self.lists_program(event),
+            What::Read | What::ReadItself => {
+                let real = match event.what {
+                    What::ReadItself => None,
+                    _ => world.real(&event.path),
+                };
+                let real = real.unwrap_or_else(|| event.path.clone());
+                !PRIVATE.iter().any(|start| real.starts_with(start))
+                    || self.lists_file(&real, world, &["read", "external_directory"], Reach::Below)
+            }
+            What::Write => self.lists_write(event, traced, world, Reach::Below),
+            What::MakeFolder => self.lists_write(event, traced, world, Reach::Above),
+            What::Connect if event.path.starts_with("socket") => {
+                // Names of users are asked of a server that is not there.
+                event.path.contains("nscd") || event.path.contains("systemd")
+            }
+            What::Connect => {
+                event.by.iter().any(|by| NETWORK.contains(&&**by) || by.starts_with("git-remote"))
+            }
+        }
+    }
+
+    /// Whether a program did it that does what its files say, and the decision lists that program.
+    fn is_opaque(&self, event: &Event) -> bool {
+        let programs = self.programs();
+        let is = |by: &String| {
+            let plain = by.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+            OPAQUE.contains(&&**by) || OPAQUE.contains(&plain)
+        };
+        let by_stranger = self.has_stranger()
+            && event.by.first().is_some_and(|by| !is_shell(by) && !programs.contains(&**by));
+        let by_named = event.by.iter().any(|by| self.is_stranger(by));
+        event.by.iter().any(|by| is(by) || by == "env")
+            && programs.iter().any(|it| is(&(*it).to_string()))
+            || by_stranger
+            || by_named
+            || event.by.iter().any(|by| by == "git") && self.has_git(CHANGING)
+    }
+
+    /// Programs that are not in the table follow their rule, whatever they do.
+    fn has_stranger(&self) -> bool {
+        self.runs.iter().any(|run| !run.known)
+    }
+
+    fn is_stranger(&self, name: &str) -> bool {
+        let called = |run: &Run| run.words.first().is_some_and(|word| base(word.shown()) == name);
+        self.runs.iter().any(|run| !run.known && called(run))
+    }
+
+    fn has_git(&self, subcommands: &[&str]) -> bool {
+        let words = |run: &Run| -> Vec<String> {
+            run.words.iter().map(|word| word.shown().to_string()).collect()
+        };
+        self.runs.iter().map(words).any(|words| {
+            words.first().is_some_and(|it| base(it) == "git")
+                && words.iter().any(|it| subcommands.contains(&&**it))
+        })
+    }
+
+    fn lists_program(&self, event: &Event) -> bool {
+        let name = base(&event.path);
+        let helps = |(program, helpers): &(&str, &[&str])| {
+            event.by.iter().any(|by| by == program) && helpers.contains(&name)
+        };
+        let speaks = SPEAKERS.contains(&name)
+            && event.by.iter().any(|by| by == "git")
+            && self.has_git(SPEAKING);
+        // The shell itself is what the script was given to.
+        event.by.is_empty() || speaks || self.programs().contains(name) || HELPERS.iter().any(helps)
+    }
+
+    fn lists_write(&self, event: &Event, traced: &Traced, world: &World, reach: Reach) -> bool {
+        let path = &event.path;
+        // It tries every operand for writing, and fails: only folders are opened so.
+        let folder = path == ROOT && event.by.iter().any(|by| by == "shasum");
+        let device =
+            folder || ["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"].contains(&&**path);
+        if device
+            || path.starts_with("/dev/fd/")
+            || path.starts_with("/dev/std")
+            || path.starts_with("/proc/")
+        {
+            return true;
+        }
+        let gone =
+            !traced.left.contains(path) && world.real(path).is_some_and(|real| !world.has(&real));
+        let passing =
+            gone && path.starts_with("/tmp/") || gone && self.lists_neighbour(path, world);
+        let gits = event.by.iter().any(|by| by == "git")
+            && path.contains("/.git/")
+            && (!path.contains("/.git/config") || self.has_git(TRACKING))
+            && !path.contains("/.git/hooks");
+        let real = match path.rsplit_once('/') {
+            Some((folder, name)) => {
+                let folder = world.real(folder).unwrap_or_else(|| folder.to_string());
+                format!("{folder}/{name}")
+            }
+            None => path.clone(),
+        };
+        let followed = world.real(path).unwrap_or_else(|| path.clone());
+        passing
+            || gits
+            || self.lists_file(&real, world, &["edit"], reach)
+            || self.lists_file(&followed, world, &["edit"], reach)
+    }
+
+    /// A file that is written beside its target and then takes its name.
+    fn lists_neighbour(&self, path: &str, world: &World) -> bool {
+        let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(it, _)| it.into());
+        let folder_of = |part: &Part| {
+            let subject = part.subjects.first().map_or("", String::as_str);
+            world.real(&absolute(subject)).map(|real| folder(&real))
+        };
+        let mut edits = self.parts.iter().filter(|part| part.permission == "edit");
+        edits.any(|part| folder_of(part) == Some(folder(path)))
+    }
+
+    fn lists_file(&self, real: &str, world: &World, permissions: &[&str], reach: Reach) -> bool {
+        let parts = self.parts.iter().filter(|part| permissions.contains(&&*part.permission));
+        let clear = parts.filter(|part| matches!(part.terms, Terms::Plain));
+        clear.flat_map(|part| &part.subjects).any(|subject| {
+            let subject = subject.strip_suffix("/*").unwrap_or(subject);
+            let path = absolute(subject);
+            let path = world.real(&path).unwrap_or(path);
+            real == path
+                || real.starts_with(&format!("{path}/"))
+                || reach == Reach::Above && path.starts_with(&format!("{real}/"))
+        })
+    }
+}
+
+/// How far a listed path reaches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Below,
+    /// Folders on the way to it, too.
+    Above,
+}
+
+/// The file that a rule's subject means.
+fn absolute(subject: &str) -> String {
+    match subject {
+        "." => ROOT.to_string(),
+        subject if subject.starts_with('/') => subject.to_string(),
+        subject => format!("{ROOT}/{subject}"),
+    }
+}
+
+fn is_shell(name: &str) -> bool {
+    matches!(name, "bash" | "sh" | "dash")
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

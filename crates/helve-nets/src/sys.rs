@@ -1,0 +1,388 @@
+//! What the tracer asks of the kernel. All unsafe code of this crate is here.
+#![expect(unsafe_code, reason = "namespaces and seccomp listeners have no safe interface")]
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::{null, null_mut};
+
+use libc::{c_int, c_long, pid_t};
+
+/// A system call that waits for us.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopped {
+    id: u64,
+    /// The thread, as we number it.
+    pub thread: pid_t,
+    pub call: c_long,
+    pub arguments: [u64; 6],
+}
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn check_long(result: c_long) -> io::Result<c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Goes on as two processes; 0 for the new one.
+///
+/// The process must have one thread only, so that the new one may do anything.
+pub(crate) fn fork() -> io::Result<pid_t> {
+    // SAFETY: no other thread exists that could hold a lock; the tracer starts none.
+    check(unsafe { libc::fork() })
+}
+
+pub(crate) fn exit(code: c_int) -> ! {
+    // SAFETY: ends the process without running anything of ours.
+    unsafe { libc::_exit(code) }
+}
+
+pub(crate) fn kill(process: pid_t) {
+    // SAFETY: plain numbers. It fails only if the process has ended.
+    unsafe { libc::kill(process, libc::SIGKILL) };
+}
+
+/// Ends this process when the one that started it ends.
+pub(crate) fn die_with_parent() -> io::Result<()> {
+    // SAFETY: plain numbers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) }).map(drop)
+}
+
+pub(crate) enum Waited {
+    Ended(pid_t),
+    Nothing,
+    NoChildren,
+}
+
+/// Looks after ended children: of `which`, or of all with -1.
+pub(crate) fn wait(which: pid_t, blocks: Blocks) -> Waited {
+    let options = match blocks {
+        Blocks::Yes => 0,
+        Blocks::No => libc::WNOHANG,
+    };
+    // SAFETY: the status is not wanted, so no memory is passed.
+    match unsafe { libc::waitpid(which, null_mut(), options) } {
+        0 => Waited::Nothing,
+        -1 => Waited::NoChildren,
+        ended => Waited::Ended(ended),
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Blocks {
+    Yes,
+    No,
+}
+
+pub(crate) fn is_root() -> bool {
+    // SAFETY: cannot fail, touches no memory.
+    unsafe { libc::geteuid() == 0 }
+}
+
+pub(crate) fn ids() -> (u32, u32) {
+    // SAFETY: cannot fail, touches no memory.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// Becomes another user for good, without any group besides.
+pub(crate) fn become_user(id: u32) -> io::Result<()> {
+    // SAFETY: plain numbers and an empty list.
+    unsafe {
+        check(libc::setgroups(0, null()))?;
+        check(libc::setresgid(id, id, id))?;
+        check(libc::setresuid(id, id, id))?;
+        // A process that changed its user is closed to others, even to its own view in /proc.
+        check(libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0))?;
+    }
+    Ok(())
+}
+
+/// Its own users, files, processes, network and queues; the processes from the next child on.
+pub(crate) fn leave_namespaces() -> io::Result<()> {
+    let flags = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS;
+    // SAFETY: plain numbers; the process has one thread.
+    check(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+/// `kind` is a file system, or `None` to show the folder or file `from` a second time, with all below it.
+pub(crate) fn mount(from: &str, at: &str, kind: Option<&str>) -> io::Result<()> {
+    let (from, at) = (CString::new(from)?, CString::new(at)?);
+    let kind_text = kind.map(CString::new).transpose()?;
+    let (kind, flags) = match &kind_text {
+        Some(kind) => (kind.as_ptr(), libc::MS_NOSUID | libc::MS_NODEV),
+        None => (null(), libc::MS_BIND | libc::MS_REC),
+    };
+    // SAFETY: every pointer is a string that lives until the call returns.
+    check(unsafe { libc::mount(from.as_ptr(), at.as_ptr(), kind, flags, null()) }).map(drop)
+}
+
+/// Nothing that is mounted from here on shows elsewhere.
+pub(crate) fn detach_mounts() -> io::Result<()> {
+    let flags = libc::MS_REC | libc::MS_PRIVATE;
+    // SAFETY: constant strings, no data.
+    check(unsafe { libc::mount(null(), c"/".as_ptr(), null(), flags, null()) }).map(drop)
+}
+
+/// Everything mounted at or below a place can no longer be written.
+pub(crate) fn make_read_only(at: &str) -> io::Result<()> {
+    let at = CString::new(at)?;
+    let wanted = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: the string and the structure live until the call returns, and the size is the structure's.
+    check_long(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            at.as_ptr(),
+            libc::AT_RECURSIVE,
+            &raw const wanted,
+            size_of::<libc::mount_attr>(),
+        )
+    })
+    .map(drop)
+}
+
+pub(crate) fn change_root(to: &str) -> io::Result<()> {
+    let to = CString::new(to)?;
+    // SAFETY: the string lives until the calls return.
+    unsafe {
+        check(libc::chroot(to.as_ptr()))?;
+        check(libc::chdir(c"/".as_ptr())).map(drop)
+    }
+}
+
+/// Bounds what one process may use, in seconds of work and bytes of a file.
+pub(crate) fn limit(seconds: u64, bytes: u64) -> io::Result<()> {
+    let same = |most| libc::rlimit { rlim_cur: most, rlim_max: most };
+    for (what, most) in
+        [(libc::RLIMIT_CPU, seconds), (libc::RLIMIT_FSIZE, bytes), (libc::RLIMIT_CORE, 0)]
+    {
+        let most = same(most);
+        // SAFETY: the structure lives until the call returns.
+        check(unsafe { libc::setrlimit(what, &raw const most) })?;
+    }
+    Ok(())
+}
+
+/// Standard streams of the traced: nothing comes in, nothing goes out; a session without a terminal.
+pub(crate) fn close_streams(null_device: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: plain numbers; the standard streams are not used by this process afterwards.
+    unsafe {
+        for stream in 0..=2 {
+            check(libc::dup2(null_device.as_raw_fd(), stream))?;
+        }
+        // It fails only for the leader of a group, which a new process is not.
+        libc::setsid();
+    }
+    Ok(())
+}
+
+/// From here on each of these system calls, of this process and all its children, stops until it is looked at.
+pub(crate) fn listen(calls: &[c_long]) -> io::Result<OwnedFd> {
+    let filter = filter(calls);
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(io::Error::other)?,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    // SAFETY: the program and its instructions live until the call returns; the kernel copies and checks them. The
+    // number returned is a new descriptor that nobody else owns.
+    unsafe {
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+        let listener = check_long(libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(RawFd::try_from(listener).map_err(io::Error::other)?))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+
+fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = |at| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
+    let answer = |what| step(libc::BPF_RET | libc::BPF_K, 0, 0, what);
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let mut steps = vec![
+        load(4),
+        // The calls of another architecture have other numbers: nothing here needs them.
+        step(equal, 1, 0, ARCHITECTURE),
+        answer(libc::SECCOMP_RET_KILL_PROCESS),
+        load(0),
+    ];
+    for call in calls {
+        steps.push(step(equal, 0, 1, *call as u32));
+        steps.push(answer(libc::SECCOMP_RET_USER_NOTIF));
+    }
+    steps.push(answer(libc::SECCOMP_RET_ALLOW));
+    steps
+}
+
+/// The next system call that waits.
+pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Stopped> {
+    // SAFETY: the structure is plain numbers, for which zero is a value; the kernel fills it and demands that it is zero.
+    unsafe {
+        let mut told: libc::seccomp_notif = zeroed();
+        check(libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut told))?;
+        Ok(Stopped {
+            id: told.id,
+            thread: told.pid as pid_t,
+            call: c_long::from(told.data.nr),
+            arguments: told.data.args,
+        })
+    }
+}
+
+/// Lets it happen.
+pub(crate) fn go_on(listener: BorrowedFd<'_>, stopped: &Stopped) {
+    let mut answer = libc::seccomp_notif_resp {
+        id: stopped.id,
+        val: 0,
+        error: 0,
+        flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+    };
+    // SAFETY: the structure lives until the call returns. It fails only if the process was killed meanwhile.
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
+}
+
+/// A text in the memory of another process; `None` where there is none.
+pub(crate) fn text_of(process: pid_t, at: u64) -> Option<Vec<u8>> {
+    const PAGE: u64 = 4096;
+    let mut text = Vec::new();
+    let mut at = at;
+    while text.len() < libc::PATH_MAX as usize {
+        // Never beyond a page, of which the next may not be there.
+        let wanted = (PAGE - at % PAGE) as usize;
+        let mut page = [0_u8; PAGE as usize];
+        let here = libc::iovec { iov_base: page.as_mut_ptr().cast(), iov_len: wanted };
+        let there = libc::iovec { iov_base: at as *mut _, iov_len: wanted };
+        // SAFETY: `here` is our own buffer of at least that length; the kernel checks the other side.
+        let read =
+            unsafe { libc::process_vm_readv(process, &raw const here, 1, &raw const there, 1, 0) };
+        let read = usize::try_from(read).ok().filter(|read| *read > 0)?;
+        match page[..read].iter().position(|byte| *byte == 0) {
+            Some(end) => {
+                text.extend_from_slice(&page[..end]);
+                return Some(text);
+            }
+            None => text.extend_from_slice(&page[..read]),
+        }
+        at += read as u64;
+    }
+    None
+}
+
+/// Some bytes in the memory of another process.
+pub(crate) fn bytes_of<const N: usize>(process: pid_t, at: u64) -> Option<[u8; N]> {
+    let mut bytes = [0_u8; N];
+    let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: N };
+    let there = libc::iovec { iov_base: at as *mut _, iov_len: N };
+    // SAFETY: `here` is our own buffer of that length; the kernel checks the other side.
+    let read =
+        unsafe { libc::process_vm_readv(process, &raw const here, 1, &raw const there, 1, 0) };
+    (read == N as isize).then_some(bytes)
+}
+
+/// Two ends over which a descriptor can be passed.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: the kernel fills two descriptors, which nobody else owns.
+    unsafe {
+        check(libc::socketpair(
+            libc::AF_UNIX,
+            libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
+            0,
+            ends.as_mut_ptr(),
+        ))?;
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+/// Room for one descriptor beside a message, aligned as the kernel wants it.
+#[repr(align(8))]
+struct Control([u8; 64]);
+
+fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
+    // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    message.msg_iov = byte;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    // SAFETY: computes a number.
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<RawFd>() as u32) } as _;
+    message
+}
+
+pub(crate) fn send_descriptor(over: BorrowedFd<'_>, what: BorrowedFd<'_>) -> io::Result<()> {
+    let mut byte = [1_u8];
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut control = Control([0; 64]);
+    let message = message(&mut part, &mut control);
+    // SAFETY: the control buffer has room for one descriptor, so the first header is there and its data fits.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
+        libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(what.as_raw_fd());
+        check_long(libc::sendmsg(over.as_raw_fd(), &raw const message, 0) as c_long).map(drop)
+    }
+}
+
+/// A descriptor that the other end sends; an error if it ends without.
+pub(crate) fn receive_descriptor(over: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut byte = [0_u8];
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut control = Control([0; 64]);
+    let mut message = message(&mut part, &mut control);
+    // SAFETY: the kernel fills the buffers within their sizes; a header is only looked at if it is there, and the
+    // descriptor in it is new and nobody else's.
+    unsafe {
+        let read =
+            check_long(
+                libc::recvmsg(over.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) as c_long
+            )?;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        if read == 0 || header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let sent = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
+        Ok(OwnedFd::from_raw_fd(sent))
+    }
+}
+
+/// Waits until one of these can be read or has ended, at most some milliseconds; says which.
+pub(crate) fn poll<const N: usize>(these: [BorrowedFd<'_>; N], milliseconds: c_int) -> [bool; N] {
+    let mut polled =
+        these.map(|one| libc::pollfd { fd: one.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    // SAFETY: the array has N elements. A call that is interrupted leaves them as they are: nothing to read yet.
+    unsafe { libc::poll(polled.as_mut_ptr(), N as _, milliseconds) };
+    polled.map(|one| one.revents != 0)
+}
+
+pub(crate) fn execute(program: &CStr, words: &[CString], environment: &[CString]) -> io::Error {
+    let list = |texts: &[CString]| -> Vec<_> {
+        texts.iter().map(|text| text.as_ptr()).chain([null()]).collect()
+    };
+    let (words, environment) = (list(words), list(environment));
+    // SAFETY: both lists end with a null pointer, and their strings outlive the call.
+    unsafe { libc::execve(program.as_ptr(), words.as_ptr(), environment.as_ptr()) };
+    io::Error::last_os_error()
+}
