@@ -18,6 +18,7 @@ mod glob;
 mod ground;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use glob::Places;
 
@@ -55,8 +56,10 @@ pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Part> {
         extra: Vec::new(),
     };
     let mut commands: HashSet<Command> = HashSet::new();
+    let landed = wants.landed(&script.transfers);
     for touch in &script.touches {
         wants.touch(touch);
+        wants.touch_before(touch, &landed);
     }
     let touched = std::mem::take(&mut wants.all);
     wants.seen.clear();
@@ -126,7 +129,11 @@ impl<G: Ground> Wants<'_, G> {
         let places = match target {
             Target::Unknown(_) => None,
             Target::Path(path) => {
-                let alone = |it| Places { resolutions: Some(vec![it]), flags: false };
+                let alone = |it| Places {
+                    paths: vec![path.clone()],
+                    resolutions: Some(vec![it]),
+                    flags: false,
+                };
                 self.ground.resolve(path).map(alone)
             }
             Target::Glob(pattern) => glob::expand(pattern, self.ground),

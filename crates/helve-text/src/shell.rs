@@ -30,6 +30,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod touch;
+mod transfer;
 mod variables;
 mod visible;
 mod walk;
@@ -66,6 +67,7 @@ pub struct Script {
     /// Every program that may be started, in the order of the text; a wrapper stands before what it wraps.
     pub runs: Vec<Run>,
     pub touches: Vec<Touch>,
+    pub transfers: Vec<Transfer>,
     pub doubts: Vec<Doubt>,
 }
 
@@ -170,6 +172,18 @@ pub struct Touch {
     pub access: Access,
     /// The run in [`Script::runs`] that touches it; a redirect belongs to none.
     pub run: Option<usize>,
+}
+
+/// A file that is put in the place of another, or into a folder: what is found there later is what was here before.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Transfer {
+    /// Of a symbolic link its text, which means something from where the link is.
+    pub from: Target,
+    /// Absolute; if it is a folder, the file goes into it under its own name.
+    pub to: String,
+    pub symbolic: bool,
+    /// What is in the folder `from` goes where `to` is, not the folder.
+    pub merges: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -7,6 +7,8 @@ const MOST: usize = 4_000;
 
 /// What a target stands for.
 pub(super) struct Places {
+    /// As given, before links are followed.
+    pub(super) paths: Vec<String>,
     /// `None` if one of them cannot be looked up.
     pub(super) resolutions: Option<Vec<Resolution>>,
     /// A name starts with a dash.
@@ -36,7 +38,7 @@ pub(super) fn expand(pattern: &str, ground: &impl Ground) -> Option<Places> {
     if let (Some(resolutions), true) = (&mut resolutions, looked_at.outside.is_some()) {
         resolutions.push(Resolution { exists: false, ..looked_at });
     }
-    Some(Places { resolutions, flags: search.flags })
+    Some(Places { paths, resolutions, flags: search.flags })
 }
 
 struct Search<'g, G> {

@@ -4,7 +4,7 @@ use super::options::{self, Use};
 use super::state::State;
 use super::table::{self, Role};
 use super::walk::{Feed, Found, Walker};
-use super::{Access, DoubtKind, RiskKind, Word, builtins, peel, roles};
+use super::{Access, DoubtKind, RiskKind, Word, builtins, peel, roles, transfer};
 
 /// Commands that only move the shell to another folder.
 const MOVERS: &[&str] = &["cd", "chdir", "pushd", "popd", "dirs"];
@@ -55,6 +55,7 @@ impl Walker<'_> {
                     self.apply(wanted, &words, run, &reading, state, feed);
                 }
                 roles::afterwards(self, &reading, run, state);
+                transfer::note(self, base, &words, &reading, state);
                 if reading.uses.iter().any(|it| it.role == Role::Enter) {
                     state.folders = folders;
                 }

@@ -170,6 +170,16 @@ pub(super) fn command(
     match name {
         "env" | "sudo" | "doas" => assignments = take_assignments(&mut inner),
         "xargs" | "gxargs" => fed_words(&mut inner, reading, feed),
+        // `flock FILE -c TEXT`: the flag comes after the file, where other programs have ended their own.
+        "flock" if matches!(inner[0].literal(), Some("-c" | "--command")) => {
+            return match inner.get(1) {
+                Some(Word::Literal(text)) => {
+                    builtins::inside(walker, run, text, &mut state.clone());
+                }
+                Some(word) => unread(walker, word, run, state),
+                None => walker.doubt(DoubtKind::Wrapper, "flock -c"),
+            };
+        }
         "find" => {
             let regular = only_regular(words);
             for word in &mut inner {

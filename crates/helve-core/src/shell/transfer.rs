@@ -1,0 +1,154 @@
+//! Where files end up that a script copies, moves or links, and what is meant when it uses them there.
+
+use helve_text::shell::{Access, Target, Touch, Transfer};
+
+use super::{Ground, Unclear, Wants};
+
+/// Names that one command puts into a folder; with more than these, which they are is not told.
+const MOST_NAMES: usize = 1_000;
+/// Links to links that were made just before.
+const MOST_STEPS: usize = 4;
+
+/// A place that holds, when the script goes on, what another held before.
+pub(super) struct Landed {
+    before: String,
+    now: String,
+    /// What is done to it is done to what it leads to.
+    link: bool,
+}
+
+impl<G: Ground> Wants<'_, G> {
+    /// Judges the files that transfers write inside folders, and tells where everything is afterwards.
+    pub(super) fn landed(&mut self, transfers: &[Transfer]) -> Vec<Landed> {
+        let mut all = Vec::new();
+        for transfer in transfers {
+            match &transfer.from {
+                Target::Path(from) if transfer.symbolic => self.link(from, &transfer.to, &mut all),
+                from => self.copy(from, transfer, &mut all),
+            }
+        }
+        all
+    }
+
+    fn copy(&mut self, from: &Target, transfer: &Transfer, all: &mut Vec<Landed>) {
+        let to = &transfer.to;
+        let Some(into) = self.is_folder(to) else {
+            return self.unclear(Access::Write, to, Unclear::Target);
+        };
+        let paths = self.places(from).map(|places| places.paths.clone());
+        let Some(mut paths) = paths else {
+            // What it is asks for itself; here only its name is missing.
+            if into {
+                self.unclear(Access::Write, to, Unclear::Target);
+            }
+            return;
+        };
+        if transfer.merges {
+            let lists: Option<Vec<Vec<String>>> =
+                paths.iter().map(|path| self.inside(path)).collect();
+            let Some(lists) = lists else {
+                return self.unclear(Access::Write, to, Unclear::Target);
+            };
+            paths.extend(lists.into_iter().flatten());
+        }
+        if paths.len() > MOST_NAMES {
+            return self.unclear(Access::Write, to, Unclear::Target);
+        }
+        for before in paths {
+            all.push(Landed { before: before.clone(), now: to.clone(), link: false });
+            let name = name_of(&before);
+            if into && !name.is_empty() {
+                let now = format!("{}/{name}", to.trim_end_matches('/'));
+                self.touch(&written(&now));
+                all.push(Landed { before, now, link: false });
+            }
+        }
+    }
+
+    /// A link is written where it is, and means its text from there.
+    fn link(&mut self, text: &str, to: &str, all: &mut Vec<Landed>) {
+        let folder = to.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
+        all.push(Landed { before: from_folder(folder, text), now: to.into(), link: true });
+        let inside = format!("{}/{}", to.trim_end_matches('/'), name_of(text));
+        match self.is_folder(to) {
+            Some(true) => self.touch(&written(&inside)),
+            Some(false) => {}
+            None => self.unclear(Access::Write, to, Unclear::Target),
+        }
+        all.push(Landed { before: from_folder(to, text), now: inside, link: true });
+    }
+
+    fn is_folder(&self, path: &str) -> Option<bool> {
+        let named = path.ends_with('/') || matches!(path.rsplit('/').next(), Some("." | ".."));
+        Some(named || !self.ground.list(path)?.is_empty())
+    }
+
+    fn inside(&self, folder: &str) -> Option<Vec<String>> {
+        let names = self.ground.list(folder)?;
+        Some(
+            names
+                .iter()
+                .map(|it| format!("{}/{}", folder.trim_end_matches('/'), it.name))
+                .collect(),
+        )
+    }
+
+    /// A file at or beneath a place where something was put: what was put there is judged, too.
+    pub(super) fn touch_before(&mut self, touch: &Touch, landed: &[Landed]) {
+        let (Target::Path(path) | Target::Glob(path)) = &touch.at else { return };
+        let mut seen = vec![plain(path)];
+        let mut from = 0;
+        for _ in 0..MOST_STEPS {
+            let until = seen.len();
+            for at in from..until {
+                let more: Vec<String> =
+                    landed.iter().filter_map(|it| it.before(&seen[at])).collect();
+                for path in more {
+                    if seen.len() < MOST_NAMES && !seen.contains(&path) {
+                        seen.push(path);
+                    }
+                }
+            }
+            from = until;
+        }
+        for path in seen.drain(1..) {
+            let at = match &touch.at {
+                Target::Glob(_) => Target::Glob(path),
+                Target::Path(_) | Target::Unknown(_) => Target::Path(path),
+            };
+            self.touch(&Touch { at, access: touch.access, run: None });
+        }
+    }
+}
+
+impl Landed {
+    /// Where this path led before.
+    fn before(&self, path: &str) -> Option<String> {
+        let now = plain(&self.now);
+        let rest = path.strip_prefix(&now)?;
+        (rest.starts_with('/') || rest.is_empty() && self.link)
+            .then(|| format!("{}{rest}", self.before.trim_end_matches('/')))
+    }
+}
+
+fn written(path: &str) -> Touch {
+    Touch { at: Target::Path(path.to_string()), access: Access::Write, run: None }
+}
+
+fn from_folder(folder: &str, text: &str) -> String {
+    if text.starts_with('/') {
+        return text.to_string();
+    }
+    format!("{}/{text}", folder.trim_end_matches('/'))
+}
+
+fn name_of(path: &str) -> &str {
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or("");
+    if matches!(name, "." | "..") { "" } else { name }
+}
+
+/// Without `.` and doubled slashes, so that two spellings of a place compare.
+fn plain(path: &str) -> String {
+    let names: Vec<&str> = path.split('/').filter(|it| !it.is_empty() && *it != ".").collect();
+    format!("/{}", names.join("/"))
+}
