@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: our calls beside the floors of this machine, measured in the same minutes.
 
 mod calls;
+mod edit;
 mod measure;
 mod search;
 mod shell;
@@ -109,6 +110,30 @@ const BENCHES: &[Bench] = &[
         what: "memory that 1 GB of output takes",
         bar: Bar::Mebibytes(64.0),
         run: shell::memory_of_a_gigabyte,
+    },
+    Bench {
+        name: "edit-exact",
+        what: "edit in a 1 MB file, quoted exactly",
+        bar: Bar::Milliseconds(10.0),
+        run: edit::exact,
+    },
+    Bench {
+        name: "edit-tolerant",
+        what: "edit in a 1 MB file, indentation off",
+        bar: Bar::Milliseconds(10.0),
+        run: edit::tolerant,
+    },
+    Bench {
+        name: "edit-small",
+        what: "edit in a small file",
+        bar: Bar::TimesFloor(3.0),
+        run: edit::small,
+    },
+    Bench {
+        name: "edit-nearest",
+        what: "nearest place to a quotation, 1 MB file",
+        bar: Bar::Milliseconds(100.0),
+        run: edit::nearest,
     },
     Bench {
         name: "memory",

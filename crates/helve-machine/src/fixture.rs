@@ -6,7 +6,11 @@ use helve_core::Place;
 
 /// Runs a future as a door would, on one thread.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime")
+        .block_on(future)
 }
 
 pub(crate) fn folder() -> tempfile::TempDir {

@@ -10,44 +10,36 @@ use helve_core::{BoxFuture, MachineError};
 pub(crate) struct Stop {
     raised: Arc<AtomicBool>,
     began: Instant,
-    deadline: Option<Duration>,
+    deadline: Duration,
 }
+
+/// How long work may go on after its deadline before it counts as hung: a file system that does not answer stops nobody else.
+const GRACE: Duration = Duration::from_millis(500);
 
 impl Stop {
     #[cfg(test)]
     pub(crate) fn never() -> Self {
-        Self { raised: Arc::default(), began: Instant::now(), deadline: None }
+        Self { raised: Arc::default(), began: Instant::now(), deadline: Duration::MAX }
     }
 
     pub(crate) fn check(&self) -> Result<(), MachineError> {
         if self.raised.load(Ordering::Relaxed) {
             return Err(MachineError::Other("it was cancelled".into()));
         }
-        match self.deadline {
-            Some(deadline) if self.began.elapsed() >= deadline => {
-                Err(MachineError::TimedOut(deadline))
-            }
-            Some(_) | None => Ok(()),
+        if self.began.elapsed() >= self.deadline {
+            return Err(MachineError::TimedOut(self.deadline));
         }
+        Ok(())
     }
 }
 
-/// How long the work may take.
-pub(crate) enum Within {
-    Deadline(Duration),
-    Unbounded,
-}
-
-/// Runs `work` on a blocking thread. Dropping the future raises its [`Stop`].
+/// Runs `work` on a blocking thread. Dropping the future raises its [`Stop`]; work that hangs beyond its deadline is
+/// left to itself.
 pub(crate) fn hop<'a, T: Send + 'static>(
-    within: Within,
+    deadline: Duration,
     work: impl FnOnce(&Stop) -> Result<T, MachineError> + Send + 'static,
 ) -> BoxFuture<'a, Result<T, MachineError>> {
     let raised = Arc::new(AtomicBool::new(false));
-    let deadline = match within {
-        Within::Deadline(deadline) => Some(deadline),
-        Within::Unbounded => None,
-    };
     let stop = Stop { raised: raised.clone(), began: Instant::now(), deadline };
     Box::pin(async move {
         let _raised_on_drop = RaiseOnDrop(raised);
@@ -55,7 +47,10 @@ pub(crate) fn hop<'a, T: Send + 'static>(
             stop.check()?;
             work(&stop)
         });
-        done.await.unwrap_or_else(|failed| Err(MachineError::Other(failed.to_string())))
+        match tokio::time::timeout(deadline.saturating_add(GRACE), done).await {
+            Ok(done) => done.unwrap_or_else(|failed| Err(MachineError::Other(failed.to_string()))),
+            Err(_) => Err(MachineError::TimedOut(deadline)),
+        }
     })
 }
 
@@ -74,13 +69,15 @@ mod tests {
     use super::*;
     use crate::fixture::run;
 
+    const LONG: Duration = Duration::from_secs(60);
+
     #[test]
     fn dropping_the_future_stops_the_work() {
         let (tell, told) = mpsc::channel();
         run(async {
             let started = Arc::new(AtomicBool::new(false));
             let seen = started.clone();
-            let mut working = hop(Within::Unbounded, move |stop| {
+            let mut working = hop(LONG, move |stop| {
                 seen.store(true, Ordering::Relaxed);
                 let ended = loop {
                     if let Err(ended) = stop.check() {
@@ -106,15 +103,29 @@ mod tests {
 
     #[test]
     fn a_deadline_in_the_past_is_told_before_the_work_begins() {
-        let within = Within::Deadline(Duration::ZERO);
-        let result = run(hop(within, |_| -> Result<(), MachineError> { panic!("it began") }));
+        let result =
+            run(hop(Duration::ZERO, |_| -> Result<(), MachineError> { panic!("it began") }));
         assert_eq!(result, Err(MachineError::TimedOut(Duration::ZERO)));
     }
 
     #[test]
+    fn a_call_of_the_system_that_never_returns_is_given_up_and_others_go_on() {
+        let (free, freed) = mpsc::channel::<()>();
+        run(async {
+            let deadline = Duration::from_millis(50);
+            let hung = hop(deadline, move |_| {
+                freed.recv().map_err(|error| MachineError::Other(error.to_string()))
+            });
+            let other = hop(LONG, |_| Ok("done"));
+            let (hung, other) = tokio::join!(hung, other);
+            assert_eq!((hung, other), (Err(MachineError::TimedOut(deadline)), Ok("done")));
+            free.send(()).unwrap();
+        });
+    }
+
+    #[test]
     fn a_panic_is_an_error() {
-        let result =
-            run(hop(Within::Unbounded, |_| -> Result<(), MachineError> { panic!("broken") }));
+        let result = run(hop(LONG, |_| -> Result<(), MachineError> { panic!("broken") }));
         assert!(matches!(result, Err(MachineError::Other(why)) if why.contains("panic")));
     }
 }

@@ -13,11 +13,14 @@ use helve_core::{BoxFuture, Machine, MachineError, Place};
 use crate::commit::faults::Faults;
 use crate::commit::{Change, CommitError, Committed, Locks, Swept, Sys, commit};
 use crate::errors::failed;
-use crate::hop::{Within, hop};
+use crate::hop::hop;
 use crate::{find, list, locate, search, whole, window};
 
 /// How long a commit waits for other writers of the same file.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a path may take to be followed, and a folder or file to be read: a file system may never answer.
+const LOOKING: Duration = Duration::from_secs(10);
+const READING: Duration = Duration::from_secs(60);
 
 /// The files of this machine, with the rights of this process.
 #[derive(Clone, Debug)]
@@ -86,8 +89,8 @@ impl Default for Local {
 
 impl Machine for Local {
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Located, MachineError>> {
-        // A few system calls: less than a hop costs.
-        Box::pin(std::future::ready(self.check("locate").and_then(|()| locate::locate(path))))
+        let (path, checked) = (path.to_owned(), self.check("locate"));
+        hop(LOOKING, move |_| checked.and_then(|()| locate::locate(&path)))
     }
 
     fn window<'a>(
@@ -96,7 +99,7 @@ impl Machine for Local {
         want: Window,
     ) -> BoxFuture<'a, Result<Windowed, MachineError>> {
         let at = at.clone();
-        hop(Within::Deadline(want.deadline), move |stop| window::window(&at, want, stop))
+        hop(want.deadline, move |stop| window::window(&at, want, stop))
     }
 
     fn list<'a>(
@@ -106,13 +109,13 @@ impl Machine for Local {
     ) -> BoxFuture<'a, Result<Listing, MachineError>> {
         let at = at.clone();
         let checked = self.check("list");
-        hop(Within::Unbounded, move |stop| checked.and_then(|()| list::list(&at, most, stop)))
+        hop(READING, move |stop| checked.and_then(|()| list::list(&at, most, stop)))
     }
 
     fn read<'a>(&'a self, at: &'a Place, most: u64) -> BoxFuture<'a, Result<Whole, MachineError>> {
         let at = at.clone();
         let checked = self.check("load");
-        hop(Within::Unbounded, move |stop| checked.and_then(|()| whole::whole(&at, most, stop)))
+        hop(READING, move |stop| checked.and_then(|()| whole::whole(&at, most, stop)))
     }
 
     fn commit(

@@ -83,6 +83,9 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
             json!({"filePath": path, "edits": [{"oldString": "SECRET", "newString": "x"}]}),
         ),
         ("apply_patch", json!({"patchText": patch})),
+        ("list", json!({"path": path})),
+        ("glob", json!({"pattern": "*", "path": path})),
+        ("grep", json!({"pattern": "SECRET", "path": path})),
     ]
 }
 
@@ -117,6 +120,88 @@ async fn a_question_names_where_a_link_really_leads() {
         let target = format!("{}/*", world.path("outside").display());
         assert!(words.contains(&target), "{words}");
     }
+}
+
+#[tokio::test]
+async fn a_pattern_carries_nobody_outside() {
+    let world = World::new();
+    for (tool, input) in [
+        ("glob", json!({"pattern": "../**/*"})),
+        ("glob", json!({"pattern": "../outside/*"})),
+        ("glob", json!({"pattern": format!("{}/*", world.path("outside").display())})),
+        ("glob", json!({"pattern": "outbox/**"})),
+        ("grep", json!({"pattern": "SECRET", "include": "../../*"})),
+        ("grep", json!({"pattern": "SECRET", "include": "outbox/*"})),
+        ("list", json!({"ignore": ["../*"]})),
+    ] {
+        let (Ok(said) | Err((_, said))) = world.call(tool, input).await;
+        assert!(!said.contains("secret.txt") && !said.contains("SECRET\n"), "{tool}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn what_configures_helve_is_asked_for_in_any_letter_case() {
+    let world = World::new();
+    for path in [".OpenCode/opencode.json", ".HELVE/helve.json", "src/.Git/config", ".ENVRC"] {
+        let input = json!({"filePath": path, "content": "x"});
+        let (kind, words) = world.call("write", input).await.expect_err(path);
+        assert_eq!(kind, ErrorKind::Denied, "{words}");
+        assert!(!world.path("app").join(path).exists());
+    }
+}
+
+#[tokio::test]
+async fn names_that_only_look_the_same_are_different_files() {
+    let world = World::new();
+    let names = ["caf\u{e9}.txt", "cafe\u{301}.txt"];
+    for (name, text) in names.iter().zip(["composed\n", "decomposed\n"]) {
+        fs::write(world.path("app").join(name), text).unwrap();
+    }
+    let listed = world.call("list", json!({})).await.unwrap();
+    assert!(names.iter().all(|name| listed.contains(name)), "{listed}");
+    let read = world.call("read", json!({"filePath": names[1]})).await.unwrap();
+    assert!(read.contains("| decomposed"), "{read}");
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_refused_at_once() {
+    let world = World::new();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        world.path("app/pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(world.path("app/socket")).unwrap();
+    for (path, says) in [("pipe", "is a FIFO"), ("socket", "is a socket")] {
+        for (tool, input) in calls(path).into_iter().take(5) {
+            let (_, words) = world.call(tool, input).await.expect_err(path);
+            assert!(words.contains(says), "{tool}: {words}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn devices_and_processes_are_refused_even_where_the_outside_is_free() {
+    let world = World::new();
+    let builder = Toolbox::builder().dir(world.path("app")).data(world.path("data"));
+    let toolbox = builder
+        .allow("edit")
+        .allow("external_directory")
+        .allow("read")
+        .yes()
+        .build()
+        .await
+        .unwrap();
+    for path in ["/dev/zero", "/dev/urandom", "/proc/self/environ", "/proc/1/mem"] {
+        for (tool, input) in calls(path).into_iter().take(5) {
+            let outcome = toolbox.call(tool, input).await.outcome;
+            assert_eq!(outcome.map_err(|err| err.kind).unwrap_err(), ErrorKind::Denied, "{path}");
+        }
+    }
+    toolbox.close().await;
 }
 
 #[tokio::test]

@@ -104,6 +104,15 @@ fn read(server: &mut mcp::Server, arguments: &Value, expected: &str) -> Result<D
     tool(server, "read", arguments, expected)
 }
 
+pub(super) fn answered(
+    server: &mut mcp::Server,
+    name: &str,
+    arguments: &Value,
+) -> Result<(mcp::Answer, Duration), String> {
+    let client = server.client()?;
+    timed(|| client.call(name, arguments))
+}
+
 /// A call that must answer with `expected` somewhere in its text: speed without the answer is nothing.
 pub(super) fn tool(
     server: &mut mcp::Server,
@@ -111,8 +120,7 @@ pub(super) fn tool(
     arguments: &Value,
     expected: &str,
 ) -> Result<Duration, String> {
-    let client = server.client()?;
-    let (answer, took) = timed(|| client.call(name, arguments))?;
+    let (answer, took) = answered(server, name, arguments)?;
     if answer.is_error || !answer.text.contains(expected) {
         let start: String = answer.text.chars().take(500).collect();
         return Err(format!("{name} answered without `{expected}`: {start}"));

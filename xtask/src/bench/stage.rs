@@ -14,6 +14,7 @@ pub(super) const LONG_LINES: usize = 1_000_000;
 
 pub(super) struct Stage {
     server: Option<Server>,
+    editor: Option<Server>,
     pub helve: Helve,
     /// Dropped last, when nothing runs in it any more.
     _scratch: Scratch,
@@ -31,7 +32,7 @@ impl Stage {
             writeln!(long, "{}", long_line(number)).map_err(|error| error.to_string())?;
         }
         write(helve.workspace.join("long.txt"), &long)?;
-        Ok(Stage { server: None, helve, _scratch: scratch })
+        Ok(Stage { server: None, editor: None, helve, _scratch: scratch })
     }
 
     pub(super) fn small(&self) -> PathBuf {
@@ -63,15 +64,25 @@ impl Stage {
     pub(super) fn server(&mut self) -> Result<&mut Server, String> {
         let server = match self.server.take() {
             Some(server) => server,
-            None => {
-                let mut server = self.helve.serve()?;
-                server.client()?.initialize()?;
-                server.client()?.list_tools()?;
-                server
-            }
+            None => greeted(self.helve.serve()?)?,
         };
         Ok(self.server.insert(server))
     }
+
+    /// A server that may edit without asking.
+    pub(super) fn editor(&mut self) -> Result<&mut Server, String> {
+        let server = match self.editor.take() {
+            Some(server) => server,
+            None => greeted(self.helve.serve_with(&["--allow", "edit"])?)?,
+        };
+        Ok(self.editor.insert(server))
+    }
+}
+
+fn greeted(mut server: Server) -> Result<Server, String> {
+    server.client()?.initialize()?;
+    server.client()?.list_tools()?;
+    Ok(server)
 }
 
 pub(super) fn long_line(number: usize) -> String {

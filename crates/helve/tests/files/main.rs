@@ -7,6 +7,7 @@
 
 mod chosen;
 mod faults;
+mod hostile;
 mod names;
 mod processes;
 mod stage;

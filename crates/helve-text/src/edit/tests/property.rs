@@ -76,14 +76,18 @@ fn quotation(text: &str, at: usize, length: usize, drift: usize) -> String {
     }
 }
 
-/// The bytes of all lines that no place names; nothing after the last ending is no line here.
-fn untouched(bytes: &[u8], places: &[Range<usize>]) -> Vec<Vec<u8>> {
+/// All lines that no place names, each with its ending; nothing after the last ending is no line here.
+fn untouched(bytes: &[u8], places: &[Range<usize>]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let view = View::new(bytes).expect("the bytes are text");
     let outside =
         (0..view.count()).filter(|index| !places.iter().any(|place| place.contains(&(index + 1))));
-    let mut lines: Vec<Vec<u8>> =
-        outside.map(|index| bytes[view.byte_range(index)].to_vec()).collect();
-    lines.pop_if(|last| last.is_empty());
+    let mut lines: Vec<(Vec<u8>, Vec<u8>)> = outside
+        .map(|index| {
+            let (line, whole) = (view.byte_range(index), view.whole_range(index));
+            (bytes[line.clone()].to_vec(), bytes[line.end..whole.end].to_vec())
+        })
+        .collect();
+    lines.pop_if(|(last, _)| last.is_empty());
     lines
 }
 
@@ -95,7 +99,12 @@ fn check_untouched(before: &[u8], applied: &Applied) {
         &applied.bytes,
         &places.iter().map(|place| place.after.clone()).collect::<Vec<_>>(),
     );
-    assert_eq!(old, new);
+    assert_eq!(old.len(), new.len());
+    for ((old, old_ending), (new, new_ending)) in old.into_iter().zip(new) {
+        assert_eq!(old, new);
+        // What was the last line may need an ending now, and what is the last line may have lost its own.
+        assert!(old_ending == new_ending || old_ending.is_empty() || new_ending.is_empty());
+    }
     assert_ne!(before, applied.bytes);
 }
 
@@ -178,6 +187,35 @@ proptest! {
         prop_assert_eq!(&applied.bytes[..at], &file[..at]);
         prop_assert_eq!(&applied.bytes[at..at + line.len()], line);
         prop_assert_eq!(&applied.bytes[at + line.len()..], &file[at..]);
+    }
+
+    #[test]
+    fn from_one_byte_to_a_megabyte(power in 0..=20_u32, more in 0..1000_usize, form in form(), at in any::<prop::sample::Index>(), endings in prop::collection::vec(prop::sample::select(vec!["\n", "\r\n", " \n", "\t\r\n"]), 1..7), bad in any::<bool>(), new in "[a-z]{0,9}(\n[a-z]{0,9}){0,2}") {
+        let (most, mut text, mut lines) = ((1usize << power) * (1000 + more) / 1000, String::new(), 0);
+        while text.len() < most {
+            text.push_str(&format!("line {lines} é{}", endings[lines % endings.len()]));
+            lines += 1;
+        }
+        text.truncate(text.floor_char_boundary(most.max(1)));
+        let mut file = bytes(&text, form);
+        if bad && matches!(form, Form::Utf8 | Form::Marked) {
+            file.extend_from_slice(b"\n\xff\xfe");
+        }
+        let view = View::new(&file).expect("text");
+        let index = at.index(view.count());
+        let old = view.line(index).to_string();
+        prop_assume!(!old.trim().is_empty() && old != new);
+        match apply(&file, &Edit { old: &old, new: &new, all: false }, Match::Safe) {
+            Ok(applied) => {
+                let line = view.byte_range(index);
+                prop_assert!(applied.bytes.starts_with(&file[..line.start]));
+                prop_assert!(applied.bytes.ends_with(&file[line.end..]));
+                let between = &applied.bytes[line.start..applied.bytes.len() - (file.len() - line.end)];
+                prop_assert_eq!(view.decode(between).replace("\r\n", "\n"), new);
+            }
+            Err(Refusal::Ambiguous { .. }) => prop_assert!(view.text().matches(&old).count() > 1),
+            Err(other) => prop_assert!(false, "{other:?}"),
+        }
     }
 
     #[test]
