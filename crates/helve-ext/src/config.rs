@@ -2,7 +2,7 @@
 //!
 //! Read in this order, later ones winning:
 //! 1. the user's: `helve.json`, `helve.jsonc` and `agent(s)/**/*.md` of the user's folder, then every `--config` file;
-//! 2. the project's, from its root only: `opencode.json(c)`, `.opencode/opencode.json(c)`, `.opencode/agent(s)` and
+//! 2. the project's, from its root only: the servers of `.mcp.json`, `opencode.json(c)`, `.opencode/opencode.json(c)`, `.opencode/agent(s)` and
 //!    `mode(s)`; `helve.json(c)`, `.helve/helve.json(c)`, `.helve/agent(s)`.
 //!
 //! Single values replace. Rules and switches are appended, so that a later file's match decides, in two lists: the user's
@@ -26,6 +26,7 @@ mod jsonc;
 mod keys;
 mod load;
 mod mcp;
+mod mcp_json;
 mod page;
 mod problem;
 mod programs;

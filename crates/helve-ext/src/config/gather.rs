@@ -83,6 +83,8 @@ impl Item {
 pub(super) enum Kind {
     /// Settings; also a folder that could not be looked into.
     Json,
+    /// Nothing but MCP servers.
+    McpJson,
     /// Markdown about an agent; of a `modes` folder it is a primary one.
     Agent { name: String, primary: bool },
 }
@@ -111,6 +113,7 @@ pub fn gather(outside: &dyn Outside, places: &Places) -> Gathered {
     }
     let root = &places.root;
     let project = (Layer::Project, Reach::Beneath(root));
+    gatherer.take(&root.join(".mcp.json"), Kind::McpJson, Presence::Optional, project);
     gatherer.files(root, &["opencode.json", "opencode.jsonc"], project);
     gatherer.files(&root.join(".opencode"), &["opencode.json", "opencode.jsonc"], project);
     gatherer.notes(&root.join(".opencode"), AGENTS, project);
@@ -136,10 +139,15 @@ impl Gatherer<'_> {
         }
     }
 
-    fn file(&mut self, path: &Path, presence: Presence, (layer, reach): (Layer, Reach<'_>)) {
+    fn file(&mut self, path: &Path, presence: Presence, whose: (Layer, Reach<'_>)) {
+        self.take(path, Kind::Json, presence, whose);
+    }
+
+    fn take(&mut self, path: &Path, kind: Kind, presence: Presence, whose: (Layer, Reach<'_>)) {
+        let (layer, reach) = whose;
         let content = self.outside.read(path, reach);
         if presence == Presence::Demanded || content != Err(Unreadable::Missing) {
-            self.items.push(Item { path: path.into(), layer, kind: Kind::Json, content });
+            self.items.push(Item { path: path.into(), layer, kind, content });
         }
     }
 

@@ -13,7 +13,9 @@ use super::programs::{self, Bash, EnvironmentSection, SandboxSection};
 use super::rules::Rules;
 use super::tree::{At, Entry, Node, Places, What, repeated};
 use super::yaml::{self, Fields};
-use super::{Changes, Config, FileRead, Given, Layer, Server, ToolOutput, Trust, keys, mcp, words};
+use super::{
+    Changes, Config, FileRead, Given, Layer, Server, ToolOutput, Trust, keys, mcp, mcp_json, words,
+};
 
 /// The most that `tool_output` may ask for.
 const MOST_LINES: u64 = 1_000_000;
@@ -87,6 +89,7 @@ impl Draft {
                 self.breaks(item, at);
             }
             (Ok(text), Kind::Json) => self.json(&mut page, item, text),
+            (Ok(text), Kind::McpJson) => self.mcp_json(&mut page, text),
             (Ok(text), Kind::Agent { name, primary }) => {
                 let mode = if *primary { Mode::Primary } else { Mode::All };
                 self.note(&mut page, item, (name, mode), text);
@@ -101,6 +104,8 @@ impl Draft {
         let place = Source::File { path: item.path.clone(), line, column };
         match &item.kind {
             Kind::Json => self.rules(item.layer).breaks(place),
+            // It holds no rules.
+            Kind::McpJson => {}
             Kind::Agent { name, .. } => self.agents.breaks(name, place, item.layer),
         }
     }
@@ -131,6 +136,20 @@ impl Draft {
                 self.breaks(item, node.at);
             }
             _ => {}
+        }
+    }
+
+    fn mcp_json(&mut self, page: &mut Page<'_>, text: &str) {
+        let node = match jsonc::parse(text) {
+            Parsed::Empty => return,
+            Parsed::Whole(node) => node,
+            Parsed::Broken { at, why, .. } => return page.error(at, || why),
+        };
+        let What::Map(entries) = &node.what else {
+            return page.error(node.at, || words::not_an_object(&node.what));
+        };
+        if let Some(section) = mcp_json::section(page, entries) {
+            mcp::section(page, &section, &mut self.servers, &mut self.waiting);
         }
     }
 

@@ -370,6 +370,14 @@ pub(super) fn unknown_server_type(kind: &str) -> Said {
     say(format!("a server's type is \"local\" or \"remote\", not {}", quoted(kind)))
 }
 
+pub(super) fn unknown_mcp_json_type(kind: &str) -> Said {
+    let said = say(format!("a server's type is \"stdio\" or \"http\", not {}", quoted(kind)));
+    match kind {
+        "sse" => said.hint("\"http\" reaches servers that speak the newer of the two; \"sse\" alone is not spoken here"),
+        _ => said,
+    }
+}
+
 pub(super) fn server_lacks(name: &str, key: &str) -> Said {
     say(format!("the server {} has no {key}", quoted(name)))
 }

@@ -119,3 +119,66 @@ $TOKEN=secret
         "#]],
     );
 }
+
+#[test]
+fn the_file_that_agents_share() {
+    const FIXTURE: &str = r#"
+$TOKEN=secret
+-- project/.mcp.json
+{"mcpServers": {
+  "files": {"command": "npx", "args": ["-y", "files", "${ROOM:-here}"], "env": {"KEY": "${TOKEN}"}, "autoApprove": ["all"]},
+  "web": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+  "old": {"type": "sse", "url": "https://example.com/sse"},
+  "odd": {"command": "x", "args": "-y"},
+  "not": 7
+}, "other": 1}
+-- project/helve.json
+{"mcp": {"web": {"enabled": false}}}
+"#;
+    check(
+        FIXTURE,
+        expect![[r#"
+        project/.mcp.json:2:24 mcp.files.command = npx -y files here (waits)
+        project/.mcp.json:2:88 mcp.files.environment.KEY = (not shown) (waits)
+        project/.mcp.json:3:34 mcp.web.url = https://example.com/mcp (waits)
+        project/.mcp.json:3:90 mcp.web.headers.Authorization = (not shown) (waits)
+        project/helve.json:1:29 mcp.web.enabled = false (waits)
+        ! project/.mcp.json:4:3: a server's type is "stdio" or "http", not "sse"
+          "old": {"type": "sse", "url": "https://example.com/sse"},
+          ^
+          "http" reaches servers that speak the newer of the two; "sse" alone is not spoken here
+        ! project/.mcp.json:5:3: the server "odd" has no command
+          "odd": {"command": "x", "args": "-y"},
+          ^
+        ! project/.mcp.json:5:35: args must be a list of texts, and this is "-y"
+          "odd": {"command": "x", "args": "-y"},
+                                          ^
+        ! project/.mcp.json:6:10: mcpServers.not must be an object, and this is 7
+          "not": 7
+                 ^
+    "#]],
+    );
+    check_trusted(
+        FIXTURE,
+        expect![[r#"
+        project/.mcp.json:2:24 mcp.files.command = npx -y files here
+        project/.mcp.json:2:88 mcp.files.environment.KEY = {env:TOKEN}
+        project/.mcp.json:3:34 mcp.web.url = https://example.com/mcp
+        project/.mcp.json:3:90 mcp.web.headers.Authorization = Bearer {env:TOKEN}
+        project/helve.json:1:29 mcp.web.enabled = false
+        ! project/.mcp.json:4:3: a server's type is "stdio" or "http", not "sse"
+          "old": {"type": "sse", "url": "https://example.com/sse"},
+          ^
+          "http" reaches servers that speak the newer of the two; "sse" alone is not spoken here
+        ! project/.mcp.json:5:3: the server "odd" has no command
+          "odd": {"command": "x", "args": "-y"},
+          ^
+        ! project/.mcp.json:5:35: args must be a list of texts, and this is "-y"
+          "odd": {"command": "x", "args": "-y"},
+                                          ^
+        ! project/.mcp.json:6:10: mcpServers.not must be an object, and this is 7
+          "not": 7
+                 ^
+    "#]],
+    );
+}
