@@ -23,6 +23,8 @@ pub fn rules() -> Vec<Rule> {
             rules.push(folded("read", pattern, Action::Allow));
         }
     }
+    // What MCP servers hold is asked about once a server, like their tools.
+    rules.push(rule("read", "mcp:*", Action::Ask));
     rules
 }
 

@@ -10,6 +10,7 @@ use crate::files::Resolved;
 use crate::gate::Refusal;
 use crate::input::BadInput;
 use crate::machine::MachineError;
+use crate::server::ServerTrouble;
 use crate::store::Saved;
 use crate::tool::ToolError;
 use crate::validate::{Extra, Problem};
@@ -54,6 +55,8 @@ pub trait Words: Send + Sync {
     fn hook_failed(&self, hook: &str, why: &HookFault) -> ToolError;
     fn not_granted(&self) -> ToolError;
     fn memory_failed(&self, why: &str) -> ToolError;
+    /// An MCP server could not do its part.
+    fn server(&self, server: &str, trouble: &ServerTrouble) -> ToolError;
 }
 
 /// Why a text cannot name a file.

@@ -27,6 +27,7 @@ pub mod programs;
 pub mod registry;
 pub mod schema;
 pub mod search;
+pub mod server;
 pub mod session;
 pub mod shell;
 mod shown;
@@ -55,6 +56,7 @@ pub use permission::{
 };
 pub use registry::{Layer, Registration, Registry, Switch, ToolSet};
 pub use schema::{Flavour, fit, unfit};
+pub use server::{Resources, ServerTrouble};
 pub use session::{Session, Slot};
 pub use shown::Shown;
 pub use store::{Outputs, Saved, Store};

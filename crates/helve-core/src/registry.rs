@@ -1,7 +1,8 @@
 //! Which tools there are, and which of them one caller is offered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use helve_text::{near, wildcard};
 use parking_lot::Mutex;
@@ -13,6 +14,8 @@ use crate::tool::{AnyTool, Caller, ToolSpec, Traits};
 /// Where a tool comes from. A higher layer shadows a lower one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
+    /// Of MCP servers: below all others, so that none of them is ever shadowed.
+    Server,
     Builtin,
     Config,
     Plugin,
@@ -24,6 +27,8 @@ pub enum Layer {
 pub struct Registry {
     entries: Mutex<Vec<Entry>>,
     version: watch::Sender<u64>,
+    /// How many are on their way to register something.
+    expected: watch::Sender<usize>,
 }
 
 #[derive(Clone)]
@@ -54,6 +59,16 @@ impl Drop for Registration {
     }
 }
 
+/// Somebody who is about to register tools. Dropping it says that they have, or will not.
+#[must_use = "dropping it says that nothing more is coming"]
+pub struct Expected(Arc<Registry>);
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        self.0.expected.send_modify(|count| *count -= 1);
+    }
+}
+
 /// A line of the config's `tools` map; the last one that matches decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
@@ -71,6 +86,29 @@ impl Registry {
         drop(entries);
         self.version.send_modify(|version| *version += 1);
         Registration { registry: self.clone(), id }
+    }
+
+    /// Says that tools are on their way, for those who can wait for them.
+    pub fn expect(self: &Arc<Self>) -> Expected {
+        self.expected.send_modify(|count| *count += 1);
+        Expected(self.clone())
+    }
+
+    /// Waits until nothing more is on its way, for at most `patience`.
+    pub async fn settled(&self, patience: Duration) {
+        let mut expected = self.expected.subscribe();
+        if *expected.borrow_and_update() == 0 {
+            return;
+        }
+        // Whatever comes later is announced by `changed`.
+        tokio::time::timeout(patience, expected.wait_for(|count| *count == 0)).await.ok();
+    }
+
+    /// The names of all tools above the servers', whoever they are for.
+    pub fn taken(&self) -> BTreeSet<String> {
+        let entries = self.entries.lock().clone();
+        let above = entries.iter().filter(|entry| entry.layer > Layer::Server);
+        above.map(|entry| entry.tool.spec(&Caller::default()).name).collect()
     }
 
     /// Changes with every registration and removal.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use helve_core::{Input, ToolCall};
 use http::request::Parts;
@@ -29,6 +30,9 @@ use crate::{Door, FLUSH, PATIENCE, call, render};
 
 /// The longest name of a tool that is looked up.
 const MOST_NAME: usize = 256;
+
+/// How long a list waits for tools that are on their way; what comes later is announced.
+const SETTLING: Duration = Duration::from_secs(3);
 
 /// The revisions of the protocol that are spoken.
 pub(crate) fn revisions() -> &'static [ProtocolVersion] {
@@ -185,7 +189,9 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.visitor(&context)?.tools();
+        let visit = self.visitor(&context)?;
+        visit.session.workspace.registry.settled(SETTLING).await;
+        let tools = visit.tools();
         Ok(ListToolsResult::with_all_items(tools.specs().map(render::tool).collect()))
     }
 

@@ -318,6 +318,10 @@ impl Words for PlainWords {
     fn memory_failed(&self, why: &str) -> ToolError {
         failed(why)
     }
+
+    fn server(&self, server: &str, trouble: &helve_core::ServerTrouble) -> ToolError {
+        failed(&format!("{server}: {trouble}"))
+    }
 }
 
 fn failed(words: &str) -> ToolError {

@@ -8,9 +8,12 @@ mod glob;
 mod grep;
 mod invalid;
 mod list;
+mod list_mcp_resource_templates;
+mod list_mcp_resources;
 mod multiedit;
 mod process;
 mod read;
+mod read_mcp_resource;
 mod todoread;
 mod todowrite;
 mod undo;
@@ -21,7 +24,7 @@ pub use change::settings::{Settings, SyntaxCheck};
 
 use std::sync::Arc;
 
-use helve_core::{AnyTool, Dialect, Media};
+use helve_core::{AnyTool, Dialect, Media, Resources};
 use helve_text::cut::Limits;
 
 /// Limits and words.
@@ -58,6 +61,23 @@ pub fn tools_with(media: Arc<dyn Media>, settings: Settings) -> Vec<Arc<dyn AnyT
         Arc::new(todowrite::TodoWrite),
         Arc::new(undo::Undo { settings }),
         Arc::new(write::Write { settings }),
+    ]
+}
+
+/// The tools for what MCP servers hold besides tools, for a folder where one of them holds something.
+pub fn resource_tools(
+    servers: &Arc<dyn Resources>,
+    media: &Arc<dyn Media>,
+) -> Vec<Arc<dyn AnyTool>> {
+    vec![
+        Arc::new(list_mcp_resources::ListMcpResources { servers: servers.clone() }),
+        Arc::new(list_mcp_resource_templates::ListMcpResourceTemplates {
+            servers: servers.clone(),
+        }),
+        Arc::new(read_mcp_resource::ReadMcpResource {
+            servers: servers.clone(),
+            media: media.clone(),
+        }),
     ]
 }
 

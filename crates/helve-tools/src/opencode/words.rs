@@ -7,7 +7,8 @@ use helve_core::gate::Refusal;
 use helve_core::permission::{Part, Source, Verdict};
 use helve_core::validate::{Expected, Extra, Found, Problem};
 use helve_core::{
-    BadInput, Cut, ErrorKind, Kind, MachineError, Resolved, Scope, ToolError, Words, paths,
+    BadInput, Cut, ErrorKind, Kind, MachineError, Resolved, Scope, ServerTrouble, ToolError, Words,
+    paths,
 };
 use helve_text::lines;
 use helve_text::visible;
@@ -17,6 +18,7 @@ pub(super) mod change;
 pub(super) mod patch;
 pub(super) mod search;
 pub(super) mod shell;
+pub(super) mod server;
 
 pub(super) struct Opencode;
 
@@ -220,6 +222,10 @@ impl Words for Opencode {
             ),
         )
         .hint("`helve doctor` says more.")
+    }
+
+    fn server(&self, server: &str, trouble: &ServerTrouble) -> ToolError {
+        server::trouble(server, trouble)
     }
 }
 

@@ -1,0 +1,25 @@
+//! `list_mcp_resource_templates`: the addresses that the MCP servers can fill in.
+
+use std::sync::Arc;
+
+use helve_core::server::Listing;
+use helve_core::{Resources, Tool, ToolContext, ToolError, ToolOutput, Traits};
+
+use super::list_mcp_resources::{Args, gather, told};
+
+pub(super) struct ListMcpResourceTemplates {
+    pub(super) servers: Arc<dyn Resources>,
+}
+
+impl Tool for ListMcpResourceTemplates {
+    type Args = Args;
+    const NAME: &'static str = "list_mcp_resource_templates";
+    const ABOUT: &'static str = include_str!("list_mcp_resource_templates.txt");
+    const GROUP: &'static str = "read";
+    const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
+
+    async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let items = gather(Self::NAME, &*self.servers, args, Listing::Templates, ctx).await?;
+        Ok(told(Self::NAME, "resourceTemplates", items))
+    }
+}
