@@ -102,8 +102,14 @@ pub(crate) enum Command {
     },
     /// Check that everything Helve needs is in order
     Doctor,
-    /// Serve an MCP client over standard input and output
-    Mcp(Speaking),
+    /// Serve an MCP client over standard input and output; or look at the MCP servers set up here
+    #[command(args_conflicts_with_subcommands = true)]
+    Mcp {
+        #[command(flatten)]
+        speaking: Speaking,
+        #[command(subcommand)]
+        servers: Option<Servers>,
+    },
     /// Serve MCP clients over HTTP, each with a session of its own
     ///
     /// Clients connect to http://HOST:PORT/mcp, or to /mcp/NAME for the agent NAME, and send the token as
@@ -155,6 +161,14 @@ impl Speaking {
         }
         if self.structured { Metadata::Structured } else { Metadata::Aside }
     }
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Servers {
+    /// List the MCP servers that are set up; starts none
+    List,
+    /// Start one server and say what it offers, or what is wrong
+    Check { name: String },
 }
 
 #[derive(Clone, Copy, ValueEnum)]

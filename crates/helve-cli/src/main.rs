@@ -9,6 +9,7 @@ mod mcp;
 mod paint;
 mod prompt;
 mod serve;
+mod servers;
 mod tools;
 mod trust;
 mod why;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, Servers};
 
 /// How a run ends, for the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +83,11 @@ async fn run(common: args::Common, command: Command) -> anyhow::Result<End> {
         Command::Config => config::run(&common).await,
         Command::Trust { remove } => trust::run(&common, remove).await,
         Command::Doctor => doctor::run(&common).await,
-        Command::Mcp(speaking) => mcp::run(&common, &speaking).await,
+        Command::Mcp { speaking, servers: None } => mcp::run(&common, &speaking).await,
+        Command::Mcp { servers: Some(Servers::List), .. } => servers::list(&common).await,
+        Command::Mcp { servers: Some(Servers::Check { name }), .. } => {
+            servers::check(&common, &name).await
+        }
         Command::Serve(serving) => serve::run(&common, &serving).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

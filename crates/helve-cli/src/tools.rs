@@ -9,6 +9,7 @@ use crate::paint::{self, BOLD, PLAIN};
 
 pub(crate) async fn run(common: &Common, provider: Option<Provider>) -> anyhow::Result<End> {
     let toolbox = common.toolbox().await?;
+    toolbox.start_servers().await;
     let tools = toolbox.tools();
     if common.json {
         let flavour = provider.map_or(Flavour::Plain, Flavour::from);

@@ -19,6 +19,11 @@ use helve_text::edit::Match;
 use helve_text::near;
 use helve_tools::opencode::{self, Settings, SyntaxCheck};
 
+#[cfg(feature = "servers")]
+use helve_ext::servers::{Servers, Setup};
+
+#[cfg(not(feature = "servers"))]
+use crate::no_servers::Servers;
 use crate::shell;
 use crate::toolbox::{Toolbox, TrustState};
 
@@ -250,9 +255,11 @@ impl Builder {
         let wanted = shell::Wanted { keeper: self.keeper, data: &data, leftovers: self.leftovers };
         let shell = shell::shell(&config, wanted);
         let workspace = Workspace::new(root, home, machine, journal, neighbours, Some(shell));
-        for tool in opencode::tools_with(media(), settings(&config.changes)) {
+        let media = media();
+        for tool in opencode::tools_with(media.clone(), settings(&config.changes)) {
             workspace.registry.register(Layer::Builtin, tool).keep();
         }
+        let servers = servers(&workspace, &config, media);
         for tool in self.tools {
             workspace.registry.register(Layer::Runtime, tool).keep();
         }
@@ -273,6 +280,7 @@ impl Builder {
             trust,
             basis,
             session: std::sync::OnceLock::new(),
+            servers: Arc::new(servers),
             id,
         })
     }
@@ -312,6 +320,24 @@ pub(crate) fn stance(
     let counts = |switch: &&Switch| trust == TrustState::Trusted || !switch.on;
     switches.extend(brought.into_iter().flatten().filter(counts).cloned());
     (policy, switches)
+}
+
+/// The folder's MCP servers, none of them started.
+#[cfg(feature = "servers")]
+fn servers(workspace: &Workspace, config: &Config, media: Arc<dyn Media>) -> Servers {
+    let servers = Servers::new(Setup {
+        servers: config.servers.clone(),
+        root: workspace.root().to_path_buf(),
+        registry: workspace.registry.clone(),
+        media: media.clone(),
+    });
+    servers.offer_resources(opencode::resource_tools(&servers.resources(), &media));
+    servers
+}
+
+#[cfg(not(feature = "servers"))]
+fn servers(_workspace: &Workspace, _config: &Config, _media: Arc<dyn Media>) -> Servers {
+    Servers
 }
 
 #[cfg(any(feature = "images", feature = "pdf"))]

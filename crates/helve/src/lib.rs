@@ -23,6 +23,8 @@
 //! ```
 
 mod build;
+#[cfg(not(feature = "servers"))]
+mod no_servers;
 mod serve;
 mod shell;
 mod toolbox;
@@ -37,11 +39,13 @@ pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::{
     Action, AnyTool, Ask, BoxFuture, CallState, Content, ErrorKind, Event, Flavour, Hook, Input,
-    Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope, Source, Status,
-    Subscription, Tool, ToolContext, ToolError, ToolOutput, ToolResult, ToolSet, ToolSpec, Traits,
-    Verdict, fit,
+    Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope, ServerTrouble,
+    Source, Status, Subscription, Tool, ToolContext, ToolError, ToolOutput, ToolResult, ToolSet,
+    ToolSpec, Traits, Verdict, fit,
 };
 pub use helve_ext::config;
+#[cfg(feature = "servers")]
+pub use helve_ext::servers;
 pub use helve_mcp::{BadToken, Http, Metadata, ServeError, Token};
 pub use helve_store::{Age, KeptToken, kept_token, token_in};
 pub use helve_text::visible;

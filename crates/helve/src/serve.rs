@@ -22,9 +22,12 @@ impl Toolbox {
         metadata: Metadata,
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
-        let engine = self.engine.clone();
+        let (engine, servers) = (self.engine.clone(), self.servers.clone());
+        servers.begin();
         let open = move |visitor: Visitor| Some(self.admit(&self.id, visitor));
-        helve_mcp::serve_stdio(door(engine, metadata, open), stop).await
+        let served = helve_mcp::serve_stdio(door(engine, metadata, open), stop).await;
+        servers.close().await;
+        served
     }
 
     /// Serves MCP clients that have the token, each with a session of its own, until `stop` fires.
@@ -39,7 +42,8 @@ impl Toolbox {
     ) {
         let agents: Vec<String> = self.config.agents.iter().map(|it| it.name.clone()).collect();
         let folder = helve_text::visible::escape_line(&self.root().display().to_string()).into();
-        let engine = self.engine.clone();
+        let (engine, servers) = (self.engine.clone(), self.servers.clone());
+        servers.begin();
         let toolboxes: HashMap<String, Toolbox> = agents
             .iter()
             .filter_map(|name| Some((name.clone(), self.as_agent(name).ok()?)))
@@ -53,6 +57,7 @@ impl Toolbox {
         };
         let web = Web { token, agents, folder };
         http.serve(door(engine, metadata, open), web, stop).await;
+        servers.close().await;
     }
 
     fn admit(&self, id: &str, visitor: Visitor) -> Arc<Session> {

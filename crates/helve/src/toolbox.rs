@@ -14,7 +14,12 @@ use helve_text::cut::Limits;
 use helve_tools::opencode;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "servers")]
+use helve_ext::servers::Servers;
+
 use crate::build::{Basis, BuildError, Builder, agent, stance};
+#[cfg(not(feature = "servers"))]
+use crate::no_servers::Servers;
 
 /// One session in one folder.
 pub struct Toolbox {
@@ -35,6 +40,7 @@ pub struct Toolbox {
     pub(crate) basis: Basis,
     pub(crate) id: String,
     pub(crate) session: OnceLock<Arc<Session>>,
+    pub(crate) servers: Arc<Servers>,
 }
 
 /// What is known of a folder's trustworthiness.
@@ -64,7 +70,20 @@ impl Toolbox {
         Builder::default()
     }
 
-    /// The tools on offer now.
+    /// Starts the MCP servers that may be started, side by side, and waits until each has started or failed.
+    ///
+    /// Without this a server is started by the first call of a tool whose name begins with its own.
+    pub async fn start_servers(&self) {
+        self.servers.all().await;
+    }
+
+    /// The MCP servers of this folder.
+    #[cfg(feature = "servers")]
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// The tools on offer now; those of MCP servers once they have started.
     pub fn tools(&self) -> ToolSet {
         self.session().offer(&[])
     }
@@ -82,7 +101,16 @@ impl Toolbox {
         cancel: CancellationToken,
     ) -> ToolResult {
         let call = ToolCall::new(tool, input);
-        self.engine.call(self.session(), &self.tools(), call, cancel).await
+        let mut tools = self.tools();
+        if tools.find(tool).is_none() {
+            tokio::select! {
+                () = self.servers.bring(tool) => {}
+                // The call then says that it was aborted.
+                () = cancel.cancelled() => {}
+            }
+            tools = self.tools();
+        }
+        self.engine.call(self.session(), &tools, call, cancel).await
     }
 
     /// Says what permission would answer, by the same code and without any effect.
@@ -95,7 +123,12 @@ impl Toolbox {
         );
         let session = self.session_behind(gate, &self.id, self.caller.clone());
         // A tool that is denied outright is not offered; here it is, so that the rule can be named.
-        let tools = self.workspace.registry.offer(&self.caller, &self.switches, |_spec| true);
+        let all = || self.workspace.registry.offer(&self.caller, &self.switches, |_spec| true);
+        let mut tools = all();
+        if tools.find(tool).is_none() {
+            self.servers.bring(tool).await;
+            tools = all();
+        }
         let call = ToolCall::new(tool, input);
         // Off the record: nothing is called, so nothing goes into the history.
         let engine = Engine::off_the_record();
@@ -156,6 +189,7 @@ impl Toolbox {
         let agent = agent(&self.config, Some(name.into()))?;
         let (policy, switches) = stance(&self.config, self.trust, &self.basis, &agent);
         Ok(Toolbox {
+            servers: self.servers.clone(),
             engine: self.engine.clone(),
             workspace: self.workspace.clone(),
             policy,
@@ -223,8 +257,9 @@ impl Toolbox {
         self.call("undo", serde_json::json!({"call": call})).await
     }
 
-    /// Waits until what is remembered is on disk.
+    /// Ends the MCP servers, and waits until what is remembered is on disk.
     pub async fn close(self) {
+        self.servers.close().await;
         self.store.flush().await;
     }
 }

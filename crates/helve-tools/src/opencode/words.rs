@@ -17,8 +17,8 @@ use serde_json::Value;
 pub(super) mod change;
 pub(super) mod patch;
 pub(super) mod search;
-pub(super) mod shell;
 pub(super) mod server;
+pub(super) mod shell;
 
 pub(super) struct Opencode;
 
