@@ -222,6 +222,7 @@ impl Link {
         let Connection { live, service, ends } = connection;
         self.stage.send_replace(Stage::Ready(live.clone()));
         self.news.notify_one();
+        let closing = service.cancellation_token();
         let over = service.waiting();
         tokio::pin!(over);
         loop {
@@ -229,6 +230,7 @@ impl Link {
                 _ = &mut over => break,
                 () = self.stop.cancelled() => {
                     live.hang_up();
+                    closing.cancel();
                     // A server that does not let go is ended below.
                     timeout(Duration::from_secs(1), &mut over).await.ok();
                     break;

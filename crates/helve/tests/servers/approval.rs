@@ -1,0 +1,114 @@
+//! A yes to a server's tool: what it is bound to, and a server's own questions.
+
+use std::sync::Arc;
+
+use expect_test::expect;
+use helve::{Ask, BoxFuture, CallRef, Person, Reply, Scope};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::stage::{LONG, Stage, said, server};
+
+/// Says yes for the session, and takes down what was asked.
+#[derive(Clone, Default)]
+struct Lasting(Arc<Mutex<Vec<String>>>);
+
+impl Person for Lasting {
+    fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
+        let parts: Vec<String> = ask
+            .parts
+            .iter()
+            .map(|part| format!("{} {}", part.permission, part.subject()))
+            .collect();
+        self.0.lock().push(format!("{}\n{}", parts.join(", "), ask.preview));
+        Box::pin(async { Reply::Yes(Scope::Session) })
+    }
+}
+
+#[tokio::test]
+async fn a_lasting_yes_is_one_to_the_tool_as_it_was() {
+    let stage = Stage::new();
+    let person = Lasting::default();
+    let builder = stage.builder(&json!({"odd": server(&["plain"])})).person(person.clone());
+    let toolbox = builder.build().await.unwrap();
+    said(&toolbox, "odd_echo", json!({"text": "one"})).await;
+    said(&toolbox, "odd_echo", json!({"text": "two"})).await;
+    let asked = person.0.lock().clone();
+    assert_eq!(asked.len(), 1, "the second call is covered: {asked:?}");
+    let (subject, preview) = asked[0].split_once('\n').unwrap();
+    assert!(subject.starts_with("odd_echo odd/echo#"), "{subject}");
+    expect![[r#"
+        echo of the MCP server odd, with
+        {
+          "text": "one"
+        }"#]]
+    .assert_eq(preview);
+
+    // The server changes the tool under the same name.
+    let before = toolbox.tools();
+    let old = before.find("odd_echo").map(|(spec, _)| spec.about.clone()).unwrap();
+    said(&toolbox, "odd_change", json!({})).await;
+    let changes = async {
+        while toolbox.tools().find("odd_echo").is_some_and(|(spec, _)| spec.about == old) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, changes).await.expect("the change is not followed");
+    // Who still holds the old offer calls nothing.
+    let call = helve_core::ToolCall::new("odd_echo", json!({"text": "old"}));
+    let stale = toolbox.engine().call(toolbox.session(), &before, call, Default::default()).await;
+    expect![[r#"
+        The tool echo of the MCP server "odd" is not what it was when it was offered. Nothing was called.
+        Look at the tool's description again, then call it; it will be asked about anew."#]]
+    .assert_eq(&stale.outcome.unwrap_err().words());
+    person.0.lock().clear();
+    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "new"})).await, "new");
+    assert_eq!(person.0.lock().len(), 1, "the changed tool is asked about anew");
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_servers_questions_go_to_the_person_and_have_an_end() {
+    let stage = Stage::new();
+    let person = Lasting::default();
+    let builder = stage.builder(&json!({"odd": server(&["plain"])})).person(person.clone());
+    let toolbox = builder.build().await.unwrap();
+    let text = said(&toolbox, "odd_ask", json!({"times": 8})).await;
+    assert_eq!(text, format!("{}{}sampling True", "accept ".repeat(5), "decline ".repeat(3)));
+    let asked = person.0.lock().clone();
+    assert_eq!(asked.len(), 6, "the call, and five questions: {asked:?}");
+    expect![[r#"
+        question mcp:odd
+        The MCP server odd asks: May I?\u{1b}[2J
+          sure = true
+          A yes sends these values, which the server proposes.
+    "#]]
+    .assert_eq(&asked[1]);
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn with_nobody_there_questions_are_declined() {
+    let stage = Stage::new();
+    let builder = stage.builder(&json!({"odd": server(&["plain"])})).allow("odd_ask");
+    let toolbox = builder.build().await.unwrap();
+    assert_eq!(
+        said(&toolbox, "odd_ask", json!({"times": 2})).await,
+        "decline decline sampling True"
+    );
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_rule_can_forbid_a_server() {
+    let stage = Stage::new();
+    stage.write("rules.json", r#"{"permission": {"odd_*": "deny"}}"#);
+    let builder =
+        stage.builder(&json!({"odd": server(&["plain"])})).config(stage.path("rules.json"));
+    let toolbox = builder.yes().build().await.unwrap();
+    let text = said(&toolbox, "odd_echo", json!({"text": "x"})).await;
+    assert!(text.starts_with("! There is no tool \"odd_echo\"."), "{text}");
+    let why = toolbox.why("odd_echo", json!({"text": "x"})).await;
+    assert_eq!(why.decision, helve::Action::Deny);
+    toolbox.close().await;
+}

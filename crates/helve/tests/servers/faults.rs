@@ -1,0 +1,145 @@
+//! Servers that hang, crash, flood, and talk nonsense.
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::stage::{LONG, Stage, others_work, said, server, server_with};
+
+#[tokio::test]
+async fn one_that_hangs_when_it_starts_is_told_by_name() {
+    for (mode, step) in [("hang-initialize", "`initialize`"), ("hang-list", "`tools/list`")] {
+        let stage = Stage::new();
+        let servers = json!({
+            "stuck": server_with(&[mode], json!({"timeout": 8000})),
+            "good": server(&["plain"]),
+        });
+        let toolbox = stage.toolbox(&servers).await;
+        toolbox.servers().begin();
+        others_work(&toolbox).await;
+        assert_eq!(said(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
+        let checked = toolbox.servers().check("stuck").await.unwrap();
+        let helve::servers::Status::Down(trouble) = checked.status else { panic!("{checked:?}") };
+        assert_eq!(trouble.to_string(), format!("it did not answer to {step} within 8 s"));
+        toolbox.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_ends_in_its_time() {
+    let stage = Stage::new();
+    let servers = json!({"odd": server_with(&["plain"], json!({"timeout": 8000}))});
+    let toolbox = stage.toolbox(&servers).await;
+    expect![[r#"
+        ! The MCP server "odd" could not do this: it did not answer to the call within 8 s.
+        It may still be working on it. Look before calling again; the user can raise "timeout" of mcp.odd."#]]
+    .assert_eq(&said(&toolbox, "odd_hang", json!({})).await);
+    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "still there"})).await, "still there");
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_crash_under_a_call_is_told_and_mended() {
+    let stage = Stage::new();
+    let servers =
+        json!({"odd": server_with(&["plain"], json!({"environment": {"TOKEN": "sesame-open"}}))});
+    let toolbox = stage.toolbox(&servers).await;
+    expect![[r#"
+        ! The MCP server "odd" could not do this: it ended: exit status: 3; it last said: Traceback: the token is (secret).
+        What the call did before that is not known. It is being started again; retry if that is safe."#]]
+    .assert_eq(&said(&toolbox, "odd_die", json!({})).await);
+    others_work(&toolbox).await;
+    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "back"})).await, "back");
+    assert_eq!(said(&toolbox, "odd_secret", json!({})).await, "! the token is (secret)");
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn one_that_always_crashes_is_left_alone() {
+    let stage = Stage::new();
+    let log = stage.path("log").display().to_string();
+    let servers = json!({"odd": server_with(&["crash", &log], json!({"environment": {"TOKEN": "sesame-open"}}))});
+    let toolbox = stage.toolbox(&servers).await;
+    toolbox.servers().begin();
+    let gave_up = async {
+        loop {
+            let standing = toolbox.servers().list().remove(0);
+            if let helve::servers::Status::Down(helve::ServerTrouble::GaveUp { .. }) =
+                standing.status
+            {
+                return standing;
+            }
+            tokio::task::yield_now().await;
+            others_work(&toolbox).await;
+        }
+    };
+    let standing = tokio::time::timeout(LONG, gave_up).await.unwrap();
+    expect![[r#"it failed 5 times in a row, the last time because it ended: exit status: 4; it last said: cannot start: bad token (secret)"#]]
+        .assert_eq(&match standing.status {
+            helve::servers::Status::Down(trouble) => trouble.to_string(),
+            other => format!("{other:?}"),
+        });
+    assert_eq!(stage.starts("log"), 5);
+    let again = toolbox.servers().check("odd").await.unwrap();
+    assert!(matches!(again.status, helve::servers::Status::Down(_)));
+    assert_eq!(stage.starts("log"), 5, "no tight loop, whoever asks");
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn noise_is_passed_over() {
+    let stage = Stage::new();
+    let toolbox = stage.toolbox(&json!({"odd": server(&["noise"])})).await;
+    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "heard"})).await, "heard");
+    let text = said(&toolbox, "odd_odd", json!({})).await;
+    assert_eq!(text, "first", "the second answer to one request is dropped");
+    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "still"})).await, "still");
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_message_without_end_closes_the_connection() {
+    let stage = Stage::new();
+    let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
+    expect![[r#"
+        ! The MCP server "odd" could not do this: it sent a message of more than 16777216 bytes, and the connection was closed.
+        Ask for less at a time. It is being started again."#]]
+    .assert_eq(&said(&toolbox, "odd_giant", json!({})).await);
+    others_work(&toolbox).await;
+    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "back"})).await, "back");
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_flood_holds_up_nobody_else() {
+    let stage = Stage::new();
+    let servers = json!({"odd": server(&["plain"]), "good": server(&["plain"])});
+    let toolbox = stage.toolbox(&servers).await;
+    assert_eq!(said(&toolbox, "odd_flood", json!({})).await, "flooding");
+    for _ in 0..20 {
+        others_work(&toolbox).await;
+        assert_eq!(said(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
+    }
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn progress_without_end_can_be_aborted() {
+    let stage = Stage::new();
+    let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let mut events = toolbox.events();
+    let watching = async {
+        loop {
+            if let Some(helve::News::Event(event)) = events.next().await
+                && matches!(event.what, helve::What::Progress(_))
+            {
+                return cancel.cancel();
+            }
+        }
+    };
+    let call = toolbox.call_until("odd_progress", json!({}), cancel.clone());
+    let both = async { tokio::join!(call, watching).0 };
+    let result = tokio::time::timeout(LONG, both).await.unwrap();
+    assert_eq!(result.outcome.unwrap_err().kind, helve::ErrorKind::Cancelled);
+    toolbox.close().await;
+}

@@ -1,0 +1,75 @@
+//! Servers at the other end of HTTP.
+
+use std::process::{Child, Command, Stdio};
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, others_work, said, script};
+
+/// The script as an HTTP server, and where it listens.
+struct Remote(Child, String);
+
+impl Remote {
+    fn start(stage: &Stage) -> Self {
+        let file = stage.path("port");
+        let mut command = Command::new("python3");
+        command.arg(script()).arg("http").arg(&file).stdin(Stdio::null());
+        let child = command.spawn().unwrap();
+        let port = loop {
+            if let Ok(port) = std::fs::read_to_string(&file) {
+                break port;
+            }
+            std::thread::yield_now();
+        };
+        Self(child, format!("http://127.0.0.1:{port}"))
+    }
+
+    fn at(&self, path: &str) -> Value {
+        let url = format!("{}{path}", self.1);
+        json!({"type": "remote", "url": url, "headers": {"Authorization": "Bearer sesame-open"}})
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[tokio::test]
+async fn a_remote_server_is_used_and_its_faults_are_told() {
+    let stage = Stage::new();
+    let remote = Remote::start(&stage);
+    let toolbox = stage
+        .toolbox(&json!({
+            "good": remote.at("/mcp?key=open-sesame"),
+            "login": remote.at("/login"),
+            "moved": remote.at("/elsewhere"),
+            "leaky": remote.at("/echo-secret"),
+            "giant": remote.at("/giant"),
+            "gone": {"type": "remote", "url": "http://127.0.0.1:1/mcp"},
+        }))
+        .await;
+    assert_eq!(said(&toolbox, "good_echo", json!({"text": "over there"})).await, "over there");
+    let mut told = String::new();
+    for name in ["good", "login", "moved", "leaky", "gone"] {
+        let standing = toolbox.servers().check(name).await.unwrap();
+        told += &match standing.status {
+            helve::servers::Status::Down(trouble) => format!("{name}: {trouble}\n"),
+            _ => format!("{name} is at {}\n", standing.reached_by),
+        };
+    }
+    expect![[r#"
+        good is at http://here/mcp
+        login: it wants a login: 401 Unauthorized Bearer resource_metadata="http://127.0.0.1/x"
+        moved: it could not be reached: unexpected server response: HTTP 307 Temporary Redirect
+        leaky: it could not be reached: unexpected server response: HTTP 500 Internal Server Error
+        gone: it could not be reached: Client error: error sending request: client error (Connect): tcp connect error: Connection refused (os error 111)
+    "#]].assert_eq(&told.replace(&remote.1, "http://here"));
+    let text = said(&toolbox, "giant_echo", json!({"text": "x"})).await;
+    assert!(text.contains("an answer of more than 16777216 bytes"), "{text}");
+    others_work(&toolbox).await;
+    toolbox.close().await;
+}

@@ -1,0 +1,83 @@
+//! A folder, a configuration, and servers of the script beside this file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use helve::{Builder, Toolbox};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Whatever is waited for comes long before this.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+pub(crate) struct Stage {
+    base: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::create_dir(base.path().join("app")).unwrap();
+        std::fs::write(base.path().join("app/hello.txt"), "Hello\n").unwrap();
+        Self { base }
+    }
+
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
+        self.base.path().join(below)
+    }
+
+    pub(crate) fn write(&self, below: &str, text: &str) {
+        std::fs::write(self.path(below), text).unwrap();
+    }
+
+    /// How often a server was started that keeps count in this file.
+    pub(crate) fn starts(&self, file: &str) -> usize {
+        std::fs::read_to_string(self.path(file)).unwrap_or_default().lines().count()
+    }
+
+    pub(crate) fn builder(&self, servers: &Value) -> Builder {
+        self.write("config.json", &json!({"mcp": servers}).to_string());
+        Toolbox::builder()
+            .dir(self.path("app"))
+            .data(self.path("data"))
+            .config(self.path("config.json"))
+    }
+
+    /// A toolbox whose person says yes to everything.
+    pub(crate) async fn toolbox(&self, servers: &Value) -> Toolbox {
+        self.builder(servers).yes().build().await.unwrap()
+    }
+}
+
+/// The script as a server.
+pub(crate) fn script() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/server.py").to_owned()
+}
+
+pub(crate) fn server(args: &[&str]) -> Value {
+    let script = script();
+    let command: Vec<&str> =
+        ["python3", &script].iter().copied().chain(args.iter().copied()).collect();
+    json!({"type": "local", "command": command})
+}
+
+pub(crate) fn server_with(args: &[&str], more: Value) -> Value {
+    let mut server = server(args);
+    server.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    server
+}
+
+/// What a call says, good or bad.
+pub(crate) async fn said(toolbox: &Toolbox, tool: &str, args: Value) -> String {
+    let result = tokio::time::timeout(LONG, toolbox.call(tool, args)).await.expect("it hangs");
+    match result.outcome {
+        Ok(output) => output.joined(),
+        Err(error) => format!("! {}", error.words()),
+    }
+}
+
+/// That the built-in tools work as ever.
+pub(crate) async fn others_work(toolbox: &Toolbox) {
+    let text = said(toolbox, "read", json!({"filePath": "hello.txt"})).await;
+    assert!(text.contains("00001| Hello"), "{text}");
+}

@@ -1,0 +1,51 @@
+//! Whose servers are started: the user's always, a folder's once it is trusted.
+
+use helve::servers::Status;
+use serde_json::json;
+
+use crate::stage::{Stage, said, script, server};
+
+#[tokio::test]
+async fn a_folders_servers_wait_for_trust() {
+    let stage = Stage::new();
+    let log = stage.path("log").display().to_string();
+    let shared = json!({"mcpServers": {
+        "theirs": {"command": "python3", "args": [script(), "plain", log]},
+    }});
+    stage.write("app/.mcp.json", &shared.to_string());
+    let toolbox = stage.toolbox(&json!({"mine": server(&["plain"])})).await;
+    toolbox.start_servers().await;
+    let text = said(&toolbox, "theirs_echo", json!({"text": "x"})).await;
+    assert!(text.starts_with("! There is no tool \"theirs_echo\"."), "{text}");
+    assert_eq!(said(&toolbox, "mine_echo", json!({"text": "x"})).await, "x");
+    let checked = toolbox.servers().check("theirs").await.unwrap();
+    assert_eq!(checked.status, Status::Down(helve::ServerTrouble::Untrusted));
+    assert_eq!(stage.starts("log"), 0);
+    toolbox.give_trust().await.unwrap();
+    toolbox.close().await;
+
+    let toolbox = stage.toolbox(&json!({"mine": server(&["plain"])})).await;
+    assert_eq!(said(&toolbox, "theirs_echo", json!({"text": "x"})).await, "x");
+    assert_eq!(stage.starts("log"), 1);
+    toolbox.close().await;
+
+    // Another program in its place is not what was trusted.
+    stage.write("app/.mcp.json", &shared.to_string().replace("plain", "crash"));
+    let toolbox = stage.toolbox(&json!({})).await;
+    toolbox.start_servers().await;
+    assert_eq!(stage.starts("log"), 1);
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn one_that_is_switched_off_is_not_started() {
+    let stage = Stage::new();
+    let log = stage.path("log").display().to_string();
+    let mut off = server(&["plain", &log]);
+    off["enabled"] = false.into();
+    let toolbox = stage.toolbox(&json!({"odd": off})).await;
+    toolbox.start_servers().await;
+    assert_eq!(toolbox.servers().list()[0].status, Status::Down(helve::ServerTrouble::Off));
+    assert_eq!(stage.starts("log"), 0);
+    toolbox.close().await;
+}

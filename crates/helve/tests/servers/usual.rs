@@ -1,0 +1,159 @@
+//! What servers bring: tools, resources, attachments, questions.
+
+use expect_test::expect;
+use helve::{Content, Toolbox};
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, said, server, server_with};
+
+#[tokio::test]
+async fn tools_are_called_and_their_failures_told() {
+    let stage = Stage::new();
+    let toolbox = stage.toolbox(&json!({"my odd": server(&["plain"])})).await;
+    assert_eq!(said(&toolbox, "my_odd_echo", json!({"text": "again"})).await, "again");
+    expect![[r#"
+        ! The arguments of my_odd_echo do not fit:
+        - text: expected a string, found 7
+        Correct them and call again."#]]
+    .assert_eq(&said(&toolbox, "my_odd_echo", json!({"text": 7})).await);
+    assert_eq!(said(&toolbox, "my_odd_fail", json!({})).await, "! it did not work");
+    let structured = toolbox.call("my_odd_structured", json!({})).await.outcome.unwrap();
+    assert_eq!(structured.metadata["structuredContent"], json!({"answer": 42}));
+    assert_eq!(structured.metadata["untrusted"], true);
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn attachments_are_checked_and_kept() {
+    let stage = Stage::new();
+    let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
+    let output = toolbox.call("odd_pictures", json!({})).await.outcome.unwrap();
+    let kinds: Vec<&str> = output
+        .content
+        .iter()
+        .map(|content| match content {
+            Content::Text(_) => "text",
+            Content::Media { mime, .. } => mime,
+            Content::Link { uri, .. } => uri,
+        })
+        .collect();
+    assert_eq!(kinds, ["text", "audio/wav", "thing://1"]);
+    assert!(output.joined().contains("[image image/png left out: "), "{}", output.joined());
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn resources_are_listed_and_read() {
+    let stage = Stage::new();
+    let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
+    assert!(toolbox.tools().find("read_mcp_resource").is_none(), "before any server is up");
+    expect![[r#"
+        {
+          "resources": [
+            {
+              "server": "odd",
+              "uri": "thing://1",
+              "name": "thing"
+            }
+          ]
+        }"#]]
+    .assert_eq(&said(&toolbox, "list_mcp_resources", json!({})).await);
+    let templates = said(&toolbox, "list_mcp_resource_templates", json!({"server": "odd"})).await;
+    assert!(templates.contains("thing://{n}"), "{templates}");
+    expect![[r#"
+        Resource: thing://1
+        MIME: text/plain
+        a thing"#]]
+    .assert_eq(
+        &said(&toolbox, "read_mcp_resource", json!({"server": "odd", "uri": "thing://1"})).await,
+    );
+    expect![[r#"
+        ! The MCP server "odd" could not do this: it answered with error -32002: no such thing.
+        Correct the arguments, or go on without it."#]]
+    .assert_eq(
+        &said(&toolbox, "read_mcp_resource", json!({"server": "odd", "uri": "thing://2"})).await,
+    );
+    expect![[r#"
+        ! There is no MCP server "old".
+        There are: odd."#]]
+    .assert_eq(
+        &said(&toolbox, "read_mcp_resource", json!({"server": "old", "uri": "thing://1"})).await,
+    );
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn output_is_stripped_and_bounded_like_any_other() {
+    let stage = Stage::new();
+    let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
+    let text = said(&toolbox, "odd_ansi", json!({})).await;
+    assert!(text.starts_with("red  long") && text.len() < 60_000, "{} bytes", text.len());
+    assert!(text.contains("The whole is saved in"));
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_servers_names_are_made_safe_and_never_shadow() {
+    let stage = Stage::new();
+    let servers =
+        json!({"a": server(&["names"]), "a_": server(&["names"]), "many": server(&["many"])});
+    let toolbox = stage.toolbox(&servers).await;
+    toolbox.start_servers().await;
+    let tools = toolbox.tools();
+    let names: Vec<&str> = tools.names();
+    let of = |server: &str| names.iter().filter(|name| name.starts_with(server)).count();
+    assert_eq!((of("a_"), of("many_")), (8, 500));
+    assert!(names.iter().all(|name| name.len() <= 64));
+    assert!(names.contains(&"a_______etc") && names.contains(&"a_______etc_2"), "{names:?}");
+    let checked = toolbox.servers().check("a").await.unwrap();
+    let helve::servers::Status::Ready { notes, .. } = checked.status else { panic!("not ready") };
+    expect![[r#"
+        a tool is left out: its name has 10000 bytes
+        the tool "echo" is offered twice; the first is used
+        a_______etc is taken, so the tool is called a_______etc_2"#]]
+    .assert_eq(&notes.join("\n"));
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_server_gets_little_of_our_environment() {
+    let stage = Stage::new();
+    let servers =
+        json!({"odd": server_with(&["plain"], json!({"environment": {"MINE": "given"}}))});
+    let toolbox = stage.toolbox(&servers).await;
+    let text = said(&toolbox, "odd_environment", json!({})).await;
+    let environment: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(environment["MINE"], "given");
+    assert!(environment["PATH"].is_string());
+    // Cargo sets this one for every test.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    assert!(environment["CARGO_MANIFEST_DIR"].is_null(), "{text}");
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn calling_our_own_tools_starts_no_server() {
+    let stage = Stage::new();
+    let log = stage.path("log").display().to_string();
+    let toolbox = stage.toolbox(&json!({"odd": server(&["plain", &log])})).await;
+    crate::stage::others_work(&toolbox).await;
+    said(&toolbox, "no_such_tool", json!({})).await;
+    assert_eq!(toolbox.servers().list().len(), 1);
+    assert_eq!(stage.starts("log"), 0);
+    said(&toolbox, "odd_echo", json!({"text": ""})).await;
+    assert_eq!(stage.starts("log"), 1);
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn closing_ends_a_server_and_all_it_started() {
+    let stage = Stage::new();
+    let toolbox: Toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
+    let pids = said(&toolbox, "odd_pids", json!({})).await;
+    toolbox.close().await;
+    for pid in pids.split(' ') {
+        // One that is dead and not yet waited for by its parent is as good as gone.
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "{pid} lives on: {state}");
+    }
+}
