@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use helve::{Flavour, Input, Metadata, Toolbox};
 use serde_json::{Map, Value};
 
+use crate::install::{Client, Permission};
 use crate::paint;
 use crate::prompt::Terminal;
 
@@ -116,6 +117,11 @@ pub(crate) enum Command {
     /// `Authorization: Bearer TOKEN`. The token is made at the first start and kept in the data folder, unless
     /// --token-file or the variable HELVE_TOKEN gives one.
     Serve(Serving),
+    /// Put Helve into another program's configuration: claude-code, codex or opencode
+    ///
+    /// Shows what would change and writes it. Nothing else in the file is touched, and another server of the same name is
+    /// never overwritten.
+    Install(Install),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
 }
@@ -161,6 +167,24 @@ impl Speaking {
         }
         if self.structured { Metadata::Structured } else { Metadata::Aside }
     }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Install {
+    /// The program whose configuration to change
+    pub(crate) client: Option<Client>,
+    /// What may be done without being asked about
+    #[arg(long, value_enum, default_value_t = Permission::Ask)]
+    pub(crate) permission: Permission,
+    /// The name that Helve gets there
+    #[arg(long, default_value = "helve")]
+    pub(crate) name: String,
+    /// Take Helve out again, exactly
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) remove: bool,
+    /// Print what would be written, and write nothing; without a program, what most others take
+    #[arg(long)]
+    pub(crate) print: bool,
 }
 
 #[derive(Subcommand)]

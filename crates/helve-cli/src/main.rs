@@ -5,6 +5,7 @@ mod call;
 mod config;
 mod doctor;
 mod history;
+mod install;
 mod mcp;
 mod paint;
 mod prompt;
@@ -89,6 +90,7 @@ async fn run(common: args::Common, command: Command) -> anyhow::Result<End> {
             servers::check(&common, &name).await
         }
         Command::Serve(serving) => serve::run(&common, &serving).await,
+        Command::Install(wanted) => install::run(&common, &wanted),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "helve", &mut script);
