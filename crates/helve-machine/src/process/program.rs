@@ -71,6 +71,8 @@ pub(super) struct News {
     /// Nothing more will be said, or not by the program itself.
     pub(super) is_drained: bool,
     pub(super) has_said_all: bool,
+    /// Something stands in the workspace while it lives, and is to be gone when its end is told.
+    is_confined: bool,
     /// Nothing that it started lives; so many were ended.
     pub(super) all_ended: Option<u32>,
     /// Others can find it.
@@ -81,7 +83,12 @@ pub(super) struct News {
 
 impl News {
     pub(super) fn has_ended(&self) -> bool {
-        self.state != State::Running && (self.is_drained || self.has_said_all)
+        self.state != State::Running && (self.is_drained || self.has_closed())
+    }
+
+    /// It has said all, and what stood in the workspace for it is gone.
+    fn has_closed(&self) -> bool {
+        self.has_said_all && (!self.is_confined || self.all_ended.is_some())
     }
 
     /// Nothing will change any more.
@@ -105,6 +112,7 @@ impl Program {
             ended: None,
             is_drained: false,
             has_said_all: false,
+            is_confined: spawn.confine.is_some(),
             all_ended: None,
             is_recorded: false,
             is_attended: false,

@@ -57,10 +57,7 @@ impl Program {
         };
         let closing = async {
             work.await;
-            let open = self.open.lock().take();
-            if let Some(super::Open { held, .. }) = open {
-                blocking(move || drop(held)).await.ok();
-            }
+            self.open.lock().take();
         };
         tokio::join!(closing, self.drain(), self.record(recording));
         self.news.send_modify(|news| news.is_attended = true);
@@ -168,6 +165,11 @@ impl Program {
 
     fn heard(&self, word: Word) {
         let now = Instant::now();
+        if let Word::AllEnded(_) = word {
+            // Before it is told: whoever hears of it may be gone with this process in the next moment.
+            let held = self.open.lock().as_mut().map(|open| std::mem::take(&mut open.held));
+            drop(held);
+        }
         self.news.send_modify(|news| match word {
             Word::Ended(state) => {
                 news.state = state;
@@ -196,11 +198,11 @@ impl Program {
             };
             let heard = self.taken.lock().heard;
             let due = (heard.max(ended) + SILENCE).min(ended + DRAIN);
-            if now.has_said_all || Instant::now() >= due {
+            if now.has_closed() || Instant::now() >= due {
                 break;
             }
-            let said_all = news.wait_for(|news| news.has_said_all);
-            if tokio::time::timeout_at(due.into(), said_all).await.is_ok() {
+            let closed = news.wait_for(News::has_closed);
+            if tokio::time::timeout_at(due.into(), closed).await.is_ok() {
                 break;
             }
         }
