@@ -52,14 +52,17 @@ async fn play(scenario: &Scenario) -> Seen {
     let (root, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let root_path = root.path().canonicalize().unwrap();
     put(&root_path, &files(&scenario.folder.join("input")));
-    let toolbox = Toolbox::builder()
+    let mut builder = Toolbox::builder()
         .dir(&root_path)
         .data(data.path())
         .keeper(env!("CARGO_BIN_EXE_helve"))
-        .yes()
-        .build()
-        .await
-        .unwrap();
+        .yes();
+    // The user's own configuration, for what a folder alone cannot bring.
+    let config = scenario.folder.join("config.json");
+    if config.exists() {
+        builder = builder.config(config);
+    }
+    let toolbox = builder.build().await.unwrap();
     let mut output = String::new();
     for call in scenario.calls.as_array().expect("call.json is a list") {
         let tool = call["tool"].as_str().expect("each call names its tool");
