@@ -1,9 +1,14 @@
-//! `cargo xtask e2e`: the binary driven by other people's MCP clients. Fetches them once, into the target folder.
+//! `cargo xtask e2e`: the binary beside other people's programs: MCP clients, servers, agents. Fetches them once, into the
+//! target folder.
 
+mod agents;
 mod conformance;
 mod inspector;
+mod model;
+mod npm;
 mod python;
 mod ripgrep;
+mod servers;
 
 use std::fs;
 use std::path::PathBuf;
@@ -44,14 +49,30 @@ const RUNS: &[Run] = &[
         run: inspector::over_http,
     },
     Run {
-        name: "conformance",
+        name: "conformance-server",
         what: "the protocol's conformance suite, over HTTP",
-        run: conformance::run,
+        run: conformance::as_server,
     },
     Run {
         name: "ripgrep",
         what: "grep and glob beside the program `rg`, over three trees",
         run: ripgrep::run,
+    },
+    Run {
+        name: "conformance-client",
+        what: "the protocol's conformance suite, as a server inside Helve",
+        run: conformance::as_client,
+    },
+    Run {
+        name: "servers",
+        what: "other people's servers as tools inside Helve",
+        run: servers::run,
+    },
+    Run { name: "codex", what: "the agent codex with a scripted model", run: agents::codex },
+    Run {
+        name: "opencode",
+        what: "the agent opencode with a scripted model",
+        run: agents::opencode,
     },
 ];
 

@@ -1,6 +1,6 @@
 //! The `mcp` package of PyPI, in a virtual environment of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -22,17 +22,25 @@ pub(super) const SECOND: Release = Release { version: "2.3.0", style: "client" }
 const SCRIPT: &str = include_str!("client.py");
 
 pub(super) fn run(helve: &Helve, release: &Release) -> Result<Said, String> {
-    if process::finish(Command::new("python3").arg("--version"), RUN_LIMIT).is_err() {
+    let Some(python) = interpreter(release)? else {
         return Ok(Said::Skipped("there is no python3".into()));
-    }
-    let environment = shelf(&format!("python-mcp-{}", release.version));
-    let python = environment.join("bin/python");
-    fetch(&environment, &python, release.version)?;
+    };
     let mut command = Command::new(&python);
     command.args(["-c", SCRIPT, release.style]).arg(helve.binary()).arg(&helve.workspace).arg(FILE);
     let printed =
         process::finish(command.envs(helve.environment()), RUN_LIMIT)?.good("client.py")?;
     check(&printed).map(Said::Passed)
+}
+
+/// A Python that has the package; nothing where there is no Python.
+pub(super) fn interpreter(release: &Release) -> Result<Option<PathBuf>, String> {
+    if process::finish(Command::new("python3").arg("--version"), RUN_LIMIT).is_err() {
+        return Ok(None);
+    }
+    let environment = shelf(&format!("python-mcp-{}", release.version));
+    let python = environment.join("bin/python");
+    fetch(&environment, &python, release.version)?;
+    Ok(Some(python))
 }
 
 fn fetch(environment: &Path, python: &Path, version: &str) -> Result<(), String> {
