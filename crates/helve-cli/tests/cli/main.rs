@@ -7,10 +7,12 @@
 #![expect(clippy::disallowed_methods, reason = "these tests start the real program on real files")]
 
 mod config;
+mod install;
 mod large;
 mod mcp;
 mod reading;
 mod serve;
+mod servers;
 mod shell;
 mod stage;
 mod terminal;

@@ -1,0 +1,80 @@
+//! `helve install`: other programs' files before and after.
+
+use std::fs;
+
+use expect_test::expect;
+
+use crate::stage::Stage;
+
+const CLAUDE: &str = "home/.claude.json";
+
+#[test]
+fn it_shows_writes_and_takes_back_exactly() {
+    for (client, file, before) in [
+        ("claude-code", CLAUDE, Some("{\n  \"numStartups\": 3, // mine\n  \"mcpServers\": {}\n}")),
+        ("claude-code", CLAUDE, Some("{}\n")),
+        ("claude-code", CLAUDE, None),
+        ("codex", "home/.codex/config.toml", Some("# mine\nmodel = 'x'\n\n[tui]\na = 1")),
+        ("codex", "home/.codex/config.toml", None),
+        ("opencode", "home/.config/opencode/opencode.jsonc", Some("{\"theme\": \"x\", /* c */}")),
+    ] {
+        let stage = Stage::new();
+        if let Some(before) = before {
+            stage.write(file, before);
+        }
+        let ran = stage.run(&["install", client, "--permission", "workspace"]);
+        assert!(ran.code == 0 && ran.out.contains("+++"), "{}", ran.shown());
+        let with = fs::read_to_string(stage.path(file)).unwrap();
+        assert!(with.contains("\"--allow\"") && with != before.unwrap_or_default(), "{with}");
+        let again = stage.run(&["install", client, "--permission", "workspace"]);
+        assert!(again.out.contains("is there already"), "{}", again.shown());
+        let other = stage.run(&["install", client]);
+        assert_eq!(other.code, 0, "{}", other.shown());
+        assert!(!fs::read_to_string(stage.path(file)).unwrap().contains("--allow"));
+        let ran = stage.run(&["install", client, "--remove"]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        assert_eq!(fs::read_to_string(stage.path(file)).ok().as_deref(), before, "{client}");
+        let gone = stage.run(&["install", client, "--remove"]);
+        assert!(gone.code == 0 && gone.out.contains("is not there"), "{}", gone.shown());
+    }
+}
+
+#[test]
+fn what_others_changed_meanwhile_stays() {
+    let stage = Stage::new();
+    stage.write(CLAUDE, "{\n  \"a\": 1\n}\n");
+    stage.run(&["install", "claude-code"]);
+    let with = fs::read_to_string(stage.path(CLAUDE)).unwrap();
+    stage.write(CLAUDE, &with.replace("\"a\": 1", "\"a\": 2 // changed"));
+    stage.run(&["install", "claude-code", "--remove"]);
+    expect![[r#"
+        {
+          "a": 2 // changed
+        }
+    "#]]
+    .assert_eq(&fs::read_to_string(stage.path(CLAUDE)).unwrap());
+}
+
+#[test]
+fn another_server_of_the_name_is_left_alone() {
+    let stage = Stage::new();
+    let theirs = r#"{"mcpServers": {"helve": {"command": "rake"}}}"#;
+    stage.write(CLAUDE, theirs);
+    for more in [&["install", "claude-code"][..], &["install", "claude-code", "--remove"]] {
+        let ran = stage.run(more);
+        assert!(ran.code == 2 && ran.err.contains("another server"), "{}", ran.shown());
+    }
+    assert_eq!(fs::read_to_string(stage.path(CLAUDE)).unwrap(), theirs);
+    stage.write("home/.codex/config.toml", "not = [toml");
+    let ran = stage.run(&["install", "codex"]);
+    assert!(ran.code == 2 && ran.err.contains("it cannot be read"), "{}", ran.shown());
+}
+
+#[test]
+fn print_shows_it_for_any_other() {
+    let stage = Stage::new();
+    let ran = stage.run(&["install", "--print", "--permission", "yes"]);
+    assert!(ran.code == 0 && ran.out.contains("\"--yes\""), "{}", ran.shown());
+    let ran = stage.run(&["install"]);
+    assert!(ran.code == 2 && ran.err.contains("which program?"), "{}", ran.shown());
+}
