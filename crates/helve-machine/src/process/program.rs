@@ -53,12 +53,18 @@ struct Taken {
     spooled: u64,
     /// When something last came.
     heard: Instant,
+    /// How much came, before it was made plain.
+    came: u64,
+    /// Whether something has been read that is not among the kept yet.
+    is_taking: bool,
+    /// Whether a line is held back that may still be rewritten.
+    is_holding: bool,
 }
 
 #[derive(Debug)]
 struct Open {
     link: Arc<UnixStream>,
-    terminal: Option<Arc<AsyncFd<OwnedFd>>>,
+    source: Arc<AsyncFd<OwnedFd>>,
     /// What its confinement needs for as long as anything of it lives.
     held: Held,
 }
@@ -102,7 +108,7 @@ impl Program {
         id: ProcessId,
         warden: Warden,
         spawn: &Spawn,
-        source: &Arc<AsyncFd<OwnedFd>>,
+        source: Arc<AsyncFd<OwnedFd>>,
         held: Held,
     ) -> Arc<Program> {
         let Warden { pid, program, link } = warden;
@@ -118,10 +124,6 @@ impl Program {
             is_attended: false,
         };
         let Keep { head, tail, spool, secrets: _ } = &spawn.keep;
-        let terminal = match spawn.stdin {
-            Stdin::Closed => None,
-            Stdin::Terminal { .. } => Some(source.clone()),
-        };
         Arc::new(Program {
             id,
             about: spawn.about.clone(),
@@ -129,11 +131,18 @@ impl Program {
             pid: program,
             spool: spool.as_ref().map(|spool| spool.path.clone()),
             began: now,
-            is_terminal: terminal.is_some(),
-            taken: Mutex::new(Taken { kept: Kept::new(*head, *tail), spooled: 0, heard: now }),
+            is_terminal: matches!(spawn.stdin, Stdin::Terminal { .. }),
+            taken: Mutex::new(Taken {
+                kept: Kept::new(*head, *tail),
+                spooled: 0,
+                heard: now,
+                came: 0,
+                is_taking: false,
+                is_holding: false,
+            }),
             news: watch::Sender::new(news),
             said: watch::Sender::new(0),
-            open: Mutex::new(Some(Open { link: Arc::new(link), terminal, held })),
+            open: Mutex::new(Some(Open { link: Arc::new(link), source, held })),
         })
     }
 
@@ -161,9 +170,20 @@ impl Program {
         self.said.subscribe()
     }
 
-    /// Something came, though it may be held back.
-    pub(super) fn hears(&self, at: Instant) {
-        self.taken.lock().heard = at;
+    /// Something may be read now.
+    pub(super) fn takes(&self) {
+        self.taken.lock().is_taking = true;
+    }
+
+    /// So much was read at this time, and is kept, or held back in part.
+    pub(super) fn took(&self, bytes: usize, at: Instant, held: &[u8]) {
+        let mut taken = self.taken.lock();
+        taken.is_taking = false;
+        taken.is_holding = !held.is_empty();
+        if bytes > 0 {
+            taken.heard = at;
+            taken.came += bytes as u64;
+        }
     }
 
     /// Until so long nothing came that what is held back of a line is all of it.
@@ -258,6 +278,7 @@ impl Program {
 
     /// Where it can be typed into, while it lives.
     pub(super) fn terminal(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
-        self.open.lock().as_ref().and_then(|open| open.terminal.clone())
+        let open = self.open.lock();
+        open.as_ref().filter(|_| self.is_terminal).map(|open| open.source.clone())
     }
 }

@@ -22,7 +22,7 @@ const BUFFER: usize = 256 * 1024;
 const FULL: usize = 64 * 1024;
 
 /// A pipe holds so much, so that neither side waits for the other all the time.
-const PIPE: usize = 1024 * 1024;
+pub(super) const PIPE: usize = 1024 * 1024;
 
 /// How long a thread of its own waits for more before it gives the reading back.
 const SILENCE: Duration = Duration::from_millis(20);
@@ -105,6 +105,7 @@ impl Pump {
                 self.cleaned.clear();
                 self.plain.flush(&mut self.cleaned);
                 self.pass_on();
+                self.program.took(0, self.heard, self.plain.pending());
                 Took::Nothing
             }
         }
@@ -131,26 +132,23 @@ impl Pump {
     fn once(&mut self) -> Took {
         self.came.clear();
         self.came.reserve(BUFFER);
+        self.program.takes();
         let source = self.source.get_ref();
-        match rustix::io::read(source, rustix::buffer::spare_capacity(&mut self.came)) {
-            // A terminal answers so when nobody has it open any more.
-            Ok(0) | Err(Errno::IO) => Took::End,
-            Ok(count) => {
-                let is_full = count >= FULL;
-                self.take_in();
-                if is_full { Took::Full } else { Took::Some }
+        let read = rustix::io::read(source, rustix::buffer::spare_capacity(&mut self.came));
+        let took = match read {
+            Ok(1..) => {
+                self.heard = Instant::now();
+                self.cleaned.clear();
+                self.plain.push(&self.came, &mut self.cleaned);
+                self.pass_on();
+                if self.came.len() >= FULL { Took::Full } else { Took::Some }
             }
             Err(Errno::AGAIN | Errno::INTR) => Took::Nothing,
-            Err(_) => Took::End,
-        }
-    }
-
-    fn take_in(&mut self) {
-        self.heard = Instant::now();
-        self.program.hears(self.heard);
-        self.cleaned.clear();
-        self.plain.push(&self.came, &mut self.cleaned);
-        self.pass_on();
+            // A terminal answers with an error when nobody has it open any more.
+            Ok(0) | Err(_) => Took::End,
+        };
+        self.program.took(self.came.len(), self.heard, self.plain.pending());
+        took
     }
 
     /// Redacts and keeps what was made plain.

@@ -44,7 +44,7 @@ impl Shared {
         let source = Arc::new(sys::awaitable(source).map_err(SpawnError::from_system)?);
         let held = hold(want).await?;
         let warden = self.link.start(want, output).await?;
-        let program = Program::new(id, warden, want, &source, held);
+        let program = Program::new(id, warden, want, source.clone(), held);
         let pump = Pump::new(source, &want.keep, program.clone());
         let recording = Recording { folder: self.settings.records.clone(), until };
         let attending = tokio::spawn(program.clone().attend(pump, recording)).abort_handle();

@@ -116,10 +116,12 @@ impl Failure {
     pub(super) fn decode(bytes: &[u8]) -> Failure {
         let (step, rest) = bytes.split_at_checked(1).unwrap_or((&[0], &[]));
         let (error, words) = rest.split_at_checked(4).unwrap_or_default();
+        // Numbers beyond these are no errors of the system.
         let error = error.try_into().map_or(0, i32::from_le_bytes);
+        let error = Some(error).filter(|error| (1..4096).contains(error));
         Failure {
             step: STEPS.get(usize::from(step[0])).copied().unwrap_or(Step::Order),
-            error: Errno::from_raw_os_error(error),
+            error: error.map_or(Errno::IO, Errno::from_raw_os_error),
             words: String::from_utf8_lossy(words).into_owned(),
         }
     }

@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 
 use super::{News, Program};
 use crate::process::blocking;
-use crate::process::pump::Pump;
+use crate::process::pump::{PIPE, Pump};
 use crate::process::records::{self, Record};
 use crate::process::tree::Stat;
 use crate::process::wire::Word;
@@ -19,6 +19,9 @@ const SILENCE: Duration = Duration::from_millis(50);
 
 /// And how long this is waited for, while others go on talking.
 const DRAIN: Duration = Duration::from_millis(500);
+
+/// How often this is looked at, where it is late.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What is over by then needs no record.
 const RECORDED_AFTER: Duration = Duration::from_millis(100);
@@ -42,17 +45,22 @@ impl Program {
     pub(in crate::process) async fn attend(self: Arc<Self>, pump: Pump, recording: Recording) {
         let listening = async {
             self.listen().await;
-            // Somebody who is no part of the tree may hold the other end for ever.
+            let came = self.taken.lock().came;
             let mut news = self.news();
-            let all = news.wait_for(|news| news.has_said_all);
-            tokio::time::timeout(DRAIN, all).await.is_ok()
+            // Somebody who is no part of the tree may hold the other end for ever.
+            loop {
+                let all = news.wait_for(|news| news.has_said_all);
+                if tokio::time::timeout(DRAIN, all).await.is_ok() || self.has_taken_since(came) {
+                    break;
+                }
+            }
         };
         let pumping = pump.run();
         let (mut listening, mut pumping) = (Box::pin(listening), Box::pin(pumping));
         let work = async {
             tokio::select! {
                 () = &mut pumping => { listening.await; }
-                _ = &mut listening => {}
+                () = &mut listening => {}
             }
         };
         let closing = async {
@@ -188,24 +196,41 @@ impl Program {
     /// Decides when the program itself has said all, though others may hold its pipe.
     async fn drain(&self) {
         let mut news = self.news();
+        let Ok(ended) = news.wait_for(|news| news.ended.is_some()).await.map(|news| news.ended)
+        else {
+            return;
+        };
+        let (ended, came) = (ended.unwrap_or_else(Instant::now), self.taken.lock().came);
         loop {
-            let now = *news.borrow_and_update();
-            let Some(ended) = now.ended else {
-                if news.changed().await.is_err() {
-                    return;
-                }
-                continue;
+            let (heard, is_holding) = {
+                let taken = self.taken.lock();
+                (taken.heard, taken.is_holding)
             };
-            let heard = self.taken.lock().heard;
-            let due = (heard.max(ended) + SILENCE).min(ended + DRAIN);
-            if now.has_closed() || Instant::now() >= due {
+            let due = match is_holding {
+                true => ended + DRAIN,
+                false => (heard.max(ended) + SILENCE).min(ended + DRAIN),
+            };
+            let now = Instant::now();
+            if now >= due && self.has_taken_since(came) {
                 break;
             }
             let closed = news.wait_for(News::has_closed);
-            if tokio::time::timeout_at(due.into(), closed).await.is_ok() {
+            let next = due.min(now + SILENCE).max(now + LOOK);
+            if tokio::time::timeout_at(next.into(), closed).await.is_ok() {
                 break;
             }
         }
         self.news.send_modify(|news| news.is_drained = true);
+    }
+
+    /// Whether everything has been taken in that was said when so much had come: nothing waits to be
+    /// read, or more has come since than can have waited.
+    fn has_taken_since(&self, came: u64) -> bool {
+        let source = self.open.lock().as_ref().map(|open| open.source.clone());
+        let waits = source.is_some_and(|source| {
+            rustix::io::ioctl_fionread(source.get_ref()).is_ok_and(|waiting| waiting > 0)
+        });
+        let taken = self.taken.lock();
+        taken.came - came >= PIPE as u64 || (!waits && !taken.is_taking)
     }
 }
