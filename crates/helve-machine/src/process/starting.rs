@@ -13,6 +13,7 @@ use rustix::termios::Winsize;
 
 use super::program::{Program, Recorded, Recording};
 use super::pump::{self, Pump};
+use super::records::Record;
 use super::{Entry, Shared, blocking, detached, sys};
 use crate::confine::{self, Held};
 
@@ -26,11 +27,23 @@ impl Shared {
             }
             Lifetime::Beyond => {
                 let starting = Starting::begin(&self)?;
+                self.leave_room().await?;
                 detached::start(&self.settings, &id, &want).await?;
                 drop(starting);
             }
         }
         Ok(id)
+    }
+
+    /// Those that live on are counted by their records, whoever started them.
+    async fn leave_room(&self) -> Result<(), SpawnError> {
+        let folder = self.settings.records.clone();
+        let running =
+            blocking(move || Record::all(&folder).iter().filter(|record| !record.is_over).count());
+        match running.await.map_err(|error| SpawnError::Other(error.to_string()))? {
+            running if running >= self.settings.most_running => Err(SpawnError::TooMany(running)),
+            _ => Ok(()),
+        }
     }
 
     pub(super) async fn spawn_as(

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use helve_core::process::{ProcessError, Processes, SpawnError, State, Until};
+use helve_core::process::{Lifetime, ProcessError, Processes, SpawnError, State, Until};
 use helve_machine::Programs;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -50,6 +50,23 @@ fn more_than_may_run_are_refused_until_one_ends() {
         assert_eq!(third, SpawnError::TooMany(2));
         programs.end(&first).await.unwrap();
         programs.spawn(stage.bash("true")).await.unwrap();
+    });
+}
+
+#[test]
+fn those_that_live_on_are_counted_among_all_helves() {
+    run(async {
+        let stage = Stage::new();
+        let mut few = settings(stage.root());
+        few.most_running = 1;
+        let mut spawn = stage.bash("sleep 1000");
+        spawn.lifetime = Lifetime::Beyond;
+        let first = Programs::new(few.clone()).spawn(spawn.clone()).await.unwrap();
+        let others = Programs::new(few);
+        assert_eq!(refused(others.spawn(spawn.clone()).await), SpawnError::TooMany(1));
+        others.end(&first).await.unwrap();
+        let second = others.spawn(spawn).await.unwrap();
+        others.end(&second).await.unwrap();
     });
 }
 
