@@ -16,7 +16,7 @@ use crate::event::{Event, What, now};
 use crate::files::{Files, Resolved};
 use crate::gate::Refusal;
 use crate::journal::{self, Before, Entry, EntryId, Image};
-use crate::machine::{Machine, MachineError};
+use crate::machine::{Machine, MachineError, Whole};
 use crate::paths;
 use crate::permission::{Action, Ask, Grant, Let};
 use crate::session::Session;
@@ -30,18 +30,11 @@ const TRIES: usize = 8;
 /// How long a neighbour may take with a written file.
 const NEIGHBOUR: Duration = Duration::from_secs(10);
 
-/// A file as it was when it was loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loaded {
-    pub bytes: Bytes,
-    pub mode: u32,
-}
-
 /// A change that a tool wants made.
 pub struct Wanted {
     pub path: Resolved,
     /// What the change was computed from; `None` where nothing was.
-    pub base: Option<Loaded>,
+    pub base: Option<Image>,
     pub then: Then,
     pub rebase: Rebase,
 }
@@ -57,7 +50,7 @@ pub enum Then {
     /// Found under another name, with this content.
     Move {
         to: Resolved,
-        over: Option<Loaded>,
+        over: Option<Image>,
         bytes: Bytes,
     },
 }
@@ -125,7 +118,7 @@ impl Files {
     /// Loads a file for the tool's own use; `None` where nothing is.
     ///
     /// Denied: refused. To be asked: loaded, but nothing may be said of it before the call has asked.
-    pub async fn load(&self, path: &Resolved) -> Result<Option<Loaded>, ToolError> {
+    pub async fn load(&self, path: &Resolved) -> Result<Option<Image>, ToolError> {
         let words = self.session.dialect.words;
         for part in Ask::to_read(path).parts {
             let verdict = self.session.gate.judge(&part).await;
@@ -138,15 +131,15 @@ impl Files {
             }
         }
         match path.machine.read(&path.place, MOST_BYTES).await {
-            Ok(whole) => Ok(Some(Loaded { bytes: whole.bytes, mode: whole.mode })),
+            Ok(whole) => Ok(Some(image(whole))),
             Err(MachineError::NotFound) => Ok(None),
             Err(err) => Err(words.machine(path, &err)),
         }
     }
 
     /// Whether the session was shown a file, or wrote it, as it is now.
-    pub async fn shown(&self, path: &Resolved, now: &Loaded) -> Shown {
-        self.session.was_shown(&path.real(), &now.bytes).await
+    pub async fn shown(&self, path: &Resolved, now: &Image) -> Shown {
+        self.session.was_shown(&path.real(), now).await
     }
 
     /// What a call changed, or the last one in this folder that changed a file.
@@ -194,6 +187,14 @@ impl Files {
     }
 }
 
+/// What a commit came to, change by change.
+struct Done {
+    wanted: Vec<Wanted>,
+    meant: Vec<Option<ContentHash>>,
+    committed: Vec<Committed>,
+    moved_on: Vec<bool>,
+}
+
 /// One commit on its way, from journal to neighbours.
 struct Work {
     session: Arc<Session>,
@@ -205,10 +206,14 @@ impl Work {
         let mut moved_on = vec![false; wanted.len()];
         let machine = self.session.workspace.machine().clone();
         for _ in 0..TRIES {
-            let entry = self.begin(&wanted).await?;
+            let meant = self.hashed(&wanted).await?;
+            let entry = self.begin(&wanted, &meant).await?;
             let changes = wanted.iter().map(Wanted::change).collect();
             let conflict = match machine.commit(changes).await {
-                Ok(committed) => return self.finish(entry, wanted, &committed, &moved_on).await,
+                Ok(committed) => {
+                    let done = Done { wanted, meant, committed, moved_on };
+                    return self.finish(entry, done).await;
+                }
                 Err(CommitError::Conflict { at, .. }) => at,
                 Err(error) => {
                     // What stayed changed can be put right from the journal.
@@ -229,39 +234,42 @@ impl Work {
         Err(Unmade::Stale { shown: wanted[0].path.shown().into(), now: None })
     }
 
-    async fn begin(&self, wanted: &[Wanted]) -> Result<EntryId, Unmade> {
+    /// The hash of what each file is to hold, computed where nobody waits for this thread.
+    async fn hashed(&self, wanted: &[Wanted]) -> Result<Vec<Option<ContentHash>>, Unmade> {
+        let contents: Vec<_> = wanted.iter().map(Wanted::content).collect();
+        let hash = |bytes: Option<Bytes>| bytes.map(|bytes| ContentHash::of(&bytes));
+        let hashing = move || contents.into_iter().map(hash).collect();
+        let hashed = tokio::task::spawn_blocking(hashing).await;
+        hashed.map_err(|failed| Unmade::Journal { why: failed.to_string() })
+    }
+
+    async fn begin(
+        &self,
+        wanted: &[Wanted],
+        meant: &[Option<ContentHash>],
+    ) -> Result<EntryId, Unmade> {
         let entry = Entry {
             call: self.call.id.to_string(),
             session: self.session.id.to_string(),
             tool: self.call.tool.clone(),
             root: self.session.workspace.root().into(),
             at: now(),
-            files: wanted.iter().flat_map(Wanted::before).collect(),
+            files: wanted.iter().zip(meant).flat_map(|(want, meant)| want.before(*meant)).collect(),
         };
         let begun = self.session.workspace.journal().begin(&entry).await;
         begun.map_err(|err| Unmade::Journal { why: err.to_string() })
     }
 
-    async fn finish(
-        &self,
-        entry: EntryId,
-        wanted: Vec<Wanted>,
-        committed: &[Committed],
-        moved_on: &[bool],
-    ) -> Result<(Made, Vec<PathBuf>), Unmade> {
-        let mut written = Vec::new();
-        for ((want, done), moved_on) in wanted.iter().zip(committed).zip(moved_on) {
-            written.push(self.written(want, done, *moved_on).await);
+    async fn finish(&self, entry: EntryId, done: Done) -> Result<(Made, Vec<PathBuf>), Unmade> {
+        let Done { wanted, meant, committed, moved_on } = done;
+        let (mut written, mut after) = (Vec::new(), Vec::new());
+        for (at, want) in wanted.iter().enumerate() {
+            let now = want.content().zip(meant[at]).zip(committed[at].mode);
+            let now = now.map(|((bytes, hash), mode)| Image { bytes, mode, hash });
+            let (made, left) = self.written(want, now, &committed[at], moved_on[at]).await;
+            written.push(made);
+            after.extend(want.after(left));
         }
-        let after: Vec<Option<Image>> = wanted
-            .iter()
-            .zip(&written)
-            .zip(committed)
-            .flat_map(|((want, written), done)| {
-                let left = written.bytes.clone().zip(done.mode);
-                want.after(left.map(|(bytes, mode)| Image { bytes, mode }))
-            })
-            .collect();
         // The files are changed; an entry that cannot be completed still has the old content.
         self.session.workspace.journal().done(entry, &after).await.ok();
         let edited = wanted.iter().flat_map(|want| want.touches()).map(Resolved::real).collect();
@@ -269,56 +277,63 @@ impl Work {
         Ok((Made { written, diagnostics }, edited))
     }
 
-    async fn written(&self, want: &Wanted, done: &Committed, moved_on: bool) -> Written {
+    /// What became of one file, and what is there since.
+    async fn written(
+        &self,
+        want: &Wanted,
+        now: Option<Image>,
+        done: &Committed,
+        moved_on: bool,
+    ) -> (Written, Option<Image>) {
         let target = want.target();
-        let mut written = Written {
+        let (mut now, mut is_formatted) = (now, false);
+        if let Some(image) = &mut now
+            && let Some(formatted) = self.format(target, image, want.links()).await
+        {
+            (*image, is_formatted) = (formatted, true);
+        }
+        let written = Written {
             path: target.real(),
             shown: target.shown().into(),
-            bytes: want.content(),
+            bytes: now.as_ref().map(|image| image.bytes.clone()),
             moved_on,
             names: done.links,
             links: want.links(),
-            formatted: false,
+            formatted: is_formatted,
         };
-        if let Some(bytes) = &written.bytes
-            && let Some(formatted) = self.format(target, bytes, want.links()).await
-        {
-            written.bytes = Some(formatted);
-            written.formatted = true;
-        }
         if let Then::Move { .. } = want.then {
             self.session.forget(&want.path.real());
         }
-        match &written.bytes {
-            Some(bytes) => self.session.wrote(&written.path, bytes),
+        match &now {
+            Some(image) => self.session.wrote(&written.path, image),
             None => self.session.forget(&written.path),
         }
-        written
+        (written, now)
     }
 
     /// Formatted bytes go in by a second compare-and-swap: only our own bytes are replaced by them.
-    async fn format(&self, path: &Resolved, bytes: &Bytes, links: HardLinks) -> Option<Bytes> {
-        let mut now = bytes.clone();
+    async fn format(&self, path: &Resolved, image: &Image, links: HardLinks) -> Option<Image> {
+        let mut now = image.clone();
         for neighbour in self.session.workspace.after() {
-            let formatting = neighbour.format(path, &now);
+            let formatting = neighbour.format(path, &now.bytes);
             let Ok(Some(better)) = tokio::time::timeout(NEIGHBOUR, formatting).await else {
                 continue;
             };
-            if better == now {
+            if better == now.bytes {
                 continue;
             }
             let change = commit::Change::Write {
                 at: path.place.clone(),
-                expect: Expect::Hash(ContentHash::of(&now)),
+                expect: Expect::Hash(now.hash),
                 bytes: better.clone(),
                 mode: FileMode::Keep,
                 links,
             };
             if path.machine.commit(vec![change]).await.is_ok() {
-                now = better;
+                now = Image::new(better, now.mode);
             }
         }
-        (now != *bytes).then_some(now)
+        (now.bytes != image.bytes).then_some(now)
     }
 
     async fn diagnose(&self, written: &[Written]) -> Vec<Diagnostic> {
@@ -346,11 +361,15 @@ impl Work {
     }
 }
 
+fn image(Whole { bytes, mode, hash }: Whole) -> Image {
+    Image { bytes, mode, hash }
+}
+
 /// Carries an approved change over to the file as it is now, where other lines changed.
 async fn rebase(machine: &dyn Machine, want: &mut Wanted) -> Result<(), Unmade> {
     let shown = want.path.shown().to_string();
     let theirs = match machine.read(&want.path.place, MOST_BYTES).await {
-        Ok(whole) => Some(Loaded { bytes: whole.bytes, mode: whole.mode }),
+        Ok(whole) => Some(image(whole)),
         Err(MachineError::NotFound) => None,
         Err(why) => {
             let error = CommitError::Failed { at: want.path.place.clone(), why };
@@ -377,8 +396,8 @@ async fn rebase(machine: &dyn Machine, want: &mut Wanted) -> Result<(), Unmade> 
 
 impl Wanted {
     fn change(&self) -> commit::Change {
-        let expect = |base: &Option<Loaded>| {
-            base.as_ref().map_or(Expect::Absent, |base| Expect::Hash(ContentHash::of(&base.bytes)))
+        let expect = |base: &Option<Image>| {
+            base.as_ref().map_or(Expect::Absent, |base| Expect::Hash(base.hash))
         };
         let at = self.path.place.clone();
         match &self.then {
@@ -435,17 +454,12 @@ impl Wanted {
         }
     }
 
-    fn before(&self) -> Vec<Before> {
-        let image = |loaded: &Option<Loaded>| {
-            let image = |it: &Loaded| Image { bytes: it.bytes.clone(), mode: it.mode };
-            loaded.as_ref().map(image)
-        };
-        let meant = self.content().map(|bytes| ContentHash::of(&bytes));
-        let own = |meant| Before { path: self.path.real(), image: image(&self.base), meant };
+    fn before(&self, meant: Option<ContentHash>) -> Vec<Before> {
+        let own = |meant| Before { path: self.path.real(), image: self.base.clone(), meant };
         match &self.then {
             Then::Write { .. } | Then::Remove => vec![own(meant)],
             Then::Move { to, over, .. } => {
-                vec![own(None), Before { path: to.real(), image: image(over), meant }]
+                vec![own(None), Before { path: to.real(), image: over.clone(), meant }]
             }
         }
     }

@@ -90,8 +90,6 @@ pub enum Content {
 /// What a commit did with one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The content now; `None` where the file was removed.
-    pub now: Option<ContentHash>,
     /// The permission bits now; `None` where the file was removed.
     pub mode: Option<u32>,
     /// The content before; `None` where nothing was there.

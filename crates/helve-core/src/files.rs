@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::commit::ContentHash;
 use crate::context::CallRef;
 use crate::dialect::BadPath;
 use crate::engine::Engine;
@@ -118,8 +117,7 @@ impl Files {
         let got = path.machine.read(&path.place, most).await;
         let got = got.map_err(|err| self.session.dialect.words.machine(path, &err))?;
         let range = 0..got.bytes.len() as u64;
-        let hash = ContentHash::of(&got.bytes);
-        self.session.saw(&path.real(), |seen| seen.add(range, hash)).await;
+        self.session.saw(&path.real(), |seen| seen.add(range, got.hash)).await;
         Ok(got.bytes)
     }
 

@@ -63,6 +63,15 @@ pub struct Before {
 pub struct Image {
     pub bytes: Bytes,
     pub mode: u32,
+    /// That of the bytes: computed once, because it is asked for often.
+    pub hash: ContentHash,
+}
+
+impl Image {
+    pub fn new(bytes: Bytes, mode: u32) -> Self {
+        let hash = ContentHash::of(&bytes);
+        Self { bytes, mode, hash }
+    }
 }
 
 /// What a call changed, before and after.

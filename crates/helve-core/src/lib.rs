@@ -37,7 +37,7 @@ pub mod validate;
 pub mod workspace;
 
 pub use after::{AfterWrite, Diagnostic};
-pub use change::{Loaded, Made, Rebase, Then, Unmade, Wanted, Written};
+pub use change::{Made, Rebase, Then, Unmade, Wanted, Written};
 pub use context::{Memory, ToolContext};
 pub use dialect::{Cut, Dialect, Words};
 pub use engine::{Engine, ToolResult};

@@ -153,6 +153,7 @@ pub struct Whole {
     pub bytes: Bytes,
     /// The permission bits.
     pub mode: u32,
+    pub hash: ContentHash,
 }
 
 /// The names in a folder.

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use helve_text::cut::Limits;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -13,6 +12,7 @@ use serde_json::Value;
 use crate::context::CallRef;
 use crate::dialect::Dialect;
 use crate::gate::Gate;
+use crate::journal::Image;
 use crate::paths;
 use crate::permission::{Part, Rule};
 use crate::registry::{Switch, ToolSet};
@@ -90,11 +90,11 @@ impl Session {
     }
 
     /// Takes down what the session wrote itself.
-    pub(crate) fn wrote(&self, path: &Path, bytes: &Bytes) {
-        let seen = Seen::whole(bytes);
+    pub(crate) fn wrote(&self, path: &Path, now: &Image) {
+        let seen = Seen::whole(now.hash);
         self.note(path, &seen);
         let mut shown = self.shown.0.lock();
-        shown.keep(path, bytes);
+        shown.keep(path, &now.bytes);
         shown.set(path, seen);
     }
 
@@ -106,7 +106,7 @@ impl Session {
     }
 
     /// Whether the session was shown, or wrote, what is in a file now.
-    pub(crate) async fn was_shown(&self, path: &Path, now: &[u8]) -> Shown {
+    pub(crate) async fn was_shown(&self, path: &Path, now: &Image) -> Shown {
         let seen = self.seen(path).await;
         if seen.is_empty() {
             Shown::Never

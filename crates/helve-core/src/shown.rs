@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::commit::ContentHash;
+use crate::journal::Image;
 
 /// How much of what was shown is kept to say later what changed.
 const MOST_KEPT: usize = 8 << 20;
@@ -41,8 +42,8 @@ struct Piece {
 }
 
 impl Seen {
-    pub(crate) fn whole(bytes: &[u8]) -> Self {
-        Self { whole: Some(ContentHash::of(bytes).0), windows: Vec::new() }
+    pub(crate) fn whole(hash: ContentHash) -> Self {
+        Self { whole: Some(hash.0), windows: Vec::new() }
     }
 
     /// Adds a window of a file.
@@ -59,8 +60,9 @@ impl Seen {
     }
 
     /// Whether anything that was shown is there unchanged, and nothing that was shown has changed.
-    pub(crate) fn holds(&self, bytes: &[u8]) -> bool {
-        if self.whole == Some(ContentHash::of(bytes).0) {
+    pub(crate) fn holds(&self, now: &Image) -> bool {
+        let bytes = &now.bytes;
+        if self.whole == Some(now.hash.0) {
             return true;
         }
         let unchanged = |piece: &Piece| {

@@ -240,23 +240,14 @@ impl<'a> Work<'a> {
         changes
             .iter()
             .map(|change| {
-                let (now, mode, seen) = match change {
-                    Change::Write { bytes, .. } => {
-                        let (mode, seen) = next();
-                        (Some(ContentHash::of(bytes)), mode, seen)
-                    }
-                    Change::Remove { .. } => (None, None, next().1),
-                    Change::Move { content, .. } => {
+                let (mode, seen) = match change {
+                    Change::Write { .. } | Change::Remove { .. } => next(),
+                    Change::Move { .. } => {
                         let (mode, _) = next();
-                        let (_, seen) = next();
-                        let now = match content {
-                            Content::New(bytes) => Some(ContentHash::of(bytes)),
-                            Content::Same => seen.map(|seen| seen.hash),
-                        };
-                        (now, mode, seen)
+                        (mode, next().1)
                     }
                 };
-                Committed { now, mode, was: seen.map(|seen| seen.hash), links: links(seen) }
+                Committed { mode, was: seen.map(|seen| seen.hash), links: links(seen) }
             })
             .collect()
     }

@@ -1,6 +1,7 @@
 //! A whole file at once, up to a size.
 
 use bytes::Bytes;
+use helve_core::commit::ContentHash;
 use helve_core::machine::Whole;
 use helve_core::{MachineError, Place};
 use rustix::io::{Errno, read};
@@ -38,5 +39,6 @@ pub(crate) fn whole(at: &Place, most: u64, stop: &Stop) -> Result<Whole, Machine
         }
     }
     bytes.truncate(filled);
-    Ok(Whole { bytes: Bytes::from(bytes), mode: stat.st_mode & 0o7777 })
+    let hash = ContentHash::of(&bytes);
+    Ok(Whole { bytes: Bytes::from(bytes), mode: stat.st_mode & 0o7777, hash })
 }

@@ -165,7 +165,7 @@ fn begun(machine: &MemoryMachine, rest: &str, body: &str) -> Entry {
     let (call, name) = rest.split_once(' ').unwrap_or_else(|| panic!("`begun CALL NAME`: {rest}"));
     let path = Path::new(ROOT).join(name);
     let image = match machine.0.lock().get(&path) {
-        Some(Node::File(bytes)) => Some(Image { bytes: bytes.clone(), mode: MODE }),
+        Some(Node::File(bytes)) => Some(Image::new(bytes.clone(), MODE)),
         Some(Node::Link(_) | Node::Special(_) | Node::Locked) | None => None,
     };
     let meant = Some(ContentHash::of(body.as_bytes()));

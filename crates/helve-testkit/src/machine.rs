@@ -159,7 +159,8 @@ impl Machine for MemoryMachine {
             if size > most {
                 return Err(MachineError::TooLarge { size, most });
             }
-            Ok(Whole { bytes, mode: MODE })
+            let hash = ContentHash::of(&bytes);
+            Ok(Whole { bytes, mode: MODE, hash })
         })
     }
 
@@ -235,7 +236,7 @@ fn commit(
                 hash(nodes, &to)
             }
         };
-        made.push(Committed { now, mode: now.map(|_| MODE), was, links: 1 });
+        made.push(Committed { mode: now.map(|_| MODE), was, links: 1 });
     }
     Ok(made)
 }

@@ -87,7 +87,7 @@ impl Journal for Sqlite {
 }
 
 fn begin(keeper: &mut Keeper, folder: &Path, entry: &Entry) -> Result<EntryId, StoreError> {
-    let image = |file: &Before| file.image.as_ref().map(|image| Image::of(&image.bytes));
+    let image = |file: &Before| file.image.as_ref().map(Image::of);
     let images: Vec<_> = entry.files.iter().map(image).collect();
     let id = keeper.attempt(|base| entries::begin(base, folder, entry, &images))?;
     keeper.added(images.iter().flatten().map(Image::added).sum());

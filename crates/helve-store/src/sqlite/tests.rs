@@ -195,7 +195,7 @@ fn entry(call: &str, path: &str, before: &str) -> Entry {
 }
 
 fn image(bytes: Bytes) -> Image {
-    Image { bytes, mode: 0o644 }
+    Image::new(bytes, 0o644)
 }
 
 fn content(text: &str) -> Option<Bytes> {

@@ -1,8 +1,9 @@
 //! `apply_patch`: changes to several files by one patch, all or none.
 
 use bytes::Bytes;
-use helve_core::change::{Loaded, Rebase, Then, Wanted};
+use helve_core::change::{Rebase, Then, Wanted};
 use helve_core::commit::{FileMode, HardLinks};
+use helve_core::journal::Image;
 use helve_core::{
     Ask, ErrorKind, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput, Traits,
 };
@@ -111,11 +112,11 @@ struct Desk {
 /// One file: what it was, and what it is to be.
 struct Paper {
     path: Resolved,
-    base: Option<Loaded>,
+    base: Option<Image>,
     now: Option<Bytes>,
     mode: FileMode,
     /// Another name, and what is there.
-    to: Option<(Resolved, Option<Loaded>)>,
+    to: Option<(Resolved, Option<Image>)>,
 }
 
 impl Desk {
@@ -201,7 +202,7 @@ impl Desk {
         &mut self,
         ctx: &ToolContext,
         named: &str,
-    ) -> Result<(Resolved, Option<Loaded>), ToolError> {
+    ) -> Result<(Resolved, Option<Image>), ToolError> {
         let to = ctx.files.resolve(named).await?;
         let over = ctx.files.load(&to).await?;
         if self.papers.iter().any(|paper| paper.path.real() == to.real() && paper.to.is_none()) {
@@ -224,7 +225,7 @@ impl Desk {
 
 impl Paper {
     /// Gives the file another name. A move onto itself is no move.
-    fn go_to(&mut self, to: Option<(Resolved, Option<Loaded>)>) -> Result<(), ToolError> {
+    fn go_to(&mut self, to: Option<(Resolved, Option<Image>)>) -> Result<(), ToolError> {
         let Some((to, over)) = to.filter(|(to, _)| to.real() != self.path.real()) else {
             return Ok(());
         };
@@ -428,10 +429,10 @@ mod tests {
         check(
             &format!("{files}{}", patch(text)),
             expect![[r#"
-            !! Stale
-            The hunk for b.txt (line 6 of the patch): its old text is not in b.txt, and nothing in it is similar. Nothing was written.
-            Quote the file's own lines, then retry.
-        "#]],
+                !! Stale
+                The hunk for b.txt (line 6 of the patch): its old text is not in b.txt, and nothing in it is similar. Nothing was written.
+                Read the file; it may be another one, or have changed.
+            "#]],
         );
     }
 

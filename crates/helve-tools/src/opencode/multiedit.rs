@@ -283,10 +283,10 @@ def area(w, h):
 "#,
             expect![[r#"
                 !! Stale
-                oldString is not in a.py. Nothing was written. The nearest place is lines 2-2: a value is another one now.
+                oldString is not in a.py. Nothing was written. The nearest place is line 2: a value is another one now.
                 They part at line 2, column 20 (line 1 of oldString): the file has "2" (U+0032), oldString has "3" (U+0033).
                 00002|     return w * h * 2
-                Quote the file's own lines, then retry.
+                Quote these lines as they stand, without their numbers, and call again.
                 !! Stale
                 oldString is not in a.py, and nothing in it is similar. Nothing was written.
                 Read the file; it may be another one, or have changed.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use helve_core::change::{Loaded, Rebase, Then, Wanted};
-use helve_core::commit::{ContentHash, FileMode, HardLinks};
+use helve_core::change::{Rebase, Then, Wanted};
+use helve_core::commit::{FileMode, HardLinks};
 use helve_core::journal::{After, Change, Changed, Image};
 use helve_core::{
     Ask, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits, paths,
@@ -81,7 +81,7 @@ impl Tool for Undo {
 struct Back<'a> {
     shown: &'a str,
     file: &'a Changed,
-    now: Option<&'a Loaded>,
+    now: Option<&'a Image>,
     links: HardLinks,
 }
 
@@ -89,12 +89,11 @@ impl Back<'_> {
     /// What brings the file back; `None` when it is back already.
     fn then(&self) -> Result<Option<Then>, ToolError> {
         let (before, now) = (self.file.before.as_ref(), self.now);
-        let now_bytes = now.map(|now| &now.bytes);
-        let is_back = now_bytes == before.map(|before| &before.bytes);
+        let is_back = now.map(|now| now.hash) == before.map(|before| before.hash);
         match &self.file.after {
             After::Known(left) => self.from(left.as_ref()),
             // What it meant to leave and what it found may be the same bytes: then it was about the mode.
-            After::Meant(meant) if *meant == now_bytes.map(|bytes| ContentHash::of(bytes)) => {
+            After::Meant(meant) if *meant == now.map(|now| now.hash) => {
                 Ok(before.map_or(now.map(|_| Then::Remove), |before| self.restored(before)))
             }
             After::Meant(_) | After::Lost if is_back => Ok(None),
@@ -127,7 +126,7 @@ impl Back<'_> {
                         .into(),
                 };
                 let mode = if now.mode == left.mode { before.mode } else { now.mode };
-                Ok(self.restored(&Image { bytes, mode }))
+                Ok(self.restored(&Image::new(bytes, mode)))
             }
             (_, left, now) => Err(gone_on(self.shown, left.is_some(), now.is_some())),
         }
@@ -162,7 +161,7 @@ impl Back<'_> {
 }
 
 fn diffed(want: &Wanted) -> Unified {
-    let old = want.base.as_ref().map(|base: &Loaded| &base.bytes[..]);
+    let old = want.base.as_ref().map(|base: &Image| &base.bytes[..]);
     let new = match &want.then {
         Then::Write { bytes, .. } | Then::Move { bytes, .. } => Some(&bytes[..]),
         Then::Remove => None,
@@ -209,7 +208,7 @@ fn gone_on(shown: &str, was_there: bool, is_there: bool) -> ToolError {
 }
 
 /// Neither what the call found nor what it left: whose it is cannot be told.
-fn unlike(shown: &str, (before, now): (Option<&Image>, Option<&Loaded>), why: &str) -> ToolError {
+fn unlike(shown: &str, (before, now): (Option<&Image>, Option<&Image>), why: &str) -> ToolError {
     let before = before.map(|before| &before.bytes[..]);
     let diff = difference(shown, before, now.map(|now| &now.bytes[..]));
     stale(format!(

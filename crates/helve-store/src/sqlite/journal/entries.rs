@@ -68,7 +68,7 @@ pub(super) struct Left {
 
 impl Left {
     pub(super) fn of(left: &journal::Image) -> Self {
-        Self { image: Image::of(&left.bytes), mode: left.mode }
+        Self { image: Image::of(left), mode: left.mode }
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use helve_core::journal;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
 
@@ -31,8 +32,8 @@ pub(super) struct Image {
 }
 
 impl Image {
-    pub(super) fn of(bytes: &Bytes) -> Self {
-        let (hash, bytes) = (blake3::hash(bytes), bytes.clone());
+    pub(super) fn of(image: &journal::Image) -> Self {
+        let (hash, bytes) = (blake3::Hash::from_bytes(image.hash.0), image.bytes.clone());
         Self { hash, bytes, packed: OnceCell::new(), has_file: Cell::new(false) }
     }
 

@@ -37,7 +37,7 @@ fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> Entry {
 }
 
 fn image(bytes: Bytes) -> Image {
-    Image { bytes, mode: 0o640 }
+    Image::new(bytes, 0o640)
 }
 
 fn left(bytes: &Bytes) -> After {
@@ -170,7 +170,7 @@ fn play(store: &mut Sqlite, folder: &Path, model: &mut Model, step: Step) {
                 .map(|(number, bytes, mode)| Before {
                     path: path(number),
                     meant: bytes.as_ref().map(|bytes| ContentHash::of(bytes)),
-                    image: bytes.map(|bytes| Image { bytes, mode }),
+                    image: bytes.map(|bytes| Image::new(bytes, mode)),
                 })
                 .collect();
             let id = block_on(store.begin(&entry)).unwrap();

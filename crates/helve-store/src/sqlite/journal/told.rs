@@ -178,13 +178,13 @@ impl Told {
             let before = match before {
                 None => None,
                 Some((row, mode)) => match load(row)? {
-                    Some(bytes) => Some(journal::Image { bytes, mode }),
+                    Some(bytes) => Some(journal::Image::new(bytes, mode)),
                     None => return Ok(Err(Lost { path })),
                 },
             };
             let after = match after {
                 Left::Image(row, mode) => match load(row)? {
-                    Some(bytes) => After::Known(Some(journal::Image { bytes, mode })),
+                    Some(bytes) => After::Known(Some(journal::Image::new(bytes, mode))),
                     None => After::Lost,
                 },
                 Left::Absent => After::Known(None),
@@ -199,11 +199,9 @@ impl Told {
     fn outline(self) -> Change {
         let files = self.files.into_iter().map(|File { path, before, after }| Changed {
             path,
-            before: before.map(|(_, mode)| journal::Image { bytes: Bytes::new(), mode }),
+            before: before.map(|(_, mode)| outlined(mode)),
             after: match after {
-                Left::Image(_, mode) => {
-                    After::Known(Some(journal::Image { bytes: Bytes::new(), mode }))
-                }
+                Left::Image(_, mode) => After::Known(Some(outlined(mode))),
                 Left::Absent => After::Known(None),
                 Left::Untold(meant) => meant.map_or(After::Lost, After::Meant),
             },
@@ -211,6 +209,11 @@ impl Told {
         let files = files.collect();
         Change { call: self.call, session: self.session, tool: self.tool, at: self.at, files }
     }
+}
+
+/// A file that is told of without its content.
+fn outlined(mode: u32) -> journal::Image {
+    journal::Image::new(Bytes::new(), mode)
 }
 
 /// Where a mode cannot be read the content is still worth having.

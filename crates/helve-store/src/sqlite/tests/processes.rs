@@ -179,7 +179,7 @@ fn old(number: usize) -> Bytes {
 
 async fn begin(store: &Sqlite, call: &str, before: Bytes) -> EntryId {
     let mut entry = entry(call, "/p/a", "");
-    entry.files[0].image = Some(Image { bytes: before, mode: 0o755 });
+    entry.files[0].image = Some(Image::new(before, 0o755));
     store.begin(&entry).await.unwrap()
 }
 
@@ -210,7 +210,7 @@ fn a_process_killed_before_or_after_a_change_has_taken_down_what_was_there() {
         for number in 1..=last {
             let change = block_on(store.change(&number.to_string())).unwrap().unwrap();
             let [file] = change.files.as_slice() else { panic!("one file: {change:?}") };
-            let before = Some(Image { bytes: old(number), mode: 0o755 });
+            let before = Some(Image::new(old(number), 0o755));
             assert_eq!(file.before, before, "{number} of {last}");
             // Only the last call can have been killed before it said what it left.
             let left = After::Known(Some(super::image(old(number + 1))));

@@ -108,9 +108,10 @@ fn compared(view: &View<'_>, quoted: &[&str], lines: &Range<usize>) -> Nearest {
     });
     let difference =
         match (quoted, own.as_slice()) {
-            ([only], [line]) => {
+            // Perhaps a piece out of the middle of the line.
+            ([only], [line]) if verdict == Verdict::Different => {
                 let (shared, difference) = within(only, line, lines.start);
-                if verdict == Verdict::Different && shared * 2 >= parts(only).body.len() {
+                if shared * 2 >= parts(only).body.len() {
                     verdict = Verdict::Changed;
                 }
                 Some(difference)

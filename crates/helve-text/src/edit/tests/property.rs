@@ -109,7 +109,7 @@ fn check_untouched(before: &[u8], applied: &Applied) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_global_rejects: 10_000, ..ProptestConfig::with_cases(256) })]
+    #![proptest_config(ProptestConfig { max_global_rejects: 10_000, ..ProptestConfig::with_cases(128) })]
 
     #[test]
     fn exact_is_replacing_a_piece(file in file(), form in form(), at in any::<prop::sample::Index>(), length in 1..30_usize, new in "[a-c\n“]{0,9}", all: bool) {

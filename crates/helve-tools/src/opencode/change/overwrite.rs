@@ -1,6 +1,6 @@
 //! Who overwrites a file must know what is in it.
 
-use helve_core::change::Loaded;
+use helve_core::journal::Image;
 use helve_core::{ErrorKind, Resolved, Shown, ToolContext, ToolError};
 
 use crate::opencode::words::change::difference;
@@ -9,7 +9,7 @@ use crate::opencode::words::change::difference;
 pub(in crate::opencode) async fn check_shown(
     ctx: &ToolContext,
     path: &Resolved,
-    base: &Loaded,
+    base: &Image,
     instead: &str,
 ) -> Result<(), ToolError> {
     let shown = path.shown();

@@ -140,7 +140,7 @@ fn a() {
                 00001| 	if x {
                 00002| 		y()
                 00003| 	}
-                Quote the file's own lines, then retry.
+                Quote these lines as they stand, without their numbers, and call again.
                 !! Stale
                 The old text of the patch is not exactly that of a.go, and `edit.match` asks for that. Nothing was written.
                 Read the lines again and quote them exactly.

@@ -202,8 +202,13 @@ pub(in crate::opencode) fn refused(shown: &str, which: &str, refusal: &Refusal) 
 
 fn not_found(shown: &str, which: &str, nearest: &Nearest) -> ToolError {
     let Nearest { first_line, last_line, excerpt, difference, verdict } = nearest;
+    let place = if first_line == last_line {
+        format!("line {first_line}")
+    } else {
+        format!("lines {first_line}-{last_line}")
+    };
     let mut text = format!(
-        "{which}oldString is not in {shown}. Nothing was written. The nearest place is lines {first_line}-{last_line}: {}",
+        "{which}oldString is not in {shown}. Nothing was written. The nearest place is {place}: {}",
         said(*verdict)
     );
     if let Some(difference) = difference {
@@ -212,7 +217,8 @@ fn not_found(shown: &str, which: &str, nearest: &Nearest) -> ToolError {
     for (at, line) in excerpt.iter().enumerate() {
         text.push_str(&format!("\n{:05}| {line}", first_line + at));
     }
-    ToolError::new(ErrorKind::Stale, text).hint("Quote the file's own lines, then retry.")
+    ToolError::new(ErrorKind::Stale, text)
+        .hint("Quote these lines as they stand, without their numbers, and call again.")
 }
 
 fn parting(difference: &Difference) -> String {

@@ -41,7 +41,6 @@ pub(in crate::opencode) fn misplaced(shown: &str, hunks: usize, err: &Misplaced)
             let refusal = Refusal::NotFound(nearest.clone());
             let err = refused(shown, &which, &refusal);
             ToolError { message: err.message.replace("oldString", "its old text"), ..err }
-                .hint("Quote the file's own lines, then retry.")
         }
         Why::NoHint(hint) => stale(format!("no line reads \"{}\".", visible::escape_line(hint)))
             .hint("Give a line of the file after @@, or leave it out."),
