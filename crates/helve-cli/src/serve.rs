@@ -5,16 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use helve::{Age, Http, Token, visible};
+use helve::{Age, Http, TOKEN_VARIABLE, Token, visible};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Common, Serving};
 use crate::call::on_ctrl_c;
 use crate::{End, paint};
-
-/// Where the token can come from, besides a file that was named.
-const VARIABLE: &str = "HELVE_TOKEN";
 
 pub(crate) async fn run(common: &Common, serving: &Serving) -> anyhow::Result<End> {
     let address = SocketAddr::new(host(&serving.host)?, serving.port);
@@ -70,12 +67,12 @@ fn secret(file: Option<&Path>, data: &Path) -> anyhow::Result<Secret> {
         return Ok(Secret { token, file: Some(file.into()), fresh: None });
     }
     // Not an option of the command line, which others could read off the list of processes.
-    match std::env::var(VARIABLE) {
+    match std::env::var(TOKEN_VARIABLE) {
         Ok(text) => {
-            let token = Token::new(&text).context(VARIABLE)?;
+            let token = Token::new(&text).context(TOKEN_VARIABLE)?;
             return Ok(Secret { token, file: None, fresh: None });
         }
-        Err(std::env::VarError::NotUnicode(_)) => bail!("{VARIABLE} is not text"),
+        Err(std::env::VarError::NotUnicode(_)) => bail!("{TOKEN_VARIABLE} is not text"),
         Err(std::env::VarError::NotPresent) => {}
     }
     let path = data.join("token");
@@ -107,7 +104,7 @@ fn announce(
     }
     match &secret.file {
         Some(file) => paint::note(&format!("The token is in {}.", file.display())),
-        None => paint::note(&format!("The token is that of {VARIABLE}.")),
+        None => paint::note(&format!("The token is that of {TOKEN_VARIABLE}.")),
     }
     if !address.ip().is_loopback() {
         paint::note("Other machines can reach this port, and nothing on it is encrypted.");

@@ -30,6 +30,7 @@ mod shell;
 mod toolbox;
 
 pub use build::{BuildError, Builder};
+pub use serve::TOKEN_VARIABLE;
 pub use shell::KEEPER;
 pub use toolbox::{Explanation, Toolbox, TrustState};
 

@@ -10,6 +10,9 @@ use tokio_util::sync::CancellationToken;
 use crate::build::new_session;
 use crate::toolbox::Toolbox;
 
+/// The variable that may hold the token of a server over HTTP. Commands that tools run never see it.
+pub const TOKEN_VARIABLE: &str = "HELVE_TOKEN";
+
 /// What a model is told about the server as a whole.
 const INSTRUCTIONS: &str = include_str!("instructions.txt");
 

@@ -12,6 +12,8 @@ use helve_ext::config::{self, Config};
 use helve_machine::{Keeper, Programs, Settings};
 use helve_text::shell::Language;
 
+use crate::serve::TOKEN_VARIABLE;
+
 /// What stands after the program's name when it is to be a keeper.
 pub const KEEPER: &str = "keeper";
 
@@ -42,7 +44,9 @@ pub(crate) fn shell(config: &Config, wanted: Wanted<'_>) -> Shell {
         }
     };
     let policy = config.environment.policy();
-    let environment = environment::environment(&policy, std::env::vars_os());
+    let mut environment = environment::environment(&policy, std::env::vars_os());
+    // With the secret that opens our own port a command could call us past its agent's rules.
+    environment.variables.retain(|(name, _)| name != TOKEN_VARIABLE);
     let millis = |given: &Option<config::Given<u64>>, usual: Duration| {
         given.as_ref().map_or(usual, |given| Duration::from_millis(given.value))
     };

@@ -103,9 +103,13 @@ fn the_token_can_be_given_and_must_be_private() {
     use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new();
     let given = "a-token-that-somebody-made-up-for-this";
-    let server = Server::start(&stage, &[], &[("HELVE_TOKEN", given)]);
+    let server = Server::start(&stage, &["--allow", "bash"], &[("HELVE_TOKEN", given)]);
     assert_eq!(server.said["tokenFile"], Value::Null);
-    server.session(given, "/mcp");
+    let session = server.session(given, "/mcp");
+    let command =
+        json!({"command": "env; printenv HELVE_TOKEN || echo none", "description": "look"});
+    let looked = server.ask(given, &session, "/mcp", &call("bash", &command));
+    assert!(looked.contains("none") && !looked.contains(given), "{looked}");
     server.end("-INT");
     stage.write("token", given);
     let file = stage.path("token").display().to_string();
