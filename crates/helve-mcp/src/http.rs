@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::server::Hall;
+use crate::hall::Hall;
 use crate::{Door, PATIENCE, ServeError};
 use front::Front;
 use guard::Addresses;

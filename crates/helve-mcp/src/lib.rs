@@ -3,6 +3,7 @@
 mod asks;
 mod call;
 mod flight;
+mod hall;
 mod http;
 mod park;
 mod render;
@@ -24,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 pub use crate::http::{BadToken, Http, Token, Web};
 
 use crate::flight::Flights;
-use crate::server::{Hall, Server};
+use crate::hall::Hall;
+use crate::server::Server;
 use crate::wire::Wire;
 
 /// What clients are served with.

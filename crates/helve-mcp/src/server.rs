@@ -8,25 +8,24 @@ use helve_core::{Input, ToolCall};
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
-    Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
-    ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter,
+    Extensions, Implementation, InitializeRequestParams, InitializeResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ResourceContents, ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter,
     ToolListChangedNotification,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::asks::{Way, shows_forms};
-use crate::park::{Parked, Retry, Running, Turn};
-use crate::visit::{Guests, Visit, client};
+use crate::hall::Hall;
+use crate::park::{Retry, Running, Turn};
+use crate::visit::{Visit, client};
 use crate::wire::Arguments;
-use crate::{Door, FLUSH, PATIENCE, call, render};
+use crate::{call, render};
 
 /// The longest name of a tool that is looked up.
 const MOST_NAME: usize = 256;
@@ -39,46 +38,11 @@ pub(crate) fn revisions() -> &'static [ProtocolVersion] {
     ProtocolVersion::known_up_to(&ProtocolVersion::V_2026_07_28)
 }
 
-/// What all connections of a door share.
-pub(crate) struct Hall {
-    pub(crate) door: Door,
-    pub(crate) stop: CancellationToken,
-    /// Calls on their way, so that the end can wait for them.
-    pub(crate) running: TaskTracker,
-    guests: Guests,
-    parked: Parked,
-}
-
-impl Hall {
-    /// `stop` ends every call.
-    pub(crate) fn new(door: Door, stop: CancellationToken) -> Arc<Self> {
-        let (running, guests, parked) = (TaskTracker::new(), Guests::default(), Parked::default());
-        Arc::new(Self { door, stop, running, guests, parked })
-    }
-
-    /// Cancels every call and waits for their ends, for as long as a cancelled call may take.
-    pub(crate) async fn all_end(&self) {
-        self.stop.cancel();
-        self.running.close();
-        // What does not end in time ends with the process.
-        timeout(PATIENCE, self.running.wait()).await.ok();
-        timeout(FLUSH, self.door.engine.flush()).await.ok();
-    }
-}
-
 /// The server's end of one connection, or of one request that is on its own.
 pub(crate) struct Server {
     hall: Arc<Hall>,
     visit: OnceLock<Arc<Visit>>,
 }
-
-/// Travels with the requests of a session over HTTP: fires when the session ends.
-#[derive(Clone)]
-pub(crate) struct SessionEnds(pub(crate) CancellationToken);
-
-/// Travels with requests over HTTP: the agent that the address names.
-#[derive(Clone)]
-pub(crate) struct Addressed(pub(crate) Option<String>);
 
 impl Server {
     pub(crate) fn new(hall: Arc<Hall>) -> Self {
@@ -88,26 +52,12 @@ impl Server {
     fn visit(
         &self,
         who: Option<Implementation>,
-        extensions: &rmcp::model::Extensions,
+        extensions: &Extensions,
     ) -> Result<Arc<Visit>, ErrorData> {
         if let Some(visit) = self.visit.get() {
             return Ok(visit.clone());
         }
-        let web = extensions.get::<Parts>().map(|parts| &parts.extensions);
-        let agent = web.and_then(|web| web.get::<Addressed>()).and_then(|agent| agent.0.clone());
-        let ends = extensions.get::<SessionEnds>().map(|ends| ends.0.child_token());
-        let open = |client, agent| {
-            let calls = ends.clone().unwrap_or_else(|| self.hall.stop.child_token());
-            Visit::open(&self.hall.door, client, agent, calls)
-        };
-        let alone = web.is_some() && ends.is_none();
-        let visit = if alone {
-            let welcome = |(client, agent)| open(client, agent);
-            self.hall.guests.welcome((client(who), agent), welcome)
-        } else {
-            open(client(who), agent).map(Arc::new)
-        };
-        let visit = visit.ok_or_else(|| {
+        let visit = self.hall.receive(client(who), extensions).ok_or_else(|| {
             ErrorData::invalid_request("There is no agent of the name in the address.", None)
         })?;
         Ok(self.visit.get_or_init(|| visit).clone())

@@ -21,7 +21,8 @@ use super::guard::{Addresses, admit};
 use super::lobby::Seat;
 use super::reply::{Refused, Reply, accepted, busy, not_allowed, plain, stopped, unreadable};
 use super::sessions::Sessions;
-use crate::server::{Addressed, Hall, Server};
+use crate::hall::{Addressed, Hall};
+use crate::server::Server;
 use crate::wire::{Arguments, Heard, MOST_LINE, read};
 
 /// How long a client may take to send a message.

@@ -20,7 +20,7 @@ use rmcp::transport::streamable_http_server::session::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{Addressed, SessionEnds};
+use crate::hall::{Addressed, SessionEnds};
 use lane::{Lane, Wire};
 
 /// The most sessions at once; beyond it the one that was idle longest goes.
