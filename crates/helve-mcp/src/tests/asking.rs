@@ -77,7 +77,7 @@ fn an_answer_counts_for_its_question_only() {
             {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
             opened for new 1
             touch Error; touch Completed; touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],
@@ -97,7 +97,7 @@ fn a_question_that_nobody_answers_ends_the_call() {
         ],
         expect![[r#"
             {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
             {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             opened for new 1
@@ -114,19 +114,19 @@ fn who_is_asked_too_often_is_refused_in_words() {
     newest(
         &calls,
         expect![[r#"
-        {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a3\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a4\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a5\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a6\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        {"jsonrpc":"2.0","id":6,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a7\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        {"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a8\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        {"jsonrpc":"2.0","id":8,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a9\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-        {"jsonrpc":"2.0","id":9,"result":{"resultType":"complete","content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a10\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
-        opened for new 1
-        touch Error; Ok(()) 0 ms after the input ended
-    "#]],
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a3\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a4\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a5\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a6\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":6,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a7\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a8\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":8,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a9\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":9,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answers for edit a10"}],"isError":true}}
+            opened for new 1
+            touch Error; Ok(()) 0 ms after the input ended
+        "#]],
     );
 }
 
@@ -135,10 +135,10 @@ fn a_client_without_forms_is_told_which_rule_it_takes() {
     check(
         CALL,
         expect![[r#"
-        {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
-        opened for lab 7
-        touch Error; Ok(()) 0 ms after the input ended
-    "#]],
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
+            opened for lab 7
+            touch Error; Ok(()) 0 ms after the input ended
+        "#]],
     );
 }
 
@@ -225,11 +225,11 @@ fn an_answer_that_is_none_is_a_refusal() {
         ),
         expect![[r#"
             {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
             {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
             {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Unanswered { parts: [(Part { permission: \"edit\", tool: None, subjects: [\"a1\"], always: Some(Wild(\"*\")) }, Verdict { action: Ask, rule: None, wall: \"built-in\" })] }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
             opened for lab 7
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],

@@ -276,7 +276,17 @@ impl Words for PlainWords {
     }
 
     fn refused(&self, refusal: &Refusal) -> ToolError {
-        ToolError::new(ErrorKind::Denied, format!("{refusal:?}"))
+        let words = match refusal {
+            Refusal::Unanswered { parts } => {
+                let named =
+                    parts.iter().map(|(it, _)| format!("{} {}", it.permission, it.subject()));
+                format!("nobody answers for {}", named.collect::<Vec<_>>().join(", "))
+            }
+            Refusal::Forbidden(_) | Refusal::Rejected { .. } | Refusal::Explained => {
+                format!("{refusal:?}")
+            }
+        };
+        ToolError::new(ErrorKind::Denied, words)
     }
 
     fn machine(&self, _path: &Resolved, error: &MachineError) -> ToolError {
