@@ -6,10 +6,12 @@ mod edit_rounds;
 mod edit_swaps;
 mod kills;
 mod neighbours;
+mod nets;
 mod programs;
 mod random;
 mod todos;
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -24,7 +26,7 @@ struct Run {
     /// How many rounds, unless `--count` says otherwise.
     count: usize,
     /// Says what was done, or what was lost.
-    run: fn(&Ground) -> Result<String, String>,
+    run: fn(&Ground<'_>) -> Result<String, String>,
 }
 
 const RUNS: &[Run] = &[
@@ -65,11 +67,31 @@ const RUNS: &[Run] = &[
         count: 100_000,
         run: edit_swaps::run,
     },
+    Run {
+        name: "traced",
+        what: "every harmless flag, run under a tracer",
+        count: 1,
+        run: nets::traced,
+    },
+    Run {
+        name: "mutants",
+        what: "changed attacks on the shell decision; those it allows are run under a tracer",
+        count: 100_000,
+        run: nets::mutants,
+    },
+    Run {
+        name: "bytes",
+        what: "seconds of random texts for the shell decision",
+        count: 60,
+        run: nets::bytes,
+    },
 ];
 
-/// What a run works with: the binary in a fresh home, how often, and where its choices start.
-struct Ground {
-    helve: Helve,
+/// What a run works with: how often, and where its choices start; the binary in a fresh home is made when asked for.
+struct Ground<'o> {
+    options: &'o Options,
+    scratch: Scratch,
+    prepared: OnceLock<Helve>,
     count: usize,
     seed: u64,
 }
@@ -99,6 +121,17 @@ impl Progress {
     }
 }
 
+impl Ground<'_> {
+    /// Built and set up for the first run that asks.
+    fn helve(&self) -> Result<&Helve, String> {
+        if let Some(helve) = self.prepared.get() {
+            return Ok(helve);
+        }
+        let helve = Helve::prepare(self.options, &self.scratch)?;
+        Ok(self.prepared.get_or_init(|| helve))
+    }
+}
+
 pub(crate) fn run(options: &Options) -> Outcome {
     let chosen = options.choose(RUNS, |run| run.name)?;
     if options.list {
@@ -110,11 +143,9 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let mut failed = Vec::new();
     for run in &chosen {
         let scratch = Scratch::in_memory("torture")?;
-        let ground = Ground {
-            helve: Helve::prepare(options, &scratch)?,
-            count: options.count.unwrap_or(run.count),
-            seed,
-        };
+        let prepared = OnceLock::new();
+        let ground =
+            Ground { options, scratch, prepared, count: options.count.unwrap_or(run.count), seed };
         println!("── {}: {}, {} rounds, --seed {seed}", run.name, run.what, ground.count);
         match (run.run)(&ground) {
             Ok(said) => println!("   {said}"),

@@ -150,6 +150,15 @@ impl Judged {
             || event.by.iter().any(|by| by == "git") && self.has_git(CHANGING)
     }
 
+    /// Whether a run proves anything: programs that do as they like are left to their rules.
+    pub(crate) fn is_predictable(&self) -> bool {
+        let opaque = |name: &&str| {
+            OPAQUE.contains(name)
+                || OPAQUE.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+        };
+        !self.has_stranger() && !self.programs().iter().any(opaque)
+    }
+
     /// Programs that are not in the table follow their rule, whatever they do.
     fn has_stranger(&self) -> bool {
         self.runs.iter().any(|run| !run.known)
@@ -203,8 +212,7 @@ impl Judged {
         }
         let gone =
             !traced.left.contains(path) && world.real(path).is_some_and(|real| !world.has(&real));
-        let passing =
-            gone && path.starts_with("/tmp/") || gone && self.lists_neighbour(path, world);
+        let passing = gone && (path.starts_with("/tmp/") || self.lists_neighbour(path, world));
         let gits = event.by.iter().any(|by| by == "git")
             && path.contains("/.git/")
             && (!path.contains("/.git/config") || self.has_git(TRACKING))
@@ -226,7 +234,10 @@ impl Judged {
                         .iter()
                         .any(|it| real.starts_with(&absolute(it.trim_end_matches("xaa"))))
             });
+        // A name for a file is made up, and the file with it.
+        let temporary = path.starts_with("/tmp/") && event.by.iter().any(|by| by == "mktemp");
         passing
+            || temporary
             || pieces
             || gits
             || self.lists_file(&real, world, &["edit"], reach)

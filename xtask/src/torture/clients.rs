@@ -29,11 +29,11 @@ struct Seen {
 
 /// `count` is in seconds.
 pub(super) fn run(ground: &Ground) -> Result<String, String> {
-    let port = Port::open(&ground.helve, Ipv4Addr::LOCALHOST)?;
+    let port = Port::open(ground.helve()?, Ipv4Addr::LOCALHOST)?;
     let start = Instant::now();
     let length = Duration::from_secs(u64::try_from(ground.count).unwrap_or(60)) + WARM_UP;
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let workspace = ground.helve.workspace.clone();
+    let workspace = ground.helve()?.workspace.clone();
     let mut threads = Vec::new();
     let clients: Result<Vec<_>, _> = (0..CLIENTS).map(|_| Client::connect(&port)).collect();
     let clients = clients?;

@@ -44,7 +44,7 @@ pub(super) fn run(ground: &Ground) -> Result<String, String> {
         let joined = |_| Err("a lane panicked".to_owned());
         lanes.into_iter().try_for_each(|lane| lane.join().unwrap_or_else(joined))
     })?;
-    let databases = todos::check_databases(&ground.helve.data())?;
+    let databases = todos::check_databases(&ground.helve()?.data())?;
     let kills = share * LANES as usize;
     let (calls, undone) = (calls.into_inner(), undone.into_inner());
     Ok(format!(
@@ -66,7 +66,7 @@ struct Lane {
 
 impl Lane {
     fn new(ground: &Ground, lane: u64) -> Result<Lane, String> {
-        let helve = ground.helve.in_folder(&format!("lane{lane}"))?;
+        let helve = ground.helve()?.in_folder(&format!("lane{lane}"))?;
         let lane = Lane {
             helve,
             random: Random::new(ground.seed, lane),

@@ -18,7 +18,7 @@ const FILES: [&str; 2] = ["a.txt", "b.txt"];
 const MOST_ATTEMPTS: usize = 1_000;
 
 pub(super) fn run(ground: &Ground) -> Result<String, String> {
-    let helve = &ground.helve;
+    let helve = ground.helve()?;
     for file in FILES {
         let filler: String = (0..20).map(|number| format!("between {number}\n")).collect();
         let text = format!("left 0 of {file}\n{filler}right 0 of {file}\n");

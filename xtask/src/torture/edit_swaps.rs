@@ -45,10 +45,8 @@ struct Scene {
 
 impl Scene {
     fn set(ground: &Ground) -> io::Result<Scene> {
-        let scene = Scene {
-            inside: ground.helve.workspace.clone(),
-            outside: ground.helve.workspace.with_file_name("outside"),
-        };
+        let inside = ground.helve().map_err(io::Error::other)?.workspace.clone();
+        let scene = Scene { outside: inside.with_file_name("outside"), inside };
         fs::create_dir_all(scene.inside.join("folder"))?;
         fs::create_dir_all(scene.outside.join("folder"))?;
         for name in ["folder/file.txt", "file.txt"] {
@@ -76,7 +74,7 @@ impl Scene {
 
     fn write(&self, ground: &Ground, swaps: &AtomicUsize) -> Result<(usize, usize), String> {
         let mut random = Random::new(ground.seed, 0);
-        let mut server = ground.helve.serve_with(&["--allow", "edit"])?;
+        let mut server = ground.helve()?.serve_with(&["--allow", "edit"])?;
         server.client()?.initialize()?;
         let progress = Progress::new(ground.count / SWAPS_PER_CALL);
         let (mut made, mut refused) = (0, 0);

@@ -22,12 +22,13 @@ struct Tally {
     finished: usize,
 }
 
-pub(super) fn run(ground: &Ground) -> Result<String, String> {
-    let usual = usual_time(&ground.helve)?;
+pub(super) fn run(ground: &Ground<'_>) -> Result<String, String> {
+    let helve = &ground.helve()?;
+    let usual = usual_time(helve)?;
     let share = ground.count.div_ceil(SESSIONS as usize);
     let tallies: Result<Vec<Tally>, String> = thread::scope(|scope| {
         let writers: Vec<_> = (0..SESSIONS)
-            .map(|stream| Writer::new(ground, stream, usual))
+            .map(|stream| Writer::new(helve, Random::new(ground.seed, stream), stream, usual))
             .map(|mut writer| scope.spawn(move || writer.write_until_killed(share)))
             .collect();
         let joined = |_| Err("a writer panicked".to_owned());
@@ -37,7 +38,7 @@ pub(super) fn run(ground: &Ground) -> Result<String, String> {
         killed: sum.killed + tally.killed,
         finished: sum.finished + tally.finished,
     });
-    let databases = todos::check_databases(&ground.helve.data())?;
+    let databases = todos::check_databases(&helve.data())?;
     let Tally { killed, finished } = total;
     Ok(format!("{killed} killed, {finished} finished, nothing reported was lost, {databases}"))
 }
@@ -61,11 +62,11 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(ground: &'a Ground, stream: u64, usual: Duration) -> Writer<'a> {
+    fn new(helve: &'a Helve, random: Random, stream: u64, usual: Duration) -> Writer<'a> {
         Writer {
-            helve: &ground.helve,
+            helve,
             session: format!("torture-{stream}"),
-            random: Random::new(ground.seed, stream),
+            random,
             expected: Expected::default(),
             number: stream * 1_000_000_000,
             span: usual * 2,

@@ -12,8 +12,8 @@ use crate::mcp::Server;
 
 const SHARED: &str = "torture-shared";
 
-pub(super) fn run(ground: &Ground) -> Result<String, String> {
-    let helve = &ground.helve;
+pub(super) fn run(ground: &Ground<'_>) -> Result<String, String> {
+    let helve = &ground.helve()?;
     let calls = ground.count.div_ceil(4);
     let (servers, last_writes) = thread::scope(|scope| {
         let servers = [1, 2].map(|side| {

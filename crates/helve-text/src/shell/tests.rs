@@ -740,21 +740,21 @@ fn flags_that_reach_further_are_marked() {
     check(
         "dd if=a of=b; split a; cp a b c; uniq a b; make CC=x all",
         expect![[r#"
-        run dd if=a of=b
-        run split a
-        run cp a b c
-        run uniq a b
-        run make CC=x all  !runs: CC=x
-        read /w/app/a
-        write /w/app/b
-        read /w/app/a
-        write /w/app/xaa
-        read /w/app/a
-        read /w/app/b
-        write /w/app/c
-        read /w/app/a
-        write /w/app/b
-    "#]],
+            run dd if=a of=b
+            run split a  !writes: split
+            run cp a b c
+            run uniq a b
+            run make CC=x all  !runs: CC=x
+            read /w/app/a
+            write /w/app/b
+            read /w/app/a
+            write /w/app/xaa
+            read /w/app/a
+            read /w/app/b
+            write /w/app/c
+            read /w/app/a
+            write /w/app/b
+        "#]],
     );
 }
 

@@ -105,3 +105,38 @@ fn from_text(from: &Target) -> &str {
         Target::Path(text) | Target::Glob(text) | Target::Unknown(text) => text,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::shell::{Surroundings, read};
+
+    #[test]
+    fn where_files_land() {
+        let check = |script: &str, expected: &[&str]| {
+            let around = Surroundings { folder: "/w".into(), ..Surroundings::default() };
+            let shown: Vec<String> = read(script, &around)
+                .transfers
+                .iter()
+                .map(|it| {
+                    let way = if it.symbolic { "link" } else { "copy" };
+                    let merges = if it.merges { " merged" } else { "" };
+                    format!("{way} {} to {}{merges}", super::from_text(&it.from), it.to)
+                })
+                .collect();
+            assert_eq!(shown, expected, "{script}");
+        };
+        check("cp a b", &["copy /w/a to /w/b"]);
+        check("cp -t d a b", &["copy /w/a to /w/d", "copy /w/b to /w/d"]);
+        check("cp -r a/. b", &["copy /w/a/. to /w/b merged"]);
+        check("cp -rT a b", &["copy /w/a to /w/b merged"]);
+        check("mv *.c d", &["copy /w/*.c to /w/d"]);
+        check("ln -s ../a d/l", &["link ../a to /w/d/l"]);
+        check("ln -s ../a", &["link ../a to /w/."]);
+        check("ln -rs a l", &["copy /w/a to /w/l"]);
+        check("rsync -a a/ b", &["copy /w/a/ to /w/b merged"]);
+        check("wget http://h/x -P d", &["copy /w/http://h/x to /w/d/"]);
+        check("wget http://h/x -O d", &[]);
+        check("git mv a d; git log", &["copy /w/a to /w/d"]);
+        check("cat a b", &[]);
+    }
+}
