@@ -1,7 +1,7 @@
 //! `helve doctor`: whether everything Helve needs is in order, and what to do where it is not.
 
 use helve::config::Severity;
-use helve::{TrustState, visible};
+use helve::{Support, TrustState, visible};
 use serde_json::{Value, json};
 
 use crate::End;
@@ -36,6 +36,7 @@ pub(crate) async fn run(common: &Common) -> anyhow::Result<End> {
     findings.push(configuration(&toolbox));
     findings.push(trust(&toolbox));
     findings.push(tools(&toolbox));
+    findings.extend(sandbox(&toolbox).await);
     toolbox.close().await;
     if common.json {
         let all = findings.iter().map(|finding| {
@@ -111,6 +112,29 @@ fn trust(toolbox: &helve::Toolbox) -> Finding {
         ),
     };
     Finding { what: "trust", state, says: says.into() }
+}
+
+/// What programs can be confined by, and whether that is asked for.
+async fn sandbox(toolbox: &helve::Toolbox) -> [Finding; 2] {
+    let found = toolbox.confinement().await;
+    let mode = toolbox.config().sandbox.mode();
+    let wanted = mode != helve::Sandbox::default();
+    let (state, says) = match found.writes {
+        Support::Yes(means) if wanted => (Health::Good, format!("{}, by {means}", mode.word())),
+        Support::Yes(means) => (Health::Good, format!("off; could be had by {means}")),
+        Support::No(why) if wanted => {
+            (Health::Bad, format!("{} is asked for and cannot be had: {why}", mode.word()))
+        }
+        Support::No(why) => (Health::Mind, format!("off; could not be had: {why}")),
+    };
+    let processes = match found.processes {
+        Support::Yes(means) => (Health::Good, format!("their number is bounded by {means}")),
+        Support::No(why) => (Health::Mind, format!("their number is not bounded: {why}")),
+    };
+    [
+        Finding { what: "sandbox", state, says },
+        Finding { what: "processes", state: processes.0, says: processes.1 },
+    ]
 }
 
 fn tools(toolbox: &helve::Toolbox) -> Finding {

@@ -7,6 +7,7 @@ use crate::after::AfterWrite;
 use crate::hook::Hook;
 use crate::journal::{Change, Journal};
 use crate::machine::Machine;
+use crate::process::Confinement;
 use crate::programs::Shell;
 use crate::registry::Registry;
 use crate::store::StoreError;
@@ -54,6 +55,14 @@ impl Workspace {
 
     pub(crate) fn machine(&self) -> &Arc<dyn Machine> {
         &self.machine
+    }
+
+    /// What confinement programs can have here.
+    pub async fn confinement(&self) -> Confinement {
+        match &self.shell {
+            Some(shell) => shell.processes.confinement().await,
+            None => Confinement::default(),
+        }
     }
 
     pub(crate) fn shell(&self) -> Option<&Shell> {

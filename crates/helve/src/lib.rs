@@ -34,10 +34,12 @@ pub use serve::TOKEN_VARIABLE;
 pub use shell::KEEPER;
 pub use toolbox::{Explanation, Toolbox, TrustState};
 
+pub use helve_core::confine::Sandbox;
 pub use helve_core::context::CallRef;
 pub use helve_core::event::{News, What};
 pub use helve_core::journal;
 pub use helve_core::paths;
+pub use helve_core::process::{Confinement, Support};
 pub use helve_core::{
     Action, AnyTool, Ask, BoxFuture, CallState, Content, ErrorKind, Event, Flavour, Hook, Input,
     Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope, ServerTrouble,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use helve_core::journal::Change;
+use helve_core::process::Confinement;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, Caller, Engine, Gate, Input, Nobody, Part, Person, Policy, Session, Subscription,
@@ -223,6 +224,11 @@ impl Toolbox {
 
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What confinement programs can have here.
+    pub async fn confinement(&self) -> Confinement {
+        self.workspace.confinement().await
     }
 
     pub fn trust(&self) -> TrustState {

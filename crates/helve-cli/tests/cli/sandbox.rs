@@ -1,0 +1,60 @@
+//! Commands in a sandbox, and what they are given of the environment.
+
+use std::fs;
+
+use crate::stage::Stage;
+
+const BASH: [&str; 3] = ["--yes", "call", "bash"];
+
+fn stage(sandbox: &str) -> Stage {
+    let stage = Stage::new();
+    stage.write("home/.config/helve/helve.json", &format!("{{\"sandbox\": \"{sandbox}\"}}"));
+    stage
+}
+
+#[test]
+fn a_command_stays_in_the_workspace() {
+    let stage = stage("workspace-write");
+    let doctor = stage.run(&["doctor"]);
+    let script = "command=echo x > in.txt && echo in; echo x > ../out.txt; touch $TMPDIR/t && echo scratch; mkdir .helve/x";
+    let ran = stage.run(&[&BASH[..], &[script]].concat());
+    if doctor.code != 0 {
+        // Not to be had here: then nothing runs, and both say so.
+        assert!(doctor.out.contains("sandbox: workspace-write is asked for"), "{}", doctor.shown());
+        assert_ne!(ran.code, 0, "{}", ran.shown());
+        return;
+    }
+    assert!(doctor.out.contains("sandbox: workspace-write, by a mount"), "{}", doctor.shown());
+    assert!(ran.out.contains("in\n") && ran.out.contains("scratch\n"), "{}", ran.shown());
+    assert!(ran.out.contains("../out.txt: Read-only file system"), "{}", ran.shown());
+    let named = format!("the sandbox denied writing {}", stage.path("out.txt").display());
+    assert!(
+        ran.out.contains(&named.replace(&stage.root().display().to_string(), "{base}")),
+        "{}",
+        ran.shown()
+    );
+    assert!(!stage.path("out.txt").exists() && stage.path("app/in.txt").exists());
+    let mut names: Vec<_> = fs::read_dir(stage.path("app"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, [".env", "README.md", "in.txt", "src"]);
+}
+
+#[test]
+fn without_a_sandbox_doctor_says_what_could_be_had() {
+    let doctor = Stage::new().run(&["doctor"]);
+    assert!(doctor.out.contains("sandbox: off; could"), "{}", doctor.shown());
+    assert!(doctor.out.contains("processes: their number is"), "{}", doctor.shown());
+}
+
+#[test]
+fn secrets_are_not_told_and_nothing_waits() {
+    let stage = Stage::new();
+    let mut command = stage.command();
+    command.env("MY_TOKEN", "abcdefgh12345").env("EDITOR", "vi").env("BASH_ENV", "/x");
+    let script = "command=echo $MY_TOKEN; echo $TERM-$GIT_TERMINAL_PROMPT-$BASH_ENV; git var GIT_EDITOR | cut -c1-5";
+    let ran = stage.finish(command.args(BASH).arg(script));
+    assert!(ran.out.starts_with("[redacted]\ndumb-0-\nsh -c\n"), "{}", ran.shown());
+}
