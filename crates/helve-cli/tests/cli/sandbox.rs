@@ -27,12 +27,8 @@ fn a_command_stays_in_the_workspace() {
     assert!(doctor.out.contains("sandbox: workspace-write, by a mount"), "{}", doctor.shown());
     assert!(ran.out.contains("in\n") && ran.out.contains("scratch\n"), "{}", ran.shown());
     assert!(ran.out.contains("../out.txt: Read-only file system"), "{}", ran.shown());
-    let named = format!("the sandbox denied writing {}", stage.path("out.txt").display());
-    assert!(
-        ran.out.contains(&named.replace(&stage.root().display().to_string(), "{base}")),
-        "{}",
-        ran.shown()
-    );
+    let named = "the sandbox denied writing {base}/out.txt";
+    assert!(ran.out.contains(named), "{}", ran.shown());
     assert!(!stage.path("out.txt").exists() && stage.path("app/in.txt").exists());
     let mut names: Vec<_> = fs::read_dir(stage.path("app"))
         .unwrap()
