@@ -49,7 +49,7 @@ pub enum Then {
     Remove,
     /// Found under another name, with this content.
     Move {
-        to: Resolved,
+        to: Box<Resolved>,
         over: Option<Image>,
         bytes: Bytes,
     },
@@ -423,7 +423,7 @@ impl Wanted {
     fn touches(&self) -> Vec<&Resolved> {
         match &self.then {
             Then::Write { .. } | Then::Remove => vec![&self.path],
-            Then::Move { to, .. } => vec![&self.path, to],
+            Then::Move { to, .. } => vec![&self.path, to.as_ref()],
         }
     }
 

@@ -300,7 +300,7 @@ impl Paper {
         let then = match (now, to) {
             (None, _) => Then::Remove,
             (Some(bytes), None) => Then::Write { bytes, mode, links },
-            (Some(bytes), Some((to, over))) => Then::Move { to, over, bytes },
+            (Some(bytes), Some((to, over))) => Then::Move { to: Box::new(to), over, bytes },
         };
         Wanted { path, base, then, rebase: Rebase::Merge }
     }
