@@ -78,18 +78,9 @@ fn language(program: &Path) -> Option<Language> {
 }
 
 fn programs(keeper: Option<PathBuf>, data: &Path) -> Programs {
-    let keeper = match keeper.or_else(installed) {
-        Some(program) => Ok(Keeper { program, arguments: vec![KEEPER.into()] }),
-        None => Err("there is no program `helve` in PATH to look after them".to_string()),
-    };
+    // A program that embeds the library and is no keeper itself needs the installed one.
+    let program = keeper.unwrap_or_else(|| "helve".into());
+    let keeper = Ok(Keeper { program, arguments: vec![KEEPER.into()] });
     let records = data.join("run");
     Programs::new(Settings { keeper, records, most_running: 64, most_remembered: 512 })
-}
-
-/// The `helve` that is installed, for programs that embed the library.
-fn installed() -> Option<PathBuf> {
-    let path: OsString = std::env::var_os("PATH")?;
-    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    let mut programs = folders.map(|folder| folder.join("helve"));
-    programs.find(|program| program.is_file())
 }
