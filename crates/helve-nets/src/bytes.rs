@@ -12,9 +12,11 @@ use crate::random::Random;
 use crate::traced::Policies;
 use crate::world::World;
 
-/// Texts up to this length must be judged within [`LONGEST_WAIT`], 99 of 100; a build without optimisation is only told.
+/// Texts up to this length must be judged within [`LONGEST_WAIT`], 99 of 100, and such as are one piece a thousand times
+/// over within [`LONGEST_PILE`]. A build without optimisation is only told.
 const SHORT: usize = 4 << 10;
 const LONGEST_WAIT: Duration = Duration::from_millis(1);
+const LONGEST_PILE: Duration = Duration::from_millis(50);
 /// No text at all may take longer.
 const NEVER_LONGER: Duration = Duration::from_secs(5);
 const MOST_FAULTS: usize = 20;
@@ -40,18 +42,22 @@ pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
     let start = Instant::now();
     let (mut faults, mut times) = (Vec::new(), Vec::new());
     let mut wrapped = 0_usize;
+    let mut slowest = (Duration::ZERO, String::new());
     while start.elapsed() < Duration::from_secs(seconds) && faults.len() < MOST_FAULTS {
-        let (text, name) = text(&lists, &mut random);
+        let Made { text, policy: name, piled } = text(&lists, &mut random);
         let policy = policies.get(name)?;
-        let began = Instant::now();
+        let began = worked();
         let judged = catch_unwind(AssertUnwindSafe(|| judge(&text, policy, &world)));
-        let took = began.elapsed();
+        let took = worked().saturating_sub(began);
         let Ok(plain) = judged else {
             faults.push(format!("a panic: {text:?}"));
             continue;
         };
-        if text.len() <= SHORT {
+        if text.len() <= SHORT && !piled {
             times.push(took);
+        }
+        if text.len() <= SHORT && took > slowest.0 {
+            slowest = (took, text.chars().take(60).collect());
         }
         if took > NEVER_LONGER {
             faults.push(format!("{took:?} for {} bytes: {text:?}", text.len()));
@@ -82,10 +88,22 @@ pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
         at(1000),
         faults.is_empty()
     );
+    println!("with piles of one piece: longest {:?}, begins {:?}", slowest.0, slowest.1);
+    if slowest.0 > LONGEST_PILE && !cfg!(debug_assertions) {
+        faults.push(format!("{:?} for a short text", slowest.0));
+    }
     if at(990) > LONGEST_WAIT && !cfg!(debug_assertions) {
         faults.push(format!("99 % are judged within {:?}, not {LONGEST_WAIT:?}", at(990)));
     }
     Ok(faults)
+}
+
+/// The work of this thread, so that a busy machine does not count.
+fn worked() -> Duration {
+    #[cfg(target_os = "linux")]
+    return crate::sys::worked();
+    #[cfg(not(target_os = "linux"))]
+    return std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
 }
 
 fn around(text: &str) -> impl Iterator<Item = String> {
@@ -94,11 +112,18 @@ fn around(text: &str) -> impl Iterator<Item = String> {
     AROUND.iter().map(move |(start, end)| format!("{start}{text}{end}")).chain(shells)
 }
 
-/// A text and the name of its policy.
-fn text<'l>(lists: &'l [Listed], random: &mut Random) -> (String, &'l str) {
+struct Made<'l> {
+    text: String,
+    policy: &'l str,
+    /// One piece, over and over.
+    piled: bool,
+}
+
+fn text<'l>(lists: &'l [Listed], random: &mut Random) -> Made<'l> {
     let one = &lists[random.below(lists.len())];
     let other = &lists[random.below(lists.len())];
-    let text = match random.below(8) {
+    let kind = random.below(8);
+    let text = match kind {
         0 => {
             let bytes: Vec<u8> = (0..random.below(200)).map(|_| random.below(256) as u8).collect();
             String::from_utf8_lossy(&bytes).into_owned()
@@ -119,7 +144,7 @@ fn text<'l>(lists: &'l [Listed], random: &mut Random) -> (String, &'l str) {
         3 => one.script.clone(),
         _ => mutate::several(&one.script, &other.script, random),
     };
-    (text, &one.policy)
+    Made { text, policy: &one.policy, piled: kind == 2 }
 }
 
 impl Judged {

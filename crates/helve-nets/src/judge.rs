@@ -111,7 +111,8 @@ impl Judged {
             return true;
         }
         match event.what {
-            What::Execute => self.lists_program(event),
+            // The shell tries a folder like any other name, and fails.
+            What::Execute => self.lists_program(event) || world.has_folder(&event.path),
             What::Read | What::ReadItself => {
                 let real = match event.what {
                     What::ReadItself => None,

@@ -47,6 +47,7 @@ fn main() -> ExitCode {
 
 fn run(words: &[String]) -> Result<Vec<String>, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    #[cfg(target_os = "linux")]
     if let ["tracer", files] = words[..] {
         tracer::serve(files.as_ref()).map_err(|error| error.to_string())?;
         return Ok(Vec::new());
@@ -66,6 +67,7 @@ fn run(words: &[String]) -> Result<Vec<String>, String> {
             }
             Ok(Vec::new())
         }
+        #[cfg(target_os = "linux")]
         ["run", script] => {
             let files = sandbox::Source::open(files.path()).map_err(|error| error.to_string())?;
             println!("{:#?}", sandbox::trace(script, &files));

@@ -116,6 +116,10 @@ impl World {
         self.follow(path, 0)
     }
 
+    pub(crate) fn has_folder(&self, path: &str) -> bool {
+        matches!(self.nodes.get(path), Some(Node::Folder))
+    }
+
     pub(crate) fn has(&self, path: &str) -> bool {
         self.nodes.contains_key(path)
     }

@@ -5,8 +5,8 @@ use super::options::{Reading, Use};
 use super::state::{State, Value};
 use super::walk::{Feed, Found, Walker, unknown};
 use super::{
-    DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, builtins, grammar, roles,
-    variables, visible,
+    DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, builtins, roles, variables,
+    visible,
 };
 
 /// Whose language a shell speaks.
@@ -201,8 +201,8 @@ pub(super) fn command(
 /// `NAME=value` before the program, as `env` takes them. Those that are not harmless are returned.
 fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
     let name = |word: &Word| -> Option<String> {
-        let (name, _) = word.start().split_once('=')?;
-        grammar::is_name(name).then(|| name.to_string())
+        // Any text with `=` is one to them, even where no shell would take it for an assignment.
+        word.start().split_once('=').map(|(name, _)| name.to_string())
     };
     let count = words.iter().take_while(|word| name(word).is_some()).count();
     let taken: Vec<Word> = words.drain(..count).collect();
