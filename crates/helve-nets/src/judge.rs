@@ -200,8 +200,8 @@ impl Judged {
 
     fn lists_write(&self, event: &Event, traced: &Traced, world: &World, reach: Reach) -> bool {
         let path = &event.path;
-        // It tries every operand for writing, and fails: only folders are opened so.
-        let folder = path == ROOT && event.by.iter().any(|by| by == "shasum");
+        // They try for writing what turns out to be the folder itself, and fail.
+        let folder = path == ROOT && event.by.iter().any(|by| matches!(&**by, "shasum" | "tar"));
         let device =
             folder || ["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"].contains(&&**path);
         if device
