@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use helve_text::visible;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -74,7 +74,7 @@ pub(super) struct Start<'a> {
 }
 
 /// Starts a server. It ends when `stop` fires, and with this process, however that ends.
-pub(super) fn start(start: &Start<'_>, stop: CancellationToken) -> io::Result<Process> {
+pub(super) async fn start(start: &Start<'_>, stop: CancellationToken) -> io::Result<Process> {
     let (program, arguments) = start.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(start.folder).env_clear();
@@ -85,7 +85,7 @@ pub(super) fn start(start: &Start<'_>, stop: CancellationToken) -> io::Result<Pr
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
     die_with_us(&mut command);
-    let mut child = command.spawn()?;
+    let mut child = spawn(command).await?;
     let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(io::ErrorKind::BrokenPipe.into());
@@ -96,6 +96,30 @@ pub(super) fn start(start: &Start<'_>, stop: CancellationToken) -> io::Result<Pr
     }
     tokio::spawn(attend(child, group, fate.clone()));
     Ok(Process { input, output, fate })
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Starts a program on a thread that lives as long as this process: the kernel ends a server with the *thread* that
+/// started it, and those of a runtime come and go.
+async fn spawn(mut command: Command) -> io::Result<Child> {
+    static STARTER: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
+    let starter = STARTER.get_or_init(|| {
+        let (starter, jobs) = mpsc::channel::<Job>();
+        let run = move || jobs.into_iter().for_each(|job| job());
+        // Where no thread can be had, the job is dropped, and whoever waits for it is told.
+        std::thread::Builder::new().name("helve-servers".into()).spawn(run).ok();
+        starter
+    });
+    let (done, started) = oneshot::channel();
+    let runtime = tokio::runtime::Handle::current();
+    let job: Job = Box::new(move || {
+        let _inside = runtime.enter();
+        // Nobody may be waiting any more; dropping the child ends it.
+        done.send(command.spawn()).ok();
+    });
+    starter.send(job).map_err(|_| io::ErrorKind::BrokenPipe)?;
+    started.await.map_err(|_| io::ErrorKind::BrokenPipe)?
 }
 
 /// Should this process be killed, nobody is left to end the server.

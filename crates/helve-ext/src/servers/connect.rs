@@ -75,8 +75,8 @@ pub(super) async fn open(link: &Link) -> Result<Connection, ServerTrouble> {
             let folder = cwd.as_ref().map_or(link.root.clone(), |cwd| link.root.join(&cwd.value));
             let start =
                 child::Start { command: &command, environment: &environment, folder: &folder };
-            let process = child::start(&start, link.stop.child_token())
-                .map_err(|err| not_started(link, &err))?;
+            let process = child::start(&start, link.stop.child_token()).await;
+            let process = process.map_err(|err| not_started(link, &err))?;
             let noticed = Arc::new(Noticed::default());
             let pipe = Pipe::new(process.output, process.input, noticed.clone());
             let opening = timeout(limit, serve_client(handler, pipe)).await;

@@ -17,6 +17,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until};
 
 use super::pace::Pace;
 use super::pipe::MOST_LINE;
@@ -28,6 +29,8 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// The most of an error's body that is read.
 const MOST_ERROR: usize = 64 << 10;
 const CONNECT: Duration = Duration::from_secs(10);
+/// Streams are opened at most this often.
+const CALM: Duration = Duration::from_millis(200);
 
 /// What goes wrong on the way.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +62,7 @@ type Failed = StreamableHttpError<Lost>;
 pub(super) struct Client {
     http: reqwest::Client,
     pace: Arc<Mutex<Pace>>,
+    opened: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Client {
@@ -70,7 +74,17 @@ impl Client {
             .connect_timeout(CONNECT)
             .user_agent(concat!("helve/", env!("CARGO_PKG_VERSION")))
             .build()?;
-        Ok(Self { http, pace: Arc::default() })
+        Ok(Self { http, pace: Arc::default(), opened: Arc::default() })
+    }
+
+    /// Waits until a stream may be opened again: a server that closes each at once, and asks to be asked again without
+    /// delay, is not obeyed.
+    async fn calm(&self) {
+        let mut opened = self.opened.lock().await;
+        if let Some(last) = *opened {
+            sleep_until(last + CALM).await;
+        }
+        *opened = Some(Instant::now());
     }
 
     fn events(&self, response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
@@ -181,6 +195,7 @@ impl StreamableHttpClient for Client {
         _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+        self.calm().await;
         let mut request = self.http.get(&*uri).header(ACCEPT, EVENTS);
         if let Some(last) = last_event_id {
             request = request.header(LAST_EVENT, last);
@@ -252,4 +267,32 @@ fn bounded(
         }
         Ok(chunk)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_are_not_opened_as_fast_as_a_server_likes() {
+        let (client, began) = (Client::new().unwrap(), Instant::now());
+        for _ in 0..11 {
+            client.calm().await;
+        }
+        assert_eq!(began.elapsed(), CALM * 10);
+    }
+
+    #[tokio::test]
+    async fn an_event_without_end_ends_the_stream() {
+        let chunk = |text: &str| Ok(Bytes::from(text.to_owned()));
+        let long = "x".repeat(MOST_LINE);
+        let good = bounded(futures::stream::iter(vec![
+            chunk(&long[1..]),
+            chunk("\n\n"),
+            chunk(&long[1..]),
+        ]));
+        assert!(good.collect::<Vec<_>>().await.iter().all(Result::is_ok));
+        let bad = bounded(futures::stream::iter(vec![chunk(&long), chunk("\n"), chunk("x")]));
+        assert!(bad.collect::<Vec<_>>().await.iter().any(Result::is_err));
+    }
 }
