@@ -1,12 +1,10 @@
 //! `helve mcp list` and `check`, and servers behind the program as a whole.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::Stdio;
-use std::time::{Duration, Instant};
-
 use expect_test::expect;
 use serde_json::{Value, json};
 
+use crate::mcp::Client;
+use crate::shell::{lives, wait_until};
 use crate::stage::Stage;
 
 /// A server in a few lines: one tool that tells its process.
@@ -71,51 +69,11 @@ fn servers_are_listed_and_checked_without_a_secret() {
 #[test]
 fn a_killed_helve_leaves_no_server_behind() {
     let stage = stage();
-    let mut command = stage.command();
-    command
-        .args(["--yes", "mcp"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let (mut to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut lines = BufReader::new(from).lines().map(Result::unwrap);
-    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}});
-    for (id, method, params) in [
-        (1, "initialize", hello),
-        (2, "tools/list", json!({})),
-        (3, "tools/call", json!({"name": "small_pid", "arguments": {}})),
-    ] {
-        writeln!(to, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .unwrap();
-        if id == 1 {
-            writeln!(to, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-                .unwrap();
-        }
-        let answer = loop {
-            let answer: Value =
-                serde_json::from_str(&lines.next().expect("helve is gone")).unwrap();
-            if answer["id"] == id {
-                break answer;
-            }
-        };
-        if id == 2 {
-            assert!(answer.to_string().contains("small_pid"), "{answer}");
-        }
-        if id == 3 {
-            let pid = answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
-            child.kill().unwrap();
-            child.wait().unwrap();
-            let gone_by = Instant::now() + Duration::from_secs(30);
-            // Nobody may be there to wait for it, so that its entry can stay.
-            let alive = || {
-                let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-                !stat.is_empty() && !stat.contains(") Z ")
-            };
-            while alive() {
-                assert!(Instant::now() < gone_by, "{pid} lives on");
-                std::thread::yield_now();
-            }
-        }
-    }
+    let mut client = Client::start(&stage, &["--yes"]);
+    let listed = client.request("tools/list", json!({})).to_string();
+    assert!(listed.contains("small_pid"), "{listed}");
+    let (_, pid) = client.call("small_pid", json!({}));
+    client.child.kill().unwrap();
+    client.child.wait().unwrap();
+    wait_until("the end of the server", || !lives(&pid));
 }
