@@ -45,6 +45,11 @@ pub(crate) async fn on_ctrl_c(cancel: CancellationToken) {
     if tokio::signal::ctrl_c().await.is_ok() {
         cancel.cancel();
     }
+    asked_again().await;
+}
+
+/// Ends the process at the next Ctrl-C.
+pub(crate) async fn asked_again() {
     if tokio::signal::ctrl_c().await.is_ok() {
         #[expect(clippy::exit, reason = "asked twice: nothing is to be waited for any more")]
         std::process::exit(130);

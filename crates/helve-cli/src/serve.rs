@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use helve::{Age, Http, TOKEN_VARIABLE, Token, visible};
 use serde_json::json;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Common, Serving};
-use crate::call::on_ctrl_c;
+use crate::call::asked_again;
 use crate::{End, paint};
 
 pub(crate) async fn run(common: &Common, serving: &Serving) -> anyhow::Result<End> {
@@ -19,29 +20,36 @@ pub(crate) async fn run(common: &Common, serving: &Serving) -> anyhow::Result<En
     paint::problems(&toolbox);
     let secret = secret(serving.token_file.as_deref(), toolbox.data())?;
     let http = Http::bind(address).await?;
-    announce(common, http.address(), toolbox.root(), &secret)?;
     let stop = CancellationToken::new();
-    let interrupted = tokio::spawn(on_ctrl_c(stop.clone()));
-    let terminated = tokio::spawn(on_terminate(stop.clone()));
+    // Before anybody knows that it runs, so that it can be ended in order as soon as somebody does.
+    let asked = on_signals(stop.clone())?;
+    announce(common, http.address(), toolbox.root(), &secret)?;
     toolbox.serve_http(http, secret.token, serving.speaking.metadata(), stop).await;
-    interrupted.abort();
-    terminated.abort();
+    asked.abort();
     // There is no other way to end it.
     Ok(End::Done)
 }
 
-/// What a service manager sends.
+/// Ctrl-C, and what a service manager sends.
 #[cfg(unix)]
-async fn on_terminate(stop: CancellationToken) {
+fn on_signals(stop: CancellationToken) -> std::io::Result<JoinHandle<()>> {
     use tokio::signal::unix::{SignalKind, signal};
-    if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-        terminate.recv().await;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
         stop.cancel();
-    }
+        asked_again().await;
+    }))
 }
 
 #[cfg(not(unix))]
-async fn on_terminate(_stop: CancellationToken) {}
+fn on_signals(stop: CancellationToken) -> std::io::Result<JoinHandle<()>> {
+    Ok(tokio::spawn(crate::call::on_ctrl_c(stop)))
+}
 
 fn host(named: &str) -> anyhow::Result<IpAddr> {
     match named {

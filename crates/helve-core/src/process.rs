@@ -161,7 +161,7 @@ pub struct Keep {
     /// Bytes kept in memory from the beginning and from the end.
     pub head: usize,
     pub tail: usize,
-    /// A new private file that takes everything.
+    /// A new private file that takes everything; its folder is made if it is not there.
     pub spool: Option<Spool>,
     /// Values that are never told.
     pub secrets: Vec<Bytes>,

@@ -101,7 +101,7 @@ pub trait Outputs: Send + Sync {
         text: &'a str,
     ) -> BoxFuture<'a, Result<Saved, StoreError>>;
 
-    /// The name of a file that does not exist yet, for an output that is saved while it comes.
+    /// The name of a file that does not exist yet, in a folder that may not either, for an output that is saved while it comes.
     fn reserve(&self, session: &str) -> Saved;
 
     /// A folder for a session's temporary files, made if it is not there.

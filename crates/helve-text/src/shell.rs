@@ -22,6 +22,7 @@ mod options;
 mod peel;
 mod reader;
 mod roles;
+mod scannable;
 mod sed;
 mod simple;
 mod state;
@@ -36,6 +37,8 @@ mod visible;
 mod walk;
 mod witness;
 mod word;
+
+pub(crate) use scannable::scannable;
 
 /// Longer scripts are not read: no system passes so long an argument to a shell.
 pub const LONGEST: usize = 128 * 1024;

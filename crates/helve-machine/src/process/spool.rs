@@ -1,8 +1,8 @@
 //! The file that takes everything a program says.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use helve_core::process::Spool;
@@ -55,8 +55,20 @@ impl Spooling {
     }
 }
 
+/// How often its folder is made: whoever tidies up may remove one that is still empty.
+const TRIES: usize = 3;
+
 fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    let new = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    for _ in 0..TRIES {
+        match (new(), path.parent()) {
+            (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+                DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            }
+            (made, _) => return made,
+        }
+    }
+    new()
 }
 
 /// A spool that another process may have named: nothing but a file is opened.

@@ -261,7 +261,6 @@ fn slots_that_are_set_are_found_by_who_asks_next() {
         r#"
         set a shown 1
         get a shown
-        set a shown 2
         set a shown 3
         set b shown 4
         put a shown 1 "late"

@@ -1115,3 +1115,14 @@ fn syntax() -> impl Strategy<Value = String> {
     ]);
     prop::collection::vec(pieces, 0..24).prop_map(|pieces| pieces.concat())
 }
+
+#[test]
+fn the_grammar_is_not_shown_what_its_scanner_cannot_bear() {
+    for far in ['é', '中', '\u{ffff}', '\u{10ffff}'] {
+        for script in
+            [format!("echo {{{far}..3}}"), format!("{{{far}"), format!("echo {{1..{far}}}")]
+        {
+            read(&script, &around());
+        }
+    }
+}

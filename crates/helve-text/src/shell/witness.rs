@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use tree_sitter::{ParseOptions, Parser, Tree};
 
 use super::reader::Reader;
+use super::scannable;
 
 /// How often the parser may report progress before it is stopped.
 const STEPS: usize = 20_000;
@@ -62,7 +63,7 @@ fn parse(text: &str) -> Option<Tree> {
             if steps > STEPS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let options = ParseOptions::new().progress_callback(&mut progress);
-        let bytes = text.as_bytes();
+        let bytes = scannable(text);
         let mut rest = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
         let tree = parser.parse_with_options(&mut rest, None, Some(options));
         parser.reset();

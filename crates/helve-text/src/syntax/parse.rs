@@ -29,7 +29,11 @@ pub(super) fn spots(language: Language, text: &str, until: Instant) -> Option<Ve
     if language == Language::Yaml {
         return super::yaml::spots(text, until);
     }
-    let tree = parse(&grammar(language)?, text, until)?;
+    let bytes = match language {
+        Language::Bash => crate::shell::scannable(text),
+        _ => text.as_bytes().into(),
+    };
+    let tree = parse(&grammar(language)?, &bytes, until)?;
     Some(collect(&tree, text))
 }
 
@@ -64,7 +68,7 @@ fn grammar(language: Language) -> Option<tree_sitter::Language> {
     }
 }
 
-fn parse(grammar: &tree_sitter::Language, text: &str, until: Instant) -> Option<Tree> {
+fn parse(grammar: &tree_sitter::Language, bytes: &[u8], until: Instant) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(grammar).ok()?;
     let mut steps = 0_usize;
@@ -77,7 +81,6 @@ fn parse(grammar: &tree_sitter::Language, text: &str, until: Instant) -> Option<
         }
     };
     let options = ParseOptions::new().progress_callback(&mut progress);
-    let bytes = text.as_bytes();
     let mut rest = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
     parser.parse_with_options(&mut rest, None, Some(options))
 }

@@ -292,3 +292,8 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_shell_script_in_any_letters() {
+    check("a.sh", "echo {é..3} {1..\u{10ffff}} {\u{10ffff}\n", expect![[""]]);
+}

@@ -72,17 +72,18 @@ fn wrong_settings_leave_the_ones_before() {
         expect![[r#"
             user/helve.json:1:11 shell = /bin/zsh
             user/helve.json:1:52 tool_output.max_lines = 100
-            ! user/helve.jsonc:1:11: shell must be a text, and this is a list
+            ! user/helve.jsonc:1:11: the shell has no name
               {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                         ^
-            ! user/helve.jsonc:1:53: tool_output.max_lines must be a whole number from 1 to 1000000, and this is 0
+              write "bash", or a list: the program, then each argument
+            ! user/helve.jsonc:1:44: tool_output.max_lines must be a whole number from 1 to 1000000, and this is 0
               {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
-                                                                  ^
-            ! user/helve.jsonc:1:69: tool_output.max_bytes must be a whole number from 1 to 16777216, and this is 1.5
-              …: ["/bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
-                                                                           ^
-            ! user/helve.jsonc:1:74: warning: "max_line" is not a key that Helve knows; it has no effect
-              …bin/sh"], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
+                                                         ^
+            ! user/helve.jsonc:1:60: tool_output.max_bytes must be a whole number from 1 to 16777216, and this is 1.5
+              {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
+                                                                         ^
+            ! user/helve.jsonc:1:65: warning: "max_line" is not a key that Helve knows; it has no effect
+              …ell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                                                                            ^
               did you mean "max_lines"?
             ! /named/extra.json:1:17: tool_output must be an object, and this is 7

@@ -211,7 +211,8 @@ proptest! {
                 prop_assert!(applied.bytes.starts_with(&file[..line.start]));
                 prop_assert!(applied.bytes.ends_with(&file[line.end..]));
                 let between = &applied.bytes[line.start..applied.bytes.len() - (file.len() - line.end)];
-                prop_assert_eq!(view.decode(between).replace("\r\n", "\n"), new);
+                // A file that ends in the middle of its only line break has another kind of them.
+                prop_assert_eq!(view.decode(between).replace("\r\n", "\n").replace('\r', "\n"), new);
             }
             Err(Refusal::Ambiguous { .. }) => prop_assert!(view.text().matches(&old).count() > 1),
             Err(other) => prop_assert!(false, "{other:?}"),
