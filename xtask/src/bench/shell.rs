@@ -10,10 +10,11 @@ use super::Figures;
 use super::calls::{compared, tool};
 use super::measure::{peak_memory, timed};
 use super::stage::Stage;
+use crate::mcp::Server;
 
 pub(super) fn nothing(stage: &mut Stage) -> Result<Figures, String> {
     let arguments = json!({"command": "true"});
-    let server = stage.server()?;
+    let server = &mut allowed(stage)?;
     compared(
         "bash -c true",
         200,
@@ -26,7 +27,7 @@ pub(super) fn much(stage: &mut Stage) -> Result<Figures, String> {
     let file = ten_megabytes(stage)?;
     let script = format!("cat '{}'", file.display());
     let arguments = json!({"command": script});
-    let server = stage.server()?;
+    let server = &mut allowed(stage)?;
     compared(
         "bash -c 'cat FILE'",
         40,
@@ -44,10 +45,16 @@ pub(super) fn memory_of_a_gigabyte(stage: &mut Stage) -> Result<Figures, String>
     growth(stage, "yes 'a line of output' | head -c 1G")
 }
 
+/// A server of its own, that asks nothing.
+fn allowed(stage: &Stage) -> Result<Server, String> {
+    let mut server = stage.helve.serve_with(&["--yes"])?;
+    server.client()?.initialize()?;
+    Ok(server)
+}
+
 /// How much a server of its own grows by one command.
 fn growth(stage: &Stage, script: &str) -> Result<Figures, String> {
-    let mut server = stage.helve.serve()?;
-    server.client()?.initialize()?;
+    let mut server = allowed(stage)?;
     tool(&mut server, "bash", &json!({"command": "true"}), "exit code 0")?;
     let before = peak_memory(server.id())?;
     tool(&mut server, "bash", &json!({"command": script}), "exit code 0")?;

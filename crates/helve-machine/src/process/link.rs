@@ -75,7 +75,12 @@ impl Link {
         let order = Order::encode(spawn)?;
         for _ in 0..TRIES {
             let mut spare = self.spare().await?;
-            match spare.give(&order, &output).await {
+            if spare.send(&order, &output).await.is_err() {
+                // Somebody killed it while it waited.
+                continue;
+            }
+            self.refill().await;
+            match spare.started().await {
                 Ok(Ok(program)) => {
                     return Ok(Warden { pid: spare.pid, program, link: spare.link });
                 }
@@ -83,7 +88,6 @@ impl Link {
                     let program = spawn.program.first().map(|word| &**word).unwrap_or_default();
                     return Err(failure.told(program, &spawn.folder));
                 }
-                // Somebody killed it while it waited.
                 Err(_) => {}
             }
         }
@@ -118,6 +122,14 @@ impl Link {
         Err(SpawnError::NoKeeper(last))
     }
 
+    /// Asks for the next one while this one becomes a program, so that nobody need wait for it.
+    async fn refill(&self) {
+        if let Some(link) = &mut *self.open.lock().await {
+            // A keeper that is gone is found out when it is needed.
+            link.ask().await.ok();
+        }
+    }
+
     async fn open(&self) -> Result<Open, SpawnError> {
         let keeper = self.keeper.clone().map_err(SpawnError::NoKeeper)?;
         Ok(Open { socket: launch(keeper).await?, is_asked: false, keeper: None })
@@ -146,7 +158,7 @@ pub(super) async fn launch(keeper: Keeper) -> Result<UnixStream, SpawnError> {
 }
 
 impl Open {
-    /// The one in reserve. Another is asked for at once, so that the next program need not wait for it.
+    /// The one in reserve.
     async fn next(&mut self) -> io::Result<Spare> {
         self.ask().await?;
         let (number, handles) = self
@@ -173,9 +185,7 @@ impl Open {
         if self.keeper.is_none() {
             self.keeper = Stat::of(pid).and_then(|stat| Pid::from_raw(stat.parent));
         }
-        let spare = Spare { pid, link: stream(link)?, sprout: stream(sprout)? };
-        self.ask().await?;
-        Ok(spare)
+        Ok(Spare { pid, link: stream(link)?, sprout: stream(sprout)? })
     }
 
     /// It does not answer, perhaps because somebody stopped it.
@@ -199,15 +209,26 @@ impl Open {
 }
 
 impl Spare {
-    /// Hands the order over. The program's process id, or why there is no program.
-    async fn give(&mut self, order: &[u8], output: &OwnedFd) -> io::Result<Result<Pid, Failure>> {
+    /// Hands the order over.
+    async fn send(&mut self, order: &[u8], output: &OwnedFd) -> io::Result<()> {
         let sprout = &mut self.sprout;
-        let sent = sprout
-            .async_io(Interest::WRITABLE, || {
-                wire::send(&*sprout, order, &[output.as_fd()]).map_err(io::Error::from)
-            })
-            .await?;
-        sprout.write_all(&order[sent..]).await?;
+        // There is room for it, so that nothing has to say so first.
+        let sent = match wire::send(&*sprout, order, &[output.as_fd()]) {
+            Err(Errno::AGAIN) => {
+                let send = || Ok(wire::send(&*sprout, order, &[output.as_fd()])?);
+                sprout.async_io(Interest::WRITABLE, send).await?
+            }
+            sent => sent?,
+        };
+        match order.get(sent..) {
+            None | Some([]) => Ok(()),
+            Some(rest) => sprout.write_all(rest).await,
+        }
+    }
+
+    /// The program's process id, or why there is no program.
+    async fn started(&mut self) -> io::Result<Result<Pid, Failure>> {
+        let sprout = &mut self.sprout;
         let mut pid = [0; 4];
         sprout.read_exact(&mut pid).await?;
         // When it becomes the program its end closes without a word.

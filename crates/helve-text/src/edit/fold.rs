@@ -81,28 +81,67 @@ pub(super) fn is_blank_line(line: &str) -> bool {
 /// A hash that lines share when nothing but blanks and typography tells them apart.
 pub(super) fn key(line: &str) -> u64 {
     let body = parts(line).body;
-    let mut hash = Hash::new();
+    let mut hash = Packed::new();
     let mut blank = false;
-    let mut rest = body;
-    while let Some(&byte) = rest.as_bytes().first() {
-        let (character, length) = if byte.is_ascii() {
-            (char::from(byte), 1)
+    let mut at = 0;
+    while let Some(&byte) = body.as_bytes().get(at) {
+        let character = if byte.is_ascii() {
+            at += 1;
+            char::from(byte)
         } else {
-            let character = rest.chars().next().unwrap_or_default();
-            (fold(character), character.len_utf8())
+            let character = body[at..].chars().next().unwrap_or_default();
+            at += character.len_utf8();
+            fold(character)
         };
-        rest = &rest[length..];
-        if is_blank(character) {
+        if matches!(character, ' ' | '\t' | '\r') {
             blank = true;
             continue;
         }
         if blank {
-            hash.add(u64::from(b' '));
+            hash.add(' ');
             blank = false;
         }
-        hash.add(u64::from(character));
+        hash.add(character);
     }
     hash.end()
+}
+
+/// A hash of characters that takes in eight of ASCII at a time.
+struct Packed {
+    hash: Hash,
+    word: u64,
+    count: u32,
+}
+
+impl Packed {
+    fn new() -> Packed {
+        Packed { hash: Hash::new(), word: 0, count: 0 }
+    }
+
+    fn add(&mut self, character: char) {
+        if !character.is_ascii() {
+            self.flush();
+            self.hash.add(u64::from(character));
+            return;
+        }
+        self.word = self.word << 8 | u64::from(character);
+        self.count += 1;
+        if self.count == u64::BITS / 8 {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.count > 0 {
+            self.hash.add(self.word);
+            (self.word, self.count) = (0, 0);
+        }
+    }
+
+    fn end(mut self) -> u64 {
+        self.flush();
+        self.hash.end()
+    }
 }
 
 /// Fast, and good enough where every hit is compared afterwards.
