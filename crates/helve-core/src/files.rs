@@ -173,6 +173,11 @@ async fn resolve_path(session: &Session, path: &Path) -> Resolved {
 
 /// Where an absolute path leads.
 pub(crate) async fn look_up(session: &Session, path: &Path) -> Result<Resolved, MachineError> {
+    let root = session.workspace.root();
+    // It was looked up when the workspace was opened.
+    if path == root {
+        return Ok(judged(session, root, root.to_path_buf(), Some(Kind::Folder)));
+    }
     let located = session.workspace.machine().locate(path).await?;
     Ok(judged(session, path, located.real, located.kind))
 }
