@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 /// Asked before each file operation, with its name; an error is returned in its place.
 #[derive(Clone, Default)]
+#[cfg_attr(not(feature = "faults"), expect(unreachable_pub, reason = "exported for tests only"))]
 pub struct Faults(Option<Arc<Fault>>);
 
 type Fault = dyn Fn(&'static str) -> Option<Errno> + Send + Sync;

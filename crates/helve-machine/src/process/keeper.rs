@@ -5,21 +5,24 @@
 //! directly; when it is gone, whichever way, each warden ends its tree. Should a program kill its
 //! warden, the keeper inherits the tree and ends it.
 
+mod bound;
 mod sprout;
 mod warden;
 
 use std::collections::HashSet;
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use helve_core::process::Support;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, Resource, Rlimit, WaitOptions, getrlimit, setrlimit};
+use rustix::process::{Pid, WaitOptions};
+
+pub(super) use bound::support as bounds_processes;
+
+use bound::Bound;
 
 use super::detached::{self, DETACHED};
 use super::sys::{self, Forked};
@@ -55,33 +58,10 @@ fn run() -> Result<(), Errno> {
         return detached::run(helve);
     }
     rustix::thread::set_name(tree::KEEPER)?;
-    bound_processes();
+    let bound = Bound::set();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     sys::block_signals()?;
-    Keeper { helve, signals: sys::signals()?, wardens: HashSet::new() }.keep()
-}
-
-/// How many processes a tree may have beyond those that ran before.
-const MOST_PROCESSES: u64 = 8192;
-
-/// Bounds what a program that multiplies can do. The bound is one of the user's, and root has none.
-fn bound_processes() {
-    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let running = loads.split([' ', '/']).nth(4).and_then(|count| count.parse::<u64>().ok());
-    let now = getrlimit(Resource::Nproc);
-    let most = running.unwrap_or_default() + MOST_PROCESSES;
-    if now.current.is_none_or(|limit| limit > most) {
-        // Where it cannot be set, there is no bound but the system's.
-        setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: now.maximum }).ok();
-    }
-}
-
-/// Whether [`bound_processes`] has an effect here.
-pub(super) fn bounds_processes() -> Support {
-    match rustix::process::geteuid().is_root() {
-        false => Support::Yes(format!("RLIMIT_NPROC, {MOST_PROCESSES} more than run")),
-        true => Support::No("the system sets root no such bound".into()),
-    }
+    Keeper { helve, signals: sys::signals()?, wardens: HashSet::new(), bound }.keep()
 }
 
 /// Leaves `/dev/null` in its place.
@@ -97,6 +77,7 @@ struct Keeper {
     helve: OwnedFd,
     signals: OwnedFd,
     wardens: HashSet<Pid>,
+    bound: Bound,
 }
 
 impl Keeper {
@@ -183,6 +164,7 @@ impl Keeper {
             sys::told(&self.signals);
         }
         tree::kill_children(|_| false);
+        self.bound.lift();
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use helve_core::process::{Processes, State, Until};
+use helve_core::process::{Processes, State, Support, Until};
 
 use crate::stage::{Stage, lives, pids, run, soon};
 
@@ -133,6 +133,24 @@ fn one_that_multiplies_all_the_time_is_ended() {
         for _ in 0..3 {
             ends(&stage, script, 2).await;
         }
+    });
+}
+
+#[test]
+fn a_bomb_is_contained_and_ended() {
+    run(async {
+        let stage = Stage::new();
+        // Anything but a control group would let it at the rest of the machine.
+        match stage.programs.confinement().await.processes {
+            Support::Yes(by) if by.contains("control group") => {}
+            Support::Yes(by) | Support::No(by) => return println!("no bomb here: {by}"),
+        }
+        let id = stage.start("bomb() { bomb | bomb & }; bomb; sleep 1000").await;
+        stage.until(&id, Until::Text("Resource temporarily unavailable".into())).await;
+        assert!(stage.programs.end(&id).await.unwrap() > 1000);
+        let watched = stage.until(&id, Until::AllEnded).await;
+        assert_eq!(watched.process.children, []);
+        assert_eq!(stage.said("echo on").await, "on\nExited(0)");
     });
 }
 

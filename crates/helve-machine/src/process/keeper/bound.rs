@@ -1,0 +1,164 @@
+//! A bound on how many processes and threads the programs of a keeper have together.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use helve_core::process::Support;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// A program that multiplies gets no more than these, where there is a control group for them.
+const MOST: u64 = 4096;
+/// And so many more than run already by the user's own limit, which root does not have.
+const MOST_OF_USER: u64 = 8192;
+/// How the groups of keepers are called.
+const NAME: &str = "helve-";
+/// How often one is made that another keeper took for left behind.
+const TRIES: usize = 3;
+
+/// The control group that this process and all it starts are in.
+pub(super) struct Bound {
+    group: Option<PathBuf>,
+}
+
+impl Bound {
+    /// Where neither a group nor a limit can be set, there is no bound but the system's.
+    pub(super) fn set() -> Bound {
+        limit_user();
+        let Some(above) = above() else { return Bound { group: None } };
+        sweep(&above);
+        let group = above.join(format!("{NAME}{}", std::process::id()));
+        let is_set = (0..TRIES).any(|_| enter(&group).is_ok());
+        Bound { group: is_set.then_some(group) }
+    }
+
+    /// To be called when nothing that was started lives.
+    pub(super) fn lift(self) {
+        if let (Some(group), Some(above)) =
+            (&self.group, self.group.as_deref().and_then(Path::parent))
+        {
+            // What stays is removed by the next keeper.
+            join(above).and_then(|()| fs::remove_dir(group)).ok();
+        }
+    }
+}
+
+/// What bounds the number of processes here.
+pub(in crate::process) fn support() -> Support {
+    if let Some(above) = above() {
+        let probe = above.join(format!("{NAME}probe-{}", std::process::id()));
+        let is_bounded = fs::create_dir(&probe).is_ok() && probe.join("pids.max").exists();
+        fs::remove_dir(&probe).ok();
+        if is_bounded {
+            return Support::Yes(format!("a control group, {MOST} together"));
+        }
+    }
+    match rustix::process::geteuid().is_root() {
+        false => Support::Yes(format!("RLIMIT_NPROC, {MOST_OF_USER} more than run")),
+        true => Support::No(
+            "no control group for pids can be written, and the system sets root no limit".into(),
+        ),
+    }
+}
+
+fn enter(group: &Path) -> io::Result<()> {
+    match fs::create_dir(group) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let entered = fs::write(group.join("pids.max"), MOST.to_string()).and_then(|()| join(group));
+    if entered.is_err() {
+        fs::remove_dir(group).ok();
+    }
+    entered
+}
+
+fn join(group: &Path) -> io::Result<()> {
+    fs::write(group.join("cgroup.procs"), std::process::id().to_string())
+}
+
+/// Removes what killed keepers left; the system keeps what still has processes.
+fn sweep(above: &Path) {
+    for entry in fs::read_dir(above).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(NAME) {
+            fs::remove_dir(entry.path()).ok();
+        }
+    }
+}
+
+/// The folder of the control group that bounds this process, where groups of its own can be made.
+fn above() -> Option<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    folder(&groups, &mounts)
+}
+
+fn folder(groups: &str, mounts: &str) -> Option<PathBuf> {
+    let mut newest = None;
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        if controllers.split(',').any(|controller| controller == "pids") {
+            return mounted(mounts, "cgroup", "pids").map(|(root, at)| below(&root, &at, path));
+        }
+        if controllers.is_empty() {
+            newest = Some(path);
+        }
+    }
+    let (root, at) = mounted(mounts, "cgroup2", "")?;
+    Some(below(&root, &at, newest?))
+}
+
+/// Which part of a hierarchy is mounted, and where.
+fn mounted(mounts: &str, kind: &str, option: &str) -> Option<(String, PathBuf)> {
+    mounts.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut after = after.split(' ');
+        let is_kind = after.next() == Some(kind);
+        let options = after.nth(1).unwrap_or("");
+        let has_option = option.is_empty() || options.split(',').any(|it| it == option);
+        let mut before = before.split(' ').skip(3);
+        let (root, at) = (before.next()?, before.next()?);
+        (is_kind && has_option).then(|| (root.to_owned(), PathBuf::from(at)))
+    })
+}
+
+fn below(root: &str, at: &Path, path: &str) -> PathBuf {
+    let path = path.strip_prefix(root.trim_end_matches('/')).unwrap_or(path);
+    at.join(path.trim_start_matches('/'))
+}
+
+/// By the limit that each user has on processes.
+fn limit_user() {
+    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let running = loads.split([' ', '/']).nth(4).and_then(|count| count.parse::<u64>().ok());
+    let now = getrlimit(Resource::Nproc);
+    let most = running.unwrap_or_default() + MOST_OF_USER;
+    if now.current.is_none_or(|limit| limit > most) {
+        // Where it cannot be set, there is no bound but the system's.
+        setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: now.maximum }).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(groups: &str, mounts: &str, expected: Option<&str>) {
+        assert_eq!(folder(groups, mounts).as_deref(), expected.map(Path::new));
+    }
+
+    #[test]
+    fn the_group_above_is_found_in_both_hierarchies() {
+        let first = "33 24 0:28 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n\
+                     40 24 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        check("8:pids:/a/b\n0::/\n", first, Some("/sys/fs/cgroup/pids/a/b"));
+        let second = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+        check("0::/user.slice/x\n", second, Some("/sys/fs/cgroup/user.slice/x"));
+        let part = "30 24 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
+        check("0::/docker/1/y\n", part, Some("/sys/fs/cgroup/y"));
+        check("0::/\n", "", None);
+        check("", second, None);
+    }
+}
