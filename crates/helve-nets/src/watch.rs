@@ -52,18 +52,20 @@ fn path(stopped: &Stopped, named: Named) -> Option<String> {
     let argument = |at: usize| stopped.arguments[at];
     let below = |folder: PathBuf, at: u64| -> Option<String> {
         let text = String::from_utf8_lossy(&sys::text_of(thread, at)?).into_owned();
-        Some(normal(&folder.join(text)))
+        // A folder by its own name can be neither executed, written nor removed.
+        (!text.ends_with("/.")).then(|| normal(&folder.join(text)))
     };
     let current = || inside(thread, "cwd");
     match named {
+        Named::Path(at) if is_empty(thread, argument(at)) => None,
         Named::Path(at) => below(current()?, argument(at)),
         Named::Descriptor(at) => Some(normal(&open_file(thread, argument(at))?)),
         Named::At(at) => {
-            let folder = if argument(at) as i32 == libc::AT_FDCWD {
-                current()?
-            } else {
-                open_file(thread, argument(at))?
-            };
+            let is_here = argument(at) as i32 == libc::AT_FDCWD;
+            if is_here && is_empty(thread, argument(at + 1)) {
+                return None;
+            }
+            let folder = if is_here { current()? } else { open_file(thread, argument(at))? };
             match argument(at + 1) {
                 0 => Some(normal(&folder)),
                 text => below(folder, text),
@@ -71,6 +73,11 @@ fn path(stopped: &Stopped, named: Named) -> Option<String> {
         }
         Named::Address(at) => address(thread, argument(at)),
     }
+}
+
+/// A name that names nothing: the call fails.
+fn is_empty(thread: pid_t, at: u64) -> bool {
+    at != 0 && sys::text_of(thread, at).is_some_and(|text| text.is_empty())
 }
 
 /// Sockets that reach another machine, or a server of this one.

@@ -16,6 +16,7 @@ mod effects;
 mod expand;
 mod flags;
 mod grammar;
+mod homemade;
 mod jq;
 mod launch;
 mod options;

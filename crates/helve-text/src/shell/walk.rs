@@ -9,7 +9,7 @@ use super::state::{State, Value};
 use super::syntax::{Link, Node, Raw, Stop};
 use super::{
     Doubt, DoubtKind, Language, Run, Script, Surroundings, Touch, Unknown, Word, arithmetic,
-    builtins, variables, visible, witness,
+    builtins, homemade, variables, visible, witness,
 };
 
 /// Scripts that start more programs than this are not read to the end.
@@ -75,6 +75,7 @@ impl<'a> Walker<'a> {
     }
 
     pub(super) fn finish(mut self) -> Script {
+        self.script.doubts.extend(homemade::doubts(&self.script));
         let mut seen = BTreeSet::new();
         self.script.doubts.retain(|doubt| seen.insert((doubt.kind, doubt.shown.clone())));
         self.script
