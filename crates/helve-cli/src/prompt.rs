@@ -64,8 +64,16 @@ fn question(ask: &Ask) -> String {
 fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
     let longer = if lasting { "[s] this session  [p] this project  [e] everywhere  " } else { "" };
     let mut err = anstream::stderr().lock();
-    write!(err, "{question}{BOLD}[y] once{PLAIN}  {longer}[n] no  [w] no, with a word: ")?;
+    write!(err, "{question}")?;
     err.flush()?;
+    // Before it is asked: who answers at once must not see the key beside the answer.
+    enable_raw_mode()?;
+    let asked = write!(err, "{BOLD}[y] once{PLAIN}  {longer}[n] no  [w] no, with a word: ")
+        .and_then(|()| err.flush());
+    if let Err(error) = asked {
+        disable_raw_mode()?;
+        return Err(error);
+    }
     let reply = loop {
         match key()? {
             'y' => break Reply::Yes(Scope::Once),
@@ -95,7 +103,7 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
     Ok(reply)
 }
 
-/// The next key. Escape and Ctrl-C mean no.
+/// The next key, after which the terminal is as it was. Escape and Ctrl-C mean no.
 fn key() -> std::io::Result<char> {
     enable_raw_mode()?;
     let pressed = loop {
