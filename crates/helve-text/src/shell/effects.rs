@@ -3,7 +3,7 @@
 use super::state::{State, Value};
 use super::syntax::{Assign, AssignValue, Operator, Piece, Raw, Simple};
 use super::walk::{Feed, Walker};
-use super::{DoubtKind, Word, arithmetic, expand, variables};
+use super::{DoubtKind, Language, Word, arithmetic, expand, variables};
 
 impl Walker<'_> {
     /// `$(( … ))`, `(( … ))` and their like.
@@ -62,6 +62,10 @@ impl Walker<'_> {
 
     pub(super) fn expand(&mut self, raw: &Raw, state: &mut State) -> Vec<Word> {
         self.visit(&raw.pieces, &raw.shown, state);
+        if self.language == Language::Plain && expand::has_braces(raw) {
+            // Some shells that are called `sh` expand them, others do not.
+            self.doubt(DoubtKind::Disagreement, &raw.shown);
+        }
         expand::words(raw, &raw.shown, state).unwrap_or_else(|| {
             self.doubt(DoubtKind::TooMany, &raw.shown);
             Vec::new()

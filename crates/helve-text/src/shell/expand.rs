@@ -22,6 +22,12 @@ pub(super) fn words(raw: &Raw, shown: &str, state: &State) -> Option<Vec<Word>> 
     Some(words)
 }
 
+/// Whether braces make something else of a word, in shells that know them.
+pub(super) fn has_braces(raw: &Raw) -> bool {
+    let as_it_is: Vec<Item<'_>> = raw.pieces.iter().flat_map(items).collect();
+    braces::expand(&raw.pieces).is_none_or(|words| words != [as_it_is])
+}
+
 /// The word where braces, splitting and file names play no part: redirects, tests, here-strings.
 pub(super) fn single(pieces: &[Piece], shown: &str, state: &State) -> Word {
     let items: Vec<Item<'_>> = pieces.iter().flat_map(items).collect();

@@ -79,6 +79,14 @@ impl Walker<'_> {
         matches!(kind, RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateIn)
     }
 
+    /// Whether a program takes a dash for its own stream; to some it is a file like any other.
+    fn streams(&self, run: usize) -> bool {
+        const FILES: [&str; 8] = ["flock", "mkdir", "rmdir", "rm", "mv", "cp", "ln", "tee"];
+        let program = self.script.runs.get(run).and_then(|run| run.words.first());
+        let name = program.map_or("", Word::shown);
+        !FILES.contains(&name.rsplit('/').next().unwrap_or(name))
+    }
+
     /// Notes a file, once for every folder the shell may be in.
     pub(super) fn touch(&mut self, word: &Word, access: Access, state: &State, run: Option<usize>) {
         let absolute = word.start().starts_with('/');
@@ -90,7 +98,9 @@ impl Walker<'_> {
         let targets: Vec<Target> = match word {
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
             // To a program it means its own stream, to a redirect it is a file.
-            Word::Literal(text) if text == "-" && run.is_some() => return,
+            Word::Literal(text) if text == "-" && run.is_some_and(|run| self.streams(run)) => {
+                return;
+            }
             Word::Dynamic(dynamic) => match (dynamic.kind, access) {
                 (Unknown::Pipe, _)
                 | (Unknown::Number, Access::Read | Access::Look | Access::Fill)
