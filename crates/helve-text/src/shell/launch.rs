@@ -111,6 +111,11 @@ impl Walker<'_> {
         match wanted.role {
             Role::Command => peel::command(self, wanted, words, run, reading, state, feed),
             Role::Shell => {
+                let program = words.first().map_or("", Word::shown);
+                if program.rsplit('/').next() == Some("env") {
+                    // It splits by rules of its own, and what follows belongs to the command, too.
+                    self.doubt(DoubtKind::Wrapper, wanted.value.shown());
+                }
                 let text = words_text(&words[wanted.word..wanted.end], &wanted.value, wanted);
                 match text {
                     Some(text) => builtins::inside(self, run, &text, &mut state.clone()),
