@@ -41,7 +41,7 @@ pub use link::Keeper;
 
 use crate::confine;
 use link::Link;
-use program::Program;
+use program::{News, Program};
 use records::Record;
 
 /// How long a warden may take to end its tree before Helve does it itself.
@@ -303,12 +303,24 @@ async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
     let mut news = program.news();
     let all_ended = news.wait_for(|news| news.all_ended.is_some());
     if let Ok(Ok(news)) = tokio::time::timeout(ENDING, all_ended).await {
-        let count = news.all_ended.unwrap_or_default();
-        return Ok(usize::try_from(count).unwrap_or(usize::MAX));
+        return Ok(counted(&news));
     }
     // The warden does not do it, so it is done from here.
     let record = program.record_now();
-    blocking(move || foreign::end(&record)).await?
+    let done = blocking(move || foreign::end(&record)).await?;
+    if !matches!(done, Err(ProcessError::Ended) | Ok(0)) {
+        return done;
+    }
+    // It was late, no more, and says itself how many there were.
+    let all_ended = news.wait_for(|news| news.all_ended.is_some());
+    match tokio::time::timeout(ENDING, all_ended).await {
+        Ok(Ok(news)) => Ok(counted(&news)),
+        Ok(Err(_)) | Err(_) => done,
+    }
+}
+
+fn counted(news: &News) -> usize {
+    usize::try_from(news.all_ended.unwrap_or_default()).unwrap_or(usize::MAX)
 }
 
 fn numbers(signal: Signal) -> &'static [rustix::process::Signal] {

@@ -55,7 +55,7 @@ fn a_background_child_does_not_hold_a_call() {
     let began = Instant::now();
     let (failed, text) = client.call("bash", json!({"command": "sleep 300 & echo hi"}));
     assert!(began.elapsed() < SOON);
-    assert!(!failed && text.starts_with("hi\n\n[exit code 0, under 1 s]"), "{text}");
+    assert!(!failed && text.starts_with("hi\n\n[exit code 0, "), "{text}");
     let (pid, handle) = (pid_in(&text), handle_in(&text));
     assert!(lives(&pid));
     let (_, listed) = client.call("process", json!({"action": "list"}));

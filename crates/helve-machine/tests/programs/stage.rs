@@ -1,6 +1,9 @@
 //! A temporary folder, a shell in it, and looks at processes.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -109,6 +112,35 @@ pub(crate) async fn soon(within: Duration, holds: impl Fn() -> bool) -> bool {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     true
+}
+
+/// Watches how long the machine keeps somebody waiting who would run: time that no program can answer for.
+pub(crate) struct Stalls {
+    stop: Arc<AtomicBool>,
+    watching: JoinHandle<Duration>,
+}
+
+impl Stalls {
+    pub(crate) fn begin() -> Stalls {
+        const PAUSE: Duration = Duration::from_millis(10);
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let watching = std::thread::spawn(move || {
+            let mut stalled = Duration::ZERO;
+            while !told.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                std::thread::sleep(PAUSE);
+                stalled += began.elapsed().saturating_sub(PAUSE);
+            }
+            stalled
+        });
+        Stalls { stop, watching }
+    }
+
+    pub(crate) fn end(self) -> Duration {
+        self.stop.store(true, Ordering::Relaxed);
+        self.watching.join().unwrap()
+    }
 }
 
 /// The numbers in a text.
