@@ -13,6 +13,7 @@ use crate::machine::{Kind, Listing, Machine, MachineError, Place, Window, Window
 use crate::paths;
 use crate::permission::{Action, Ask, Grant, Let, Part, Pattern};
 use crate::session::Session;
+use crate::shown::Seen;
 use crate::tool::ToolError;
 
 /// The longest path that is looked at.
@@ -89,7 +90,7 @@ impl Files {
         resolve_path(&self.session, path).await
     }
 
-    /// Some lines of a file that reading was granted for.
+    /// Some lines of a file that reading was granted for. Once they are shown, [`Files::showed`] takes that down.
     pub async fn window(
         &self,
         grant: &Grant<'_>,
@@ -98,12 +99,12 @@ impl Files {
     ) -> Result<Windowed, ToolError> {
         self.demand(grant, path)?;
         let got = path.machine.window(&path.place, want).await;
-        let got = got.map_err(|err| self.session.dialect.words.machine(path, &err))?;
-        if let Some(hash) = got.hash {
-            let range = got.range.clone();
-            self.session.saw(&path.real(), |seen| seen.add(range, hash)).await;
-        }
-        Ok(got)
+        got.map_err(|err| self.session.dialect.words.machine(path, &err))
+    }
+
+    /// What this session overwrites it must have been shown: so it was of this.
+    pub fn showed(&self, path: &Resolved, got: &Windowed) {
+        self.session.saw(&path.real(), Seen::window(got));
     }
 
     /// A whole file that reading was granted for, unless it is larger than `most`.
@@ -116,8 +117,7 @@ impl Files {
         self.demand(grant, path)?;
         let got = path.machine.read(&path.place, most).await;
         let got = got.map_err(|err| self.session.dialect.words.machine(path, &err))?;
-        let range = 0..got.bytes.len() as u64;
-        self.session.saw(&path.real(), |seen| seen.add(range, got.hash)).await;
+        self.session.saw(&path.real(), Seen::whole(got.hash));
         Ok(got.bytes)
     }
 

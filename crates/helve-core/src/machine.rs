@@ -120,10 +120,20 @@ pub struct Windowed {
     pub size: u64,
     /// The bytes of the file that the window covers, line endings included.
     pub range: Range<u64>,
-    /// Of those bytes; `None` where they are too many to be worth it.
-    pub hash: Option<ContentHash>,
+    /// What tells later whether the file is still the one that was read.
+    pub mark: Mark,
     /// The first bytes of the file, for telling text from other things.
     pub sample: Bytes,
+}
+
+/// What the content of a file is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// All of its bytes.
+    Whole(ContentHash),
+    /// The bytes of a window, in a file that is too large to look at all of it.
+    Window(ContentHash),
+    Nothing,
 }
 
 /// One line in [`Windowed::bytes`].

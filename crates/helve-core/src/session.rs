@@ -81,12 +81,12 @@ impl Session {
         self.workspace.registry.offer(&self.caller, &switches, allowed)
     }
 
-    /// Takes down that a piece of a file was shown.
-    pub(crate) async fn saw(&self, path: &Path, add: impl FnOnce(&mut Seen)) {
-        let mut seen = self.seen(path).await;
-        add(&mut seen);
+    /// Takes down what was shown of a file.
+    pub(crate) fn saw(&self, path: &Path, seen: Seen) {
         self.note(path, &seen);
-        self.shown.0.lock().set(path, seen);
+        let mut shown = self.shown.0.lock();
+        shown.drop_kept(path);
+        shown.set(path, seen);
     }
 
     /// Takes down what the session wrote itself.

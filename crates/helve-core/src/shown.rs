@@ -9,11 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::commit::ContentHash;
 use crate::journal::Image;
+use crate::machine::{Mark, Windowed};
 
 /// How much of what was shown is kept to say later what changed.
 const MOST_KEPT: usize = 8 << 20;
-/// How many windows of one file are remembered.
-const MOST_WINDOWS: usize = 64;
 
 /// Whether what is in a file now was shown to the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,50 +26,53 @@ pub enum Shown {
     Never,
 }
 
-/// What is remembered of one file, in a form that outlives the process.
+/// What is remembered of one file, in a form that outlives the process: the newest that was shown or written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Seen {
-    whole: Option<[u8; 32]>,
-    windows: Vec<Piece>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Piece {
-    start: u64,
-    end: u64,
-    hash: [u8; 32],
+pub(crate) enum Seen {
+    #[default]
+    Nothing,
+    Whole([u8; 32]),
+    /// A piece of a file of this size, which is too large to look at all of it.
+    Piece {
+        start: u64,
+        end: u64,
+        hash: [u8; 32],
+        size: u64,
+    },
 }
 
 impl Seen {
     pub(crate) fn whole(hash: ContentHash) -> Self {
-        Self { whole: Some(hash.0), windows: Vec::new() }
+        Self::Whole(hash.0)
     }
 
-    /// Adds a window of a file.
-    pub(crate) fn add(&mut self, range: Range<u64>, hash: ContentHash) {
-        self.windows.retain(|piece| (piece.start, piece.end) != (range.start, range.end));
-        if self.windows.len() == MOST_WINDOWS {
-            self.windows.remove(0);
+    pub(crate) fn window(got: &Windowed) -> Self {
+        match got.mark {
+            Mark::Whole(hash) => Self::Whole(hash.0),
+            Mark::Window(hash) => {
+                let Range { start, end } = got.range;
+                Self::Piece { start, end, hash: hash.0, size: got.size }
+            }
+            Mark::Nothing => Self::Nothing,
         }
-        self.windows.push(Piece { start: range.start, end: range.end, hash: hash.0 });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.whole.is_none() && self.windows.is_empty()
+        *self == Self::Nothing
     }
 
-    /// Whether anything that was shown is there unchanged, and nothing that was shown has changed.
+    /// Whether the file is still what was shown, as far as that can be told.
     pub(crate) fn holds(&self, now: &Image) -> bool {
-        let bytes = &now.bytes;
-        if self.whole == Some(now.hash.0) {
-            return true;
+        match self {
+            Self::Nothing => false,
+            Self::Whole(hash) => *hash == now.hash.0,
+            Self::Piece { start, end, hash, size } => {
+                let range = usize::try_from(*start).ok().zip(usize::try_from(*end).ok());
+                let piece = range.and_then(|(start, end)| now.bytes.get(start..end));
+                *size == now.bytes.len() as u64
+                    && piece.is_some_and(|piece| ContentHash::of(piece).0 == *hash)
+            }
         }
-        let unchanged = |piece: &Piece| {
-            let range = usize::try_from(piece.start).ok().zip(usize::try_from(piece.end).ok());
-            let now = range.and_then(|(start, end)| bytes.get(start..end));
-            now.is_some_and(|now| ContentHash::of(now).0 == piece.hash)
-        };
-        self.whole.is_none() && !self.windows.is_empty() && self.windows.iter().all(unchanged)
     }
 }
 

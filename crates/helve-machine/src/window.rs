@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
 use helve_core::commit::ContentHash;
-use helve_core::machine::{Window, Windowed};
+use helve_core::machine::{Mark, Window, Windowed};
 use helve_core::{MachineError, Place};
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use rustix::io::{Errno, pread};
@@ -26,8 +26,8 @@ const UTF_8_MARK: &[u8] = b"\xEF\xBB\xBF";
 const SAMPLE: usize = 8 * 1024;
 /// How much is read of a file that does not tell its size, like those in `/proc`.
 const MOST_UNSIZED: u64 = 64 * 1024 * 1024;
-/// How much of a window is hashed, to tell later whether it changed.
-const MOST_HASHED: usize = 1024 * 1024;
+/// How much is hashed, of a file or else of a window, to tell later whether it changed.
+const MOST_HASHED: u64 = 4 * 1024 * 1024;
 /// From this size on reading ahead is asked for.
 const LARGE: u64 = 1024 * 1024;
 
@@ -54,8 +54,12 @@ fn read(file: OwnedFd, size: u64, want: Window, stop: &Stop) -> Result<Windowed,
         }
     };
     let more = windowed.more || blocks.is_cut_off();
-    let hash = blocks.hash(&windowed.range);
-    Ok(Windowed { size: blocks.size(), more, hash, ..windowed })
+    let size = blocks.size();
+    let mark = match blocks.hash(0..size) {
+        Some(hash) => Mark::Whole(hash),
+        None => blocks.hash(windowed.range.clone()).map_or(Mark::Nothing, Mark::Window),
+    };
+    Ok(Windowed { size, more, mark, ..windowed })
 }
 
 enum Scanned {
@@ -141,11 +145,13 @@ impl Blocks {
         Ok((filled > 0).then(|| &self.buffer[..filled]))
     }
 
-    /// Told from what is there now: a writer in between makes a later check fail, never pass wrongly.
-    fn hash(&self, range: &Range<u64>) -> Option<ContentHash> {
-        let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
-        if length > MOST_HASHED {
-            return None;
+    /// `None` where it is too much to be worth it.
+    fn hash(&self, range: Range<u64>) -> Option<ContentHash> {
+        let length = range.end.checked_sub(range.start).filter(|length| *length <= MOST_HASHED)?;
+        let length = usize::try_from(length).ok()?;
+        if range.start == 0 && self.at == range.end && length == self.buffer.len() {
+            // The only block, as it was read.
+            return Some(ContentHash::of(&self.buffer));
         }
         let (mut bytes, mut filled) = (vec![0; length], 0);
         while filled < length {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use helve_core::BoxFuture;
 use helve_core::commit::{Change, CommitError, Committed, Content, ContentHash, Expect};
 use helve_core::machine::{
-    Entry, Find, FindFlow, Kind, Listing, Located, Machine, MachineError, Place, Search,
+    Entry, Find, FindFlow, Kind, Listing, Located, Machine, MachineError, Mark, Place, Search,
     SearchFlow, Span, Whole, Window, Windowed,
 };
 use helve_text::view::{Encoding, View};
@@ -250,7 +250,7 @@ fn window(bytes: &Bytes, want: Window) -> Windowed {
             sample: bytes.slice(..bytes.len().min(4096)),
             size: bytes.len() as u64,
             range: 0..bytes.len() as u64,
-            hash: Some(ContentHash::of(bytes)),
+            mark: Mark::Whole(ContentHash::of(bytes)),
             ..window(&text, want)
         };
     }
@@ -274,7 +274,7 @@ fn window(bytes: &Bytes, want: Window) -> Windowed {
     let until = |count: usize| all.iter().take(count).map(|line| line.len()).sum::<usize>();
     let range = until(before)..until(after);
     Windowed {
-        hash: Some(ContentHash::of(&bytes[range.clone()])),
+        mark: Mark::Whole(ContentHash::of(marked)),
         range: (range.start + mark) as u64..(range.end + mark) as u64,
         bytes: kept.into(),
         first: want.first,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use helve_core::machine::{Span, Window, Windowed};
+use helve_core::machine::{Mark, Span, Window, Windowed};
 use memchr::{memchr, memchr_iter};
 
 /// How many lines are kept whatever was asked for, because each costs a [`Span`] even when it is empty.
@@ -142,7 +142,7 @@ impl Lines {
             more: self.more,
             size: 0,
             range: self.covered.unwrap_or(self.fed..self.fed),
-            hash: None,
+            mark: Mark::Nothing,
             sample: Bytes::new(),
         })
     }

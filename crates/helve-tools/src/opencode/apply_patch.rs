@@ -14,7 +14,7 @@ use helve_text::view::View;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change::overwrite::check_shown;
+use super::change::overwrite::{check_shown, check_unchanged};
 use super::change::settings::Settings;
 use super::change::syntax::{self, Draft};
 use super::words::change::{counts, difference, leniently, made};
@@ -147,6 +147,9 @@ impl Desk {
                     );
                     return Err(ToolError::new(ErrorKind::Stale, message)
                         .hint("Read it, then make the patch anew."));
+                }
+                if let Some(base) = &paper.base {
+                    check_unchanged(ctx, &paper.path, base).await?;
                 }
                 paper.now = None;
             }

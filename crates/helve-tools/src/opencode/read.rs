@@ -103,6 +103,7 @@ impl Reading<'_> {
         if text::is_binary(shown, self.got) {
             return Err(text::binary(shown, self.got));
         }
+        self.ctx.files.showed(self.path, self.got);
         if shown.ends_with(".ipynb") && self.got.size <= NOTEBOOK_BYTES {
             return self.notebook(media, wanted).await;
         }

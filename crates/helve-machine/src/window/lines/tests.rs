@@ -299,7 +299,7 @@ fn plainly(text: &[u8], want: Window) -> Windowed {
     };
     let range = until(before)..until(before + lines.len());
     let (bytes, sample) = (bytes.into(), Bytes::new());
-    Windowed { bytes, lines, first, more, seen, size: 0, range, hash: None, sample }
+    Windowed { bytes, lines, first, more, seen, size: 0, range, mark: Mark::Nothing, sample }
 }
 
 proptest! {
