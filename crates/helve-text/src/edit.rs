@@ -3,6 +3,7 @@
 //! The intent of an edit is the line difference between `old` and `new`. It is found at the least tolerance that fits anywhere, must fit
 //! in one place only, and is carried out on the file's own lines: what was not to change keeps its bytes. What is not certain is refused.
 
+mod elision;
 mod exact;
 mod find;
 mod fold;
@@ -17,6 +18,7 @@ mod tests;
 
 use std::{borrow::Cow, fmt, ops::Range};
 
+pub use self::elision::left_out;
 pub use self::nearest::{Difference, Nearest, Verdict};
 use self::variant::Variant;
 use crate::view::{Encoding, Ending, View};
@@ -140,6 +142,8 @@ pub enum Refusal {
     Binary,
     /// `old` is empty, or nothing but blanks.
     Blank,
+    /// A line of `new` says that code is left out, and would be written as it stands.
+    LeftOut { text: String },
     /// `old` and `new` are the same, line endings aside.
     Same,
     /// `old` is nowhere; the place that comes nearest, if any does.
@@ -152,6 +156,8 @@ pub enum Refusal {
     Indentation { line: usize, text: String },
     /// `old` is indented otherwise than the file, and `new` like the file: either could be meant.
     IndentationUnclear { line: usize },
+    /// `old` begins after a line's indentation, and `new` goes on in lines that have less, or would pull the next line up.
+    Margin { line: usize },
     /// `new` rewrites, in plain characters, a place where the file has typographic ones, or the reverse.
     Typography { line: usize, character: char },
     /// `old` is escaped once too often; what `new` means is not clear.
@@ -208,9 +214,16 @@ pub fn apply_to(view: &View<'_>, edit: &Edit<'_>, how: Match) -> Result<Applied,
     if old.trim().is_empty() {
         return Err(Refusal::Blank);
     }
+    if let Some(text) = left_out(old.lines(), new.lines()) {
+        return Err(Refusal::LeftOut { text: text.to_owned() });
+    }
     let quoted = Edit { old: &old, new: &new, all: edit.all };
-    if let Some(applied) = exact::apply(view, &quoted)? {
+    if let Some(applied) = exact::apply(view, &quoted, how)? {
         return Ok(applied);
+    }
+    if let (Some(old), Some(new)) = (old.strip_suffix('\r'), new.strip_suffix('\r')) {
+        // Half of a line ending that was cut off.
+        return apply_to(view, &Edit { old, new, all: edit.all }, how);
     }
     match how {
         Match::Safe => tolerant(view, &quoted),
@@ -248,13 +261,14 @@ fn tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<Applied, Refusal> {
         {
             return Err(Refusal::Escapes { line: found.starts[0] + 1 });
         }
-        return carry_out(view, variant, found, edit.all);
+        return carry_out(view, &keys, variant, found, edit.all);
     }
     Err(nearest::not_found_with(view, edit, &keys))
 }
 
 fn carry_out(
     view: &View<'_>,
+    keys: &find::Keys,
     variant: &Variant<'_>,
     found: &find::Found,
     all: bool,
@@ -279,8 +293,8 @@ fn carry_out(
     let (old, new) = (find::lines(&variant.old), find::lines(new));
     let mut end = 0;
     let blocks = found.starts.iter().filter_map(|start| {
-        let candidate =
-            find::candidate(view, &old, *start).filter(|candidate| candidate.lines.start >= end)?;
+        let candidate = find::candidate(view, keys, &old, *start)
+            .filter(|candidate| candidate.lines.start >= end)?;
         end = candidate.lines.end;
         Some(weave::block(view, &old, &new, &candidate))
     });

@@ -5,13 +5,18 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 
 use super::{
-    Applied, Edit, LISTED, Refusal, Tolerances,
+    Applied, Edit, LISTED, Match, Refusal, Tolerances,
+    fold::{is_blank_line, parts},
     write::{self, Block, Like, Out},
 };
 use crate::{diff, view::View};
 
 /// Carries out an edit whose quotation is found character by character; `None` when it is not.
-pub(super) fn apply(view: &View<'_>, edit: &Edit<'_>) -> Result<Option<Applied>, Refusal> {
+pub(super) fn apply(
+    view: &View<'_>,
+    edit: &Edit<'_>,
+    how: Match,
+) -> Result<Option<Applied>, Refusal> {
     let text = view.text().as_bytes();
     let finder = Finder::new(edit.old);
     let Some(first) = finder.find(text) else { return Ok(None) };
@@ -19,6 +24,9 @@ pub(super) fn apply(view: &View<'_>, edit: &Edit<'_>) -> Result<Option<Applied>,
         // One character further on, so that an overlapping second place counts too.
         if finder.find(&text[first + 1..]).is_some() {
             return Err(ambiguous(view, &finder, first));
+        }
+        if how == Match::Safe && leaves_margin(view, first, edit) {
+            return Err(Refusal::Margin { line: view.line_at(first) + 1 });
         }
         return write::write(view, [Ok(block(view, &[first], edit))], Tolerances::NONE).map(Some);
     }
@@ -31,6 +39,22 @@ pub(super) fn apply(view: &View<'_>, edit: &Edit<'_>) -> Result<Option<Applied>,
     let blocks =
         by_lines(view, &starts, edit.old.len()).map(|starts| Ok(block(view, starts, edit)));
     write::write(view, blocks, Tolerances::NONE).map(Some)
+}
+
+/// Whether a piece begins after a line's indentation, or in it, and the next line would come to stand there instead, or further lines
+/// of `new` have less of it: a line was quoted without its margin, and nobody knows how the rest is meant.
+fn leaves_margin(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
+    let line = view.line_at(first);
+    let lead = parts(view.line(line)).lead;
+    let before = first - view.text_range(line).start;
+    if before == 0 || before > lead.len() {
+        return false;
+    }
+    let after = first + edit.old.len();
+    let joins = edit.old.ends_with('\n') && !edit.new.ends_with('\n') && after < view.text().len();
+    let mut further = edit.new.split('\n').skip(1).filter(|line| !is_blank_line(line));
+    let is_one_line = !edit.old.trim_end().contains('\n');
+    joins || is_one_line && further.any(|line| !line.starts_with(lead))
 }
 
 fn ambiguous(view: &View<'_>, finder: &Finder<'_>, first: usize) -> Refusal {

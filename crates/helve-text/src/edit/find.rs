@@ -1,6 +1,6 @@
 //! Where a quotation stands, line by line, and what has to be overlooked for it to stand there.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, cell::OnceCell, cmp::Reverse, collections::BTreeMap, ops::Range};
 
 use super::{
     Refusal, Tolerance, Tolerances,
@@ -11,11 +11,17 @@ use super::{
 use crate::view::View;
 
 /// A key for every line of a file: equal where only blanks and typography can differ.
-pub(super) struct Keys(pub(super) Vec<u64>);
+pub(super) struct Keys(pub(super) Vec<u64>, OnceCell<Option<usize>>);
 
 impl Keys {
     pub(super) fn of(view: &View<'_>) -> Keys {
-        Keys((0..view.count()).map(|index| fold::key(view.line(index))).collect())
+        let keys = (0..view.count()).map(|index| fold::key(view.line(index))).collect();
+        Keys(keys, OnceCell::new())
+    }
+
+    /// By how many blanks lines are mostly indented more than the ones above them.
+    fn usual_step(&self, view: &View<'_>) -> Option<usize> {
+        *self.1.get_or_init(|| usual_step(view))
     }
 }
 
@@ -70,7 +76,7 @@ pub(super) fn least(
             continue;
         }
         budget = budget.checked_sub(variant.old.len() + 1).ok_or(Refusal::TooLarge)?;
-        let Some(Candidate { need, .. }) = candidate(view, &quoted, start) else { continue };
+        let Some(Candidate { need, .. }) = candidate(view, keys, &quoted, start) else { continue };
         match &mut best {
             Some(found) if found.need == need => found.starts.push(start),
             Some(found) if found.need.rank() < need.rank() => {}
@@ -114,7 +120,12 @@ fn extend(wanted: &[u64], borders: &[usize], mut matched: usize, next: u64) -> u
 }
 
 /// What the lines from `start` on have to do with the quoted ones, if they are the same.
-pub(super) fn candidate(view: &View<'_>, quoted: &[&str], start: usize) -> Option<Candidate> {
+pub(super) fn candidate(
+    view: &View<'_>,
+    keys: &Keys,
+    quoted: &[&str],
+    start: usize,
+) -> Option<Candidate> {
     let (head, foot) = margins(quoted);
     let core = head..quoted.len() - foot;
     let mut need = Tolerances::NONE;
@@ -133,7 +144,8 @@ pub(super) fn candidate(view: &View<'_>, quoted: &[&str], start: usize) -> Optio
         leads.iter().map(|(old, own)| (plain(old), plain(own))).collect();
     let pairs: Vec<(&str, &str)> =
         folded.iter().map(|(old, own)| (old.as_ref(), own.as_ref())).collect();
-    let indent = indent::infer(&pairs)?;
+    let levels = |width: usize| keys.usual_step(view).is_none_or(|step| step == width);
+    let indent = indent::infer(&pairs, levels)?;
     if !indent.is_same() {
         need = need.with(Tolerance::Indentation);
     }
@@ -148,6 +160,24 @@ pub(super) fn candidate(view: &View<'_>, quoted: &[&str], start: usize) -> Optio
     let first = start - (core.start - taken.start);
     Some(Candidate { lines: first..first + taken.len(), quoted: taken, indent, need })
 }
+
+fn usual_step(view: &View<'_>) -> Option<usize> {
+    let (mut above, mut steps) = (0, BTreeMap::new());
+    for index in 0..view.count().min(LEVELLED) {
+        let Parts { lead, body, .. } = parts(view.line(index));
+        if body.is_empty() {
+            continue;
+        }
+        if lead.len() > above && lead.bytes().all(|byte| byte == b' ') {
+            *steps.entry(lead.len() - above).or_insert(0_usize) += 1;
+        }
+        above = lead.len();
+    }
+    steps.into_iter().max_by_key(|(step, count)| (*count, Reverse(*step))).map(|(step, _)| step)
+}
+
+/// Lines looked at to see how a file is indented.
+const LEVELLED: usize = 10_000;
 
 /// Indentation with ordinary blanks.
 pub(super) fn plain(lead: &str) -> Cow<'_, str> {

@@ -37,9 +37,16 @@ pub(super) struct Unmapped;
 /// Indentations of the lines that say something: as quoted, and in the file.
 type Pair<'a> = (&'a str, &'a str);
 
-/// The one mapping that explains all pairs, if there is one.
-pub(super) fn infer(pairs: &[Pair<'_>]) -> Option<Indent> {
-    if let Some(rule) = rule(pairs) {
+/// The one mapping that explains all pairs, if there is one. `levels` tells whether the file is indented by so many blanks a level.
+pub(super) fn infer(pairs: &[Pair<'_>], levels: impl Fn(usize) -> bool) -> Option<Indent> {
+    if let Some(mut rule) = rule(pairs) {
+        // One depth fits any width of a tab at some shift.
+        if let Rule::Columns { width, tabs: false, .. } = rule
+            && pairs.iter().all(|pair| *pair == pairs[0])
+            && !levels(width)
+        {
+            rule = Rule::Seen;
+        }
         return Some(Indent { rule, seen: seen(pairs), trimmed: None });
     }
     match pairs {
@@ -61,6 +68,14 @@ impl Indent {
         match self.rule {
             Rule::Same | Rule::Columns { shift: 0, .. } => false,
             Rule::Add(_) | Rule::Remove(_) | Rule::Columns { .. } | Rule::Seen => true,
+        }
+    }
+
+    /// What the file has before a quotation that has less.
+    pub(super) fn added(&self) -> Option<&str> {
+        match &self.rule {
+            Rule::Add(prefix) => Some(prefix),
+            Rule::Same | Rule::Remove(_) | Rule::Columns { .. } | Rule::Seen => None,
         }
     }
 

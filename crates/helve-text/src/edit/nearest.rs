@@ -82,7 +82,7 @@ pub(super) fn not_found(view: &View<'_>, edit: &Edit<'_>) -> Refusal {
             let need = found.need.and(variant.tolerances);
             let quoted = find::lines(edit.old);
             let start = found.starts[0];
-            let candidate = find::candidate(view, &find::lines(&variant.old), start);
+            let candidate = find::candidate(view, &keys, &find::lines(&variant.old), start);
             let lines = candidate.map_or(start..start + 1, |candidate| candidate.lines);
             let verdict = match need.iter().last() {
                 Some(Tolerance::TrailingBlanks) => Verdict::TrailingBlanks,

@@ -761,13 +761,13 @@ fn endings() {
 #[test]
 fn the_end_of_the_file() {
     check(
-        "a\n  b",
+        "a\nb",
         "b",
         "b\nc",
         expect![[r#"
         {}
         a
-          b
+        b
         c¶
     "#]],
     );
@@ -881,4 +881,98 @@ fn edits_in_sequence() {
         )
     "#]]
     .assert_debug_eq(&done);
+}
+
+#[test]
+fn half_an_ending_at_the_end_is_none() {
+    check(
+        "a\nb\n",
+        "b\r",
+        "c\r",
+        expect![[r#"
+            {}
+            a
+            c
+        "#]],
+    );
+    check(
+        "a\r\nb\r\nc\r\n",
+        "a\r\nb\r",
+        "a\r\nb\r\nx\r",
+        expect![[r#"
+        {}
+        a␍
+        b␍
+        x␍
+        c␍
+    "#]],
+    );
+}
+
+#[test]
+fn escaped_lines_may_hold_apostrophes_lifetimes_and_strings() {
+    check(
+        "if a {\n\t\tb()\n}\n",
+        r"if a {\n\t\tb()\n}",
+        r"if a {\n\t\tb()\n\t\tc()\n}",
+        expect![[r#"
+            {Escapes}
+            if a {
+            →→b()
+            →→c()
+            }
+        "#]],
+    );
+    check(
+        "fn a<'a>(x: &'a str) {\n    say(\"x\");\n}\n",
+        r#"fn a<'a>(x: &'a str) {\n    say("x");"#,
+        r#"fn a<'a>(x: &'a str) {\n    // don't say "x"; it isn't\n    say("y");"#,
+        expect![[r#"
+            {Escapes}
+            fn a<'a>(x: &'a str) {
+                // don't say "x"; it isn't
+                say("y");
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn blanks_that_every_quoted_line_has_at_its_end_are_not_put_into_new_ones() {
+    check(
+        "foo(1);\nbar();\n",
+        "foo(1);  \nbar();  ",
+        "foo(1);  \nx();  \nbar();  ",
+        expect![[r#"
+        {TrailingBlanks}
+        foo(1);
+        x();
+        bar();
+    "#]],
+    );
+}
+
+#[test]
+fn a_line_that_moves_keeps_its_own_blanks() {
+    check(
+        "one two  \nthree four\nfive\n",
+        "one two\nthree four\nfive",
+        "three four\nfive\none two",
+        expect![[r#"
+            {TrailingBlanks}
+            three four
+            five
+            one two··
+        "#]],
+    );
+    check(
+        "#  define x\n#endif\n",
+        "# define x\n#endif",
+        "#endif\n# define x",
+        expect![[r#"
+        {InnerBlanks}
+        #endif
+        #  define x
+    "#]],
+    );
 }

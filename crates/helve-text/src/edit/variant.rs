@@ -1,5 +1,7 @@
 //! Other readings of what was sent: escaped once too often, or with line numbers in front.
 
+mod inner;
+
 use std::{borrow::Cow, collections::HashSet};
 
 use super::{Edit, Tolerance, Tolerances};
@@ -74,18 +76,27 @@ fn unescaped<'a>(sent: &Variant<'_>) -> Vec<Variant<'a>> {
     variants
 }
 
-/// `new` without the escapes that `old` had too many; `None` when either also has, bare, what `old` had escaped.
+/// `new` without the escapes that `old` had too many; `None` when either also has, bare, what `old` had escaped, when `new` escapes
+/// quotes that `old` did not, or a line of it would be broken inside a string.
 fn unescape_alike(old: &str, new: &str, escapes: Escapes) -> Option<String> {
-    let marks: &[(char, char)] = match escapes {
-        Escapes::Controls => &[('n', '\n'), ('t', '\t')],
-        Escapes::Quotes => &[('"', '"')],
-        Escapes::All => &[('n', '\n'), ('t', '\t'), ('"', '"')],
-    };
-    let unclear = marks.iter().any(|(letter, mark)| {
-        has_escape(old, *letter) && (has_bare(old, *mark) || has_bare(new, *mark))
-    });
     let read = unescape(new, escapes);
-    (read == new || !unclear).then_some(read)
+    if read == new {
+        return Some(read);
+    }
+    let (controls, quotes) = (escapes != Escapes::Quotes, escapes != Escapes::Controls);
+    let is_twofold = |letter: char, mark: char| {
+        has_escape(old, letter) && (has_bare(old, mark) || has_bare(new, mark))
+    };
+    let unclear = controls
+        && (is_twofold('n', '\n') || is_twofold('t', '\t') || inner::breaks(old, new))
+        || quotes
+            && ['"', '\'', '`'].iter().any(|quote| {
+                is_twofold(*quote, *quote)
+                    || escapes == Escapes::Quotes
+                        && has_escape(new, *quote)
+                        && !has_escape(old, *quote)
+            });
+    (!unclear).then_some(read)
 }
 
 fn has_escape(text: &str, letter: char) -> bool {
@@ -159,10 +170,18 @@ fn unnumbered_alike(old: &[(usize, &str)], new: &str, mark: &str) -> Option<Stri
     {
         return Some(joined(&lines, new));
     }
-    let old: HashSet<&str> =
+    let last = old[old.len() - 1].0.saturating_add(new.lines().count());
+    let texts: HashSet<&str> =
         old.iter().map(|(_, text)| *text).filter(|text| !text.trim().is_empty()).collect();
-    let has_number = |line: &str| number(line, mark).is_some_and(|(_, text)| !text.is_empty());
-    let clear = !new.lines().any(has_number) || new.lines().any(|line| old.contains(line));
+    let mut numbers = new
+        .lines()
+        .filter_map(|line| number(line, mark))
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(number, _)| number)
+        .peekable();
+    let clear = numbers.peek().is_none()
+        || !numbers.any(|number| (old[0].0..=last).contains(&number))
+            && new.lines().any(|line| texts.contains(line));
     clear.then(|| new.to_owned())
 }
 

@@ -34,6 +34,8 @@ pub(super) fn block(
         candidate.lines.clone().map(|index| parts(view.line(index))).collect();
     let spelling = Spelling::learn(&old, &own);
     let fancy_leads = old.iter().any(|line| !line.lead.is_ascii());
+    let loose_ends = old.iter().all(|line| line.body.is_empty() || !line.trail.is_empty())
+        && own.iter().all(|line| line.trail.is_empty());
     let mut weave = Weave {
         candidate,
         old,
@@ -41,6 +43,7 @@ pub(super) fn block(
         own,
         spelling,
         fancy_leads,
+        loose_ends,
         out: Vec::new(),
         frame: Frame::default(),
         changes: Vec::new(),
@@ -48,7 +51,8 @@ pub(super) fn block(
     weave.run()?;
     weave.check_moved()?;
     let same_depth = shallowest(&weave.old) == shallowest(&weave.new);
-    if candidate.indent.is_shifted() && weave.frame.is_doubtful() && !same_depth {
+    let is_doubtful = weave.frame.is_doubtful() && !same_depth || weave.is_twofold();
+    if candidate.indent.is_shifted() && is_doubtful {
         return Err(Refusal::IndentationUnclear { line: candidate.lines.start + 1 });
     }
     Ok(Block { lines: candidate.lines.clone(), out: weave.out, count: 1 })
@@ -72,6 +76,8 @@ struct Weave<'a> {
     spelling: Spelling,
     /// Whether the quotation is indented with typographic blanks.
     fancy_leads: bool,
+    /// Whether every quoted line has blanks at its end, and none in the file: then they mean nothing in `new` either.
+    loose_ends: bool,
     out: Vec<Out>,
     frame: Frame,
     /// Lines of `old` and the lines of `new` in their place.
@@ -137,6 +143,16 @@ impl Weave<'_> {
         self.unchanged(at..old.end, to)
     }
 
+    /// Whether one line is quoted without its indentation, and all that follow it in `new` have that: they may be meant as they are.
+    fn is_twofold(&self) -> bool {
+        let says_something = |line: &&Parts<'_>| !line.body.is_empty();
+        let Some(prefix) = self.candidate.indent.added() else { return false };
+        let mut following = self.new.iter().filter(says_something).skip(1).peekable();
+        self.old.iter().filter(says_something).count() == 1
+            && following.peek().is_some()
+            && following.all(|line| line.lead.starts_with(prefix))
+    }
+
     fn same_body(&mut self, index: usize, to: usize) -> Result<(), Refusal> {
         let (old, own, new) = (self.old[index], self.own[index], self.new[to]);
         let line = self.candidate.lines.start + index;
@@ -160,11 +176,16 @@ impl Weave<'_> {
             &bodies(&self.new[new.clone()]),
             &self.spelling,
         );
-        let bodies = bodies
-            .map_err(|character| Refusal::Typography { line: first + old.start + 1, character })?;
+        let respelled = |character| Refusal::Typography { line: first + old.start + 1, character };
+        let bodies = bodies.map_err(respelled)?;
+        self.check_strange(old.clone(), new.clone()).map_err(respelled)?;
         let pairs = paired(&self.old[old.clone()], &self.new[new.clone()]);
         for ((to, body), pair) in new.zip(bodies).zip(pairs) {
             let pair = pair.map(|step| old.start + step);
+            let (pair, body) = match self.moved(to) {
+                Some(from) => (Some(from), Cow::Borrowed(self.own[from].body)),
+                None => (pair, Cow::Owned(body)),
+            };
             let text = self.changed_line(pair, to, &body)?;
             let like = pair.map_or(Like::default(), |index| Like::line(first + index));
             self.out.push(Out::New { text, like });
@@ -182,18 +203,44 @@ impl Weave<'_> {
         if new.body.is_empty() {
             return Ok(String::new());
         }
+        let trail = if self.loose_ends { "" } else { new.trail };
         let Some(index) = pair else {
-            return Ok(format!("{}{body}{}", self.lead(to)?, new.trail));
+            return Ok(format!("{}{body}{trail}", self.lead(to)?));
         };
         let (old, own) = (self.old[index], self.own[index]);
         if old.body.is_empty() {
-            return Ok(format!("{}{body}{}", self.lead(to)?, new.trail));
+            return Ok(format!("{}{body}{trail}", self.lead(to)?));
         }
         self.frame.count(old, own, new);
         let lead = if lead(&old) == lead(&new) { own.lead.to_owned() } else { self.lead(to)? };
         let same_line = likeness(old.body, new.body) > 0.0;
-        let trail = if same_line { merged(old.trail, own.trail, new.trail) } else { new.trail };
+        let trail = if same_line { merged(old.trail, own.trail, new.trail) } else { trail };
         Ok(format!("{lead}{body}{trail}"))
+    }
+
+    /// The quoted line that a new one is, in another place: it keeps the file's own blanks.
+    fn moved(&self, to: usize) -> Option<usize> {
+        let body = self.new[to].body;
+        let mut same = (0..self.old.len()).filter(|index| self.old[*index].body == body);
+        let only = same.next().filter(|_| !body.is_empty() && same.next().is_none())?;
+        let (old, own) = (self.old[only], self.own[only]);
+        ((old.body, old.trail) != (own.body, own.trail)
+            && bodies::lost(old.body, own.body).is_none())
+        .then_some(only)
+    }
+
+    /// A line with typography of its own must not lend it to lines that have nothing else of it.
+    fn check_strange(&self, old: Range<usize>, new: Range<usize>) -> Result<(), char> {
+        for index in old {
+            let (was, own) = (self.old[index].body, self.own[index].body);
+            let Some(character) = bodies::lost(was, own) else { continue };
+            let writes = |to: &usize| bodies::writes_like(self.new[*to].body, character);
+            let mut heirs = new.clone().filter(writes).peekable();
+            if heirs.peek().is_some() && heirs.all(|to| likeness(was, self.new[to].body) == 0.0) {
+                return Err(character);
+            }
+        }
+        Ok(())
     }
 
     /// A line with typography of its own that goes in one place must not come back, in plain characters, in another.

@@ -37,9 +37,18 @@ pub enum Out {
         text: String,
         /// The line whose place it takes.
         instead: Option<usize>,
-        /// The file ends with it, and no newline follows.
-        is_open: bool,
+        end: End,
     },
+}
+
+/// What follows a new line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Newline,
+    /// The file ends with it, and no newline follows.
+    Nothing,
+    /// As with the last line now: the hunk says of both that no newline follows.
+    AsItIs,
 }
 
 /// A file after all hunks.

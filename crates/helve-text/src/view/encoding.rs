@@ -2,7 +2,7 @@
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::EncoderResult;
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use super::Binary;
 
@@ -80,6 +80,10 @@ pub(super) fn guess(bytes: &[u8]) -> Result<Guess, Binary> {
         let encoding = unmarked_wide(bytes).ok_or(Binary)?;
         return Ok(Guess { encoding, mark: 0, damaged: false });
     }
+    if [&b"\x1b$B"[..], b"\x1b$@"].iter().any(|shift| memmem::find(bytes, shift).is_some()) {
+        // Japanese in seven bits, in which other characters cannot stand by themselves.
+        return Ok(Guess { encoding: Encoding::Unclear, mark, damaged: false });
+    }
     if std::str::from_utf8(bytes).is_ok() {
         return Ok(Guess { encoding: Encoding::Utf8, mark, damaged: false });
     }
@@ -127,9 +131,14 @@ fn detect(bytes: &[u8]) -> Encoding {
         }
     }
     detector.feed(b"", true);
-    let legacy = detector.guess(None, Utf8Detection::Deny);
+    let mut legacy = detector.guess(None, Utf8Detection::Deny);
     let clear = if legacy.is_single_byte() {
-        high.all >= ENOUGH || high.in_words * 2 >= high.all
+        if high.all < ENOUGH && high.letters == high.all && high.in_words * 2 >= high.all {
+            // Accents among plain letters, and too few of them to tell a rare alphabet from the usual one.
+            legacy = encoding_rs::WINDOWS_1252;
+        }
+        let is_foreign = legacy == encoding_rs::WINDOWS_1252 && high.signs_in_words > 0;
+        !is_foreign && (high.all >= ENOUGH || high.in_words * 2 >= high.all)
     } else {
         high.all >= ENOUGH
             && legacy.decode_without_bom_handling_and_without_replacement(bytes).is_some()
@@ -137,21 +146,30 @@ fn detect(bytes: &[u8]) -> Encoding {
     if clear { Encoding::Legacy(legacy) } else { Encoding::Unclear }
 }
 
-/// Bytes outside ASCII, and how many of them stand next to an ASCII letter, as an accented letter would.
+/// Bytes outside ASCII.
 #[derive(Default)]
 struct Highs {
     all: usize,
+    /// Next to an ASCII letter, as an accented letter would be.
     in_words: usize,
+    /// Letters in the usual western encodings.
+    letters: usize,
+    /// Between ASCII letters, but signs in windows-1252 that stand in no word: letters of an older alphabet.
+    signs_in_words: usize,
 }
 
 impl Highs {
     fn count(&mut self, line: &[u8]) {
-        for (at, _) in line.iter().enumerate().filter(|(_, byte)| !byte.is_ascii()) {
+        for (at, byte) in line.iter().enumerate().filter(|(_, byte)| !byte.is_ascii()) {
             let letter = |at: Option<usize>| {
                 at.and_then(|at| line.get(at)).is_some_and(u8::is_ascii_alphabetic)
             };
+            let (before, after) = (letter(at.checked_sub(1)), letter(at.checked_add(1)));
             self.all += 1;
-            self.in_words += usize::from(letter(at.checked_sub(1)) || letter(at.checked_add(1)));
+            self.in_words += usize::from(before || after);
+            self.letters += usize::from(*byte >= 0xc0);
+            let is_sign = matches!(byte, 0x80..=0x84 | 0x86..=0x89 | 0x8b | 0x8d | 0x8f..=0x91 | 0x93..=0x95 | 0x98 | 0x99 | 0x9b | 0x9d);
+            self.signs_in_words += usize::from(is_sign && before && after);
         }
     }
 }

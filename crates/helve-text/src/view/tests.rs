@@ -29,6 +29,22 @@ fn wide(text: &str, unit: fn(u16) -> [u8; 2]) -> Vec<u8> {
 }
 
 #[test]
+fn a_few_accents_are_western_and_older_alphabets_are_not_guessed() {
+    let name = |bytes: &[u8]| View::new(bytes).unwrap().encoding().name();
+    assert_eq!(name(b"# na\xefve\n"), "windows-1252");
+    assert_eq!(View::new(b"# na\xefve\n").unwrap().line(0), "# naïve");
+    // French in the code page of DOS, and on an old Mac.
+    let dos = "cl\u{82} d\u{82}j\u{85} cr\u{82}\u{82}e, fen\u{88}tre, gar\u{87}on\n".repeat(3);
+    let mac = "mod\u{8f}le, fen\u{90}tre, gar\u{8d}on, r\u{8e}sum\u{8e}\n".repeat(3);
+    for text in [dos, mac] {
+        let bytes: Vec<u8> = text.chars().map(|character| character as u8).collect();
+        assert_eq!(name(&bytes), "ASCII", "{text}");
+    }
+    assert_eq!(name(b"a \x1b$B$3$s\x1b(B b\n"), "ASCII");
+    assert_eq!(name(b"\x1b(B\x1b[m plain\n"), "UTF-8");
+}
+
+#[test]
 fn endings() {
     check(
         b"a\nb\r\nc\rd",

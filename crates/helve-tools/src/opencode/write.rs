@@ -7,6 +7,7 @@ use helve_core::{
     Ask, ErrorKind, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput, Traits,
 };
 use helve_text::diff::Unified;
+use helve_text::edit::left_out;
 use helve_text::view::{Ending, View};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,6 +16,7 @@ use super::change::overwrite::check_shown;
 use super::change::settings::Settings;
 use super::change::syntax::{self, Draft};
 use super::words::change::{counts, difference, made};
+use super::words::clip;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -79,12 +81,27 @@ fn computed(
     old: Option<&[u8]>,
     content: String,
 ) -> Result<(Bytes, Unified), ToolError> {
+    if let Some(old) = old.and_then(|old| View::new(old).ok())
+        && let Some(text) = left_out(old.text().lines(), content.lines())
+    {
+        return Err(elided(shown, text));
+    }
     let bytes = match old {
         None => content.into_bytes(),
         Some(old) => in_terms_of(shown, old, &content)?,
     };
     let diff = difference(shown, old, Some(&bytes));
     Ok((bytes.into(), diff))
+}
+
+/// Part of the old content would be gone, and a line that stands for it be there.
+fn elided(shown: &str, text: &str) -> ToolError {
+    let message = format!(
+        "content leaves out what {shown} has: the line \"{}\" would be written as it stands. Nothing was written.",
+        clip(text)
+    );
+    ToolError::new(ErrorKind::InvalidArgs, message)
+        .hint("Give the whole content, or change the part that is meant with edit.")
 }
 
 /// The same content needs no writing, but it must not be told to who may not read it.
@@ -97,10 +114,10 @@ async fn unchanged(ctx: &ToolContext, path: &Resolved) -> Result<ToolOutput, Too
 /// The content in the old file's encoding, with its line endings.
 fn in_terms_of(shown: &str, old: &[u8], content: &str) -> Result<Vec<u8>, ToolError> {
     let Ok(view) = View::new(old) else { return Ok(content.as_bytes().to_vec()) };
-    let content = if view.usual_ending() == Ending::CrLf && !content.contains('\r') {
-        content.replace('\n', "\r\n")
-    } else {
-        content.to_string()
+    let content = match view.usual_ending() {
+        Ending::CrLf if !content.contains('\r') => content.replace('\n', "\r\n"),
+        Ending::Cr if !content.contains('\r') => content.replace('\n', "\r"),
+        Ending::Cr | Ending::CrLf | Ending::Lf | Ending::None => content.to_string(),
     };
     let mut bytes = old[..view.mark()].to_vec();
     let unmarked = content.strip_prefix('\u{feff}').unwrap_or(&content);
@@ -184,6 +201,74 @@ somebody else's
                 -three
                 +somebody else's
                 Read it again, then make the change with that in mind.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_others_wrote_since_is_not_overwritten_and_reading_again_helps() {
+        check(
+            r#"
+--- rule edit * allow
+--- file a.txt
+one
+two
+--- call read {"filePath": "a.txt", "limit": 1}
+--- write a.txt
+one
+two
+theirs
+--- call write {"filePath": "a.txt", "content": "mine\n"}
+--- call read {"filePath": "a.txt", "offset": 3}
+--- call write {"filePath": "a.txt", "content": "mine\ntheirs\n"}
+"#,
+            expect![[r#"
+                == a.txt
+                <file>
+                00001| one
+
+                (Lines 1-1 are shown and more follow. Use offset=2 to go on.)
+                </file>
+                !! Stale
+                a.txt changed since it was read. Nothing was written.
+                Read it again, then make the change with that in mind.
+                == a.txt
+                <file>
+                00003| theirs
+
+                (End of file, 3 lines)
+                </file>
+                == a.txt
+                Wrote a.txt: 1 line added, 2 removed.
+                >> a.txt
+                mine
+                theirs
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_in_words_is_not_written() {
+        check(
+            r#"
+--- rule edit * allow
+--- file a.js
+a();
+b();
+--- call read {"filePath": "a.js"}
+--- call write {"filePath": "a.js", "content": "a();\n// ... rest of the code unchanged ...\n"}
+"#,
+            expect![[r#"
+                == a.js
+                <file>
+                00001| a();
+                00002| b();
+
+                (End of file, 2 lines)
+                </file>
+                !! InvalidArgs
+                content leaves out what a.js has: the line "// ... rest of the code unchanged ..." would be written as it stands. Nothing was written.
+                Give the whole content, or change the part that is meant with edit.
             "#]],
         );
     }

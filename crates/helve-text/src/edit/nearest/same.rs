@@ -1,7 +1,7 @@
 //! Ways in which a quoted line and one of the file are the same after all.
 
 use super::Verdict;
-use crate::edit::fold::{self, parts};
+use crate::edit::fold;
 
 /// Whether two lines, without the blanks around them, are the same in some way.
 pub(super) type Same = fn(&str, &str) -> bool;
@@ -109,21 +109,4 @@ fn shape(line: &str) -> String {
         shape.push_str(if number { "0" } else { token });
     }
     shape
-}
-
-/// A line that stands for others: dots and perhaps a comment around them.
-pub(super) fn is_elision(line: &str) -> bool {
-    let line = parts(line).body;
-    let dots = ["...", "\u{2026}"].into_iter().find(|dots| line.contains(dots));
-    dots.is_some_and(|dots| {
-        let rest = line.replace(dots, " ");
-        let words: Vec<&str> = rest
-            .split(|character: char| !character.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .collect();
-        let says = |wanted: &[&str]| {
-            words.iter().any(|word| wanted.contains(&word.to_lowercase().as_str()))
-        };
-        words.is_empty() || says(&["existing", "rest", "unchanged", "remaining", "omitted", "same"])
-    })
 }

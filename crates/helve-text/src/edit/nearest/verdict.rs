@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use super::{
     Difference, Nearest, Verdict,
-    same::{Same, WAYS, is_elision},
+    same::{Same, WAYS},
 };
 use crate::{
     diff,
     edit::{
+        elision::is_elision,
         find::Keys,
         fold::{self, parts},
     },

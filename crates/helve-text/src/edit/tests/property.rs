@@ -179,7 +179,7 @@ proptest! {
         let half = unit.repeat(times);
         let marked = b"\n  if only_here {  \r\n    \xff old(1);\r\n  }\r\n";
         let file = [&half[..], marked, &half].concat();
-        let old = ["  if only_here {  \n", "if only_here {\n", "      if only_here {\n"][drift];
+        let old = ["  if only_here {  \n", "  if only_here {\n", "      if only_here {\n"][drift];
         let new = format!("{old}{}    added();\n", &old[..old.len() - old.trim_start().len()]);
         let applied = apply(&file, &Edit { old, new: &new, all: false }, Match::Safe).expect("one place");
         let line = b"      added();\r\n";

@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::{check, check_all};
+use crate::edit::{Edit, Match, Refusal, apply};
 
 #[test]
 fn nothing_to_do() {
@@ -321,4 +322,159 @@ fn too_large() {
         TooLarge
     "#]],
     );
+}
+
+#[test]
+fn an_escape_inside_a_string_is_not_known_to_be_one_too_many() {
+    for new in [
+        r#"a();\nprint("x\n");\nb();"#,
+        r#"a();\nopen("C:\new\temp");\nb();"#,
+        r"a();\nprint('x\n');\nb();",
+        r"a();\nsplit(/\n/);\nb();",
+        r"a();\nmatch(/\t+/);\nb();",
+    ] {
+        check(
+            "a();\nb();\n",
+            r"a();\nb();",
+            new,
+            expect![[r#"
+                Escapes { line: 1 }
+            "#]],
+        );
+    }
+    for (file, old, new) in [
+        ("say('hi');\n", r"say(\'hi\');", r"say('it\'s');"),
+        ("say('hi', 'x');\n", r"say(\'hi\', 'x');", r"say(\'hi\', 'it\'s');"),
+        ("x = `a`;\n", r"x = \`a\`;", r"x = `a\`b`;"),
+        ("say(\"hi\");\n", r#"say(\"hi\");"#, r#"say(\"hi\", 'it\'s');"#),
+    ] {
+        check(
+            file,
+            old,
+            new,
+            expect![[r#"
+                Escapes { line: 1 }
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn one_depth_does_not_tell_how_wide_a_tab_is() {
+    check(
+        "def f():\n    if a:\n        foo()\n        bar()\n",
+        "\tfoo()\n\tbar()",
+        "\tfoo()\n\tif x:\n\t\tbaz()\n\tbar()",
+        expect![[r#"
+            Indentation { line: 3, text: "\t\tbaz()" }
+        "#]],
+    );
+    check(
+        "a:\n  b:\n    c: 1\n    d: 2\n",
+        "\tc: 1\n\td: 2",
+        "\tc: 1\n\te:\n\t\tf: 3\n\td: 2",
+        expect![[r#"
+            Indentation { line: 3, text: "\t\tf: 3" }
+        "#]],
+    );
+}
+
+#[test]
+fn blanks_do_not_stand_for_tabs_between_columns() {
+    let file = "a\tb\tc\n1\t2\t3\n4\t5\t6\n";
+    for new in ["1 2 3\n7 8 9\n4 5 6", "1 2 3 4\n4 5 6", "4 5 6\n1 2 3"] {
+        let edit = Edit { old: "1 2 3\n4 5 6", new, all: false };
+        let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
+        assert!(
+            matches!(refusal, Refusal::Typography { character: '\t', .. }),
+            "{new}: {refusal:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_left_out_in_words_is_not_written() {
+    for mark in
+        ["// ... existing code ...", "# ... rest unchanged", "<!-- … rest of the page … -->"]
+    {
+        let new = format!("a();\n{mark}\nz();");
+        let edit = Edit { old: "a();\nb();\nc();", new: &new, all: false };
+        let refusal = apply(b"a();\nb();\nc();\n", &edit, Match::Safe).unwrap_err();
+        assert!(matches!(refusal, Refusal::LeftOut { .. }), "{refusal:?}");
+    }
+    for new in ["a();\n...\nz();", "a();\n// wait ... then go on\nz();", "say(\"the rest...\");"] {
+        let edit = Edit { old: "a();\nb();\nc();", new, all: false };
+        apply(b"a();\nb();\nc();\n", &edit, Match::Safe).unwrap();
+    }
+    // What the file says already may be quoted and kept.
+    let edit =
+        Edit { old: "// ... existing code ...\nb", new: "// ... existing code ...\nc", all: false };
+    apply(b"// ... existing code ...\nb\n", &edit, Match::Safe).unwrap();
+}
+
+#[test]
+fn numbers_of_the_listing_are_not_written() {
+    for (old, new) in [
+        ("10| if x {\n11|   a();\n12| }", "10| if x {\n  b();\n}"),
+        ("00001| if x {\n00002|   a();\n00003| }", "if x {\n00002|   b();\n00003| }\n00004| y();"),
+    ] {
+        check(
+            "if x {\n  a();\n}\n",
+            old,
+            new,
+            expect![[r#"
+                LineNumbers { line: 1 }
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn typography_is_not_lent_to_lines_of_another_content() {
+    for (file, old, new) in [
+        ("// use “foo” here\nx();\n", "// use \"foo\" here\nx();", "call(\"foo\", \"bar\");\nx();"),
+        ("// a — b\nx();\n", "// a - b\nx();", "y = a - b;\nx();"),
+        ("# don’t use\nx()\n", "# don't use\nx()", "use('t')\nx()"),
+        ("// a\u{a0}b\nx();\n", "// a b\nx();", "f = a b;\nx();"),
+    ] {
+        let edit = Edit { old, new, all: false };
+        let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
+        assert!(matches!(refusal, Refusal::Typography { line: 1, .. }), "{file}: {refusal:?}");
+    }
+}
+
+#[test]
+fn one_line_without_its_indentation_does_not_tell_how_the_next_is_meant() {
+    for (file, old, new) in [
+        ("def f():\n    foo(1)  \n    z()\n", "foo(1)\n", "foo(1)\n    bar()\n"),
+        ("\tfoo(1,  2)\n", "foo(1, 2)", "foo(1, 2)\n\tbar()"),
+    ] {
+        let edit = Edit { old, new, all: false };
+        let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
+        assert!(matches!(refusal, Refusal::IndentationUnclear { .. }), "{file}: {refusal:?}");
+    }
+}
+
+#[test]
+fn a_line_without_its_margin_does_not_tell_how_the_rest_is_meant() {
+    for (file, old, new) in [
+        ("def f():\n    a()\n    b()\n", "a()\n", ""),
+        ("    x = 1\n", "x = 1", "x = 1\ny = 2"),
+        ("if a:\n        x = 1\n", "    x = 1\n", "    x = 2\n    y = 3\n"),
+    ] {
+        let edit = Edit { old, new, all: false };
+        let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
+        assert!(matches!(refusal, Refusal::Margin { .. }), "{file}: {refusal:?}");
+        // Who chose exactness gets it.
+        apply(file.as_bytes(), &edit, Match::Exact).unwrap();
+    }
+    for (file, old, new) in [
+        ("    x = 1\n", "x = 1", "x = 2"),
+        ("    x = 1\n", "x = 1", "x = 1\n    y = 2"),
+        ("    x = 1\nz\n", "x = 1\n", "x = 2\n"),
+        ("  a\n  b\n", "a\n  b", "a\nc\n  b"),
+        ("  a = 1 + 2\n", "1 + 2", "1 +\n2"),
+    ] {
+        apply(file.as_bytes(), &Edit { old, new, all: false }, Match::Safe).unwrap();
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::bodies;
 use crate::{
     diff,
     edit::fold::{self, Kind, Parts},
@@ -14,11 +15,13 @@ pub(super) struct Spelling {
     own: HashMap<char, Option<char>>,
     /// Kinds that are quoted plainly and plain in the file.
     plain: Vec<Kind>,
+    /// Whether the file has tabs wherever the quotation has blanks between words: columns, in which blanks are something else.
+    has_columns: bool,
 }
 
 impl Spelling {
     pub(super) fn learn(old: &[Parts<'_>], own: &[Parts<'_>]) -> Spelling {
-        let mut spelling = Spelling::default();
+        let mut spelling = Spelling { has_columns: has_columns(old, own), ..Spelling::default() };
         for (old, own) in old.iter().zip(own) {
             if old.body.is_ascii() && own.body.is_ascii() && spelling.plain.len() == 4 {
                 continue;
@@ -82,7 +85,7 @@ pub(super) fn weave(
     new: &[&str],
     spelling: &Spelling,
 ) -> Result<Vec<String>, char> {
-    if old == own && !spelling.is_fancy() {
+    if old == own && !spelling.is_fancy() && !spelling.has_columns {
         return Ok(new.iter().map(|line| (*line).to_owned()).collect());
     }
     if new.is_empty() {
@@ -103,9 +106,26 @@ pub(super) fn weave(
     Ok(woven.split('\n').map(str::to_owned).collect())
 }
 
+fn has_columns(old: &[Parts<'_>], own: &[Parts<'_>]) -> bool {
+    if !own.iter().any(|line| line.body.contains('\t')) {
+        return false;
+    }
+    let [old, own] = [old, own].map(|lines| words(&bodies(lines)));
+    let mut gaps = old.iter().zip(&own).filter(|(old, _)| !old.gap.is_empty()).peekable();
+    old.len() == own.len()
+        && gaps.peek().is_some()
+        && gaps.all(|(old, own)| own.gap.contains('\t') && !old.gap.contains('\t'))
+}
+
 /// A typographic character of the file's line that the quoted line has not.
 pub(super) fn lost(old: &str, own: &str) -> Option<char> {
     if respelled(old, own) { typographic(own) } else { None }
+}
+
+/// Whether a line has characters of the same kind, typographic or plain.
+pub(super) fn writes_like(line: &str, character: char) -> bool {
+    fold::typographic(character)
+        .is_some_and(|wanted| line.chars().filter_map(fold::kind).any(|kind| kind.is_like(wanted)))
 }
 
 /// A token that says something, and the blanks before it.
@@ -214,6 +234,7 @@ impl Sides<'_> {
                     .flatten()
                     .find(|at| respelled(self.old[*at].gap, self.own[*at].gap));
                 match lost.and_then(|at| typographic(self.own[at].gap)) {
+                    None if self.spelling.has_columns && gap.contains(' ') => Err('\t'),
                     Some(character) if !gap.is_empty() => Err(character),
                     Some(_) | None => self.spelling.spell(gap),
                 }

@@ -52,7 +52,8 @@ pub(super) enum Stretch {
     Everywhere,
     /// What belongs to one of these lines, by its indentation.
     Scopes(Vec<Range<usize>>),
-    /// Everything from this line on; only what is quoted exactly, if something else belongs to the line.
+    /// Everything from this line on. If something else belongs to the line, only what is quoted exactly and itself shows that it does
+    /// not: by a first line that is indented no further.
     From {
         anchor: usize,
         has_scope: bool,
@@ -71,9 +72,14 @@ impl Stretch {
         }
     }
 
-    pub(super) fn allows(&self, spot: &Spot) -> bool {
+    pub(super) fn allows(&self, file: &File<'_, '_>, spot: &Spot) -> bool {
         match self {
-            Stretch::From { has_scope: true, .. } => spot.is_exact(),
+            Stretch::From { has_scope: true, anchor } => {
+                let says_something = |index: &usize| !file.line(*index).trim().is_empty();
+                let first = spot.lines.clone().find(says_something);
+                spot.is_exact()
+                    && first.is_some_and(|first| depth(file, first) <= depth(file, *anchor))
+            }
             Stretch::From { has_scope: false, .. } | Stretch::Everywhere | Stretch::Scopes(_) => {
                 true
             }
@@ -110,12 +116,15 @@ pub(super) fn stretches(
 
 /// A line and those below it that are indented further, with the brackets that open and close them.
 fn scope(file: &File<'_, '_>, anchor: usize) -> Range<usize> {
-    let depth = |index: usize| file.line(index).len() - file.line(index).trim_start().len();
     let is_inside = |index: &usize| {
         let text = file.line(*index).trim_start();
         text.is_empty()
-            || depth(*index) > depth(anchor)
-            || text.starts_with(['{', '}', ')', ']']) && depth(*index) == depth(anchor)
+            || depth(file, *index) > depth(file, anchor)
+            || text.starts_with(['{', '}', ')', ']']) && depth(file, *index) == depth(file, anchor)
     };
     anchor..anchor + 1 + (anchor + 1..file.count).take_while(is_inside).count()
+}
+
+fn depth(file: &File<'_, '_>, index: usize) -> usize {
+    file.line(index).len() - file.line(index).trim_start().len()
 }

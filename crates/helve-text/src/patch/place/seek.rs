@@ -7,7 +7,7 @@ use super::{
     spot::{self, Spot},
 };
 use crate::{
-    edit::{self, Edit, Match, Refusal, Tolerance},
+    edit::{self, Edit, Match, Refusal, Tolerance, left_out},
     patch::Line,
     view::View,
 };
@@ -91,6 +91,13 @@ fn key(line: &str) -> u64 {
 
 /// All places of the least tolerance at which a hunk can stand; at least one.
 pub(super) fn spots(file: &File<'_, '_>, hunk: &Hunk) -> Result<Vec<Spot>, Why> {
+    fn text(line: &Line) -> &str {
+        &line.text
+    }
+    if let Some(text) = left_out(hunk.old_lines().map(text), hunk.new_lines().map(text)) {
+        let refusal = Box::new(Refusal::LeftOut { text: text.to_owned() });
+        return Err(Why::Refused { line: 0, refusal });
+    }
     if hunk.old_lines().next().is_none() {
         return insertions(file, hunk);
     }
@@ -101,7 +108,7 @@ pub(super) fn spots(file: &File<'_, '_>, hunk: &Hunk) -> Result<Vec<Spot>, Why> 
         let inside =
             found.iter().filter(|spot| stretch.holds(spot) && (!hunk.at_end || is_at_end(spot)));
         let mut best = best(file, hunk, inside.cloned().collect())?;
-        best.retain(|spot| stretch.allows(spot));
+        best.retain(|spot| stretch.allows(file, spot));
         if !best.is_empty() {
             return Ok(best);
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Hunk, Kind, Out, Placement};
+use super::{End, Hunk, Kind, Out, Placement};
 use crate::{edit::Tolerance, patch::Line};
 
 /// A place for a hunk.
@@ -36,6 +36,7 @@ impl Spot {
         // The removed lines whose places are still to be taken.
         let mut free = 0..0;
         let mut new = self.new.into_iter().flatten();
+        let was_open = hunk.lines.iter().any(|line| line.is_open && line.kind != Kind::Add);
         for line in &hunk.lines[self.quoted.clone()] {
             let text = if line.kind == Kind::Remove { None } else { new.next() };
             match line.kind {
@@ -50,7 +51,12 @@ impl Spot {
                 }
                 Kind::Add => {
                     let text = text.unwrap_or_else(|| line.text.clone());
-                    out.push(Out::New { text, instead: free.next(), is_open: line.is_open });
+                    let end = match (line.is_open, was_open) {
+                        (false, _) => End::Newline,
+                        (true, false) => End::Nothing,
+                        (true, true) => End::AsItIs,
+                    };
+                    out.push(Out::New { text, instead: free.next(), end });
                 }
             }
         }

@@ -460,3 +460,29 @@ fn bytes_that_mean_nothing_stay_in_a_line_that_is_changed() {
     let bytes = apply(&view, hunks).unwrap().bytes;
     assert_eq!(bytes.escape_ascii().to_string(), r"caf\xe9 \xff one more\ntwo\n");
 }
+
+#[test]
+fn what_a_named_line_does_not_hold_is_not_sought_in_its_neighbour() {
+    let file = "def f():\n  q\ndef g():\n  x\n";
+    check(file, "@@ def f():\n-  x\n+  y", expect!["hunk 0: NotFound(None)"]);
+    // It quotes where it stands.
+    check(file, "@@ def f():\n def g():\n-  x\n+  y", expect!["def f():|  q|def g():|  y|"]);
+}
+
+#[test]
+fn what_is_left_out_in_words_is_not_written() {
+    check(
+        "a\nb\n",
+        " a\n-b\n+// ... existing code ...",
+        expect![[
+            r#"hunk 0: Refused { line: 0, refusal: LeftOut { text: "// ... existing code ..." } }"#
+        ]],
+    );
+}
+
+#[test]
+fn a_newline_that_neither_side_has_is_left_as_it_is() {
+    let patch = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n x\n-y\n\\ No newline at end of file\n+z\n\\ No newline at end of file\n";
+    check("x\ny\n", patch, expect!["x|z|"]);
+    check("x\ny", patch, expect!["x|z"]);
+}

@@ -1,6 +1,6 @@
 //! The bytes of a file after its hunks.
 
-use super::{Out, Placement, Why};
+use super::{End, Out, Placement, Why};
 use crate::edit::write::{Like, Pen};
 use crate::edit::{Place, Refusal};
 use crate::view::{Ending, View};
@@ -45,12 +45,12 @@ impl Paper<'_> {
 
     /// Writes one line; `next` is the line of the file that follows the hunk.
     fn out(&mut self, out: &Out, next: usize) -> Result<(), Why> {
-        let (text, instead, is_open) = match out {
+        let (text, instead, end) = match out {
             Out::Keep(index) => {
                 self.copy(*index..index + 1);
                 return Ok(());
             }
-            Out::New { text, instead, is_open } => (text, *instead, *is_open),
+            Out::New { text, instead, end } => (text, *instead, *end),
         };
         self.end_line(next);
         let like = instead.map(Like::line).unwrap_or_default();
@@ -61,6 +61,11 @@ impl Paper<'_> {
             refusal => Why::Refused { refusal: Box::new(refusal), line: next },
         })?;
         let own = instead.map_or(Ending::None, |index| self.view.ending(index));
+        let is_open = match end {
+            End::Newline => false,
+            End::Nothing => true,
+            End::AsItIs => !self.view.line(self.view.count() - 1).is_empty(),
+        };
         let ending =
             if is_open { Ending::None } else { self.pen.or_neighbour(own, self.below(next)) };
         self.pen.put(ending);

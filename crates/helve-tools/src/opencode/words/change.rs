@@ -170,6 +170,22 @@ pub(in crate::opencode) fn refused(shown: &str, which: &str, refusal: &Refusal) 
             "{which}oldString is indented otherwise than line {line} of {shown}, and newString like the file: it is not clear which is meant. {nothing}"
         ))
         .hint("Read the lines again and quote them with their own indentation."),
+        Refusal::LeftOut { text } => ToolError::new(
+            ErrorKind::InvalidArgs,
+            format!(
+                "{which}newString leaves code out: the line \"{}\" would be written as it stands. {nothing}",
+                short(text)
+            ),
+        )
+        .hint("Write out all lines that are to be there, or quote less and leave the rest alone."),
+        Refusal::Margin { line } => stale(format!(
+            "{which}oldString begins after the indentation of line {line} of {shown}, and newString leaves open how far in the lines after it are to be. {nothing}"
+        ))
+        .hint("Quote whole lines, with their indentation, and indent newString like the file."),
+        Refusal::Typography { line, character: '\t' } => stale(format!(
+            "{which}line {line} of {shown} has tabs between its columns where the edit has blanks. {nothing}"
+        ))
+        .hint("Quote the lines exactly as they are, with the tabs, and use tabs in newString."),
         Refusal::Typography { line, character } => stale(format!(
             "{which}line {line} of {shown} has the typographic character {} where the edit has a plain one. {nothing}",
             named(*character)

@@ -1,0 +1,78 @@
+//! Escapes that rather belong to a string, a pattern or a path than being a line's end or its indentation.
+
+/// Whether un-escaping would break a line of `new` inside a string or a pattern, or put a tab in its middle where `old` has none.
+pub(super) fn breaks(old: &str, new: &str) -> bool {
+    let has_inner_tab = |text| escapes(text).iter().any(Escape::is_inner_tab);
+    escapes(new).iter().any(Escape::is_inner_break) || has_inner_tab(new) && !has_inner_tab(old)
+}
+
+/// An escaped newline or tab, with what stands before and after it up to the next newline, escaped or not.
+struct Escape<'a> {
+    letter: char,
+    before: &'a str,
+    after: &'a str,
+}
+
+impl Escape<'_> {
+    fn is_inner_tab(&self) -> bool {
+        self.letter == 't' && !self.before.replace("\\t", "").trim().is_empty()
+    }
+
+    fn is_inner_break(&self) -> bool {
+        let quoted = ['"', '\'', '`']
+            .iter()
+            .any(|quote| marks(self.before, *quote) % 2 == 1 && marks(self.after, *quote) % 2 == 1);
+        self.letter == 'n' && (quoted || self.is_in_pattern())
+    }
+
+    /// Between slashes, without a blank.
+    fn is_in_pattern(&self) -> bool {
+        let near = |word: Option<&str>| word.is_some_and(|word| word.contains('/'));
+        near(self.before.rsplit(char::is_whitespace).next())
+            && near(self.after.split(char::is_whitespace).next())
+    }
+}
+
+fn escapes(text: &str) -> Vec<Escape<'_>> {
+    // Where lines end, escaped or not: the end itself and what follows it.
+    let mut ends = Vec::new();
+    let mut tabs = Vec::new();
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at..] {
+            [b'\\', b'n', ..] => ends.push((at, at + 2)),
+            [b'\\', b't', ..] => tabs.push((at, at + 2)),
+            [b'\n', ..] => ends.push((at, at + 1)),
+            _ => {}
+        }
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    let line_of = |at: usize, next: usize| {
+        let passed = ends.partition_point(|(_, next)| *next <= at);
+        let from = passed.checked_sub(1).map_or(0, |last| ends[last].1);
+        let ahead = ends.partition_point(|(end, _)| *end < next);
+        let to = ends.get(ahead).map_or(text.len(), |(end, _)| *end);
+        (&text[from..at], &text[next..to])
+    };
+    let escape = |letter: char| {
+        move |&(at, next): &(usize, usize)| {
+            let (before, after) = line_of(at, next);
+            Escape { letter, before, after }
+        }
+    };
+    let breaks = ends.iter().filter(|(at, next)| next - at == 2).map(escape('n'));
+    breaks.chain(tabs.iter().map(escape('t'))).collect()
+}
+
+/// How often a quote stands there as one: not as an apostrophe, and not before a lifetime.
+fn marks(text: &str, quote: char) -> usize {
+    let is_mark = |(at, _): &(usize, &str)| {
+        let before = text[..*at].chars().next_back();
+        let after = text[at + quote.len_utf8()..].chars().next();
+        let letter = |side: Option<char>| side.is_some_and(char::is_alphanumeric);
+        let is_apostrophe = letter(before) && letter(after);
+        quote != '\'' || !(is_apostrophe || matches!(before, Some('&' | '<')))
+    };
+    text.match_indices(quote).filter(is_mark).count()
+}
