@@ -33,6 +33,8 @@ pub enum Unclear {
     Target,
     /// A file name that is filled in would act as a flag.
     Flag,
+    /// A file name that is filled in would be taken for other names.
+    Apart,
 }
 
 impl Unclear {
@@ -42,6 +44,7 @@ impl Unclear {
             Unclear::Doubt(doubt) => doubt.kind.about(),
             Unclear::Target => "a file that is only known when it runs",
             Unclear::Flag => "a file name that would act as a flag",
+            Unclear::Apart => "a file name that would be taken apart; quote the variable",
         }
     }
 }
@@ -114,8 +117,11 @@ impl<G: Ground> Wants<'_, G> {
         if places.flags {
             self.unclear(touch.access, shown, Unclear::Flag);
         }
+        if touch.access == Access::Refill && places.apart {
+            self.unclear(touch.access, shown, Unclear::Apart);
+        }
         match &places.resolutions {
-            _ if touch.access == Access::Fill => {}
+            _ if matches!(touch.access, Access::Fill | Access::Refill) => {}
             Some(resolutions) => resolutions.iter().for_each(|it| self.resolved(touch, it)),
             None => self.unclear(touch.access, shown, Unclear::Target),
         }
@@ -133,6 +139,7 @@ impl<G: Ground> Wants<'_, G> {
                     paths: vec![path.clone()],
                     resolutions: Some(vec![it]),
                     flags: false,
+                    apart: false,
                 };
                 self.ground.resolve(path).map(alone)
             }
@@ -147,7 +154,7 @@ impl<G: Ground> Wants<'_, G> {
         let permission = match access {
             Access::Write => "edit",
             Access::Look | Access::Read | Access::Enter => "external_directory",
-            Access::Name | Access::Fill => "bash",
+            Access::Name | Access::Fill | Access::Refill => "bash",
         };
         self.push(Part::new(permission, shown).under(Terms::Unclear(why)));
     }
@@ -167,7 +174,7 @@ impl<G: Ground> Wants<'_, G> {
                 }
                 return;
             }
-            Access::Read | Access::Look | Access::Enter | Access::Fill => return,
+            Access::Read | Access::Look | Access::Enter | Access::Fill | Access::Refill => return,
         };
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&resolution.subjects);

@@ -213,6 +213,8 @@ pub enum Access {
     Name,
     /// Not a file, but file names are filled in, and one that starts with a dash would act as a flag.
     Fill,
+    /// Names are filled in and then taken apart: one with a blank or a wildcard in it becomes others.
+    Refill,
 }
 
 /// Something that is not fully understood.

@@ -13,6 +13,8 @@ pub(super) struct Places {
     pub(super) resolutions: Option<Vec<Resolution>>,
     /// A name starts with a dash.
     pub(super) flags: bool,
+    /// A name that was filled in has blanks or wildcards in it.
+    pub(super) apart: bool,
 }
 
 /// Expands an absolute pattern. `None` if that cannot be told.
@@ -27,6 +29,9 @@ pub(super) fn expand(pattern: &str, ground: &impl Ground) -> Option<Places> {
     let folder: Vec<String> = names[..wild].iter().map(|name| unescape(name)).collect();
     search.within(&folder.join("/"), &names[wild..], 0)?;
     let mut paths = search.matches;
+    let fixed = folder.join("/").len();
+    let apart =
+        paths.iter().any(|path| path[fixed..].contains([' ', '\t', '\n', '*', '?', '[', '\\']));
     if paths.is_empty() {
         // The program gets the pattern as it stands.
         paths.push(unescape(pattern));
@@ -38,7 +43,7 @@ pub(super) fn expand(pattern: &str, ground: &impl Ground) -> Option<Places> {
     if let (Some(resolutions), true) = (&mut resolutions, looked_at.outside.is_some()) {
         resolutions.push(Resolution { exists: false, ..looked_at });
     }
-    Some(Places { paths, resolutions, flags: search.flags })
+    Some(Places { paths, resolutions, flags: search.flags, apart })
 }
 
 struct Search<'g, G> {

@@ -49,7 +49,7 @@ pub(super) fn names(pieces: &[Piece], state: &State) -> Option<Vec<String>> {
         if word.is_empty() || word.starts_with(|c: char| c.is_ascii_digit()) {
             continue;
         }
-        if !state.is_number(word) {
+        if !state.counts(word) {
             return None;
         }
         if sets {

@@ -105,7 +105,7 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
         ([], _) => {
             home = match state.value("HOME") {
                 Value::Text(text) => Some(Word::Literal(text)),
-                Value::Glob(_) | Value::Number | Value::Unknown => None,
+                Value::Glob(_) | Value::Number | Value::Counted | Value::Unknown => None,
             };
             home.as_ref()
         }
@@ -221,6 +221,8 @@ fn set(walker: &mut Walker<'_>, words: &[Word], _run: usize, state: &mut State) 
     }
 }
 
+const NUMBERS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+
 /// `test`, `[` and `[[`: which files are looked at, and whether anything is evaluated.
 pub(super) fn expression(
     walker: &mut Walker<'_>,
@@ -229,10 +231,13 @@ pub(super) fn expression(
     run: Option<usize>,
 ) {
     const FILES: &str = "abcdefghkprstuwxGLNOS";
-    const NUMBERS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
     for (at, word) in words.iter().enumerate() {
-        let Some(text) = word.literal() else { continue };
         let operand = |n: usize| words.get(n);
+        // To `[[` an operator is only what is written as one.
+        if run.is_some() && may_be_operator(word, operand(at + 1)) {
+            walker.doubt(DoubtKind::Indirect, word.shown());
+        }
+        let Some(text) = word.literal() else { continue };
         if text == "-v" || text == "-R" {
             let plain = operand(at + 1).is_none_or(|it| it.literal().is_some_and(is_name));
             if !plain {
@@ -258,6 +263,19 @@ pub(super) fn expression(
             walker.touch(file, Access::Look, state, run);
         }
     }
+}
+
+/// Whether a word may turn out to be an operator that evaluates what follows it.
+fn may_be_operator(word: &Word, next: Option<&Word>) -> bool {
+    const BETWEEN: &[&str] =
+        &["=", "==", "=~", "!=", "<", ">", "&&", "||", "-a", "-o", "-nt", "-ot", "-ef", "]", ")"];
+    let Word::Dynamic(dynamic) = word else { return false };
+    let known = |next: &Word| {
+        next.literal().is_some_and(|it| BETWEEN.contains(&it) || NUMBERS.contains(&it))
+    };
+    dynamic.kind == Unknown::Anything
+        && "-v".starts_with(&*dynamic.start)
+        && (dynamic.splits || next.is_some_and(|next| !known(next)))
 }
 
 fn is_number(word: &Word) -> bool {

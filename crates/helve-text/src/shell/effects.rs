@@ -3,7 +3,7 @@
 use super::state::{State, Value};
 use super::syntax::{Assign, AssignValue, Operator, Piece, Raw, Simple};
 use super::walk::{Feed, Walker};
-use super::{DoubtKind, Language, Word, arithmetic, expand, variables};
+use super::{Access, DoubtKind, Language, Word, arithmetic, expand, variables};
 
 impl Walker<'_> {
     /// `$(( … ))`, `(( … ))` and their like.
@@ -65,6 +65,15 @@ impl Walker<'_> {
         if self.language == Language::Plain && expand::has_braces(raw) {
             // Some shells that are called `sh` expand them, others do not.
             self.doubt(DoubtKind::Disagreement, &raw.shown);
+        }
+        if expand::is_ambiguous(raw) {
+            self.doubt(DoubtKind::Disagreement, &raw.shown);
+        }
+        for pattern in expand::twice_filled(raw, state) {
+            if pattern.contains([' ', '\t', '\n']) {
+                self.doubt(DoubtKind::Indirect, &raw.shown);
+            }
+            self.touch(&Word::Glob(pattern), Access::Refill, state, None);
         }
         expand::words(raw, &raw.shown, state).unwrap_or_else(|| {
             self.doubt(DoubtKind::TooMany, &raw.shown);

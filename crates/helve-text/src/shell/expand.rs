@@ -28,6 +28,29 @@ pub(super) fn has_braces(raw: &Raw) -> bool {
     braces::expand(&raw.pieces).is_none_or(|words| words != [as_it_is])
 }
 
+/// Whether shells differ in what becomes of a word: to some, a dollar sign that stands for itself keeps what is filled in
+/// before it from being taken apart.
+pub(super) fn is_ambiguous(raw: &Raw) -> bool {
+    let lone =
+        |piece: &Piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains('$'));
+    raw.pieces.iter().any(lone)
+        && raw.pieces.iter().any(|piece| !matches!(piece, Piece::Text { .. }))
+}
+
+/// Patterns in unquoted variables: the names that are filled in are taken apart and filled in once more.
+pub(super) fn twice_filled(raw: &Raw, state: &State) -> Vec<String> {
+    let pattern = |piece: &Piece| match piece {
+        Piece::Parameter { parameter, quoted: false } if parameter.operator == Operator::None => {
+            match state.value(&parameter.name) {
+                Value::Glob(pattern) => Some(pattern),
+                Value::Text(_) | Value::Number | Value::Counted | Value::Unknown => None,
+            }
+        }
+        _ => None,
+    };
+    raw.pieces.iter().filter_map(pattern).collect()
+}
+
 /// The word where braces, splitting and file names play no part: redirects, tests, here-strings.
 pub(super) fn single(pieces: &[Piece], shown: &str, state: &State) -> Word {
     let items: Vec<Item<'_>> = pieces.iter().flat_map(items).collect();
@@ -183,7 +206,7 @@ fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Ite
     };
     let bit = match state.value(variable) {
         Value::Text(text) => Bit::Text { text, quoted: true },
-        Value::Glob(_) | Value::Number | Value::Unknown => {
+        Value::Glob(_) | Value::Number | Value::Counted | Value::Unknown => {
             Bit::Hole { kind: Unknown::Anything, splits: false }
         }
     };
@@ -208,7 +231,7 @@ fn parameter_bit(parameter: &Parameter, quoted: bool, state: &State) -> Bit {
         }
         (Operator::None, Value::Text(text)) => Bit::Text { text, quoted },
         (Operator::None, Value::Glob(pattern)) => Bit::Glob(pattern),
-        (Operator::None, Value::Unknown)
+        (Operator::None, Value::Counted | Value::Unknown)
         | (
             Operator::Default
             | Operator::Assign

@@ -56,6 +56,16 @@ impl Options<'_> {
         self.reading.uses.push(Use { role, word, value, flag, end: word + 1 });
     }
 
+    /// A value in the word of its flag. If names are filled in there, it is one of those that fit.
+    fn attached(&self, role: Role, at: usize, value: &str) -> Word {
+        let filled_in = matches!(self.words[at], Word::Glob(_)) && value.contains(['*', '?', '[']);
+        if filled_in && role != Role::Text {
+            Word::Glob(value.to_string())
+        } else {
+            Word::Literal(value.to_string())
+        }
+    }
+
     /// `--flag`, `--flag=value`, and the one-dash flags of `find` and `go`.
     pub(super) fn long(&mut self, at: usize, text: &str) {
         self.reading.parts[at] = Part::Flag;
@@ -73,7 +83,7 @@ impl Options<'_> {
         match (block.flag(name), value) {
             (Some(Takes::Nothing), None) | (Some(Takes::Attached), _) => {}
             (Some(Takes::Value(role)), Some(value)) => {
-                self.take(role, at, Word::Literal(value.to_string()), name);
+                self.take(role, at, self.attached(role, at, value), name);
                 self.module(role, name, value);
             }
             (Some(Takes::Value(role)), None) => self.next_value(role, name),
@@ -110,6 +120,7 @@ impl Options<'_> {
             self.risk(at, None, RiskKind::Unlisted);
         }
         self.take(role, at, word.clone(), flag);
+        self.spill(at);
         if let Word::Literal(value) = word {
             self.module(role, flag, value);
         }
@@ -147,7 +158,7 @@ impl Options<'_> {
                     return self.next_value(role, &flag);
                 }
                 Some(Takes::Value(role)) => {
-                    self.take(role, at, Word::Literal(rest.to_string()), &flag);
+                    self.take(role, at, self.attached(role, at, rest), &flag);
                     return self.module(role, &flag, rest);
                 }
                 Some(Takes::Risk(kind)) => return self.risk(at, Some(spelled), kind),
@@ -167,10 +178,16 @@ impl Options<'_> {
 
     /// `tar tf archive`: the letters first, then their values in order.
     pub(super) fn dashless(&mut self) {
-        let Some(Word::Literal(text)) = self.words.get(1) else { return };
-        if !self.reading.block.traits.dashless || text.starts_with('-') {
+        if !self.reading.block.traits.dashless {
             return;
         }
+        let text = match self.words.get(1) {
+            Some(Word::Literal(text)) if !text.starts_with('-') => text,
+            Some(Word::Literal(_)) | None => return,
+            Some(Word::Glob(_) | Word::Dynamic(_)) => {
+                return self.risk(1, None, RiskKind::Unlisted);
+            }
+        };
         self.reading.parts[1] = Part::Flag;
         self.at = 2;
         for letter in text.chars() {

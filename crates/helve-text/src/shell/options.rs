@@ -1,7 +1,7 @@
 //! What each word of a command is to its program, by the program's block in the table.
 
 use super::table::{self, Block, Role, Takes};
-use super::{Part, Risk, RiskKind, Word};
+use super::{Part, Risk, RiskKind, Unknown, Word};
 
 /// A command, word by word.
 #[derive(Debug)]
@@ -77,8 +77,18 @@ pub(super) struct Options<'w> {
     pub(super) at: usize,
     /// No more flags.
     pub(super) ended: bool,
-    pub(super) operands: Vec<usize>,
+    operands: Vec<Operand>,
     pub(super) reading: Reading,
+}
+
+/// A word that stands for operands.
+#[derive(Clone, Copy, Debug)]
+struct Operand {
+    at: usize,
+    /// How many there are at least.
+    least: usize,
+    /// There may be any number more.
+    several: bool,
 }
 
 impl Options<'_> {
@@ -109,7 +119,6 @@ impl Options<'_> {
         if let Some(kind) = block.itself.filter(|_| !tamed) {
             self.risk(self.named_at, None, kind);
         }
-        self.reading.operands = self.operands.len();
     }
 
     pub(super) fn risk(&mut self, word: usize, spelled: Option<&str>, kind: RiskKind) {
@@ -171,12 +180,16 @@ impl Options<'_> {
 
     pub(super) fn operand(&mut self, at: usize) {
         let block = self.reading.block;
-        let literal = self.words[at].literal();
-        if let (Some(text), true, false) = (literal, self.operands.is_empty(), self.ended) {
-            let name = format!("{} {text}", self.name);
-            if let Some(block) = table::block(&name) {
-                self.reading.parts[at] = Part::Subcommand;
-                return self.enter(block, name, at);
+        let first = self.operands.iter().all(|operand| operand.least == 0);
+        if first && !self.ended {
+            if let Some(text) = self.words[at].literal() {
+                let name = format!("{} {text}", self.name);
+                if let Some(block) = table::block(&name) {
+                    self.reading.parts[at] = Part::Subcommand;
+                    return self.enter(block, name, at);
+                }
+            } else if table::has_subcommands(&self.name) && may_name(&self.words[at]) {
+                self.risk(at, None, RiskKind::Unlisted);
             }
         }
         if block.traits.subcommands {
@@ -184,10 +197,13 @@ impl Options<'_> {
             self.risk(at, None, RiskKind::Unlisted);
             return self.rest();
         }
-        if block.traits.startup && self.words[at].start().starts_with('+') {
+        let start = self.words[at].start();
+        let filled_in = matches!(self.words[at], Word::Glob(_)) && start.is_empty();
+        if block.traits.startup && (start.starts_with('+') || filled_in) {
             self.risk(at, None, RiskKind::Runs);
         }
-        self.operands.push(at);
+        let (least, several) = count(&self.words[at]);
+        self.push(Operand { at, least, several });
         self.ended |= block.traits.stop;
         let role = self.role(self.operands.len() - 1);
         if let Some(role @ (Role::Command | Role::Shell | Role::Expression)) = role {
@@ -207,25 +223,86 @@ impl Options<'_> {
         block.operands.get(n + usize::from(skipped)).copied().or(block.others)
     }
 
-    /// Gives operands their roles, once it is known which is the last.
-    fn assign(&mut self) {
-        let operands = self.operands.clone();
-        for (n, at) in operands.iter().enumerate() {
-            let last = self.reading.block.last.filter(|_| n + 1 == operands.len());
-            match last.or_else(|| self.role(n)) {
-                Some(role) => {
-                    if role == Role::Script {
-                        self.reading.parts[*at] = Part::Script;
-                    }
-                    self.single(role, *at);
-                }
-                None => self.risk(self.blamed(*at), None, RiskKind::Unlisted),
-            }
+    /// Notes that the value of a flag may be followed by operands that come of the same word.
+    pub(super) fn spill(&mut self, at: usize) {
+        let (_, several) = count(&self.words[at]);
+        if several && self.reading.block.traits.subcommands {
+            self.risk(at, None, RiskKind::Unlisted);
+        } else if several {
+            self.push(Operand { at, least: 0, several });
         }
+    }
+
+    fn push(&mut self, operand: Operand) {
+        let block = self.reading.block;
+        let inner = |role: &Role| matches!(role, Role::Command | Role::Shell | Role::Expression);
+        if operand.several && block.operands.iter().chain(&block.others).any(inner) {
+            // Where the inner program starts cannot be told.
+            self.risk(operand.at, None, RiskKind::Unlisted);
+        }
+        self.operands.push(operand);
+    }
+
+    /// Gives operands their roles, once it is known which is the last. What may be several words, or none, moves those
+    /// after it, and each word has every role that it may come to.
+    fn assign(&mut self) {
+        let operands = std::mem::take(&mut self.operands);
+        let block = self.reading.block;
+        let certain = operands.iter().rposition(|operand| operand.least > 0).unwrap_or(0);
+        // From here on all have the same role.
+        let furthest = block.operands.len();
+        let (mut place, mut moved) = (0, false);
+        for (n, operand) in operands.iter().enumerate() {
+            let open = moved || operand.several;
+            let end = if open { furthest.max(place) } else { place };
+            let mut roles: Vec<Option<Role>> = (place..=end).map(|n| self.role(n)).collect();
+            if let Some(last) = block.last.filter(|_| n >= certain) {
+                if n + 1 == operands.len() && !operand.several {
+                    roles.clear();
+                }
+                roles.push(Some(last));
+            }
+            for (at, role) in roles.iter().enumerate() {
+                if !roles[..at].contains(role) {
+                    self.give(operand.at, *role);
+                }
+            }
+            place += operand.least;
+            moved |= operand.several;
+        }
+        self.reading.operands = operands.len();
+    }
+
+    fn give(&mut self, at: usize, role: Option<Role>) {
+        let Some(role) = role else {
+            return self.risk(self.blamed(at), None, RiskKind::Unlisted);
+        };
+        if role == Role::Script {
+            self.reading.parts[at] = Part::Script;
+        }
+        self.single(role, at);
     }
 
     /// The word to spell out for this one: it may be the subcommand that is the matter.
     fn blamed(&self, at: usize) -> usize {
         if self.reading.block.traits.whole { self.named_at } else { at }
     }
+}
+
+/// How many words a program gets for this one at least, and whether it may be more.
+fn count(word: &Word) -> (usize, bool) {
+    match word {
+        Word::Literal(_) => (1, false),
+        Word::Glob(_) => (1, true),
+        Word::Dynamic(dynamic) => (usize::from(!dynamic.splits), dynamic.splits),
+    }
+}
+
+/// Whether a word that is not known may turn out to be the name of a subcommand.
+fn may_name(word: &Word) -> bool {
+    let anything = match word {
+        Word::Literal(_) | Word::Glob(_) => true,
+        Word::Dynamic(dynamic) => dynamic.kind == Unknown::Anything,
+    };
+    anything && !word.start().contains('/')
 }

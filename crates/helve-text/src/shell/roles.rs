@@ -87,6 +87,9 @@ pub(super) fn apply(
             }
         }
         Role::Expression => {
+            for word in words[at..].iter().filter(|it| matches!(it, Word::Glob(_))) {
+                walker.touch(word, Access::Fill, state, Some(run));
+            }
             builtins::expression(walker, &words[at..], state, Some(run));
         }
     }
@@ -94,7 +97,9 @@ pub(super) fn apply(
 
 /// What follows from the command as a whole.
 pub(super) fn afterwards(walker: &mut Walker<'_>, reading: &Reading, run: usize, state: &State) {
-    let writes = reading.uses.iter().any(|it| it.role == Role::Write);
+    // A word that may become several may as well be only the first of the operands.
+    let writes =
+        reading.uses.iter().any(|it| it.role == Role::Write && it.value.literal().is_some());
     if let Some(missing) = reading.block.missing.filter(|_| !writes) {
         walker.touch(&Word::Literal(missing.to_string()), Access::Write, state, Some(run));
     }

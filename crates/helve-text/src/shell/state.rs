@@ -18,6 +18,8 @@ pub(super) enum Value {
     /// One of the names that a pattern stands for, as in [`super::Word::Glob`].
     Glob(String),
     Number,
+    /// A number, or what the name held before the script began: good for arithmetic, but not for a file name.
+    Counted,
     Unknown,
 }
 
@@ -93,9 +95,9 @@ impl State {
         self.folders = None;
     }
 
-    /// Whether a name certainly holds a number, or was never set by the script.
-    pub(super) fn is_number(&self, name: &str) -> bool {
-        self.variables.get(name).map_or(!self.crowded, Value::is_number)
+    /// Whether a name holds a number, or what it held before the script began.
+    pub(super) fn counts(&self, name: &str) -> bool {
+        self.variables.get(name).map_or(!self.crowded, Value::counts)
     }
 
     /// What holds when either of two ways was taken.
@@ -112,14 +114,15 @@ impl State {
         if Rc::ptr_eq(&self.variables, &other.variables) {
             return;
         }
+        let never_set = if self.crowded { Value::Unknown } else { Value::Counted };
         let mine = Rc::make_mut(&mut self.variables);
         for (name, value) in other.variables.iter() {
-            let joined = mine.remove(name).unwrap_or(Value::Unknown).or(value);
+            let joined = mine.remove(name).unwrap_or_else(|| never_set.clone()).or(value);
             mine.insert(name.clone(), joined);
         }
         for (name, value) in mine {
             if !other.variables.contains_key(name) {
-                *value = Value::Unknown;
+                *value = value.clone().or(&never_set);
             }
         }
     }
@@ -130,8 +133,12 @@ impl Value {
         match self {
             Value::Number => true,
             Value::Text(text) => !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()),
-            Value::Glob(_) | Value::Unknown => false,
+            Value::Glob(_) | Value::Counted | Value::Unknown => false,
         }
+    }
+
+    fn counts(&self) -> bool {
+        self.is_number() || *self == Value::Counted
     }
 
     fn or(self, other: &Value) -> Value {
@@ -139,6 +146,8 @@ impl Value {
             self
         } else if self.is_number() && other.is_number() {
             Value::Number
+        } else if self.counts() && other.counts() {
+            Value::Counted
         } else {
             Value::Unknown
         }

@@ -1,6 +1,6 @@
 //! `programs.txt`: what is known of programs, one block each. The file explains its own words.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::RiskKind;
@@ -10,6 +10,11 @@ static PROGRAMS: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("p
 /// The block for a program or a subcommand, by its full name: `git stash list`.
 pub(super) fn block(name: &str) -> Option<&'static Block> {
     PROGRAMS.names.get(name).map(|at| &PROGRAMS.blocks[*at])
+}
+
+/// Whether some of what may follow this name is listed by itself.
+pub(super) fn has_subcommands(name: &str) -> bool {
+    PROGRAMS.parents.contains(name)
 }
 
 /// What a program is called in the table, which knows no versions: `python3.11` is `python`.
@@ -23,6 +28,8 @@ struct Table {
     blocks: Vec<Block>,
     /// Which block is whose.
     names: HashMap<&'static str, usize>,
+    /// Names that others start with.
+    parents: HashSet<&'static str>,
     /// Lines that could not be read; a test sees to it that there are none.
     problems: Vec<String>,
 }
@@ -195,7 +202,12 @@ fn risk(name: &str) -> Option<RiskKind> {
 
 impl Table {
     fn parse(text: &'static str) -> Self {
-        let mut table = Self { blocks: Vec::new(), names: HashMap::new(), problems: Vec::new() };
+        let mut table = Self {
+            blocks: Vec::new(),
+            names: HashMap::new(),
+            parents: HashSet::new(),
+            problems: Vec::new(),
+        };
         for line in text.lines() {
             let content = line.split(" # ").next().unwrap_or("").trim_end();
             if content.is_empty() || content.starts_with('#') {
@@ -212,6 +224,7 @@ impl Table {
     /// Starts the block of these programs.
     fn head(&mut self, names: &'static str) {
         for name in names.split(", ") {
+            self.parents.extend(name.match_indices(' ').map(|(at, _)| &name[..at]));
             if self.names.insert(name, self.blocks.len()).is_some() {
                 self.problems.push(format!("{name}: listed twice"));
             }

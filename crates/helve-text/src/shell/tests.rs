@@ -54,6 +54,7 @@ fn render(script: &Script) -> String {
             Access::Enter => "enter",
             Access::Name => "name",
             Access::Fill => "fill",
+            Access::Refill => "refill",
         };
         let at = match &touch.at {
             Target::Path(path) => path.clone(),

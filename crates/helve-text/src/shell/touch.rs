@@ -103,8 +103,8 @@ impl Walker<'_> {
             }
             Word::Dynamic(dynamic) => match (dynamic.kind, access) {
                 (Unknown::Pipe, _)
-                | (Unknown::Number, Access::Read | Access::Look | Access::Fill)
-                | (Unknown::Found { .. }, Access::Look | Access::Fill)
+                | (Unknown::Number, Access::Read | Access::Look | Access::Fill | Access::Refill)
+                | (Unknown::Found { .. }, Access::Look | Access::Fill | Access::Refill)
                 | (Unknown::Found { regular: true }, Access::Read) => return,
                 _ => vec![Target::Unknown(dynamic.shown.clone())],
             },

@@ -3,8 +3,8 @@
 use super::options::{Reading, Use};
 use super::state::{State, join_path};
 use super::table::Role;
-use super::walk::Walker;
-use super::{Target, Transfer, Word, expand};
+use super::walk::{Walker, unknown};
+use super::{Access, Target, Transfer, Word, expand};
 
 const PROGRAMS: &[&str] = &["cp", "mv", "ln", "install", "rsync", "scp", "git"];
 /// Flags whose value is the folder that everything goes to.
@@ -28,8 +28,9 @@ pub(super) fn note(
     }
     let is_path =
         |it: &&Use| matches!(it.role, Role::Read | Role::Look | Role::Write) && it.flag.is_none();
-    let mut operands: Vec<&Word> =
-        reading.uses.iter().filter(is_path).map(|it| &it.value).collect();
+    let mut uses: Vec<&Use> = reading.uses.iter().filter(is_path).collect();
+    uses.dedup_by_key(|it| it.word);
+    let mut operands: Vec<&Word> = uses.iter().map(|it| &it.value).collect();
     let is_folder = |it: &&Use| it.flag.as_deref().is_some_and(|it| FOLDER_FLAGS.contains(&it));
     let here = Word::Literal(".".into());
     let to = match reading.uses.iter().find(is_folder) {
@@ -80,7 +81,10 @@ struct Way {
 
 fn add(walker: &mut Walker<'_>, from: &Word, to: &Word, state: &State, way: Way) {
     let Some(folders) = &state.folders else { return };
-    let Some(to) = to.literal() else { return };
+    let Some(to) = to.literal() else {
+        // What is found under which name later cannot be told.
+        return walker.touch(&unknown(to.shown()), Access::Write, state, None);
+    };
     for folder in folders {
         let to = join_path(folder, to);
         let from = match from {

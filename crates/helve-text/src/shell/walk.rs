@@ -385,8 +385,12 @@ fn loosen(state: &mut State, body: &Node) {
     let mut changes = variables::Changes::default();
     changes.of(body);
     for (name, numbers_only) in changes.names {
-        let number = numbers_only && state.is_number(&name);
-        state.set(&name, if number { Value::Number } else { Value::Unknown });
+        let value = match state.variables.get(&name) {
+            Some(value) if numbers_only && value.is_number() => Value::Number,
+            _ if numbers_only && state.counts(&name) => Value::Counted,
+            Some(_) | None => Value::Unknown,
+        };
+        state.set(&name, value);
     }
     if changes.moves {
         state.folders = None;
