@@ -1,5 +1,7 @@
 //! Awk programs that only print.
 
+use super::bracket;
+
 /// Words with which a program reaches beyond its input and output.
 const REACHING: &[&str] =
     &["system", "getline", "ARGV", "ARGC", "SYMTAB", "FUNCTAB", "load", "include", "namespace"];
@@ -10,17 +12,15 @@ const LEADING: &[&str] = &[
 
 /// Whether the program certainly runs, writes and opens nothing.
 pub(super) fn is_harmless(program: &str) -> bool {
-    Awk { rest: program, before: Before::Operator, last: '\n', depth: 0, printing: None }
-        .all()
-        .is_some()
+    let open = Vec::new();
+    Awk { rest: program, before: Before::Operator, open, printing: None }.all().is_some()
 }
 
 struct Awk<'a> {
     rest: &'a str,
     before: Before,
-    /// The last character that was not a blank.
-    last: char,
-    depth: usize,
+    /// The parentheses and brackets around.
+    open: Vec<char>,
     /// The depth of parentheses at which a `print` stands.
     printing: Option<usize>,
 }
@@ -37,12 +37,7 @@ enum Before {
 impl Awk<'_> {
     fn all(&mut self) -> Option<()> {
         while let Some(c) = self.rest.chars().next() {
-            let here = self.rest;
             self.token(c)?;
-            if !matches!(c, ' ' | '\t' | '\n') {
-                let taken = &here[..here.len() - self.rest.len()];
-                self.last = taken.chars().next_back().unwrap_or(c);
-            }
         }
         Some(())
     }
@@ -55,8 +50,8 @@ impl Awk<'_> {
         match c {
             ' ' | '\t' => self.skip(1),
             '\n' => {
-                // After these a statement goes on in the next line.
-                if !matches!(self.last, ',' | '&' | '|') {
+                // After an operator a statement may go on in the next line.
+                if self.before != Before::Operator && self.open.is_empty() {
                     self.printing = None;
                 }
                 self.skip(1);
@@ -69,8 +64,7 @@ impl Awk<'_> {
             }
             '/' => self.slash()?,
             '0'..='9' | '.' => {
-                let number = |c: char| !c.is_ascii_alphanumeric() && c != '.';
-                self.skip(self.rest.find(number).unwrap_or(self.rest.len()));
+                self.number()?;
                 self.before = Before::Operand;
             }
             c if c.is_ascii_alphabetic() || c == '_' => self.word()?,
@@ -80,12 +74,13 @@ impl Awk<'_> {
                 self.before = Before::Operator;
             }
             '(' | '[' => {
-                self.depth += 1;
+                self.open.push(c);
                 self.skip(1);
                 self.before = Before::Operator;
             }
             ')' | ']' => {
-                self.depth = self.depth.checked_sub(1)?;
+                let opening = if c == ')' { '(' } else { '[' };
+                self.open.pop().filter(|open| *open == opening)?;
                 self.skip(1);
                 self.before = if c == ')' { Before::Unclear } else { Before::Operand };
             }
@@ -93,11 +88,14 @@ impl Awk<'_> {
                 self.rest = self.rest.strip_prefix("||")?;
                 self.before = Before::Operator;
             }
-            '>' if self.printing == Some(self.depth) => {
+            '>' if self.printing == Some(self.open.len()) => {
                 let target = self.rest[1..].trim_start_matches('>').trim_start();
                 let stream = ["\"/dev/stderr\"", "\"/dev/stdout\""];
                 self.rest = stream.into_iter().find_map(|it| target.strip_prefix(it))?;
                 self.before = Before::Operand;
+                // Anything else would be added to the name.
+                let next = self.rest.trim_start_matches([' ', '\t']).chars().next();
+                next.is_none_or(|c| matches!(c, ';' | '}' | '\n' | '#')).then_some(())?;
             }
             '+' | '-' => {
                 let twice = self.rest.starts_with("++") || self.rest.starts_with("--");
@@ -113,6 +111,21 @@ impl Awk<'_> {
         Some(())
     }
 
+    /// Digits, and what makes a number of them. Letters right after it would be a word of their own.
+    fn number(&mut self) -> Option<()> {
+        let digits = |text: &str| text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let whole = self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let exponent = whole.strip_prefix(['e', 'E']);
+        let exponent = exponent.map(|it| it.strip_prefix(['+', '-']).unwrap_or(it));
+        let rest = match exponent {
+            Some(power) if digits(power) < power.len() => &power[power.len() - digits(power)..],
+            Some(_) | None => whole,
+        };
+        let glued = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        self.rest = rest;
+        (!glued).then_some(())
+    }
+
     fn word(&mut self) -> Option<()> {
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let word = &self.rest[..end.unwrap_or(self.rest.len())];
@@ -120,9 +133,14 @@ impl Awk<'_> {
             return None;
         }
         if word == "print" || word == "printf" {
-            self.printing = Some(self.depth);
+            self.printing = Some(self.open.len());
         }
-        self.before = if LEADING.contains(&word) { Before::Operator } else { Before::Operand };
+        self.before = match word {
+            word if LEADING.contains(&word) => Before::Operator,
+            // It may do without its argument.
+            "length" => Before::Unclear,
+            _ => Before::Operand,
+        };
         self.skip(word.len());
         Some(())
     }
@@ -144,26 +162,18 @@ impl Awk<'_> {
 
     /// A string or a pattern, up to and with its second delimiter.
     fn quoted(&mut self, delimiter: char) -> Option<()> {
-        let mut bracket = false;
-        let mut chars = self.rest[1..].char_indices();
-        while let Some((at, c)) = chars.next() {
+        self.skip(1);
+        loop {
+            let c = self.rest.chars().next()?;
+            self.skip(c.len_utf8());
             match c {
-                // Inside brackets dialects differ on what a slash means.
-                c if c == delimiter && bracket => return None,
-                c if c == delimiter => {
-                    self.skip(at + 2);
-                    return Some(());
-                }
-                '\\' => {
-                    chars.next()?;
-                }
+                c if c == delimiter => return Some(()),
+                '\\' => self.skip(self.rest.chars().next()?.len_utf8()),
                 '\n' => return None,
-                '[' if delimiter == '/' => bracket = true,
-                ']' => bracket = false,
+                '[' if delimiter == '/' => self.skip(bracket::length(self.rest, delimiter)?),
                 _ => {}
             }
         }
-        None
     }
 }
 
@@ -191,6 +201,9 @@ mod tests {
             "{print (a+b)/2}",
             "# note\n{print}",
             "{print a,\n b}",
+            "{print 1.5e3, .5, 2}",
+            "/[[:space:]]/ {print $1\nprint $2 }",
+            "{print $1 # note\n print ($2 > 3)}",
         ] {
             assert!(is_harmless(program), "{program}");
         }
@@ -220,6 +233,16 @@ mod tests {
             "/[/]/ {print}",
             "`date`",
             "{print > \"/dev/stderr\" \"x\" > \"out\"}",
+            "{print > \"/dev/stderr\" \".x\"}",
+            "BEGIN{1system(\"date\")}",
+            "{x=1getline < \"f\"}",
+            "{x=1e5system(\"date\")}",
+            "BEGIN{y=(1 ~ /[]/]/ / 1); print \"x\" > \"out\"; z=1 / 1}",
+            "BEGIN{y=(1 ~ /[^]/]/ / 1); system(\"date\"); z=1 / 1}",
+            "{y=/[[:alpha:]/]/}",
+            "{print \"a\", # c\n \"b\" > \"out\"}",
+            "{print 1 ?\n \"x\" :\n \"y\" > \"out\"}",
+            "{x=(1]}",
         ] {
             assert!(!is_harmless(program), "{program}");
         }

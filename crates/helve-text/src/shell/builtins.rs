@@ -57,6 +57,7 @@ pub(super) fn effect(
             declare(walker, words, run, state);
         }
         "set" => set(walker, words, run, state),
+        "shift" => state.forget_operands(),
         "let" => {
             for word in &words[1..] {
                 let plain = word
@@ -188,9 +189,7 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
 }
 
 fn set(walker: &mut Walker<'_>, words: &[Word], _run: usize, state: &mut State) {
-    for n in 1..10 {
-        state.unset(&n.to_string());
-    }
+    state.forget_operands();
     let mut words = words[1..].iter();
     while let Some(word) = words.next() {
         match word.literal() {

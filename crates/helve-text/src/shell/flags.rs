@@ -211,12 +211,33 @@ impl Options<'_> {
     /// `-exec program … ;`
     fn exec(&mut self, flag: &str) {
         let start = self.at;
-        let ends = |word: &Word| matches!(word.literal(), Some(";" | "+"));
-        let end = self.words[start..].iter().position(ends).map_or(self.words.len(), |n| start + n);
+        let end = exec_end(self.words, start, flag);
         self.at = (end + 1).min(self.words.len());
         if let Some(value) = self.words.get(start).filter(|_| start < end) {
             let (value, flag) = (value.clone(), Some(flag.to_string()));
             self.reading.uses.push(Use { role: Role::Command, word: start, value, flag, end });
         }
+        for at in start..end {
+            // What may turn out to end the command makes flags of the words after it.
+            let ends = self.words[at].literal().is_none() && self.words[at].start().is_empty();
+            let flags = |word: &Word| match word.literal() {
+                Some(text) => text.starts_with('-'),
+                None => word.start().is_empty() || word.start().starts_with('-'),
+            };
+            if ends && self.words[at + 1..end].iter().any(flags) {
+                self.risk(at, None, RiskKind::Unlisted);
+            }
+        }
     }
+}
+
+/// Where the command of `-exec` ends: at a semicolon, or at a plus right after the braces.
+pub(super) fn exec_end(words: &[Word], start: usize, flag: &str) -> usize {
+    let plus = matches!(flag, "-exec" | "-execdir");
+    let ends = |at: &usize| match words[*at].literal() {
+        Some(";") => true,
+        Some("+") => plus && *at > start && words[*at - 1].literal() == Some("{}"),
+        Some(_) | None => false,
+    };
+    (start..words.len()).find(ends).unwrap_or(words.len())
 }

@@ -101,6 +101,10 @@ impl Reader<'_> {
                     self.blanks();
                     if self.is_next("-p") && self.look(2).is_none_or(ends_word) {
                         self.expect("-p")?;
+                        self.blanks();
+                    }
+                    if self.is_next("--") && self.look(2).is_none_or(ends_word) {
+                        self.expect("--")?;
                     }
                 }
                 _ => break,

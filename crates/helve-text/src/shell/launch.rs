@@ -54,7 +54,7 @@ impl Walker<'_> {
                 for wanted in &reading.uses {
                     self.apply(wanted, &words, run, &reading, state, feed);
                 }
-                roles::afterwards(self, &reading, run, state);
+                roles::afterwards(self, &reading, run, state, feed);
                 transfer::note(self, base, &words, &reading, state);
                 if reading.uses.iter().any(|it| it.role == Role::Enter) {
                     state.folders = folders;
@@ -93,8 +93,9 @@ impl Walker<'_> {
     }
 
     fn note_found(&mut self, base: &str, words: &[Word], reading: &options::Reading) {
+        let prints = words.iter().position(|word| word.literal() == Some("-print0"));
         self.found = (base == "find").then(|| Found {
-            regular: peel::only_regular(words),
+            regular: peel::no_links(words, prints.unwrap_or(0)),
             exact: reading.flags.iter().any(|flag| flag == "-print0"),
         });
     }
@@ -130,6 +131,7 @@ impl Walker<'_> {
     pub(super) fn risk(&mut self, run: usize, word: usize, spelled: &str, kind: RiskKind) {
         let spelled = spelled.to_string();
         let risk = super::Risk { word, spelled, kind };
+        self.script.runs[run].standing = super::Standing::Program;
         let risks = &mut self.script.runs[run].risks;
         if !risks.contains(&risk) {
             risks.push(risk);

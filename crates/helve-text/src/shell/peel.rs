@@ -1,5 +1,6 @@
 //! Programs that start other programs: what they start is read like any command.
 
+use super::flags::exec_end;
 use super::launch::basename;
 use super::options::{Reading, Use};
 use super::state::{State, Value};
@@ -181,7 +182,7 @@ pub(super) fn command(
             };
         }
         "find" => {
-            let regular = only_regular(words);
+            let regular = no_links(words, wanted.word);
             for word in &mut inner {
                 replace(word, "{}", Unknown::Found { regular });
             }
@@ -255,12 +256,27 @@ fn replace(word: &mut Word, token: &str, kind: Unknown) {
     *word = Word::Dynamic(Dynamic { shown: text.clone(), start, kind, splits: false });
 }
 
-/// Whether `find` can only come upon regular files: a link would lead elsewhere.
-pub(super) fn only_regular(words: &[Word]) -> bool {
+/// Whether what `find` comes upon before this word can only be files and folders themselves: a link would lead elsewhere.
+pub(super) fn no_links(words: &[Word], before: usize) -> bool {
+    const EITHER: &[&str] =
+        &["-o", "-or", "!", "-not", ",", "(", "-L", "-follow", "-fprintf", "-files0-from", ""];
+    const COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
     let texts: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("")).collect();
-    let either = ["-o", "-or", "!", "-not", ",", "(", "-L", "-follow", ""];
-    texts.windows(2).any(|pair| pair == ["-type", "f"])
-        && !texts.iter().any(|text| either.contains(text))
+    let mut at = 1;
+    let mut tested = false;
+    while at < texts.len() {
+        if COMMANDS.contains(&texts[at]) {
+            at = exec_end(words, at + 1, texts[at]) + 1;
+            continue;
+        }
+        if EITHER.contains(&texts[at]) {
+            return false;
+        }
+        let is_test = texts[at] == "-type" && matches!(texts.get(at + 1), Some(&("f" | "d")));
+        tested |= is_test && at < before;
+        at += 1;
+    }
+    tested
 }
 
 /// A wrapper whose own words are not known: each word that may be the inner program is taken for it.

@@ -4,7 +4,7 @@ use super::grammar::is_name;
 use super::options::{Reading, Use};
 use super::state::{State, join_path};
 use super::table::Role;
-use super::walk::{Walker, unknown};
+use super::walk::{Feed, Walker, unknown};
 use super::{Access, DoubtKind, RiskKind, Unknown, Word, awk, builtins, jq, sed};
 
 pub(super) fn apply(
@@ -25,6 +25,13 @@ pub(super) fn apply(
     match wanted.role {
         Role::Text | Role::Module | Role::Command | Role::Shell => {}
         Role::Look => walker.touch(value, Access::Look, state, Some(run)),
+        Role::List => {
+            let entered = !reading.has_any(&reading.block.shallow);
+            let found =
+                matches!(value, Word::Dynamic(it) if it.kind == Unknown::Found { regular: false });
+            let value = if entered && found { &unknown(&shown) } else { value };
+            walker.touch(value, Access::Look, state, Some(run));
+        }
         Role::Read => {
             let access = if reading.writes() { Access::Write } else { Access::Read };
             let of_flag = wanted.flag.is_some();
@@ -96,17 +103,29 @@ pub(super) fn apply(
 }
 
 /// What follows from the command as a whole.
-pub(super) fn afterwards(walker: &mut Walker<'_>, reading: &Reading, run: usize, state: &State) {
+pub(super) fn afterwards(
+    walker: &mut Walker<'_>,
+    reading: &Reading,
+    run: usize,
+    state: &State,
+    feed: &Feed,
+) {
     // A word that may become several may as well be only the first of the operands.
     let writes =
         reading.uses.iter().any(|it| it.role == Role::Write && it.value.literal().is_some());
     if let Some(missing) = reading.block.missing.filter(|_| !writes) {
         walker.touch(&Word::Literal(missing.to_string()), Access::Write, state, Some(run));
     }
-    let given =
-        |it: &Use| matches!(it.role, Role::Script | Role::Code | Role::Module | Role::Argument);
+    let given = |it: &Use| {
+        matches!(
+            it.role,
+            Role::Script | Role::Code | Role::Module | Role::Argument | Role::Command | Role::Shell
+        )
+    };
     let informs = reading.has_any(&reading.block.tamed);
-    if reading.block.traits.input && !informs && !reading.uses.iter().any(given) {
+    let traits = reading.block.traits;
+    let runs_input = traits.input || traits.fed && !matches!(feed, Feed::Nothing);
+    if runs_input && !informs && !reading.uses.iter().any(given) {
         code_from_input(walker, run);
     }
 }

@@ -1,5 +1,7 @@
 //! Sed programs that only turn text into text.
 
+use super::bracket;
+
 /// The files that a sed program reads; `None` if it may also run or write something, or is not understood.
 pub(super) fn files_read(program: &str) -> Option<Vec<String>> {
     let mut sed = Sed { rest: program, files: Vec::new() };
@@ -121,23 +123,18 @@ impl Sed<'_> {
         self.next().filter(|c| !c.is_alphanumeric() && !matches!(c, '\\' | '\n' | '[' | ']' | ';'))
     }
 
-    /// Up to and with the delimiter. Inside brackets dialects differ on what it means there.
+    /// Up to and with the delimiter.
     fn until(&mut self, delimiter: char, side: Side) -> Option<()> {
-        let mut bracket = false;
         loop {
             match self.next()? {
-                c if c == delimiter && bracket => return None,
                 c if c == delimiter => return Some(()),
                 '\\' => {
                     self.next()?;
                 }
                 '\n' => return None,
-                '[' if side == Side::Pattern && !bracket => {
-                    bracket = true;
-                    self.rest = self.rest.strip_prefix('^').unwrap_or(self.rest);
-                    self.rest = self.rest.strip_prefix(']').unwrap_or(self.rest);
+                '[' if side == Side::Pattern => {
+                    self.rest = &self.rest[bracket::length(self.rest, delimiter)?..];
                 }
-                ']' => bracket = false,
                 _ => {}
             }
         }
@@ -187,6 +184,8 @@ mod tests {
             "1i header",
             "$a\\ footer",
             "s/[]]/x/",
+            "s/[[:space:]]*$//",
+            "s/[^\\]]*]//",
             "\\,a,d",
             "/a/!d",
             "# no",
@@ -218,6 +217,9 @@ mod tests {
             "1!e date",
             "R x",
             "s/[/]/e date/",
+            "s/[[:alpha:]/]/;/g;1e date #/p",
+            "s/[[.a.]/]/;/w out/p",
+            "s/[[=a=]/]/;/w out/p",
             "s/a/b",
             "a x\ne date",
             "p e",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Surroundings;
+use super::{Surroundings, variables};
 
 /// More variables than this are not followed.
 const VARIABLES: usize = 256;
@@ -84,20 +84,28 @@ impl State {
         Rc::make_mut(&mut self.variables).insert(name.to_string(), value);
     }
 
-    pub(super) fn unset(&mut self, name: &str) {
-        Rc::make_mut(&mut self.variables).remove(name);
+    /// Forgets `$1` and those after it.
+    pub(super) fn forget_operands(&mut self) {
+        let variables = Rc::make_mut(&mut self.variables);
+        variables.retain(|name, _| !name.starts_with(|c: char| ('1'..='9').contains(&c)));
     }
 
     /// Forgets all values, and that other names were never set.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget_variables(&mut self) {
         Rc::make_mut(&mut self.variables).values_mut().for_each(|value| *value = Value::Unknown);
         self.crowded = true;
+    }
+
+    /// Forgets all values, and the folder.
+    pub(super) fn forget(&mut self) {
+        self.forget_variables();
         self.folders = None;
     }
 
     /// Whether a name holds a number, or what it held before the script began.
     pub(super) fn counts(&self, name: &str) -> bool {
-        self.variables.get(name).map_or(!self.crowded, Value::counts)
+        let never_set = !self.crowded && !variables::is_filled(name);
+        self.variables.get(name).map_or(never_set, Value::counts)
     }
 
     /// What holds when either of two ways was taken.
@@ -114,15 +122,18 @@ impl State {
         if Rc::ptr_eq(&self.variables, &other.variables) {
             return;
         }
-        let never_set = if self.crowded { Value::Unknown } else { Value::Counted };
+        let crowded = self.crowded;
+        let never_set = |name: &str| {
+            if crowded || variables::is_filled(name) { Value::Unknown } else { Value::Counted }
+        };
         let mine = Rc::make_mut(&mut self.variables);
         for (name, value) in other.variables.iter() {
-            let joined = mine.remove(name).unwrap_or_else(|| never_set.clone()).or(value);
+            let joined = mine.remove(name).unwrap_or_else(|| never_set(name)).or(value);
             mine.insert(name.clone(), joined);
         }
         for (name, value) in mine {
             if !other.variables.contains_key(name) {
-                *value = value.clone().or(&never_set);
+                *value = value.clone().or(&never_set(name));
             }
         }
     }

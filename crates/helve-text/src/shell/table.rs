@@ -51,6 +51,8 @@ pub(super) struct Block {
     pub(super) tamed: Vec<&'static str>,
     /// Flags with which the files that other flags name are written.
     pub(super) writing: Vec<&'static str>,
+    /// Flags with which a folder behind a link is not looked into.
+    pub(super) shallow: Vec<&'static str>,
     /// No word may contain these.
     pub(super) never: Vec<&'static str>,
     /// The file it writes when none is named.
@@ -92,6 +94,8 @@ pub(super) struct Traits {
     pub(super) subcommands: bool,
     /// Without operands it runs what comes in.
     pub(super) input: bool,
+    /// The same, where the script feeds it something.
+    pub(super) fed: bool,
     /// Runs other programs in ways that are not read.
     pub(super) loose: bool,
     /// The first word may lack its dash, as in `tar tf`.
@@ -122,6 +126,8 @@ pub(super) enum Takes {
 pub(super) enum Role {
     Text,
     Look,
+    /// What is in it is looked at too, even behind a link.
+    List,
     Read,
     Write,
     Enter,
@@ -161,6 +167,7 @@ pub(super) enum Role {
 const ROLES: &[(&str, Role)] = &[
     ("text", Role::Text),
     ("look", Role::Look),
+    ("list", Role::List),
     ("read", Role::Read),
     ("write", Role::Write),
     ("enter", Role::Enter),
@@ -262,6 +269,7 @@ impl Block {
             "instead" => self.instead.extend(words),
             "tamed" => self.tamed.extend(words),
             "writing" => self.writing.extend(words),
+            "shallow" => self.shallow.extend(words),
             "never" => self.never.extend(words),
             "missing" => self.missing = Some(rest),
             "itself" => self.itself = Some(risk(rest)?),
@@ -334,6 +342,7 @@ impl Traits {
             "rest" => &mut self.rest,
             "subcommands" => &mut self.subcommands,
             "input" => &mut self.input,
+            "fed" => &mut self.fed,
             "loose" => &mut self.loose,
             "dashless" => &mut self.dashless,
             "startup" => &mut self.startup,

@@ -1,10 +1,6 @@
-//! Variables that steer the shell, and what a stretch of script may set.
-
-use std::collections::BTreeMap;
+//! Variables that steer the shell.
 
 use super::Surroundings;
-use super::grammar::is_name;
-use super::syntax::{AssignValue, Node, Piece, Raw, Simple};
 
 /// Variables that may be set for a program without asking: they choose a language, a zone, a way to print.
 const HARMLESS: &[&str] = &["LANG", "LANGUAGE", "TZ", "CI", "NO_COLOR", "TERM"];
@@ -110,98 +106,11 @@ pub(super) fn is_harmless_before(program: &str, name: &str) -> bool {
     is_harmless(name) || (program == "read" && name == "IFS")
 }
 
-/// What the body of a loop may change.
-#[derive(Default)]
-pub(super) struct Changes {
-    /// Variables that it sets, and whether only ever to numbers.
-    pub(super) names: BTreeMap<String, bool>,
-    /// It may go to another folder.
-    pub(super) moves: bool,
-}
-
-impl Changes {
-    pub(super) fn of(&mut self, node: &Node) {
-        match node {
-            Node::Simple(simple) => self.simple(simple),
-            Node::Pipeline(nodes) | Node::Sequence(nodes) | Node::If(nodes) => {
-                nodes.iter().for_each(|node| self.of(node));
-            }
-            Node::AndOr { first, rest } => {
-                self.of(first);
-                rest.iter().for_each(|(_, node)| self.of(node));
-            }
-            Node::Timed(inner)
-            | Node::Group(inner)
-            | Node::Function { body: inner, .. }
-            | Node::Coprocess(inner)
-            | Node::Redirected { body: inner, .. } => self.of(inner),
-            // What these set is gone when they end.
-            Node::Background(_) | Node::Subshell(_) => {}
-            Node::While { condition, body } => {
-                self.of(condition);
-                self.of(body);
-            }
-            Node::For { name, body, .. } => {
-                self.name(name, false);
-                self.of(body);
-            }
-            Node::ForArithmetic { head, body } => {
-                self.arithmetic(head);
-                self.of(body);
-            }
-            Node::Case { arms, .. } => arms.iter().for_each(|(_, body)| self.of(body)),
-            Node::Conditional(_) => {}
-            Node::Arithmetic(raw) => self.arithmetic(raw),
-        }
-    }
-
-    fn name(&mut self, name: &str, number: bool) {
-        *self.names.entry(name.to_string()).or_insert(true) &= number;
-    }
-
-    fn simple(&mut self, simple: &Simple) {
-        for assignment in &simple.assignments {
-            let number = match &assignment.value {
-                AssignValue::Text(raw) => {
-                    matches!(raw.pieces.as_slice(), [Piece::Arithmetic { .. }])
-                        || raw.bare().is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit()))
-                }
-                AssignValue::Array(_) => false,
-            };
-            self.name(&assignment.name, number && !assignment.append);
-        }
-        let words: Vec<&str> = simple.words.iter().map(|raw| raw.bare().unwrap_or("")).collect();
-        let Some(program) = words.first() else { return };
-        // Anything but a plain word may turn out to be one of these.
-        let moves =
-            ["cd", "pushd", "popd", "", "eval", "builtin", "command", "chdir", "source", "."];
-        self.moves |= moves.contains(program);
-        let sets = [
-            "read",
-            "mapfile",
-            "readarray",
-            "getopts",
-            "printf",
-            "export",
-            "declare",
-            "typeset",
-            "local",
-            "readonly",
-            "unset",
-            "let",
-            "wait",
-        ];
-        if sets.contains(program) {
-            for word in &words[1..] {
-                self.name(word.split('=').next().unwrap_or(word), false);
-            }
-        }
-    }
-
-    fn arithmetic(&mut self, raw: &Raw) {
-        let word = |c: char| !c.is_ascii_alphanumeric() && c != '_';
-        for name in raw.shown.split(word).filter(|name| is_name(name)) {
-            self.name(name, true);
-        }
-    }
+/// Whether the shell itself puts text into this variable, which may come from the script.
+pub(super) fn is_filled(name: &str) -> bool {
+    const FILLED: &[&str] = &["_", "FUNCNAME", "HOSTNAME", "MATCH", "match", "funcstack"];
+    STEERING.contains(&name)
+        || FILLED.contains(&name)
+        || STEERING_STARTS.iter().any(|start| name.starts_with(start))
+        || name.starts_with("COMP_")
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use super::changes::Changes;
 use super::expand;
 use super::options::Reading;
 use super::reader::{Reader, script};
@@ -345,7 +346,8 @@ impl<'a> Walker<'a> {
         assignments: Vec<String>,
         reading: Option<&Reading>,
     ) -> usize {
-        let free = reading.is_some_and(|reading| reading.block.traits.free);
+        // What it can do besides needs a rule.
+        let free = reading.is_some_and(|it| it.block.traits.free && it.risks.is_empty());
         let parts = reading.map_or_else(|| stranger_parts(&words), |it| it.parts.clone());
         self.script.runs.push(Run {
             words,
@@ -382,8 +384,11 @@ pub(super) fn unknown(shown: &str) -> Word {
 
 /// Forgets what a loop's body may change, because it may have run before.
 fn loosen(state: &mut State, body: &Node) {
-    let mut changes = variables::Changes::default();
+    let mut changes = Changes::default();
     changes.of(body);
+    if changes.anything {
+        state.forget_variables();
+    }
     for (name, numbers_only) in changes.names {
         let value = match state.variables.get(&name) {
             Some(value) if numbers_only && value.is_number() => Value::Number,

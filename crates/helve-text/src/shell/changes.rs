@@ -1,0 +1,229 @@
+//! What a stretch of script may change before it is come to again.
+
+use std::collections::BTreeMap;
+
+use super::grammar::is_name;
+use super::options;
+use super::state::State;
+use super::syntax::{AssignValue, Node, Operator, Piece, Raw, Redirect, Simple, Target};
+use super::table::Role;
+use super::{Surroundings, Word, arithmetic, expand};
+
+/// What the body of a loop may change.
+pub(super) struct Changes {
+    /// Variables that it sets, and whether only ever to numbers.
+    pub(super) names: BTreeMap<String, bool>,
+    /// Which variables it sets cannot be told.
+    pub(super) anything: bool,
+    /// It may go to another folder.
+    pub(super) moves: bool,
+    /// For reading words as they are without knowing any variable.
+    blank: State,
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        let blank = State::new(&Surroundings::default());
+        Self { names: BTreeMap::new(), anything: false, moves: false, blank }
+    }
+}
+
+impl Changes {
+    pub(super) fn of(&mut self, node: &Node) {
+        match node {
+            Node::Simple(simple) => self.simple(simple),
+            Node::Pipeline(nodes) | Node::Sequence(nodes) | Node::If(nodes) => {
+                nodes.iter().for_each(|node| self.of(node));
+            }
+            Node::AndOr { first, rest } => {
+                self.of(first);
+                rest.iter().for_each(|(_, node)| self.of(node));
+            }
+            Node::Timed(inner)
+            | Node::Group(inner)
+            | Node::Function { body: inner, .. }
+            | Node::Coprocess(inner) => self.of(inner),
+            Node::Redirected { body, redirects } => {
+                self.redirects(redirects);
+                self.of(body);
+            }
+            // What these set is gone when they end.
+            Node::Background(_) | Node::Subshell(_) => {}
+            Node::While { condition, body } => {
+                self.of(condition);
+                self.of(body);
+            }
+            Node::For { name, over, body } => {
+                self.name(name, false);
+                over.iter().flatten().for_each(|raw| self.pieces(&raw.pieces));
+                self.of(body);
+            }
+            Node::ForArithmetic { head, body } => {
+                self.arithmetic(&head.pieces);
+                self.of(body);
+            }
+            Node::Case { subject, arms } => {
+                self.pieces(&subject.pieces);
+                for (patterns, body) in arms {
+                    patterns.iter().for_each(|raw| self.pieces(&raw.pieces));
+                    self.of(body);
+                }
+            }
+            Node::Conditional(words) => words.iter().for_each(|raw| self.pieces(&raw.pieces)),
+            Node::Arithmetic(raw) => self.arithmetic(&raw.pieces),
+        }
+    }
+
+    fn name(&mut self, name: &str, number: bool) {
+        *self.names.entry(name.to_string()).or_insert(true) &= number;
+    }
+
+    /// What is set while words are expanded.
+    fn pieces(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            match piece {
+                Piece::Text { .. } | Piece::Command { .. } | Piece::Process { .. } => {}
+                Piece::Arithmetic { inside, .. } => self.arithmetic(inside),
+                Piece::Parameter { parameter, .. } => {
+                    parameter.index.iter().for_each(|index| self.arithmetic(index));
+                    match parameter.operator {
+                        Operator::Assign => self.name(&parameter.name, false),
+                        Operator::Slice => self.arithmetic(&parameter.operand),
+                        Operator::None
+                        | Operator::Length
+                        | Operator::Default
+                        | Operator::Edit
+                        | Operator::Indirect => {}
+                    }
+                    self.pieces(&parameter.operand);
+                }
+            }
+        }
+    }
+
+    fn arithmetic(&mut self, pieces: &[Piece]) {
+        let texts = pieces.iter().filter_map(|piece| match piece {
+            Piece::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        let text = texts.collect::<Vec<_>>().join(" ");
+        if text.contains('=') || text.contains("++") || text.contains("--") {
+            arithmetic::names_of(pieces).for_each(|name| self.name(name, true));
+        }
+        self.pieces(pieces);
+    }
+
+    fn redirects(&mut self, redirects: &[Redirect]) {
+        for redirect in redirects {
+            if let Some(name) = &redirect.variable {
+                self.name(name, true);
+            }
+            match &redirect.target {
+                Target::Word(raw) => self.pieces(&raw.pieces),
+                Target::Body(body) => self.pieces(body.get().map_or(&[][..], Vec::as_slice)),
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple) {
+        for assignment in &simple.assignments {
+            let number = match &assignment.value {
+                AssignValue::Text(raw) => {
+                    self.pieces(&raw.pieces);
+                    matches!(raw.pieces.as_slice(), [Piece::Arithmetic { .. }])
+                        || raw.bare().is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit()))
+                }
+                AssignValue::Array(words) => {
+                    words.iter().for_each(|raw| self.pieces(&raw.pieces));
+                    false
+                }
+            };
+            self.name(&assignment.name, number && !assignment.append);
+        }
+        self.redirects(&simple.redirects);
+        simple.words.iter().for_each(|raw| self.pieces(&raw.pieces));
+        match self.words(&simple.words) {
+            Some(words) => self.command(&words),
+            None => self.all(),
+        }
+    }
+
+    fn words(&self, raws: &[Raw]) -> Option<Vec<Word>> {
+        let mut words = Vec::new();
+        for raw in raws {
+            words.extend(expand::words(raw, &raw.shown, &self.blank)?);
+        }
+        Some(words)
+    }
+
+    fn all(&mut self) {
+        self.anything = true;
+        self.moves = true;
+    }
+
+    /// What the shell's own commands change. Anything but a plain name may turn out to be one of them.
+    fn command(&mut self, words: &[Word]) {
+        let Some(program) = words.first() else { return };
+        match program.literal() {
+            None | Some("eval" | "source" | ".") => self.all(),
+            Some("cd" | "chdir" | "pushd" | "popd") => self.moves = true,
+            Some("command" | "builtin" | "noglob" | "nocorrect") => {
+                match words.get(1).map(Word::literal) {
+                    Some(Some("-v" | "-V")) | None => {}
+                    Some(Some(text)) if !text.starts_with('-') => self.command(&words[1..]),
+                    Some(Some(_) | None) => self.all(),
+                }
+            }
+            Some("set" | "shift") => (1..10).for_each(|n| self.name(&n.to_string(), false)),
+            Some("export" | "declare" | "typeset" | "local" | "readonly") => {
+                words[1..].iter().for_each(|word| self.declared(word));
+            }
+            Some("let") => {
+                for word in &words[1..] {
+                    match word.literal() {
+                        Some(text) => {
+                            let pieces = [Piece::Text { text: text.to_string(), quoted: false }];
+                            self.arithmetic(&pieces);
+                        }
+                        None => self.anything = true,
+                    }
+                }
+            }
+            Some(name) => self.filled(name, words),
+        }
+    }
+
+    fn declared(&mut self, word: &Word) {
+        match word.start().split_once('=') {
+            Some((name, _)) => self.name(name.trim_end_matches('+'), false),
+            None if word.literal().is_some_and(is_name) => self.name(word.start(), false),
+            None if word.literal().is_some_and(|it| it.starts_with('-')) => {}
+            None => self.anything = true,
+        }
+    }
+
+    /// Variables that `read` and its like put something into.
+    fn filled(&mut self, program: &str, words: &[Word]) {
+        const DEFAULTS: &[(&str, &[&str])] = &[
+            ("read", &["REPLY"]),
+            ("mapfile", &["MAPFILE"]),
+            ("readarray", &["MAPFILE"]),
+            ("getopts", &["OPTARG", "OPTIND"]),
+            ("printf", &[]),
+            ("unset", &[]),
+            ("wait", &[]),
+        ];
+        let Some((_, defaults)) = DEFAULTS.iter().find(|(name, _)| *name == program) else {
+            return;
+        };
+        defaults.iter().for_each(|name| self.name(name, false));
+        let Some(reading) = options::interpret(words, program) else { return };
+        self.anything |= !reading.risks.is_empty();
+        for wanted in reading.uses.iter().filter(|it| it.role == Role::Variable) {
+            match wanted.value.literal() {
+                Some(name) if is_name(name) => self.name(name, false),
+                Some(_) | None => self.anything = true,
+            }
+        }
+    }
+}
