@@ -114,7 +114,11 @@ impl<G: Ground> Wants<'_, G> {
         let Some(places) = self.places(&touch.at) else {
             return self.unclear(touch.access, shown, Unclear::Target);
         };
-        if places.flags {
+        for part in &places.listed {
+            self.push(part.clone());
+        }
+        // Where no program gets the names, they are no flags.
+        if places.flags && touch.run.is_some() {
             self.unclear(touch.access, shown, Unclear::Flag);
         }
         if touch.access == Access::Refill && places.apart {
@@ -140,6 +144,7 @@ impl<G: Ground> Wants<'_, G> {
                     resolutions: Some(vec![it]),
                     flags: false,
                     apart: false,
+                    listed: Vec::new(),
                 };
                 self.ground.resolve(path).map(alone)
             }

@@ -1,6 +1,9 @@
 //! Which files a pattern in a script stands for: all that any shell would fill in, rather too many than too few.
 
+use std::collections::BTreeSet;
+
 use super::ground::{Entry, Ground, Resolution};
+use crate::permission::Part;
 
 /// More names than this are not looked at.
 const MOST: usize = 4_000;
@@ -15,6 +18,8 @@ pub(super) struct Places {
     pub(super) flags: bool,
     /// A name that was filled in has blanks or wildcards in it.
     pub(super) apart: bool,
+    /// What must be asked because names are filled in from outside the root.
+    pub(super) listed: Vec<Part>,
 }
 
 /// Expands an absolute pattern. `None` if that cannot be told.
@@ -25,9 +30,17 @@ pub(super) fn expand(pattern: &str, ground: &impl Ground) -> Option<Places> {
     }
     let names: Vec<&str> = pattern.split('/').collect();
     let wild = names.iter().position(|name| is_wild(name))?;
-    let mut search = Search { ground, left: MOST, matches: Vec::new(), flags: false };
+    let mut search =
+        Search { ground, left: MOST, matches: Vec::new(), flags: false, folders: BTreeSet::new() };
     let folder: Vec<String> = names[..wild].iter().map(|name| unescape(name)).collect();
     search.within(&folder.join("/"), &names[wild..], 0)?;
+    let parent = |path: &String| {
+        path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| non_empty(folder))
+    };
+    search.folders.extend(search.matches.iter().filter_map(parent));
+    // All are asked for before any is missed, so that answers are gathered in few rounds.
+    let listed: Vec<Option<Resolution>> =
+        search.folders.iter().map(|folder| ground.resolve(folder)).collect();
     let mut paths = search.matches;
     let fixed = folder.join("/").len();
     let apart =
@@ -39,11 +52,13 @@ pub(super) fn expand(pattern: &str, ground: &impl Ground) -> Option<Places> {
     let mut resolutions: Option<Vec<Resolution>> =
         paths.iter().map(|path| ground.resolve(path)).collect();
     // What stands before the wildcards is looked at in any case.
-    let looked_at = ground.resolve(&non_empty(&folder.join("/")))?;
+    let looked_at = ground.resolve(&non_empty(&folder.join("/")));
+    let listed: Option<Vec<Resolution>> = listed.into_iter().collect();
+    let (looked_at, listed) = (looked_at?, listed?.into_iter().filter_map(|it| it.outside));
     if let (Some(resolutions), true) = (&mut resolutions, looked_at.outside.is_some()) {
         resolutions.push(Resolution { exists: false, ..looked_at });
     }
-    Some(Places { paths, resolutions, flags: search.flags, apart })
+    Some(Places { paths, resolutions, flags: search.flags, apart, listed: listed.collect() })
 }
 
 struct Search<'g, G> {
@@ -51,6 +66,8 @@ struct Search<'g, G> {
     left: usize,
     matches: Vec<String>,
     flags: bool,
+    /// Those that names are filled in from.
+    folders: BTreeSet<String>,
 }
 
 impl<G: Ground> Search<'_, G> {
@@ -71,6 +88,11 @@ impl<G: Ground> Search<'_, G> {
         if deep && !rest.is_empty() {
             self.within(folder, rest, depth + 1)?;
         }
+        self.folders.insert(non_empty(folder));
+        // Older shells fill in the folder above, too.
+        if matches(name, "..") && names_hidden(name) {
+            self.within(&format!("{folder}/.."), rest, depth + 1)?;
+        }
         for entry in self.ground.list(&non_empty(folder))? {
             self.left = self.left.checked_sub(1)?;
             self.entry(folder, &entry, name, names, deep, depth)?;
@@ -87,7 +109,7 @@ impl<G: Ground> Search<'_, G> {
         deep: bool,
         depth: usize,
     ) -> Option<()> {
-        if entry.name.starts_with('.') && !name.starts_with('.') && !name.starts_with("\\.") {
+        if entry.name.starts_with('.') && !names_hidden(name) {
             return Some(());
         }
         let next = format!("{folder}/{}", entry.name);
@@ -100,6 +122,11 @@ impl<G: Ground> Search<'_, G> {
         self.flags |= entry.name.starts_with('-');
         self.within(&next, &names[1..], depth + 1)
     }
+}
+
+/// Whether a pattern stands for names that start with a dot.
+fn names_hidden(pattern: &str) -> bool {
+    pattern.starts_with('.') || pattern.starts_with("\\.")
 }
 
 fn non_empty(folder: &str) -> String {
@@ -144,10 +171,10 @@ fn matches(pattern: &str, name: &str) -> bool {
             '*' => Token::Any,
             '?' => Token::One,
             '[' => {
-                let rest: String = chars.clone().collect();
-                match rest.char_indices().skip(1).find(|(_, c)| *c == ']') {
-                    Some((end, _)) => {
-                        chars.by_ref().take(rest[..=end].chars().count()).for_each(drop);
+                let rest: Vec<char> = chars.clone().collect();
+                match bracket_end(&rest) {
+                    Some(end) => {
+                        chars.by_ref().take(end + 1).for_each(drop);
                         Token::One
                     }
                     None => Token::Literal('['),
@@ -179,6 +206,25 @@ fn matches(pattern: &str, name: &str) -> bool {
     reached[name.len()]
 }
 
+/// Where a bracket ends, after its `[`: `!]` and `[:lower:]` do not end it.
+fn bracket_end(rest: &[char]) -> Option<usize> {
+    let mut at = usize::from(matches!(rest.first(), Some('!' | '^')));
+    at += usize::from(rest.get(at) == Some(&']'));
+    while let Some(c) = rest.get(at) {
+        match (c, rest.get(at + 1)) {
+            (']', _) => return Some(at),
+            ('[', Some(sign @ (':' | '.' | '='))) => {
+                let close = |pair: &[char]| pair == [*sign, ']'];
+                let class = rest.get(at + 2..)?.windows(2).position(close);
+                at += class.map_or(1, |length| length + 4);
+            }
+            ('\\', _) => at += 2,
+            _ => at += 1,
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::matches;
@@ -193,6 +239,11 @@ mod tests {
             ("\\*", "*"),
             ("a[!b]c", "axc"),
             ("[]x]", "x"),
+            ("[!]x]y", "ay"),
+            ("[[:lower:]]ink", "link"),
+            ("[^[:upper:]_]ink", "link"),
+            (".?", ".."),
+            (".[.]", ".."),
             ("a[", "a["),
             ("**", "abc"),
         ] {

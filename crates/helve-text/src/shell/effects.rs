@@ -75,10 +75,14 @@ impl Walker<'_> {
             }
             self.touch(&Word::Glob(pattern), Access::Refill, state, None);
         }
-        expand::words(raw, &raw.shown, state).unwrap_or_else(|| {
+        let words = expand::words(raw, &raw.shown, state).unwrap_or_else(|| {
             self.doubt(DoubtKind::TooMany, &raw.shown);
             Vec::new()
-        })
+        });
+        for word in words.iter().filter(|word| matches!(word, Word::Glob(_))) {
+            self.touch(word, Access::Fill, state, None);
+        }
+        words
     }
 
     pub(super) fn simple(&mut self, simple: &Simple, state: &mut State, feed: &Feed) {
@@ -87,7 +91,7 @@ impl Walker<'_> {
                 AssignValue::Text(raw) => self.visit(&raw.pieces, &raw.shown, state),
                 AssignValue::Array(words) => {
                     for raw in words {
-                        self.visit(&raw.pieces, &raw.shown, state);
+                        self.expand(raw, state);
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::braces::{self, Item};
 use super::state::{State, Value};
-use super::syntax::{Node, Operator, Parameter, Piece, Raw};
+use super::syntax::{Node, Operator, Parameter, Piece, Raw, Redirect, RedirectKind, Simple};
 use super::{Dynamic, LONGEST, Unknown, Word};
 
 /// A stretch of a word whose braces and variables are filled in.
@@ -65,8 +65,13 @@ pub(super) fn value(raw: &Raw, state: &State) -> Value {
         .pieces
         .iter()
         .any(|piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains(":~")));
+    // To arithmetic it would be the name of a variable.
+    let commit = raw
+        .pieces
+        .iter()
+        .any(|it| matches!(it, Piece::Command { body, .. } if prints_commit(body)));
     match single(&quoted, "", state) {
-        _ if tilde_later => Value::Unknown,
+        _ if tilde_later || commit => Value::Unknown,
         Word::Literal(text) => Value::Text(text),
         Word::Glob(pattern) => Value::Glob(pattern),
         Word::Dynamic(Dynamic { kind: Unknown::Number, start, .. }) if start.is_empty() => {
@@ -124,9 +129,18 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
                 }
             }
             Item::Piece(Piece::Command { body, quoted }) => {
-                let number = prints_number(body);
-                let kind = if number { Unknown::Number } else { Unknown::Anything };
-                bits.push(Bit::Hole { kind, splits: !quoted && !number });
+                match (prints_folder(body), state.value("PWD"), quoted) {
+                    (true, Value::Text(it), true) => text(&mut bits, &it, true),
+                    (true, Value::Text(it), false) => split(&it, &mut bits, &mut fields),
+                    _ => {
+                        let kind = if prints_number(body) || prints_commit(body) {
+                            Unknown::Number
+                        } else {
+                            Unknown::Anything
+                        };
+                        bits.push(Bit::Hole { kind, splits: !quoted && !prints_number(body) });
+                    }
+                }
             }
             Item::Piece(Piece::Arithmetic { .. }) => {
                 bits.push(Bit::Hole { kind: Unknown::Number, splits: false });
@@ -145,11 +159,48 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
 /// Whether a command is one of the few that print a number and nothing else.
 fn prints_number(body: &Node) -> bool {
     let Node::Sequence(nodes) = body else { return false };
-    let [Node::Simple(simple)] = nodes.as_slice() else { return false };
-    let words: Vec<&str> = simple.words.iter().map(|raw| raw.bare().unwrap_or("")).collect();
-    simple.assignments.is_empty()
-        && simple.redirects.is_empty()
-        && matches!(words.as_slice(), ["nproc"] | ["id", "-u" | "-g"])
+    let (last, piped) = match nodes.as_slice() {
+        [Node::Pipeline(nodes)] => (nodes.last(), true),
+        [node] => (Some(node), false),
+        _ => return false,
+    };
+    let Some(Node::Simple(simple)) = last else { return false };
+    let fed = piped || !simple.redirects.is_empty();
+    let reads = |it: &Redirect| it.kind == RedirectKind::Read;
+    match plain_words(simple).as_slice() {
+        ["wc", "-l" | "-c" | "-w" | "-m"] => fed && simple.redirects.iter().all(reads),
+        ["nproc"] | ["id", "-u" | "-g"] => !fed,
+        _ => false,
+    }
+}
+
+/// Whether a command prints the name of a commit, or nothing.
+fn prints_commit(body: &Node) -> bool {
+    let plain = |it: &str| !it.is_empty() && !it.starts_with('-');
+    match only_words(body).as_slice() {
+        ["git", "merge-base", one, other] => plain(one) && plain(other),
+        _ => false,
+    }
+}
+
+/// Whether a command prints the folder it is in.
+fn prints_folder(body: &Node) -> bool {
+    only_words(body) == ["pwd"]
+}
+
+/// The words of a single command without redirects.
+fn only_words(body: &Node) -> Vec<&str> {
+    let Node::Sequence(nodes) = body else { return Vec::new() };
+    match nodes.as_slice() {
+        [Node::Simple(simple)] if simple.redirects.is_empty() => plain_words(simple),
+        _ => Vec::new(),
+    }
+}
+
+/// The words of a command without assignments, each empty that is not plain.
+fn plain_words(simple: &Simple) -> Vec<&str> {
+    let words = simple.words.iter().map(|raw| raw.bare().unwrap_or(""));
+    if simple.assignments.is_empty() { words.collect() } else { Vec::new() }
 }
 
 fn text(bits: &mut Vec<Bit>, more: &str, is_quoted: bool) {

@@ -219,7 +219,11 @@ impl Options<'_> {
         }
         for at in start..end {
             // What may turn out to end the command makes flags of the words after it.
-            let ends = self.words[at].literal().is_none() && self.words[at].start().is_empty();
+            let ends = match &self.words[at] {
+                Word::Literal(_) => false,
+                Word::Glob(_) => self.words[at].start().is_empty(),
+                Word::Dynamic(it) => it.kind == Unknown::Anything && it.start.is_empty(),
+            };
             let flags = |word: &Word| match word.literal() {
                 Some(text) => text.starts_with('-'),
                 None => word.start().is_empty() || word.start().starts_with('-'),

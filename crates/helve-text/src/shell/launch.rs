@@ -36,6 +36,9 @@ impl Walker<'_> {
             return peel::shell(self, words, assignments, kind, state, feed);
         }
         if MOVERS.contains(&name.as_str()) {
+            if let Some(assignment) = assignments.first() {
+                self.doubt(DoubtKind::Variable, assignment);
+            }
             let run = self.run(words.clone(), assignments, None);
             self.script.runs[run].standing = super::Standing::Free;
             self.script.runs[run].known = true;

@@ -109,8 +109,8 @@ impl Options<'_> {
             }
         }
         self.assign();
-        for (at, word) in self.words.iter().enumerate() {
-            if self.never.iter().any(|never| word.shown().contains(never)) {
+        for at in 0..self.words.len() {
+            if self.has_forbidden(at) {
                 self.risk(at, None, RiskKind::Unlisted);
             }
         }
@@ -119,6 +119,16 @@ impl Options<'_> {
         if let Some(kind) = block.itself.filter(|_| !tamed) {
             self.risk(self.named_at, None, kind);
         }
+    }
+
+    /// Whether a word holds what none may.
+    fn has_forbidden(&self, at: usize) -> bool {
+        let shown = self.words[at].shown();
+        // Git lets a sign stand between the percent sign and what it means.
+        let signs = ["%+", "%-", "% "];
+        let plain = || signs.iter().fold(shown.to_string(), |text, it| text.replace(it, "%"));
+        self.never.iter().any(|never| shown.contains(never))
+            || self.never.iter().any(|never| never.starts_with('%') && plain().contains(never))
     }
 
     pub(super) fn risk(&mut self, word: usize, spelled: Option<&str>, kind: RiskKind) {

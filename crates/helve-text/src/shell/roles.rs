@@ -5,7 +5,7 @@ use super::options::{Reading, Use};
 use super::state::{State, join_path};
 use super::table::Role;
 use super::walk::{Feed, Walker, unknown};
-use super::{Access, DoubtKind, RiskKind, Unknown, Word, awk, builtins, jq, sed};
+use super::{Access, DoubtKind, Part, RiskKind, Unknown, Word, awk, builtins, jq, sed};
 
 pub(super) fn apply(
     walker: &mut Walker<'_>,
@@ -26,11 +26,15 @@ pub(super) fn apply(
         Role::Text | Role::Module | Role::Command | Role::Shell => {}
         Role::Look => walker.touch(value, Access::Look, state, Some(run)),
         Role::List => {
-            let entered = !reading.has_any(&reading.block.shallow);
+            let closed = reading.has_any(&reading.block.closed);
+            let entered = !closed && !reading.has_any(&reading.block.shallow);
             let found =
                 matches!(value, Word::Dynamic(it) if it.kind == Unknown::Found { regular: false });
             let value = if entered && found { &unknown(&shown) } else { value };
-            walker.touch(value, Access::Look, state, Some(run));
+            // Names that are filled in were looked at already.
+            if !(closed && matches!(value, Word::Glob(_))) {
+                walker.touch(value, Access::Look, state, Some(run));
+            }
         }
         Role::Read => {
             let access = if reading.writes() { Access::Write } else { Access::Read };
@@ -38,7 +42,17 @@ pub(super) fn apply(
             walker.touch(value, if of_flag { access } else { Access::Read }, state, Some(run));
         }
         Role::Write => walker.touch(value, Access::Write, state, Some(run)),
-        Role::Absent => walker.touch(value, Access::Name, state, Some(run)),
+        Role::Absent => {
+            let pattern =
+                |it: &str| it.contains(['*', '?', '[', '\\', ':', ' ']) || it.starts_with('^');
+            if value.literal().is_some_and(pattern) {
+                // No name of a commit looks like this, but files may be meant.
+                let subcommand = reading.parts.iter().rposition(|part| *part == Part::Subcommand);
+                let blamed = subcommand.unwrap_or(at);
+                walker.risk(run, blamed, words[blamed].shown(), RiskKind::Destroys);
+            }
+            walker.touch(value, Access::Name, state, Some(run));
+        }
         Role::Enter => {
             walker.touch(value, Access::Enter, state, Some(run));
             worked_in(value, state);
@@ -74,6 +88,18 @@ pub(super) fn apply(
         Role::Data => {
             if !is_data(value) {
                 risk(RiskKind::Unlisted);
+            }
+        }
+        Role::Encoded => {
+            let start = value.start();
+            let named = start.find(['@', '=']).map(|at| start[at..].starts_with('='));
+            if !named.unwrap_or_else(|| value.literal().is_some()) {
+                risk(RiskKind::Unlisted);
+            }
+        }
+        Role::Name => {
+            if value.literal().is_none_or(|it| it.contains(['/', '.'])) {
+                risk(RiskKind::Runs);
             }
         }
         Role::Remote => {

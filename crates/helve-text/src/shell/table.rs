@@ -53,6 +53,8 @@ pub(super) struct Block {
     pub(super) writing: Vec<&'static str>,
     /// Flags with which a folder behind a link is not looked into.
     pub(super) shallow: Vec<&'static str>,
+    /// Flags with which no folder is.
+    pub(super) closed: Vec<&'static str>,
     /// No word may contain these.
     pub(super) never: Vec<&'static str>,
     /// The file it writes when none is named.
@@ -154,6 +156,10 @@ pub(super) enum Role {
     Url,
     /// What `curl` sends: a file when it starts with `@`.
     Data,
+    /// The same with a name before it: a file when there is an `@` and no `=` before it.
+    Encoded,
+    /// Nothing that could be a file or a module: it has no slash and no dot.
+    Name,
     Remote,
     Refspec,
     /// `if=` and `of=`
@@ -185,6 +191,8 @@ const ROLES: &[(&str, Role)] = &[
     ("format", Role::Format),
     ("url", Role::Url),
     ("data", Role::Data),
+    ("encoded", Role::Encoded),
+    ("name", Role::Name),
     ("remote", Role::Remote),
     ("refspec", Role::Refspec),
     ("dd", Role::Dd),
@@ -270,6 +278,7 @@ impl Block {
             "tamed" => self.tamed.extend(words),
             "writing" => self.writing.extend(words),
             "shallow" => self.shallow.extend(words),
+            "closed" => self.closed.extend(words),
             "never" => self.never.extend(words),
             "missing" => self.missing = Some(rest),
             "itself" => self.itself = Some(risk(rest)?),

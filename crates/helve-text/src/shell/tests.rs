@@ -281,12 +281,13 @@ fn redirects_touch_files() {
     check(
         "ls >$x >*.txt >{a,b} > >(cat)",
         expect![[r#"
-        run cat
-        run ls
-        write ?($x)
-        write ?(*.txt)
-        write ?({a,b})
-    "#]],
+            run cat
+            run ls
+            write ?($x)
+            fill *(/w/app/*.txt)
+            write ?(*.txt)
+            write ?({a,b})
+        "#]],
     );
     check(
         ">a; : >b; exec 3>c; ls >/dev/tcp/h/80",
@@ -349,12 +350,14 @@ fn what_is_known_is_filled_in() {
     check(
         "for f in src/*.rs; do cat \"$f\" \"$f.bak\"; done",
         expect![[r#"
-        run cat *(src/*.rs) *(src/*.rs.bak)
-        fill *(/w/app/src/*.rs)
-        read *(/w/app/src/*.rs)
-        fill *(/w/app/src/*.rs.bak)
-        read *(/w/app/src/*.rs.bak)
-    "#]],
+            run cat *(src/*.rs) *(src/*.rs.bak)
+            fill *(/w/app/src/*.rs)
+            fill *(/w/app/src/*.rs.bak)
+            fill *(/w/app/src/*.rs)
+            read *(/w/app/src/*.rs)
+            fill *(/w/app/src/*.rs.bak)
+            read *(/w/app/src/*.rs.bak)
+        "#]],
     );
     check(
         "i=0; while [ $i -lt 3 ]; do i=$((i+1)); echo $i; done",
@@ -366,16 +369,19 @@ fn what_is_known_is_filled_in() {
     check(
         "x='*.c'; echo $x \"$x\"; ls *.rs [ab] a\\*b '*'",
         expect![[r#"
-        run echo *(*.c) *.c
-        run ls *(*.rs) *([ab]) a*b *
-        fill *(/w/app/*.c)
-        fill *(/w/app/*.rs)
-        look *(/w/app/*.rs)
-        fill *(/w/app/[ab])
-        look *(/w/app/[ab])
-        look /w/app/a*b
-        look /w/app/*
-    "#]],
+            run echo *(*.c) *.c
+            run ls *(*.rs) *([ab]) a*b *
+            fill *(/w/app/*.c)
+            fill *(/w/app/*.c)
+            fill *(/w/app/*.rs)
+            fill *(/w/app/[ab])
+            fill *(/w/app/*.rs)
+            look *(/w/app/*.rs)
+            fill *(/w/app/[ab])
+            look *(/w/app/[ab])
+            look /w/app/a*b
+            look /w/app/*
+        "#]],
     );
 }
 
@@ -808,14 +814,15 @@ fn what_is_not_understood_is_said() {
     check(
         "$x a; \"$(b)\" c; /bin/l? d",
         expect![[r#"
-        run ?($x) a
-        run b
-        run ?("$(b)") c
-        run *(/bin/l?) d
-        ? a program whose name is only known when it runs [$x]
-        ? a program whose name is only known when it runs ["$(b)"]
-        ? a program whose name is only known when it runs [/bin/l?]
-    "#]],
+            run ?($x) a
+            run b
+            run ?("$(b)") c
+            run *(/bin/l?) d
+            fill *(/bin/l?)
+            ? a program whose name is only known when it runs [$x]
+            ? a program whose name is only known when it runs ["$(b)"]
+            ? a program whose name is only known when it runs [/bin/l?]
+        "#]],
     );
     check(
         "echo ${!x} ${x@P} ${a[$(b)]} $((a[1])) $[1] ",

@@ -2,8 +2,9 @@
 
 use super::Surroundings;
 
-/// Variables that may be set for a program without asking: they choose a language, a zone, a way to print.
-const HARMLESS: &[&str] = &["LANG", "LANGUAGE", "TZ", "CI", "NO_COLOR", "TERM"];
+/// Variables that may be set for a program without asking: they choose a language, a zone, how and how much to print.
+const HARMLESS: &[&str] =
+    &["LANG", "LANGUAGE", "TZ", "CI", "NO_COLOR", "TERM", "RUST_BACKTRACE", "RUST_LOG"];
 
 /// Variables of a shell that change what it runs, where it looks, or how it takes words apart.
 const STEERING: &[&str] = &[

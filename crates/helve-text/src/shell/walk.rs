@@ -347,7 +347,8 @@ impl<'a> Walker<'a> {
         reading: Option<&Reading>,
     ) -> usize {
         // What it can do besides needs a rule.
-        let free = reading.is_some_and(|it| it.block.traits.free && it.risks.is_empty());
+        let free = reading.is_some_and(|it| it.block.traits.free && it.risks.is_empty())
+            && assignments.is_empty();
         let parts = reading.map_or_else(|| stranger_parts(&words), |it| it.parts.clone());
         self.script.runs.push(Run {
             words,
