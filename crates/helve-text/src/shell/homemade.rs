@@ -2,29 +2,37 @@
 
 use std::collections::HashSet;
 
-use super::{Access, Doubt, DoubtKind, Part, Run, Script, Target, Touch};
+use super::{Access, Doubt, DoubtKind, Part, Run, Script, Target, Touch, Word, table};
 
 /// A doubt for each file that is run under a name which the script gives to text of its own.
 pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
-    let written: HashSet<&str> =
+    let mut written: HashSet<&str> =
         script.touches.iter().filter_map(|touch| written(script, touch)).collect();
+    carried(script, &mut written);
     if written.is_empty() {
         return Vec::new();
     }
-    let is_written = |word: &super::Word| match word.literal() {
-        Some(text) => written.contains(base(text)),
+    let stems: HashSet<&str> = written.iter().map(|name| stem(name)).collect();
+    let is_written = |word: &Word| match word.literal() {
+        Some(text) => written.contains(base(text)) || stems.contains(base(text)),
         // It may be any of them.
         None => true,
     };
+    let is_module = |word: &Word| match word.literal() {
+        Some(text) => text.split('.').any(|name| stems.contains(name)),
+        None => true,
+    };
     let files = script.runs.iter().flat_map(files).filter(|word| is_written(word));
-    files.map(|word| Doubt { kind: DoubtKind::Input, shown: word.shown().into() }).collect()
+    let modules = script.runs.iter().flat_map(modules).filter(|word| is_module(word));
+    let doubt = |word: &Word| Doubt { kind: DoubtKind::Input, shown: word.shown().into() };
+    files.chain(modules).map(doubt).collect()
 }
 
-/// The name of a file that takes what the script itself says: by a redirect, or through `tee`.
+/// The name of a file that takes what the script itself says: by a redirect, or through a program that passes it on.
 fn written<'s>(script: &'s Script, touch: &'s Touch) -> Option<&'s str> {
     let by_text = match touch.run.and_then(|run| script.runs.get(run)) {
         None => touch.run.is_none(),
-        Some(run) => run.words.first().is_some_and(|program| base(program.shown()) == "tee"),
+        Some(run) => run.words.first().is_some_and(|it| table::traits(it.shown()).copies),
     };
     match &touch.at {
         Target::Path(path) if by_text && touch.access == Access::Write => {
@@ -34,8 +42,29 @@ fn written<'s>(script: &'s Script, touch: &'s Touch) -> Option<&'s str> {
     }
 }
 
+/// Adds the names under which such files are put elsewhere.
+fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
+    const ROUNDS: usize = 8;
+    for _ in 0..ROUNDS {
+        let before = written.len();
+        for transfer in &script.transfers {
+            let from_text = match &transfer.from {
+                Target::Path(path) => written.contains(base(path)),
+                Target::Glob(_) => !written.is_empty(),
+                Target::Unknown(_) => true,
+            };
+            if from_text {
+                written.insert(base(&transfer.to));
+            }
+        }
+        if written.len() == before {
+            return;
+        }
+    }
+}
+
 /// The files that a run executes: itself, if it is named by its path, and scripts.
-fn files(run: &Run) -> impl Iterator<Item = &super::Word> {
+fn files(run: &Run) -> impl Iterator<Item = &Word> {
     run.words.iter().zip(&run.parts).filter_map(|(word, part)| match part {
         Part::Program => word.shown().contains('/').then_some(word),
         Part::Script => Some(word),
@@ -43,6 +72,17 @@ fn files(run: &Run) -> impl Iterator<Item = &super::Word> {
     })
 }
 
+/// The modules that an interpreter is told to run.
+fn modules(run: &Run) -> impl Iterator<Item = &Word> {
+    let pairs = run.words.windows(2).filter(|_| run.interprets);
+    pairs.filter(|pair| pair[0].literal() == Some("-m")).map(|pair| &pair[1])
+}
+
 fn base(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
+
+/// The name without its ending.
+fn stem(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(stem, _)| if stem.is_empty() { name } else { stem })
 }

@@ -79,6 +79,7 @@ impl Walker<'_> {
     ) {
         let run = self.run(words.clone(), assignments, None);
         self.script.runs[run].known = builtins::is_own(name);
+        self.dashed(name, &words, run, state);
         match name {
             "eval" => return peel::eval(self, &words, run, state),
             "source" | "." => return peel::source(self, &words, run, state),
@@ -93,6 +94,20 @@ impl Walker<'_> {
             }
         }
         builtins::effect(self, name, &words, run, state);
+    }
+
+    /// `git-push` is another name for `git push`.
+    fn dashed(&mut self, name: &str, words: &[Word], run: usize, state: &State) {
+        let Some((program, subcommand)) = basename(name).split_once('-') else { return };
+        if table::block(&format!("{program} {subcommand}")).is_none() {
+            return;
+        }
+        self.doubt(DoubtKind::Wrapper, name);
+        let named = [program, subcommand].map(|it| Word::Literal(it.to_string()));
+        let inner = named.into_iter().chain(words[1..].iter().cloned()).collect();
+        self.inside(run, |walker| {
+            walker.launch(inner, Vec::new(), &mut state.clone(), &Feed::Nothing);
+        });
     }
 
     fn note_found(&mut self, base: &str, words: &[Word], reading: &options::Reading) {
@@ -114,10 +129,9 @@ impl Walker<'_> {
     ) {
         match wanted.role {
             Role::Command => peel::command(self, wanted, words, run, reading, state, feed),
-            Role::Shell => {
-                let program = words.first().map_or("", Word::shown);
-                if program.rsplit('/').next() == Some("env") {
-                    // It splits by rules of its own, and what follows belongs to the command, too.
+            Role::Shell | Role::Split => {
+                if wanted.role == Role::Split {
+                    // What follows belongs to the command, too.
                     self.doubt(DoubtKind::Wrapper, wanted.value.shown());
                 }
                 let text = words_text(&words[wanted.word..wanted.end], &wanted.value, wanted);

@@ -23,7 +23,7 @@ pub(super) fn apply(
     }
     let mut risk = |kind| walker.risk(run, at, &shown, kind);
     match wanted.role {
-        Role::Text | Role::Module | Role::Command | Role::Shell => {}
+        Role::Text | Role::Module | Role::Command | Role::Shell | Role::Split => {}
         Role::Look => walker.touch(value, Access::Look, state, Some(run)),
         Role::List => {
             let closed = reading.has_any(&reading.block.closed);
@@ -142,16 +142,17 @@ pub(super) fn afterwards(
     if let Some(missing) = reading.block.missing.filter(|_| !writes) {
         walker.touch(&Word::Literal(missing.to_string()), Access::Write, state, Some(run));
     }
-    let given = |it: &Use| {
+    let is_code = |it: &Use| {
         matches!(
             it.role,
-            Role::Script | Role::Code | Role::Module | Role::Argument | Role::Command | Role::Shell
+            Role::Script | Role::Code | Role::Module | Role::Command | Role::Shell | Role::Split
         )
     };
-    let informs = reading.has_any(&reading.block.tamed);
     let traits = reading.block.traits;
+    let given = reading.uses.iter().any(is_code)
+        || traits.input && reading.uses.iter().any(|it| it.role == Role::Argument);
     let runs_input = traits.input || traits.fed && !matches!(feed, Feed::Nothing);
-    if runs_input && !informs && !reading.uses.iter().any(given) {
+    if runs_input && !given && !reading.has_any(&reading.block.tamed) {
         code_from_input(walker, run);
     }
 }

@@ -12,6 +12,12 @@ pub(super) fn block(name: &str) -> Option<&'static Block> {
     PROGRAMS.names.get(name).map(|at| &PROGRAMS.blocks[*at])
 }
 
+/// Yes-or-no facts about a program by any of its names.
+pub(super) fn traits(name: &str) -> Traits {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    known_as(base).and_then(block).map_or_else(Traits::default, |block| block.traits)
+}
+
 /// Whether some of what may follow this name is listed by itself.
 pub(super) fn has_subcommands(name: &str) -> bool {
     PROGRAMS.parents.contains(name)
@@ -98,6 +104,10 @@ pub(super) struct Traits {
     pub(super) input: bool,
     /// The same, where the script feeds it something.
     pub(super) fed: bool,
+    /// What it writes is what it was fed.
+    pub(super) copies: bool,
+    /// `-` is a file to it, not a stream.
+    pub(super) dash: bool,
     /// Runs other programs in ways that are not read.
     pub(super) loose: bool,
     /// The first word may lack its dash, as in `tar tf`.
@@ -141,6 +151,8 @@ pub(super) enum Role {
     Command,
     /// Text for a shell.
     Shell,
+    /// Text that becomes words by rules of its own.
+    Split,
     /// A file with code.
     Script,
     /// For another program: perhaps a path.
@@ -181,6 +193,7 @@ const ROLES: &[(&str, Role)] = &[
     ("variable", Role::Variable),
     ("command", Role::Command),
     ("shell", Role::Shell),
+    ("split", Role::Split),
     ("script", Role::Script),
     ("argument", Role::Argument),
     ("module", Role::Module),
@@ -352,6 +365,8 @@ impl Traits {
             "subcommands" => &mut self.subcommands,
             "input" => &mut self.input,
             "fed" => &mut self.fed,
+            "copies" => &mut self.copies,
+            "dash" => &mut self.dash,
             "loose" => &mut self.loose,
             "dashless" => &mut self.dashless,
             "startup" => &mut self.startup,

@@ -3,7 +3,7 @@
 use super::state::{State, Value, join_path};
 use super::syntax::{Redirect, RedirectKind, Target as Into};
 use super::walk::{Feed, Walker, unknown};
-use super::{Access, DoubtKind, Target, Touch, Unknown, Word, expand, variables};
+use super::{Access, DoubtKind, Target, Touch, Unknown, Word, expand, table, variables};
 
 impl Walker<'_> {
     pub(super) fn redirects(
@@ -81,10 +81,8 @@ impl Walker<'_> {
 
     /// Whether a program takes a dash for its own stream; to some it is a file like any other.
     fn streams(&self, run: usize) -> bool {
-        const FILES: [&str; 8] = ["flock", "mkdir", "rmdir", "rm", "mv", "cp", "ln", "tee"];
         let program = self.script.runs.get(run).and_then(|run| run.words.first());
-        let name = program.map_or("", Word::shown);
-        !FILES.contains(&name.rsplit('/').next().unwrap_or(name))
+        !table::traits(program.map_or("", Word::shown)).dash
     }
 
     /// Notes a file, once for every folder the shell may be in.
