@@ -201,6 +201,7 @@ impl Command {
             && !first.is_empty()
             && !first.contains(['*', '?'])
             && self.words.iter().skip(1).any(|(word, _)| {
+                let word = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
                 word == first
                     || word.rsplit('/').next() == Some(first)
                     || word.starts_with(&format!("{first} "))

@@ -2,7 +2,7 @@
 
 use super::grammar::is_name;
 use super::options::Reading;
-use super::state::{State, Value, either, enter_path};
+use super::state::{Entered, State, Value, either, enter_path};
 use super::syntax::Piece;
 use super::variables::{is_harmless, steers};
 use super::walk::{Feed, Walker, unknown};
@@ -41,9 +41,13 @@ pub(super) fn effect(
     match name {
         "cd" | "chdir" => enter(walker, words, run, state),
         "pushd" => {
-            let before = state.folders.clone();
+            let mut stack = std::mem::take(&mut state.stack);
+            stack.push(state.folders.clone());
             enter(walker, words, run, state);
-            state.stack.push(before);
+            // It may fail; then what `popd` comes back to is another folder.
+            if let Some(entered) = &mut state.entered {
+                entered.stack = stack;
+            }
         }
         "popd" => {
             let back = if words.len() == 1 { state.stack.pop().flatten() } else { None };
@@ -134,7 +138,11 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
             None
         }
     };
-    state.entered = Some((after.clone(), before.clone()));
+    state.entered = Some(Entered {
+        folders: after.clone(),
+        previous: before.clone(),
+        stack: state.stack.clone(),
+    });
     // It may fail, and the script goes on where it was.
     state.previous = either(&state.previous, &before);
     state.folders = either(&before, &after);

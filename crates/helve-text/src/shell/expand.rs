@@ -1,6 +1,7 @@
 //! From a word as written to the words the program gets.
 
 use super::braces::{self, Item};
+use super::grammar::is_name;
 use super::state::{State, Value};
 use super::syntax::{Node, Operator, Parameter, Piece, Raw, Redirect, RedirectKind, Simple};
 use super::{Dynamic, LONGEST, Unknown, Word};
@@ -113,8 +114,13 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
         bits.push(Bit::Hole { kind: Unknown::Anything, splits: false });
     }
     let mut filled_in = 0_usize;
-    for item in rest {
+    let assigned = assigned(rest);
+    for (at, item) in rest.iter().enumerate() {
         match item {
+            // Some shells fill in the home folder here.
+            Item::Char('~') if assigned.is_some_and(|sign| sign < at && opens(&rest[at - 1])) => {
+                bits.push(Bit::Hole { kind: Unknown::Anything, splits: false });
+            }
             Item::Char(c) => text(&mut bits, &c.to_string(), false),
             Item::Piece(Piece::Text { text: it, quoted }) => text(&mut bits, it, *quoted),
             Item::Piece(Piece::Parameter { parameter, quoted }) => {
@@ -154,6 +160,23 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
         fields.push(bits);
     }
     fields
+}
+
+/// Where the sign is, in a word that looks like an assignment.
+fn assigned(items: &[Item<'_>]) -> Option<usize> {
+    let sign = items.iter().position(|item| *item == Item::Char('='))?;
+    let name: Option<String> = items[..sign]
+        .iter()
+        .map(|item| match item {
+            Item::Char(c) => Some(*c),
+            Item::Piece(_) => None,
+        })
+        .collect();
+    name.filter(|name| is_name(name)).map(|_| sign)
+}
+
+fn opens(item: &Item<'_>) -> bool {
+    matches!(item, Item::Char('=' | ':'))
 }
 
 /// Whether a command is one of the few that print a number and nothing else.

@@ -9,6 +9,10 @@ use super::{Access, DoubtKind, RiskKind, Word, builtins, peel, roles, transfer};
 /// Commands that only move the shell to another folder.
 const MOVERS: &[&str] = &["cd", "chdir", "pushd", "popd", "dirs"];
 
+/// Flags of `find` with which more than the names it comes upon is printed.
+const PRINTING: &[&str] =
+    &["-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
+
 impl Walker<'_> {
     /// Notes a command and everything that comes of it.
     pub(super) fn launch(
@@ -114,7 +118,7 @@ impl Walker<'_> {
         let prints = words.iter().position(|word| word.literal() == Some("-print0"));
         self.found = (base == "find").then(|| Found {
             regular: peel::no_links(words, prints.unwrap_or(0)),
-            exact: reading.flags.iter().any(|flag| flag == "-print0"),
+            exact: reading.has_any(&["-print0"]) && !reading.has_any(PRINTING),
         });
     }
 

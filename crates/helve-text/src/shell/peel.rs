@@ -152,7 +152,14 @@ pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state:
     for word in words.iter().skip(2) {
         roles::argument(walker, word, state, run);
     }
-    state.forget();
+    // What virtual environments bring is well known, and stays where it is.
+    let activates =
+        words.get(1).and_then(Word::literal).is_some_and(|it| it.ends_with("/bin/activate"));
+    if activates {
+        state.forget_variables();
+    } else {
+        state.forget();
+    }
 }
 
 /// A program in the words of another.
@@ -216,7 +223,9 @@ fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
 fn fed_words(inner: &mut Vec<Word>, reading: &Reading, feed: &Feed) {
     let exact = reading.flags.iter().any(|flag| flag == "-0" || flag == "--null");
     let kind = match feed {
-        Feed::Pipe(Some(Found { regular, exact: true })) if exact => {
+        Feed::Pipe(Some(Found { regular, exact: true }))
+            if exact && !reading.has_any(&["-a", "--arg-file"]) =>
+        {
             Unknown::Found { regular: *regular }
         }
         Feed::Nothing | Feed::Pipe(_) | Feed::Text(_) | Feed::File => Unknown::Anything,

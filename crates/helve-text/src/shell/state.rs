@@ -33,10 +33,18 @@ pub(super) struct State {
     pub(super) folders: Folders,
     pub(super) previous: Folders,
     pub(super) stack: Vec<Folders>,
-    /// The folders and those before, if the command just before succeeded: what `&&` may rely on.
-    pub(super) entered: Option<(Folders, Folders)>,
+    /// What holds if the command just before succeeded, and so after `&&`.
+    pub(super) entered: Option<Entered>,
     /// There were too many variables to follow, so a name that is not listed may hold anything.
     pub(super) crowded: bool,
+}
+
+/// Where a script is after a `cd` that succeeded.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entered {
+    pub(super) folders: Folders,
+    pub(super) previous: Folders,
+    pub(super) stack: Vec<Folders>,
 }
 
 impl State {

@@ -108,6 +108,8 @@ pub(super) struct Traits {
     pub(super) copies: bool,
     /// `-` is a file to it, not a stream.
     pub(super) dash: bool,
+    /// Its operands may be programs that it runs.
+    pub(super) runner: bool,
     /// Runs other programs in ways that are not read.
     pub(super) loose: bool,
     /// The first word may lack its dash, as in `tar tf`.
@@ -367,6 +369,7 @@ impl Traits {
             "fed" => &mut self.fed,
             "copies" => &mut self.copies,
             "dash" => &mut self.dash,
+            "runner" => &mut self.runner,
             "loose" => &mut self.loose,
             "dashless" => &mut self.dashless,
             "startup" => &mut self.startup,

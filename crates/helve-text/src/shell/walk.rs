@@ -184,7 +184,11 @@ impl<'a> Walker<'a> {
                 let mut branch = state.clone();
                 for (link, node) in rest {
                     match (link, branch.entered.take()) {
-                        (Link::And, Some(entered)) => (branch.folders, branch.previous) = entered,
+                        (Link::And, Some(entered)) => {
+                            branch.folders = entered.folders;
+                            branch.previous = entered.previous;
+                            branch.stack = entered.stack;
+                        }
                         (Link::And, None) | (Link::Or, _) => {}
                     }
                     self.node(node, &mut branch, feed);
@@ -262,7 +266,9 @@ impl<'a> Walker<'a> {
             let mut inner = state.clone();
             self.found = None;
             self.node(node, &mut inner, &feed);
-            feed = Feed::Pipe(self.found.take());
+            // Of several commands the others may print anything.
+            let found = self.found.take().filter(|_| matches!(node, Node::Simple(_)));
+            feed = Feed::Pipe(found);
             // Some shells run the last part themselves, so what it sets may stay.
             if n + 1 == nodes.len() {
                 state.join(&inner);
@@ -358,7 +364,7 @@ impl<'a> Walker<'a> {
             standing: if free { super::Standing::Free } else { super::Standing::Program },
             risks: reading.map_or_else(Vec::new, |reading| reading.risks.clone()),
             interprets: reading.is_some_and(|reading| reading.block.traits.input),
-            known: reading.is_some(),
+            known: reading.is_some_and(|reading| !reading.block.traits.runner),
         });
         self.script.runs.len() - 1
     }
