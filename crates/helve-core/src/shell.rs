@@ -57,6 +57,7 @@ pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Part> {
         all: Vec::new(),
         seen: HashSet::new(),
         extra: Vec::new(),
+        compared: transfer::MOST_COMPARED,
     };
     let mut commands: HashSet<Command> = HashSet::new();
     let landed = wants.landed(&script.transfers);
@@ -93,6 +94,8 @@ struct Wants<'g, G> {
     seen: HashSet<(Cow<'static, str>, Vec<String>)>,
     /// Risks that only the files tell, by run.
     extra: Vec<(usize, Risk)>,
+    /// How much more may be compared with where files were put.
+    compared: usize,
 }
 
 impl<G: Ground> Wants<'_, G> {

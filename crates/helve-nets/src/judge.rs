@@ -26,26 +26,35 @@ pub(crate) fn judge(script: &str, policy: &Policy, world: &World) -> Judged {
 
 /// Programs that do what their files say; a rule that allows one allows that.
 pub(crate) const OPAQUE: &[&str] = &[
-    "make", "gmake", "npm", "npx", "yarn", "pnpm", "node", "cargo", "go", "python", "python3",
-    "pytest", "perl", "ruby", "run.sh", "ssh", "uv", "man", "top",
+    // Recipes and scripts of the project.
+    "make", "gmake", "npm", "npx", "yarn", "pnpm", "cargo", "go", "uv", "run.sh",
+    // Interpreters.
+    "node", "python", "python3", "pytest", "perl", "ruby",
+    // Their configuration names programs and files; what they may touch is theirs.
+    "ssh", "man", "top",
 ];
 
 /// A program and those that it starts to do its work.
 const HELPERS: &[(&str, &[&str])] = &[
+    // Scripts around the program.
     ("egrep", &["grep"]),
     ("fgrep", &["grep"]),
     ("zcat", &["gzip"]),
     ("gunzip", &["gzip"]),
-    ("xargs", &["echo"]),
+    // Text for a shell is given to one.
     ("watch", &["sh"]),
     ("flock", &["bash"]),
+    // A script that takes its own words apart, starts its server and ends it.
     (
         "fakeroot",
         &["cut", "faked-sysv", "faked-tcp", "getopt", "sed", "kill", "sh", "tail", "head"],
     ),
     // A login shell, for /etc/profile.
     ("bash", &["id"]),
+    // By the ending of the archive, or the flag for it.
     ("tar", &["sh", "gzip", "bzip2", "xz", "zstd"]),
+    // A script with its messages.
+    ("git-submodule", &["basename", "sed", "uname", "git-sh-i18n--envsubst"]),
     // `false` is the editor that is given to it.
     ("git", &["git", "git-remote-https", "git-remote-http", "git-submodule", "false"]),
 ];
@@ -81,7 +90,8 @@ const CHANGING: &[&str] = &[
 const TRACKING: &[&str] = &["branch", "push", "fetch"];
 
 /// Programs that are there to use the network.
-const NETWORK: &[&str] = &["curl", "wget", "ssh", "scp", "git", "rsync", "npm", "cargo"];
+const NETWORK: &[&str] =
+    &["curl", "wget", "scp", "sftp", "git", "rsync", "psql", "mysql", "mariadb", "ftp", "telnet"];
 
 /// What must not be read unless the decision says so.
 const PRIVATE: &[&str] = &["/w/other/", "/w/app-two/", "/h/.ssh/"];
@@ -124,40 +134,32 @@ impl Judged {
             }
             What::Write => self.lists_write(event, traced, world, Reach::Below),
             What::MakeFolder => self.lists_write(event, traced, world, Reach::Above),
-            What::Connect if event.path.starts_with("socket") => {
-                // Names of users are asked of a server that is not there.
-                event.path.contains("nscd") || event.path.contains("systemd")
-            }
             What::Connect => {
-                event.by.iter().any(|by| NETWORK.contains(&&**by) || by.starts_with("git-remote"))
+                // Names of users are asked of a server that is not there.
+                let users = ["nscd", "systemd"].iter().any(|it| event.path.contains(it));
+                users && event.path.starts_with("socket")
+                    || event.by.iter().any(|by| NETWORK.contains(&&**by))
+                    || event.by.iter().any(|by| by.starts_with("git-remote"))
             }
         }
     }
 
-    /// Whether a program did it that does what its files say, and the decision lists that program.
+    /// Whether a program did it, or one that it started, that does what its files say, and the decision lists it.
     fn is_opaque(&self, event: &Event) -> bool {
         let programs = self.programs();
-        let is = |by: &String| {
-            let plain = by.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-            OPAQUE.contains(&&**by) || OPAQUE.contains(&plain)
+        // The same program goes by names with and without its version.
+        let listed = |by: &String| {
+            is_opaque_name(by) && programs.iter().any(|it| versionless(it) == versionless(by))
         };
-        let by_stranger = self.has_stranger()
+        // A script is known by its name only until its interpreter starts.
+        let interpreted = self.has_stranger()
             && event.by.first().is_some_and(|by| !is_shell(by) && !programs.contains(&**by));
-        let by_named = event.by.iter().any(|by| self.is_stranger(by));
-        event.by.iter().any(|by| is(by) || by == "env")
-            && programs.iter().any(|it| is(&(*it).to_string()))
-            || by_stranger
-            || by_named
-            || event.by.iter().any(|by| by == "git") && self.has_git(CHANGING)
+        event.by.iter().any(|by| listed(by) || self.is_stranger(by)) || interpreted
     }
 
     /// Whether a run proves anything: programs that do as they like are left to their rules.
     pub(crate) fn is_predictable(&self) -> bool {
-        let opaque = |name: &&str| {
-            OPAQUE.contains(name)
-                || OPAQUE.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
-        };
-        !self.has_stranger() && !self.programs().iter().any(opaque)
+        !self.has_stranger() && !self.programs().iter().any(|name| is_opaque_name(name))
     }
 
     /// Programs that are not in the table follow their rule, whatever they do.
@@ -188,14 +190,8 @@ impl Judged {
         let speaks = SPEAKERS.contains(&name)
             && event.by.iter().any(|by| by == "git")
             && self.has_git(SPEAKING);
-        // Folders of the search path come up where a name is empty or a dot, and cannot be run.
-        let folder = name == "bin";
         // The shell itself is what the script was given to.
-        folder
-            || event.by.is_empty()
-            || speaks
-            || self.programs().contains(name)
-            || HELPERS.iter().any(helps)
+        event.by.is_empty() || speaks || self.programs().contains(name) || HELPERS.iter().any(helps)
     }
 
     fn lists_write(&self, event: &Event, traced: &Traced, world: &World, reach: Reach) -> bool {
@@ -214,10 +210,7 @@ impl Judged {
         let gone =
             !traced.left.contains(path) && world.real(path).is_some_and(|real| !world.has(&real));
         let passing = gone && (path.starts_with("/tmp/") || self.lists_neighbour(path, world));
-        let gits = event.by.iter().any(|by| by == "git")
-            && path.contains("/.git/")
-            && (!path.contains("/.git/config") || self.has_git(TRACKING))
-            && !path.contains("/.git/hooks");
+        let gits = event.by.iter().any(|by| by == "git") && self.is_gits(path);
         let real = match path.rsplit_once('/') {
             Some((folder, name)) => {
                 let folder = world.real(folder).unwrap_or_else(|| folder.to_string());
@@ -243,6 +236,18 @@ impl Judged {
             || gits
             || self.lists_file(&real, world, &["edit"], reach)
             || self.lists_file(&followed, world, &["edit"], reach)
+    }
+
+    /// What git writes by itself: its own folder, and the work tree where a subcommand is there for that.
+    fn is_gits(&self, path: &str) -> bool {
+        let own = path.contains("/.git/") || path.ends_with("/.git");
+        if path.contains("/.git/hooks") {
+            return false;
+        }
+        if path.contains("/.git/config") {
+            return self.has_git(TRACKING) || self.has_git(CHANGING);
+        }
+        own || path.starts_with("/w/app/") && self.has_git(CHANGING)
     }
 
     /// A file that is written beside its target and then takes its name.
@@ -287,10 +292,21 @@ fn absolute(subject: &str) -> String {
     }
 }
 
+fn is_opaque_name(name: &str) -> bool {
+    OPAQUE.contains(&name) || OPAQUE.contains(&versionless(name))
+}
+
+/// `python3.11` is `python`.
+fn versionless(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
 fn is_shell(name: &str) -> bool {
     matches!(name, "bash" | "sh" | "dash")
 }
 
+/// Where a name ends in a slash, nothing can be run; the tracer tells it without.
 fn base(path: &str) -> &str {
+    let path = path.trim_end_matches('/');
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use helve_text::shell::{Language, Surroundings, read};
 use proptest::prelude::*;
 
-use super::{Answer, Facts, Ground, Question, wants};
+use super::{Answer, Entry, Facts, Ground, Question, Resolution, wants};
 use crate::builtin::{Written, policy};
 use crate::permission::{Action, Part, Policy, Rule, Scope, Source, Terms};
 
@@ -379,6 +379,19 @@ fn facts_can_be_gathered_in_rounds() {
         };
         assert_eq!(gathered, wants(script, &read, &tree), "{script}");
     }
+}
+
+/// Links made in loops lead to one another in very many ways.
+#[test]
+fn what_takes_too_long_to_follow_is_asked() {
+    let names = "a b c d e f g h";
+    let mut script = "ln -s $x$y $y$z; cat $z$x/q".to_string();
+    for name in ["x", "y", "z"] {
+        script = format!("for {name} in {names}; do {script}; done");
+    }
+    let start = std::time::Instant::now();
+    assert_eq!(decide(&policy_of("all"), &script), Action::Ask);
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -1,17 +1,22 @@
 //! Where files end up that a script copies, moves or links, and what is meant when it uses them there.
 
+use std::collections::HashSet;
+
 use helve_text::shell::{Access, Target, Touch, Transfer};
 
 use super::{Ground, Unclear, Wants};
 
 /// Names that one command puts into a folder; with more than these, which they are is not told.
 const MOST_NAMES: usize = 1_000;
-/// Links to links that were made just before.
+/// Links to links that were made just before; where there are more, what they lead to is not told.
 const MOST_STEPS: usize = 4;
+/// Comparisons of files with places, for a script as a whole.
+pub(super) const MOST_COMPARED: usize = 100_000;
 
 /// A place that holds, when the script goes on, what another held before.
 pub(super) struct Landed {
     before: String,
+    /// Spelled plainly.
     now: String,
     /// What is done to it is done to what it leads to.
     link: bool,
@@ -55,12 +60,12 @@ impl<G: Ground> Wants<'_, G> {
             return self.unclear(Access::Write, to, Unclear::Target);
         }
         for before in paths {
-            all.push(Landed { before: before.clone(), now: to.clone(), link: false });
+            all.push(Landed { before: before.clone(), now: plain(to), link: false });
             let name = name_of(&before);
             if into && !name.is_empty() {
                 let now = format!("{}/{name}", to.trim_end_matches('/'));
                 self.touch(&written(&now));
-                all.push(Landed { before, now, link: false });
+                all.push(Landed { before, now: plain(&now), link: false });
             }
         }
     }
@@ -68,14 +73,14 @@ impl<G: Ground> Wants<'_, G> {
     /// A link is written where it is, and means its text from there.
     fn link(&mut self, text: &str, to: &str, all: &mut Vec<Landed>) {
         let folder = to.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
-        all.push(Landed { before: from_folder(folder, text), now: to.into(), link: true });
+        all.push(Landed { before: from_folder(folder, text), now: plain(to), link: true });
         let inside = format!("{}/{}", to.trim_end_matches('/'), name_of(text));
         match self.is_folder(to) {
             Some(true) => self.touch(&written(&inside)),
             Some(false) => {}
             None => self.unclear(Access::Write, to, Unclear::Target),
         }
-        all.push(Landed { before: from_folder(to, text), now: inside, link: true });
+        all.push(Landed { before: from_folder(to, text), now: plain(&inside), link: true });
     }
 
     fn is_folder(&self, path: &str) -> Option<bool> {
@@ -97,19 +102,26 @@ impl<G: Ground> Wants<'_, G> {
     pub(super) fn touch_before(&mut self, touch: &Touch, landed: &[Landed]) {
         let (Target::Path(path) | Target::Glob(path)) = &touch.at else { return };
         let mut seen = vec![plain(path)];
+        let mut known: HashSet<String> = seen.iter().cloned().collect();
         let mut from = 0;
-        for _ in 0..MOST_STEPS {
+        for step in 0..=MOST_STEPS {
             let until = seen.len();
+            if landed.is_empty() || from == until {
+                break;
+            }
+            let Some(left) = self.compared.checked_sub(landed.len() * (until - from)) else {
+                return self.unclear(touch.access, path, Unclear::Target);
+            };
+            self.compared = left;
             for at in from..until {
-                let more: Vec<String> =
-                    landed.iter().filter_map(|it| it.before(&seen[at])).collect();
-                for path in more {
-                    if seen.len() < MOST_NAMES && !seen.contains(&path) {
-                        seen.push(path);
-                    }
-                }
+                let before = landed.iter().filter_map(|it| it.before(&seen[at]));
+                let more: Vec<String> = before.filter(|it| known.insert(it.clone())).collect();
+                seen.extend(more);
             }
             from = until;
+            if seen.len() > MOST_NAMES || step == MOST_STEPS && seen.len() > until {
+                return self.unclear(touch.access, path, Unclear::Target);
+            }
         }
         for path in seen.drain(1..) {
             let at = match &touch.at {
@@ -124,8 +136,7 @@ impl<G: Ground> Wants<'_, G> {
 impl Landed {
     /// Where this path led before.
     fn before(&self, path: &str) -> Option<String> {
-        let now = plain(&self.now);
-        let rest = path.strip_prefix(&now)?;
+        let rest = path.strip_prefix(&self.now)?;
         (rest.starts_with('/') || rest.is_empty() && self.link)
             .then(|| format!("{}{rest}", self.before.trim_end_matches('/')))
     }

@@ -79,8 +79,15 @@ impl Walker<'_> {
             self.doubt(DoubtKind::TooMany, &raw.shown);
             Vec::new()
         });
-        for word in words.iter().filter(|word| matches!(word, Word::Glob(_))) {
-            self.touch(word, Access::Fill, state, None);
+        for word in &words {
+            let filled_in = match word {
+                Word::Literal(_) => false,
+                Word::Glob(_) => true,
+                Word::Dynamic(_) => expand::has_wildcards(raw),
+            };
+            if filled_in {
+                self.touch(word, Access::Fill, state, None);
+            }
         }
         words
     }

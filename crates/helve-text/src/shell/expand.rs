@@ -38,6 +38,12 @@ pub(super) fn is_ambiguous(raw: &Raw) -> bool {
         && raw.pieces.iter().any(|piece| !matches!(piece, Piece::Text { .. }))
 }
 
+/// Whether a word is written with wildcards.
+pub(super) fn has_wildcards(raw: &Raw) -> bool {
+    let wild = |it: &Piece| matches!(it, Piece::Text { text, quoted: false } if is_glob(text));
+    raw.pieces.iter().any(wild)
+}
+
 /// Patterns in unquoted variables: the names that are filled in are taken apart and filled in once more.
 pub(super) fn twice_filled(raw: &Raw, state: &State) -> Vec<String> {
     let pattern = |piece: &Piece| match piece {

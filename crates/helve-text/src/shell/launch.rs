@@ -3,7 +3,7 @@
 use super::options::{self, Use};
 use super::state::State;
 use super::table::{self, Role};
-use super::walk::{Feed, Found, Walker};
+use super::walk::{Feed, Found, Walker, unknown};
 use super::{Access, DoubtKind, RiskKind, Word, builtins, peel, roles, transfer};
 
 /// Commands that only move the shell to another folder.
@@ -60,6 +60,14 @@ impl Walker<'_> {
                 let folders = state.folders.clone();
                 for wanted in &reading.uses {
                     self.apply(wanted, &words, run, &reading, state, feed);
+                }
+                if !reading.uses.iter().any(|it| it.role == Role::Command)
+                    && let Some(program) = reading.block.default
+                {
+                    let inner = vec![Word::Literal(program.to_string()), unknown("…")];
+                    self.inside(run, |walker| {
+                        walker.launch(inner, Vec::new(), &mut state.clone(), feed);
+                    });
                 }
                 roles::afterwards(self, &reading, run, state, feed);
                 transfer::note(self, base, &words, &reading, state);

@@ -230,9 +230,6 @@ fn fed_words(inner: &mut Vec<Word>, reading: &Reading, feed: &Feed) {
         }
         Feed::Nothing | Feed::Pipe(_) | Feed::Text(_) | Feed::File => Unknown::Anything,
     };
-    if inner.is_empty() {
-        inner.push(Word::Literal("echo".into()));
-    }
     let token = reading.uses.iter().find(|it| it.flag.as_deref() == Some("-I"));
     let braces = reading.flags.iter().any(|flag| flag == "-i" || flag == "--replace");
     match (token.map(|it| it.value.shown()), braces) {

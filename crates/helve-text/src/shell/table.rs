@@ -63,6 +63,8 @@ pub(super) struct Block {
     pub(super) closed: Vec<&'static str>,
     /// No word may contain these.
     pub(super) never: Vec<&'static str>,
+    /// The program it runs when none is named.
+    pub(super) default: Option<&'static str>,
     /// The file it writes when none is named.
     pub(super) missing: Option<&'static str>,
     pub(super) traits: Traits,
@@ -296,6 +298,7 @@ impl Block {
             "closed" => self.closed.extend(words),
             "never" => self.never.extend(words),
             "missing" => self.missing = Some(rest),
+            "default" => self.default = Some(rest),
             "itself" => self.itself = Some(risk(rest)?),
             "plain" => self.flags(words, Takes::Nothing),
             "maybe" => self.flags(words, Takes::Attached),

@@ -495,18 +495,19 @@ fn wrappers_are_peeled() {
     check(
         "xargs -0 -n1 rm -f <a; ls | xargs; ls | xargs -I% mv % b",
         expect![[r#"
-        run xargs -0 -n1 rm -f
-          run rm -f ?(…)  !unlisted: …
-        run ls
-        run xargs
-        run ls
-        run xargs -I% mv % b
-          run mv ?(%) b  !unlisted: %
-        read /w/app/a
-        write ?(…)
-        write ?(%)
-        write /w/app/b
-    "#]],
+            run xargs -0 -n1 rm -f
+              run rm -f ?(…)  !unlisted: …
+            run ls
+            run xargs
+              run echo ?(…)
+            run ls
+            run xargs -I% mv % b
+              run mv ?(%) b  !unlisted: %
+            read /w/app/a
+            write ?(…)
+            write ?(%)
+            write /w/app/b
+        "#]],
     );
     check(
         "find . -type f -name a -exec cat {} + -exec rm {} \\;",

@@ -1,61 +1,55 @@
-//! Files in memory, with links, for judging against.
+//! Files in memory, with links, for judging against. The nets include this very file, and make the files for real.
 
 use std::collections::BTreeMap;
 
-use super::super::{Entry, Ground, Resolution};
-use crate::permission::Part;
+use super::{Entry, Ground, Part, Resolution};
+
+pub(super) const ROOT: &str = "/w/app";
 
 pub(super) struct Tree {
-    nodes: BTreeMap<String, Node>,
+    pub(super) nodes: BTreeMap<String, Node>,
 }
 
-enum Node {
-    File,
+pub(super) enum Node {
+    /// With its text, where it has one.
+    File(String),
     Folder,
-    Link(&'static str),
+    Link(String),
 }
-
-const ROOT: &str = "/w/app";
 
 impl Tree {
-    /// A workspace with links that lead out of it, and what lies around it.
+    /// What `tree.txt` describes.
     pub(super) fn sample() -> Self {
-        let mut nodes = BTreeMap::new();
-        for file in [
-            "/w/app/a.txt",
-            "/w/app/b.txt",
-            "/w/app/.env",
-            "/w/app/README.md",
-            "/w/app/run.sh",
-            "/w/app/package.json",
-            "/w/app/src/a.rs",
-            "/w/app/src/b.rs",
-            "/w/app/src/a.txt",
-            "/w/app/src/with space.txt",
-            "/w/app/.git/config",
-            "/w/app/edit.sed",
-            "/w/app/tests/test_a.py",
-            "/w/other/private.txt",
-            "/w/app-two/x",
-            "/h/.ssh/id_rsa",
-            "/etc/hosts",
-            "/etc/passwd",
-            "/w/app/odd/-rf",
-            "/w/app/odd/x",
-        ] {
-            let parents = file.match_indices('/').skip(1).map(|(at, _)| &file[..at]);
-            nodes.extend(parents.map(|folder| (folder.to_string(), Node::Folder)));
-            nodes.insert(file.to_string(), Node::File);
+        let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
+        let mut file = String::new();
+        for line in include_str!("tree.txt").lines().filter(|line| !line.starts_with('#')) {
+            if let Some(text) = line.strip_prefix('|') {
+                if let Some(Node::File(whole)) = nodes.get_mut(&file) {
+                    whole.push_str(text);
+                    whole.push('\n');
+                }
+                continue;
+            }
+            let (path, node) = match (line.split_once(" -> "), line.strip_suffix('/')) {
+                (Some((path, target)), _) => (path, Node::Link(target.into())),
+                (None, Some(folder)) => (folder, Node::Folder),
+                (None, None) => (line, Node::File(String::new())),
+            };
+            let parents = path.match_indices('/').skip(1).map(|(at, _)| path[..at].to_string());
+            nodes.extend(parents.map(|folder| (folder, Node::Folder)));
+            file = path.into();
+            nodes.insert(file.clone(), node);
         }
-        nodes.insert("/w/app/link-out".into(), Node::Link("/w/other"));
-        nodes.insert("/w/app/link-private".into(), Node::Link("../other/private.txt"));
-        nodes.insert("/w/app/link-in".into(), Node::Link("src"));
-        nodes.insert("/w/app/loop".into(), Node::Link("loop"));
+        nodes.remove("");
         Self { nodes }
     }
 
     /// The path with every link followed, `None` where that never ends.
-    fn real(&self, path: &str, followed: usize) -> Option<String> {
+    pub(super) fn real(&self, path: &str) -> Option<String> {
+        self.follow(path, 0)
+    }
+
+    fn follow(&self, path: &str, followed: usize) -> Option<String> {
         let mut at = String::new();
         let mut names = path.split('/').filter(|name| !name.is_empty() && *name != ".");
         while let Some(name) = names.next() {
@@ -69,9 +63,9 @@ impl Tree {
                     let start = if target.starts_with('/') { String::new() } else { at };
                     let rest: Vec<&str> = names.collect();
                     let whole = format!("{start}/{target}/{}", rest.join("/"));
-                    return if followed > 8 { None } else { self.real(&whole, followed + 1) };
+                    return if followed > 8 { None } else { self.follow(&whole, followed + 1) };
                 }
-                Some(Node::File | Node::Folder) | None => at = next,
+                Some(Node::File(_) | Node::Folder) | None => at = next,
             }
         }
         Some(if at.is_empty() { "/".into() } else { at })
@@ -80,7 +74,7 @@ impl Tree {
 
 impl Ground for Tree {
     fn resolve(&self, path: &str) -> Option<Resolution> {
-        let real = self.real(path, 0)?;
+        let real = self.real(path)?;
         let inside = real == ROOT || real.starts_with("/w/app/");
         let subject = |path: &str| match path.strip_prefix("/w/app/") {
             Some(beneath) => beneath.to_string(),
@@ -89,20 +83,19 @@ impl Ground for Tree {
         };
         let folder = match self.nodes.get(&real) {
             Some(Node::Folder) => real.as_str(),
-            _ => real.rsplit_once('/').map_or("", |(folder, _)| folder),
+            Some(Node::File(_) | Node::Link(_)) | None => {
+                real.rsplit_once('/').map_or("", |(folder, _)| folder)
+            }
         };
         let outside = (!inside).then(|| Part::new("external_directory", format!("{folder}/*")));
         let mut subjects = vec![subject(&real), subject(path)];
         subjects.dedup();
-        Some(Resolution {
-            subjects,
-            outside,
-            exists: self.nodes.contains_key(&real) || real == "/",
-        })
+        let exists = self.nodes.contains_key(&real) || real == "/";
+        Some(Resolution { subjects, outside, exists })
     }
 
     fn list(&self, folder: &str) -> Option<Vec<Entry>> {
-        let real = self.real(folder, 0)?;
+        let real = self.real(folder)?;
         let start = if real == "/" { real } else { format!("{real}/") };
         let inside = self.nodes.iter().filter_map(|(path, node)| {
             let name = path.strip_prefix(&start).filter(|name| !name.contains('/'))?;
