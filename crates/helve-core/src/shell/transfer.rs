@@ -11,7 +11,7 @@ const MOST_NAMES: usize = 1_000;
 /// Links to links that were made just before; where there are more, what they lead to is not told.
 const MOST_STEPS: usize = 4;
 /// Comparisons of files with places, for a script as a whole.
-pub(super) const MOST_COMPARED: usize = 100_000;
+pub(super) const MOST_COMPARED: usize = 20_000;
 
 /// A place that holds, when the script goes on, what another held before.
 pub(super) struct Landed {

@@ -77,7 +77,7 @@ impl Walker<'_> {
                 builtins::fills_by_default(&name, &reading, state);
                 builtins::effect(self, &name, &words, run, state);
             }
-            None => self.stranger(&name, words, assignments, state),
+            None => self.stranger(&name, words, assignments, state, feed),
         }
     }
 
@@ -88,9 +88,15 @@ impl Walker<'_> {
         words: Vec<Word>,
         assignments: Vec<String>,
         state: &mut State,
+        feed: &Feed,
     ) {
         let run = self.run(words.clone(), assignments, None);
         self.script.runs[run].known = builtins::is_own(name);
+        // It may start a shell somewhere else, and hand on what it is fed.
+        let is_shell = |word: &Word| peel::shell_kind(basename(word.shown())).is_some();
+        if !matches!(feed, Feed::Nothing) && words[1..].iter().any(is_shell) {
+            roles::code_from_input(self, run);
+        }
         self.dashed(name, &words, run, state);
         match name {
             "eval" => return peel::eval(self, &words, run, state),

@@ -23,11 +23,14 @@ const NESTED: usize = 6;
 const WRAPPED: usize = 16;
 /// Loops over more words than this are read once, with the variable unknown.
 const UNROLLED: usize = 8;
+/// Bodies of loops that are read with a known variable, in all loops together: they multiply.
+const MOST_BODIES: usize = 128;
 
 pub(super) struct Walker<'a> {
     pub(super) around: &'a Surroundings,
     pub(super) script: Script,
     nodes: usize,
+    bodies: usize,
     nested: usize,
     wrapped: usize,
     /// How many wrappers around this are only guessed at.
@@ -65,6 +68,7 @@ impl<'a> Walker<'a> {
             around,
             script: Script::default(),
             nodes: MOST_NODES,
+            bodies: MOST_BODIES,
             nested: 0,
             wrapped: 0,
             loose: 0,
@@ -319,9 +323,10 @@ impl<'a> Walker<'a> {
             .collect();
         let values = match values {
             Some(values) if values.iter().all(Value::is_number) => vec![Value::Number],
-            Some(values) if over.is_some() && values.len() <= UNROLLED => values,
+            Some(values) if over.is_some() && values.len() <= UNROLLED.min(self.bodies) => values,
             Some(_) | None => vec![Value::Unknown],
         };
+        self.bodies = self.bodies.saturating_sub(values.len());
         for value in values {
             state.set(name, value);
             self.branch(body, state, feed);
