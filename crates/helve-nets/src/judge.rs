@@ -34,6 +34,10 @@ pub(crate) const OPAQUE: &[&str] = &[
     "ssh", "man", "top",
 ];
 
+/// Programs that are scripts themselves: the tracer sees `env`, and then what reads them.
+const INTERPRETED: &[(&str, &str)] =
+    &[("npm", "node"), ("npx", "node"), ("yarn", "node"), ("pnpm", "node"), ("pytest", "python")];
+
 /// A program and those that it starts to do its work.
 const HELPERS: &[(&str, &[&str])] = &[
     // Scripts around the program.
@@ -53,6 +57,9 @@ const HELPERS: &[(&str, &[&str])] = &[
     ("bash", &["id"]),
     // By the ending of the archive, or the flag for it.
     ("tar", &["sh", "gzip", "bzip2", "xz", "zstd"]),
+    // They speak through it.
+    ("sftp", &["ssh"]),
+    ("scp", &["ssh"]),
     // A script with its messages.
     ("git-submodule", &["basename", "sed", "uname", "git-sh-i18n--envsubst"]),
     // `false` is the editor that is given to it.
@@ -151,10 +158,16 @@ impl Judged {
         let listed = |by: &String| {
             is_opaque_name(by) && programs.iter().any(|it| versionless(it) == versionless(by))
         };
+        let by_script = |by: &String| {
+            let reads = |(name, reader): &(&str, &str)| {
+                programs.contains(name) && (by == "env" || versionless(by) == *reader)
+            };
+            INTERPRETED.iter().any(reads)
+        };
         // A script is known by its name only until its interpreter starts.
         let interpreted = self.has_stranger()
             && event.by.first().is_some_and(|by| !is_shell(by) && !programs.contains(&**by));
-        event.by.iter().any(|by| listed(by) || self.is_stranger(by)) || interpreted
+        event.by.iter().any(|by| listed(by) || by_script(by) || self.is_stranger(by)) || interpreted
     }
 
     /// Whether a run proves anything: programs that do as they like are left to their rules.

@@ -76,7 +76,7 @@ pub(super) fn effect(
         "trap" => {
             walker.doubt(DoubtKind::State, "trap");
             if let Some(Word::Literal(action)) = words.get(1) {
-                inside(walker, run, action, &mut state.clone());
+                inside(walker, run, action, &mut state.clone(), &Feed::Nothing);
             }
         }
         "alias" | "unalias" | "hash" | "enable" | "shopt" | "setopt" | "unsetopt" | "bind"
@@ -90,8 +90,14 @@ pub(super) fn effect(
 }
 
 /// Reads a text as what `run` starts.
-pub(super) fn inside(walker: &mut Walker<'_>, run: usize, text: &str, state: &mut State) {
-    walker.inside(run, |walker| walker.text(text, state, &Feed::Nothing));
+pub(super) fn inside(
+    walker: &mut Walker<'_>,
+    run: usize,
+    text: &str,
+    state: &mut State,
+    feed: &Feed,
+) {
+    walker.inside(run, |walker| walker.text(text, state, feed));
 }
 
 fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {

@@ -24,9 +24,10 @@ impl Walker<'_> {
             match piece {
                 Piece::Text { .. } => {}
                 Piece::Command { body, .. } | Piece::Process { body } => {
-                    let found = self.found.take();
-                    self.node(body, &mut state.clone(), &Feed::Nothing);
-                    self.found = found;
+                    let (found, fed) = (self.found.take(), self.fed);
+                    let feed = if fed { Feed::File } else { Feed::Nothing };
+                    self.node(body, &mut state.clone(), &feed);
+                    (self.found, self.fed) = (found, fed);
                 }
                 Piece::Arithmetic { inside, .. } => self.calculate(inside, shown, state),
                 Piece::Parameter { parameter, .. } => {

@@ -99,7 +99,7 @@ impl Walker<'_> {
         }
         self.dashed(name, &words, run, state);
         match name {
-            "eval" => return peel::eval(self, &words, run, state),
+            "eval" => return peel::eval(self, &words, run, state, feed),
             "source" | "." => return peel::source(self, &words, run, state),
             _ => {}
         }
@@ -154,7 +154,7 @@ impl Walker<'_> {
                 }
                 let text = words_text(&words[wanted.word..wanted.end], &wanted.value, wanted);
                 match text {
-                    Some(text) => builtins::inside(self, run, &text, &mut state.clone()),
+                    Some(text) => builtins::inside(self, run, &text, &mut state.clone(), feed),
                     None => self.doubt(DoubtKind::Wrapper, wanted.value.shown()),
                 }
             }

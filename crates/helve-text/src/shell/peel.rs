@@ -58,7 +58,7 @@ pub(super) fn shell(
                 };
                 inner.set(&n.to_string(), value);
             }
-            builtins::inside(walker, run, text, &mut inner);
+            builtins::inside(walker, run, text, &mut inner, feed);
         }
         (Some(word), true) => unread(walker, word, run, state),
         (Some(word), false) => {
@@ -75,7 +75,7 @@ pub(super) fn shell(
                 roles::code_from_input(walker, run);
             }
             if let Feed::Text(Some(text)) = feed {
-                builtins::inside(walker, run, text, &mut state.clone());
+                builtins::inside(walker, run, text, &mut state.clone(), &Feed::Nothing);
             }
         }
     }
@@ -130,10 +130,16 @@ fn unread(walker: &mut Walker<'_>, word: &Word, run: usize, state: &State) {
 }
 
 /// `eval` runs its words in the shell itself.
-pub(super) fn eval(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
+pub(super) fn eval(
+    walker: &mut Walker<'_>,
+    words: &[Word],
+    run: usize,
+    state: &mut State,
+    feed: &Feed,
+) {
     let texts: Option<Vec<&str>> = words[1..].iter().map(Word::literal).collect();
     match texts {
-        Some(texts) => builtins::inside(walker, run, &texts.join(" "), state),
+        Some(texts) => builtins::inside(walker, run, &texts.join(" "), state, feed),
         None => {
             let shown: Vec<&str> = words[1..].iter().map(Word::shown).collect();
             unread(walker, &unknown(&shown.join(" ")), run, state);
@@ -182,7 +188,7 @@ pub(super) fn command(
         "flock" if matches!(inner[0].literal(), Some("-c" | "--command")) => {
             return match inner.get(1) {
                 Some(Word::Literal(text)) => {
-                    builtins::inside(walker, run, text, &mut state.clone());
+                    builtins::inside(walker, run, text, &mut state.clone(), feed);
                 }
                 Some(word) => unread(walker, word, run, state),
                 None => walker.doubt(DoubtKind::Wrapper, "flock -c"),
@@ -298,7 +304,7 @@ pub(super) fn loose(walker: &mut Walker<'_>, words: &[Word], run: usize, state: 
     for at in 1..words.len() {
         let Word::Literal(text) = &words[at] else { continue };
         if text.contains([' ', '\t', '\n']) {
-            builtins::inside(walker, run, text, &mut state.clone());
+            builtins::inside(walker, run, text, &mut state.clone(), &Feed::Nothing);
         } else if !text.starts_with('-') && seen < CANDIDATES {
             seen += 1;
             let inner = words[at..].iter().take(WORDS).cloned().collect();

@@ -40,6 +40,8 @@ pub(super) struct Walker<'a> {
     /// The run that the text being read is for.
     pub(super) within: Option<usize>,
     pub(super) touched: HashSet<Touch>,
+    /// Whether the command being read has something on its standard input, and so has what its words run.
+    pub(super) fed: bool,
     /// What the command just before prints, if that is names that `find` came upon.
     pub(super) found: Option<Found>,
 }
@@ -75,6 +77,7 @@ impl<'a> Walker<'a> {
             language: around.shell,
             within: None,
             touched: HashSet::new(),
+            fed: false,
             found: None,
         }
     }
@@ -176,6 +179,7 @@ impl<'a> Walker<'a> {
         }
         self.nodes -= 1;
         state.entered = None;
+        self.fed = !matches!(feed, Feed::Nothing);
         match node {
             Node::Simple(simple) => self.simple(simple, state, feed),
             Node::Pipeline(nodes) => self.pipeline(nodes, state, feed),
