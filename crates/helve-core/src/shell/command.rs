@@ -201,10 +201,13 @@ impl Command {
             && !first.is_empty()
             && !first.contains(['*', '?'])
             && self.words.iter().skip(1).any(|(word, _)| {
-                let word = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+                let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+                // In a text for a shell, a program stands at the start or after one of these.
+                let commands = value.split([';', '&', '|', '(', '`', '\n', '{']);
+                let mut programs = commands.filter_map(|it| it.split_whitespace().next());
                 word == first
-                    || word.rsplit('/').next() == Some(first)
-                    || word.starts_with(&format!("{first} "))
+                    || value.rsplit('/').next() == Some(first)
+                    || programs.any(|it| it.rsplit('/').next() == Some(first))
             })
     }
 

@@ -81,7 +81,10 @@ impl Options<'_> {
         };
         self.flag(name);
         match (block.flag(name), value) {
-            (Some(Takes::Nothing), None) | (Some(Takes::Attached), _) => {}
+            (Some(Takes::Nothing), None) | (Some(Takes::Attached), None) => {}
+            (Some(Takes::Attached), Some(value)) => {
+                self.take(Role::Text, at, Word::Literal(value.to_string()), name);
+            }
             (Some(Takes::Value(role)), Some(value)) => {
                 self.take(role, at, self.attached(role, at, value), name);
                 self.module(role, name, value);
@@ -153,7 +156,10 @@ impl Options<'_> {
             self.flag(&flag);
             match block.flag(&flag) {
                 Some(Takes::Nothing) => {}
-                Some(Takes::Attached) => return,
+                Some(Takes::Attached) if rest.is_empty() => return,
+                Some(Takes::Attached) => {
+                    return self.take(Role::Text, at, Word::Literal(rest.to_string()), &flag);
+                }
                 Some(Takes::Value(role)) if rest.is_empty() => {
                     return self.next_value(role, &flag);
                 }

@@ -98,6 +98,7 @@ impl Walker<'_> {
             roles::code_from_input(self, run);
         }
         self.dashed(name, &words, run, state);
+        self.handed_on(&words, run, state);
         match name {
             "eval" => return peel::eval(self, &words, run, state, feed),
             "source" | "." => return peel::source(self, &words, run, state),
@@ -112,6 +113,21 @@ impl Walker<'_> {
             }
         }
         builtins::effect(self, name, &words, run, state);
+    }
+
+    /// `sh -c TEXT` among the words of a program that is not known.
+    fn handed_on(&mut self, words: &[Word], run: usize, state: &State) {
+        let is_shell =
+            |word: &Word| word.literal().is_some_and(|it| peel::shell_kind(basename(it)).is_some());
+        let is_text =
+            |word: &Word| word.literal().is_some_and(|it| it.starts_with('-') && it.ends_with('c'));
+        let found = words.windows(2).skip(1).position(|it| is_shell(&it[0]) && is_text(&it[1]));
+        if let Some(at) = found {
+            let inner = words[at + 1..].to_vec();
+            self.inside(run, |walker| {
+                walker.launch(inner, Vec::new(), &mut state.clone(), &Feed::Nothing);
+            });
+        }
     }
 
     /// `git-push` is another name for `git push`.

@@ -236,20 +236,26 @@ fn fed_words(inner: &mut Vec<Word>, reading: &Reading, feed: &Feed) {
         }
         Feed::Nothing | Feed::Pipe(_) | Feed::Text(_) | Feed::File => Unknown::Anything,
     };
-    let token = reading.uses.iter().find(|it| it.flag.as_deref() == Some("-I"));
-    let braces = reading.flags.iter().any(|flag| flag == "-i" || flag == "--replace");
-    match (token.map(|it| it.value.shown()), braces) {
-        (Some(token), _) => inner.iter_mut().for_each(|word| replace(word, token, kind)),
-        (None, true) => inner.iter_mut().for_each(|word| replace(word, "{}", kind)),
-        (None, false) => {
-            let start = if kind == Unknown::Anything { "" } else { "./" };
-            inner.push(Word::Dynamic(Dynamic {
-                shown: "…".into(),
-                start: start.into(),
-                kind,
-                splits: true,
-            }));
-        }
+    const REPLACING: &[&str] = &["-I", "-i", "--replace"];
+    const APPENDING: &[&str] = &["-n", "-L", "-l", "--max-args", "--max-lines"];
+    let given = |it: &&Use| it.flag.as_deref().is_some_and(|flag| REPLACING.contains(&flag));
+    let mut tokens: Vec<&str> =
+        reading.uses.iter().filter(given).map(|it| it.value.shown()).collect();
+    if reading.has_any(&["-i", "--replace"]) {
+        tokens.push("{}");
+    }
+    // The last of them counts, and any may be the last.
+    for token in &tokens {
+        inner.iter_mut().for_each(|word| replace(word, token, kind));
+    }
+    if tokens.is_empty() || reading.has_any(APPENDING) {
+        let start = if kind == Unknown::Anything { "" } else { "./" };
+        inner.push(Word::Dynamic(Dynamic {
+            shown: "…".into(),
+            start: start.into(),
+            kind,
+            splits: true,
+        }));
     }
 }
 

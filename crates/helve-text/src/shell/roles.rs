@@ -102,6 +102,11 @@ pub(super) fn apply(
                 risk(RiskKind::Runs);
             }
         }
+        Role::Key => {
+            if value.literal().is_none_or(|it| it.contains("signature")) {
+                risk(RiskKind::Runs);
+            }
+        }
         Role::Remote => {
             if value.literal().is_none_or(|it| it.contains("::") || it.starts_with("file:")) {
                 risk(RiskKind::Runs);

@@ -176,6 +176,8 @@ pub(super) enum Role {
     Encoded,
     /// Nothing that could be a file or a module: it has no slash and no dot.
     Name,
+    /// What git sorts by: signatures are checked by another program.
+    Key,
     Remote,
     Refspec,
     /// `if=` and `of=`
@@ -210,6 +212,7 @@ const ROLES: &[(&str, Role)] = &[
     ("data", Role::Data),
     ("encoded", Role::Encoded),
     ("name", Role::Name),
+    ("key", Role::Key),
     ("remote", Role::Remote),
     ("refspec", Role::Refspec),
     ("dd", Role::Dd),
