@@ -2,8 +2,9 @@
 
 use super::braces::{self, Item};
 use super::grammar::is_name;
+use super::printed::{prints_commit, prints_folder, prints_number};
 use super::state::{State, Value};
-use super::syntax::{Node, Operator, Parameter, Piece, Raw, Redirect, RedirectKind, Simple};
+use super::syntax::{Operator, Parameter, Piece, Raw};
 use super::{Dynamic, LONGEST, Unknown, Word};
 
 /// A stretch of a word whose braces and variables are filled in.
@@ -183,53 +184,6 @@ fn assigned(items: &[Item<'_>]) -> Option<usize> {
 
 fn opens(item: &Item<'_>) -> bool {
     matches!(item, Item::Char('=' | ':'))
-}
-
-/// Whether a command is one of the few that print a number and nothing else.
-fn prints_number(body: &Node) -> bool {
-    let Node::Sequence(nodes) = body else { return false };
-    let (last, piped) = match nodes.as_slice() {
-        [Node::Pipeline(nodes)] => (nodes.last(), true),
-        [node] => (Some(node), false),
-        _ => return false,
-    };
-    let Some(Node::Simple(simple)) = last else { return false };
-    let fed = piped || !simple.redirects.is_empty();
-    let reads = |it: &Redirect| it.kind == RedirectKind::Read;
-    match plain_words(simple).as_slice() {
-        ["wc", "-l" | "-c" | "-w" | "-m"] => fed && simple.redirects.iter().all(reads),
-        ["nproc"] | ["id", "-u" | "-g"] => !fed,
-        _ => false,
-    }
-}
-
-/// Whether a command prints the name of a commit, or nothing.
-fn prints_commit(body: &Node) -> bool {
-    let plain = |it: &str| !it.is_empty() && !it.starts_with('-');
-    match only_words(body).as_slice() {
-        ["git", "merge-base", one, other] => plain(one) && plain(other),
-        _ => false,
-    }
-}
-
-/// Whether a command prints the folder it is in.
-fn prints_folder(body: &Node) -> bool {
-    only_words(body) == ["pwd"]
-}
-
-/// The words of a single command without redirects.
-fn only_words(body: &Node) -> Vec<&str> {
-    let Node::Sequence(nodes) = body else { return Vec::new() };
-    match nodes.as_slice() {
-        [Node::Simple(simple)] if simple.redirects.is_empty() => plain_words(simple),
-        _ => Vec::new(),
-    }
-}
-
-/// The words of a command without assignments, each empty that is not plain.
-fn plain_words(simple: &Simple) -> Vec<&str> {
-    let words = simple.words.iter().map(|raw| raw.bare().unwrap_or(""));
-    if simple.assignments.is_empty() { words.collect() } else { Vec::new() }
 }
 
 fn text(bits: &mut Vec<Bit>, more: &str, is_quoted: bool) {

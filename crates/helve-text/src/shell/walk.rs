@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::changes::Changes;
 use super::expand;
+use super::loops::{self, loosen};
 use super::options::Reading;
 use super::reader::{Reader, script};
-use super::state::{State, Value};
-use super::syntax::{Link, Node, Raw, Stop};
+use super::state::State;
+use super::syntax::{Link, Node, Stop};
 use super::{
     Doubt, DoubtKind, Language, Run, Script, Surroundings, Touch, Unknown, Word, arithmetic,
-    builtins, homemade, variables, visible, witness,
+    builtins, homemade, visible, witness,
 };
 
 /// Scripts that start more programs than this are not read to the end.
@@ -21,16 +21,13 @@ const MOST_NODES: usize = 20_000;
 const NESTED: usize = 6;
 /// Programs inside programs: `env nice timeout …`.
 const WRAPPED: usize = 16;
-/// Loops over more words than this are read once, with the variable unknown.
-const UNROLLED: usize = 8;
-/// Bodies of loops that are read with a known variable, in all loops together: they multiply.
-const MOST_BODIES: usize = 128;
 
 pub(super) struct Walker<'a> {
     pub(super) around: &'a Surroundings,
     pub(super) script: Script,
     nodes: usize,
-    bodies: usize,
+    /// How many bodies of loops may still be read with a known variable.
+    pub(super) bodies: usize,
     nested: usize,
     wrapped: usize,
     /// How many wrappers around this are only guessed at.
@@ -70,7 +67,7 @@ impl<'a> Walker<'a> {
             around,
             script: Script::default(),
             nodes: MOST_NODES,
-            bodies: MOST_BODIES,
+            bodies: loops::MOST_BODIES,
             nested: 0,
             wrapped: 0,
             loose: 0,
@@ -294,48 +291,10 @@ impl<'a> Walker<'a> {
     }
 
     /// Something that may run or not.
-    fn branch(&mut self, node: &Node, state: &mut State, feed: &Feed) {
+    pub(super) fn branch(&mut self, node: &Node, state: &mut State, feed: &Feed) {
         let mut inner = state.clone();
         self.node(node, &mut inner, feed);
         state.join(&inner);
-    }
-
-    fn for_loop(
-        &mut self,
-        name: &str,
-        over: Option<&[Raw]>,
-        body: &Node,
-        state: &mut State,
-        feed: &Feed,
-    ) {
-        if variables::steers(name, self.around) {
-            self.doubt(DoubtKind::Variable, name);
-        }
-        let mut words = Vec::new();
-        for raw in over.unwrap_or(&[]) {
-            words.extend(self.expand(raw, state));
-        }
-        loosen(state, body);
-        let values: Option<Vec<Value>> = words
-            .iter()
-            .map(|word| match word {
-                Word::Literal(text) => Some(Value::Text(text.clone())),
-                Word::Glob(pattern) => Some(Value::Glob(pattern.clone())),
-                Word::Dynamic(dynamic) if dynamic.kind == Unknown::Number => Some(Value::Number),
-                Word::Dynamic(_) => None,
-            })
-            .collect();
-        let values = match values {
-            Some(values) if values.iter().all(Value::is_number) => vec![Value::Number],
-            Some(values) if over.is_some() && values.len() <= UNROLLED.min(self.bodies) => values,
-            Some(_) | None => vec![Value::Unknown],
-        };
-        self.bodies = self.bodies.saturating_sub(values.len());
-        for value in values {
-            state.set(name, value);
-            self.branch(body, state, feed);
-        }
-        state.set(name, Value::Unknown);
     }
 
     /// Notes a word of the shell that stands where a program could.
@@ -396,26 +355,4 @@ pub(super) fn unknown(shown: &str) -> Word {
         kind: Unknown::Anything,
         splits: true,
     })
-}
-
-/// Forgets what a loop's body may change, because it may have run before.
-fn loosen(state: &mut State, body: &Node) {
-    let mut changes = Changes::default();
-    changes.of(body);
-    if changes.anything {
-        state.forget_variables();
-    }
-    for (name, numbers_only) in changes.names {
-        let value = match state.variables.get(&name) {
-            Some(value) if numbers_only && value.is_number() => Value::Number,
-            _ if numbers_only && state.counts(&name) => Value::Counted,
-            Some(_) | None => Value::Unknown,
-        };
-        state.set(&name, value);
-    }
-    if changes.moves {
-        state.folders = None;
-        state.previous = None;
-        state.stack.clear();
-    }
 }

@@ -1,0 +1,74 @@
+//! Loops: read once for each value that is known, or once for all of them.
+
+use super::changes::Changes;
+use super::state::{State, Value};
+use super::syntax::{Node, Raw};
+use super::walk::{Feed, Walker};
+use super::{DoubtKind, Unknown, Word, variables};
+
+/// Loops over more words than this are read once, with the variable unknown.
+const UNROLLED: usize = 8;
+/// Bodies of loops that are read with a known variable, in all loops together: they multiply.
+pub(super) const MOST_BODIES: usize = 128;
+
+impl Walker<'_> {
+    pub(super) fn for_loop(
+        &mut self,
+        name: &str,
+        over: Option<&[Raw]>,
+        body: &Node,
+        state: &mut State,
+        feed: &Feed,
+    ) {
+        if variables::steers(name, self.around) {
+            self.doubt(DoubtKind::Variable, name);
+        }
+        let mut words = Vec::new();
+        for raw in over.unwrap_or(&[]) {
+            words.extend(self.expand(raw, state));
+        }
+        loosen(state, body);
+        let values: Option<Vec<Value>> = words
+            .iter()
+            .map(|word| match word {
+                Word::Literal(text) => Some(Value::Text(text.clone())),
+                Word::Glob(pattern) => Some(Value::Glob(pattern.clone())),
+                Word::Dynamic(dynamic) if dynamic.kind == Unknown::Number => Some(Value::Number),
+                Word::Dynamic(_) => None,
+            })
+            .collect();
+        let values = match values {
+            Some(values) if values.iter().all(Value::is_number) => vec![Value::Number],
+            Some(values) if over.is_some() && values.len() <= UNROLLED.min(self.bodies) => values,
+            Some(_) | None => vec![Value::Unknown],
+        };
+        self.bodies = self.bodies.saturating_sub(values.len());
+        for value in values {
+            state.set(name, value);
+            self.branch(body, state, feed);
+        }
+        state.set(name, Value::Unknown);
+    }
+}
+
+/// Forgets what a loop's body may change, because it may have run before.
+pub(super) fn loosen(state: &mut State, body: &Node) {
+    let mut changes = Changes::default();
+    changes.of(body);
+    if changes.anything {
+        state.forget_variables();
+    }
+    for (name, numbers_only) in changes.names {
+        let value = match state.variables.get(&name) {
+            Some(value) if numbers_only && value.is_number() => Value::Number,
+            _ if numbers_only && state.counts(&name) => Value::Counted,
+            Some(_) | None => Value::Unknown,
+        };
+        state.set(&name, value);
+    }
+    if changes.moves {
+        state.folders = None;
+        state.previous = None;
+        state.stack.clear();
+    }
+}
