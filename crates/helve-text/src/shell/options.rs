@@ -149,11 +149,7 @@ impl Options<'_> {
             if block.traits.rest {
                 self.rest();
             }
-        } else if block.traits.any
-            && text.starts_with('-')
-            && text != "-"
-            && block.flag(text).is_none()
-        {
+        } else if block.traits.any && text.starts_with('-') && text != "-" && !block.lists(text) {
             self.reading.parts[at] = Part::Flag;
             self.reading.flags.push(text.to_string());
         } else if block.traits.plus && text.starts_with('+') {

@@ -75,6 +75,11 @@ pub(super) fn apply(
                 risk(RiskKind::Code);
             }
         }
+        Role::Sql => {
+            if !value.literal().is_some_and(is_query) {
+                risk(RiskKind::Code);
+            }
+        }
         Role::Format => {
             if !value.start().starts_with('+') {
                 risk(RiskKind::Unlisted);
@@ -243,6 +248,14 @@ fn paths_in(text: &str) -> Vec<&str> {
 
 fn is_web(text: &str) -> bool {
     text.starts_with("//") || text.starts_with("http://") || text.starts_with("https://")
+}
+
+/// SQL that reads and writes the database only: commands of the client and of the server's machine are left out.
+fn is_query(text: &str) -> bool {
+    const REACHING: &[&str] =
+        &["program", "system", "source", "outfile", "infile", "load", "copy", "pager", "edit"];
+    let lower = text.to_lowercase();
+    !lower.contains(['\\', '!']) && !REACHING.iter().any(|word| lower.contains(word))
 }
 
 /// An address on the network: nothing that `curl` would take for a file.

@@ -166,6 +166,7 @@ pub(super) enum Role {
     Sed,
     Awk,
     Jq,
+    Sql,
     Code,
     /// `+%Y`
     Format,
@@ -206,6 +207,7 @@ const ROLES: &[(&str, Role)] = &[
     ("sed", Role::Sed),
     ("awk", Role::Awk),
     ("jq", Role::Jq),
+    ("sql", Role::Sql),
     ("code", Role::Code),
     ("format", Role::Format),
     ("url", Role::Url),
@@ -347,6 +349,13 @@ impl Block {
                 }
             }
         }
+    }
+
+    /// Whether a word is one of the flags, or one with its value.
+    pub(super) fn lists(&self, word: &str) -> bool {
+        let name = word.split('=').next().unwrap_or(word);
+        let letter: String = word.chars().take(2).collect();
+        self.flag(name).is_some() || letter != "--" && self.flag(&letter).is_some()
     }
 
     /// What a flag takes: `-x`, `--word`, or a word as it is.
