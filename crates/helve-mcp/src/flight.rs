@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rmcp::model::RequestId;
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -17,6 +18,7 @@ const MOST_BYTES: usize = 64 << 20;
 #[derive(Clone, Default)]
 pub(crate) struct Flights {
     open: Arc<Mutex<HashMap<RequestId, usize>>>,
+    landed: Arc<Notify>,
     tracker: TaskTracker,
 }
 
@@ -46,9 +48,17 @@ impl Flights {
             return Err(Refused::TooLarge);
         }
         open.insert(id.clone(), bytes);
-        let landing =
-            Landing { id: id.clone(), open: self.open.clone(), _counted: self.tracker.token() };
-        Ok(Flight(Arc::new(landing)))
+        Ok(Flight(Arc::new(Landing {
+            id: id.clone(),
+            open: self.open.clone(),
+            landed: self.landed.clone(),
+            _counted: self.tracker.token(),
+        })))
+    }
+
+    /// Waits until a request has been answered since this was last waited for.
+    pub(crate) async fn one_landed(&self) {
+        self.landed.notified().await;
     }
 
     pub(crate) fn any(&self) -> bool {
@@ -65,12 +75,14 @@ impl Flights {
 struct Landing {
     id: RequestId,
     open: Arc<Mutex<HashMap<RequestId, usize>>>,
+    landed: Arc<Notify>,
     _counted: TaskTrackerToken,
 }
 
 impl Drop for Landing {
     fn drop(&mut self) {
         self.open.lock().remove(&self.id);
+        self.landed.notify_one();
     }
 }
 

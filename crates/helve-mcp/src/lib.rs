@@ -27,7 +27,7 @@ pub use crate::http::{BadToken, Http, Token, Web};
 use crate::flight::Flights;
 use crate::hall::Hall;
 use crate::server::Server;
-use crate::wire::Wire;
+use crate::wire::{MOST_PASSED, Wire};
 
 /// What clients are served with.
 pub struct Door {
@@ -77,6 +77,10 @@ pub enum ServeError {
     Unreachable(String),
     #[error("the MCP connection failed: {0}")]
     Failed(String),
+    #[error(
+        "the MCP client sent a message that did not end within {0} bytes, and the connection was closed"
+    )]
+    Endless(usize),
     #[error("{0} is in use by another program; choose another port with --port, or 0 for any")]
     PortInUse(SocketAddr),
     #[error("{address} cannot be listened at: {why}")]
@@ -113,6 +117,7 @@ where
     let _ends_with_us = calls.clone().drop_guard();
     let flights = Flights::default();
     let wire = Wire::new(input, output, flights.clone(), calls.clone());
+    let endless = wire.endless();
     let hall = Hall::new(door, calls.clone());
     let server = Server::new(hall.clone());
     // `stop` reaches rmcp as the end of the wire: told by a token, it would wait for last answers
@@ -128,7 +133,7 @@ where
     // What does not end in time ends with the process.
     timeout(PATIENCE, flights.all_landed()).await.ok();
     hall.all_end().await;
-    served
+    if endless.came() { Err(ServeError::Endless(MOST_PASSED)) } else { served }
 }
 
 /// A client that leaves before it says who it is has done nothing wrong.

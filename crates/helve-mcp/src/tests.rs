@@ -12,10 +12,11 @@ use expect_test::Expect;
 use helve_core::{Layer, Store};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::serve;
+use crate::{ServeError, serve};
 use world::World;
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"lab","version":"7"}}}
@@ -27,7 +28,7 @@ const HELLO: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params"
 ///
 /// A line is sent as it is and its answer awaited; with `+ ` before it, it is only sent. Others: `? N`
 /// awaits N lines, `register` and `drop` change the registry, `stop` fires the door's token, `long N`
-/// sends a line of N bytes, `deep N` a call with arguments of N levels. `STATE` in a line is what the
+/// sends a line of N bytes, `endless` one without end, `deep N` a call with arguments of N levels. `STATE` in a line is what the
 /// last question wants back, and `wait N` lets N seconds pass.
 fn check(script: &str, expected: Expect) {
     check_bytes(&lines(script), expected);
@@ -49,9 +50,12 @@ fn lines(script: &str) -> Vec<&[u8]> {
 }
 
 fn run(script: &[&[u8]]) -> String {
+    on_a_clock_that_jumps(play(script))
+}
+
+fn on_a_clock_that_jumps<T>(work: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(play(script))
+    runtime.enable_all().start_paused(true).build().unwrap().block_on(work)
 }
 
 struct Client {
@@ -98,15 +102,53 @@ impl Client {
     }
 }
 
-async fn play(script: &[&[u8]]) -> String {
-    let world = World::new();
-    let stop = CancellationToken::new();
+fn connect(
+    world: &World,
+    stop: &CancellationToken,
+) -> (Client, JoinHandle<Result<(), ServeError>>) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (input, output) = tokio::io::split(theirs);
     let serving = tokio::spawn(serve(world.door(), input, output, stop.clone()));
     let (from, to) = tokio::io::split(ours);
-    let mut client =
-        Client { to, from: BufReader::new(from), seen: String::new(), state: String::new() };
+    let from = BufReader::new(from);
+    (Client { to, from, seen: String::new(), state: String::new() }, serving)
+}
+
+/// Sends lines and reads none until nothing more is taken; then reads as many as were sent. Says how many bytes were
+/// taken before.
+fn unread(text: &str) -> usize {
+    on_a_clock_that_jumps(async {
+        let world = World::new();
+        let (mut client, _serving) = connect(&world, &CancellationToken::new());
+        for line in lines(HELLO) {
+            match line.strip_prefix(b"+ ") {
+                Some(line) => client.send(line).await,
+                None => client.ask(line).await,
+            }
+        }
+        let mut taken = 0;
+        let patience = Duration::from_secs(10);
+        while let Ok(count) =
+            tokio::time::timeout(patience, client.to.write(&text.as_bytes()[taken..])).await
+        {
+            taken += count.unwrap();
+        }
+        let Client { mut to, mut from, .. } = client;
+        let rest = to.write_all(&text.as_bytes()[taken..]);
+        let reading = async {
+            for _ in text.lines() {
+                assert!(from.read_line(&mut String::new()).await.unwrap() > 0);
+            }
+        };
+        tokio::join!(rest, reading).0.unwrap();
+        taken
+    })
+}
+
+async fn play(script: &[&[u8]]) -> String {
+    let world = World::new();
+    let stop = CancellationToken::new();
+    let (mut client, serving) = connect(&world, &stop);
     let mut registered = Vec::new();
     for line in script {
         let replaced = replaced(line, &client.state);
@@ -125,6 +167,7 @@ async fn play(script: &[&[u8]]) -> String {
             "drop" => registered.clear(),
             "stop" => stop.cancel(),
             "wait" => tokio::time::sleep(Duration::from_secs(rest.parse().unwrap())).await,
+            "endless" => while client.to.write_all(&[b'x'; 1 << 20]).await.is_ok() {},
             "long" => client.ask(&vec![b'x'; rest.parse().unwrap()]).await,
             "deep" => {
                 let levels: usize = rest.parse().unwrap();
@@ -138,7 +181,8 @@ async fn play(script: &[&[u8]]) -> String {
         }
     }
     let closed = Instant::now();
-    client.to.shutdown().await.unwrap();
+    // It may have been closed already.
+    client.to.shutdown().await.ok();
     while client.receive().await.is_some() {}
     let served = serving.await.unwrap();
     let mut seen = client.seen;

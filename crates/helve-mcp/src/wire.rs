@@ -9,6 +9,7 @@ mod outbox;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -18,13 +19,13 @@ use rmcp::model::{
 };
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::flight::{Flights, Refused};
 use crate::server::revisions;
-pub(crate) use lines::MOST_LINE;
 use lines::{Line, Lines};
+pub(crate) use lines::{MOST_LINE, MOST_PASSED};
 pub(crate) use message::{Arguments, Heard, read};
 use outbox::Outbox;
 
@@ -32,6 +33,9 @@ use outbox::Outbox;
 const MOST_BACKLOG: usize = 1 << 20;
 /// How long calls may still finish once the client has said its last, as `printf … | helve mcp` does.
 const LAST_WORDS: Duration = Duration::from_millis(250);
+/// How long a request waits, and with it whatever comes after, until others are answered. No longer: what comes after
+/// may be what those others wait for.
+const QUEUE: Duration = Duration::from_millis(500);
 
 pub(crate) struct Wire<R, W> {
     lines: Lines<R>,
@@ -41,6 +45,32 @@ pub(crate) struct Wire<R, W> {
     stage: Stage,
     /// An error was said and is not known to be written.
     owes: bool,
+    held: Option<Held>,
+    endless: Endless,
+}
+
+/// Whether a message came that had no end. Then the connection was closed.
+#[derive(Clone, Default)]
+pub(crate) struct Endless(Arc<AtomicBool>);
+
+impl Endless {
+    pub(crate) fn came(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A request for which there is no room yet.
+struct Held {
+    request: ClientRequest,
+    id: RequestId,
+    bytes: usize,
+    until: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    MayWait,
+    Last,
 }
 
 enum Stage {
@@ -65,13 +95,23 @@ where
             calls,
             stage: Stage::Closed,
             owes: false,
+            held: None,
+            endless: Endless::default(),
         }
+    }
+
+    pub(crate) fn endless(&self) -> Endless {
+        self.endless.clone()
     }
 
     /// The next message; `None` at the end. May be dropped and called again at any point.
     async fn next(&mut self) -> io::Result<Option<ClientJsonRpcMessage>> {
         loop {
             if let Stage::Ending(at) = self.stage {
+                if self.owes {
+                    timeout_at(at, self.out.write()).await.ok();
+                    self.owes = false;
+                }
                 tokio::select! {
                     () = self.flights.all_landed() => {}
                     () = sleep_until(at) => {}
@@ -82,6 +122,17 @@ where
             while self.owes || self.out.backlog() > MOST_BACKLOG {
                 self.out.write().await?;
                 self.owes = false;
+            }
+            if let Some(held) = &self.held {
+                let turn = tokio::select! {
+                    () = self.flights.one_landed() => Turn::MayWait,
+                    () = sleep_until(held.until) => Turn::Last,
+                };
+                let Some(held) = self.held.take() else { continue };
+                if let Some(message) = self.begin(held, turn) {
+                    return Ok(Some(message));
+                }
+                continue;
             }
             // What was heard begins before more is heard, or a burst would count as too many at once.
             if self.flights.any() {
@@ -96,6 +147,14 @@ where
                 Line::TooLong => {
                     let words = format!("The message is longer than {MOST_LINE} bytes.");
                     self.complain(None, ErrorData::invalid_request(words, None));
+                }
+                Line::Endless => {
+                    let words = format!(
+                        "The message has no end: {MOST_PASSED} bytes were passed over. The connection is closed."
+                    );
+                    self.complain(None, ErrorData::invalid_request(words, None));
+                    self.endless.0.store(true, Ordering::Relaxed);
+                    self.stage = Stage::Ending(Instant::now() + LAST_WORDS);
                 }
                 Line::End => self.stage = Stage::Ending(Instant::now() + LAST_WORDS),
             }
@@ -118,7 +177,7 @@ where
 
     fn admit(
         &mut self,
-        mut request: ClientRequest,
+        request: ClientRequest,
         id: RequestId,
         bytes: usize,
     ) -> Option<ClientJsonRpcMessage> {
@@ -133,21 +192,30 @@ where
                 }
             }
         }
-        match self.flights.begin(&id, bytes) {
+        let until = Instant::now() + QUEUE;
+        self.begin(Held { request, id, bytes, until }, Turn::MayWait)
+    }
+
+    /// Lets a request begin, or wait for its turn, unless it has waited too long.
+    fn begin(&mut self, mut held: Held, turn: Turn) -> Option<ClientJsonRpcMessage> {
+        let refused = match self.flights.begin(&held.id, held.bytes) {
             Ok(flight) => {
-                request.extensions_mut().insert(flight);
-                Some(JsonRpcMessage::request(request, id))
+                held.request.extensions_mut().insert(flight);
+                return Some(JsonRpcMessage::request(held.request, held.id));
             }
-            Err(refused) => {
-                let words = match refused {
-                    Refused::IdInUse => "A request with this id is still being answered.",
-                    Refused::TooMany => "Too many requests are being answered; wait for some.",
-                    Refused::TooLarge => "The requests being answered are too large together.",
-                };
-                self.complain(Some(id), ErrorData::invalid_request(words, None));
-                None
+            Err(refused) => refused,
+        };
+        let words = match refused {
+            Refused::IdInUse => "A request with this id is still being answered.",
+            Refused::TooMany | Refused::TooLarge if turn == Turn::MayWait => {
+                self.held = Some(held);
+                return None;
             }
-        }
+            Refused::TooMany => "Too many requests are being answered; wait for some.",
+            Refused::TooLarge => "The requests being answered are too large together.",
+        };
+        self.complain(Some(held.id), ErrorData::invalid_request(words, None));
+        None
     }
 
     fn complain(&mut self, id: Option<RequestId>, error: ErrorData) {

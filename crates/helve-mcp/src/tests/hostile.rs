@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::{HELLO, check, check_bytes, check_fresh, lines, run};
+use super::{HELLO, check, check_bytes, check_fresh, lines, run, unread};
 
 #[test]
 fn garbage_is_answered_and_survived() {
@@ -96,6 +96,58 @@ fn long_and_deep_lines_are_answered() {
             echo Error; echo Error; Ok(()) 0 ms after the input ended
         "#]],
     );
+}
+
+#[test]
+fn a_line_without_end_closes_the_connection_with_the_reason() {
+    check(
+        r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{}}}
+        long 16777217
+        endless
+        ? 2"#,
+        expect![[r#"
+            {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is longer than 16777216 bytes."}}
+            {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is longer than 16777216 bytes."}}
+            {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message has no end: 134217728 bytes were passed over. The connection is closed."}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
+            opened for lab 7; waiting; heard that it was cancelled; waited no more
+            wait Error; Err(Endless(134217728)) 0 ms after the input ended
+        "#]],
+    );
+}
+
+#[test]
+fn who_does_not_read_is_not_read_from() {
+    // Long ids make long answers.
+    let request = |id: usize, method: &str| {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id:0200}\",\"method\":\"{method}\"}}\n")
+    };
+    for text in [
+        (0..15_000).map(|id| request(id, "ping")).collect::<String>(),
+        (0..10_000).map(|id| request(id, "no/such")).collect(),
+        "garbage\n".repeat(10_000),
+    ] {
+        let taken = unread(&text);
+        assert!(taken < text.len() / 2, "{taken} of {}", text.len());
+    }
+}
+
+#[test]
+fn requests_beyond_those_at_work_wait_for_their_turn() {
+    let burst: String = (0..1000).map(|id| call(id, "work", r#"{"steps":0}"#)).collect();
+    let seen = run(&lines(&format!("{HELLO}{burst}? 1000")));
+    assert_eq!(seen.matches(r#""text":"done""#).count(), 1000, "{seen}");
+    let stuck: String = (0..256).map(|id| call(id, "wait", "{}")).collect();
+    let more: String = (256..258).map(|id| call(id, "echo", "{}")).collect();
+    let seen = run(&lines(&format!("{HELLO}{stuck}{more}? 2")));
+    assert_eq!(seen.matches("Too many requests are being answered; wait for some.").count(), 2);
+}
+
+/// A call that is only sent.
+fn call(id: u32, tool: &str, arguments: &str) -> String {
+    format!(
+        "+ {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"{tool}\",\"arguments\":{arguments}}}}}\n"
+    )
 }
 
 #[test]

@@ -6,14 +6,16 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// The longest line that is kept.
 pub(crate) const MOST_LINE: usize = 16 << 20;
+/// The longest line whose rest is passed over; who sends more is not listened to any longer.
+pub(crate) const MOST_PASSED: usize = 128 << 20;
 /// As much as a pipe holds.
 const CHUNK: usize = 64 << 10;
 
 pub(crate) struct Lines<R> {
     source: BufReader<R>,
     line: Vec<u8>,
-    /// Inside a line that was too long, whose rest is passed over.
-    skipping: bool,
+    /// How much of a line that was too long was passed over.
+    passed: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -21,12 +23,14 @@ pub(crate) enum Line {
     Whole(Vec<u8>),
     /// Reported once, as soon as it is known.
     TooLong,
+    /// One that was too long goes on and on.
+    Endless,
     End,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(source: R) -> Self {
-        Self { source: BufReader::with_capacity(CHUNK, source), line: Vec::new(), skipping: false }
+        Self { source: BufReader::with_capacity(CHUNK, source), line: Vec::new(), passed: None }
     }
 
     /// The next line. Dropping the future loses nothing: the next one goes on where it stopped.
@@ -40,20 +44,23 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             let newline = chunk.iter().position(|byte| *byte == b'\n');
             let piece = &chunk[..newline.unwrap_or(chunk.len())];
-            let fits = self.line.len() + piece.len() <= MOST_LINE;
-            if fits && !self.skipping {
+            let length = piece.len();
+            let fits = self.line.len() + length <= MOST_LINE;
+            if self.passed.is_none() && fits {
                 self.line.extend_from_slice(piece);
             }
-            let taken = piece.len() + usize::from(newline.is_some());
-            self.source.consume(taken);
-            let was_skipping = self.skipping;
-            self.skipping = newline.is_none() && (was_skipping || !fits);
-            if !fits && !was_skipping {
-                self.line = Vec::new();
-                return Ok(Line::TooLong);
-            }
-            if newline.is_some() && !was_skipping {
-                return Ok(Line::Whole(std::mem::take(&mut self.line)));
+            self.source.consume(length + usize::from(newline.is_some()));
+            match (self.passed, newline) {
+                (None, Some(_)) if fits => return Ok(Line::Whole(std::mem::take(&mut self.line))),
+                (None, None) if fits => {}
+                (None, newline) => {
+                    let before = std::mem::take(&mut self.line).len();
+                    self.passed = newline.is_none().then_some(before + length);
+                    return Ok(Line::TooLong);
+                }
+                (Some(_), Some(_)) => self.passed = None,
+                (Some(passed), None) if passed > MOST_PASSED => return Ok(Line::Endless),
+                (Some(passed), None) => self.passed = Some(passed + length),
             }
         }
     }
@@ -80,12 +87,25 @@ mod tests {
             };
             match next {
                 Line::Whole(line) => found.push(line),
-                Line::TooLong => panic!("too long"),
+                Line::TooLong | Line::Endless => panic!("too long"),
                 Line::End => break,
             }
         }
         writing.await.unwrap().unwrap();
         found
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_passed_over_and_one_without_end_is_not() {
+        let long = vec![b'x'; MOST_LINE + 1];
+        let text = [&*long, b"\nshort\n"].concat();
+        let mut lines = Lines::new(&*text);
+        assert!(matches!(lines.next().await.unwrap(), Line::TooLong));
+        assert!(matches!(lines.next().await.unwrap(), Line::Whole(line) if line == b"short"));
+        let mut lines = Lines::new(tokio::io::repeat(b'x'));
+        assert!(matches!(lines.next().await.unwrap(), Line::TooLong));
+        assert!(matches!(lines.next().await.unwrap(), Line::Endless));
+        assert_eq!(lines.line.capacity(), 0);
     }
 
     proptest! {
