@@ -1,6 +1,6 @@
 //! Calls whose client cannot be asked while it waits: its request ends with the question, the call stays.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::pending;
 use std::time::Duration;
 
@@ -22,9 +22,30 @@ const KEPT: Duration = Duration::from_secs(20 * 60);
 /// The name that our one question has among a client's input requests.
 const APPROVAL: &str = "approval";
 
+/// Handles that were used and are remembered; the longest that is one.
+const MOST_SPENT: usize = 1024;
+const MOST_HANDLE: usize = 64;
+
 /// All parked calls of a door, by handle.
 #[derive(Default)]
-pub(crate) struct Parked(Mutex<HashMap<String, (Instant, Running)>>);
+pub(crate) struct Parked(Mutex<Places>);
+
+#[derive(Default)]
+struct Places {
+    calls: HashMap<String, (Instant, Running)>,
+    /// Handles whose answers have counted, newest last: an answer counts once.
+    spent: VecDeque<String>,
+}
+
+/// What a retry is good for.
+pub(crate) enum Resumed {
+    /// The call that waits for it.
+    Running(Box<Running>),
+    /// There is no such call, as after a restart; its answer counts for one that asks the same.
+    Afresh,
+    /// Its answer has counted already.
+    Spent,
+}
 
 /// A call that runs on its own. Dropping it cancels the call.
 pub(crate) struct Running {
@@ -59,7 +80,7 @@ pub(crate) struct Retry {
 impl Retry {
     /// `None` where the request is no retry, or of a kind that we never asked for.
     pub(crate) fn read(state: Option<&str>, responses: Option<&InputResponses>) -> Option<Self> {
-        let (handle, key) = state?.split_once('.')?;
+        let (handle, key) = state?.split_once('.').filter(|(it, _)| it.len() <= MOST_HANDLE)?;
         let answer = responses.and_then(|responses| responses.get(APPROVAL));
         let answer = answer.and_then(|answer| serde_json::from_value(answer.clone()).ok());
         Some(Self { handle: handle.into(), key: AskKey(key.into()), answer })
@@ -75,22 +96,29 @@ impl Retry {
 
 impl Parked {
     /// The parked call that a retry is for, with the answer passed on to it.
-    pub(crate) fn resume(&self, retry: &Retry, mark: Mark) -> Option<Running> {
-        let mut parked = self.0.lock();
-        if parked.get(&retry.handle)?.1.mark != mark {
-            return None;
+    pub(crate) fn resume(&self, retry: &Retry, mark: Mark) -> Resumed {
+        let mut places = self.0.lock();
+        if places.spent.contains(&retry.handle) {
+            return Resumed::Spent;
         }
-        let (_, mut running) = parked.remove(&retry.handle)?;
-        let (form, answer) = running.asked.take()?;
+        if places.spent.len() >= MOST_SPENT {
+            places.spent.pop_front();
+        }
+        places.spent.push_back(retry.handle.clone());
+        let parked = places.calls.remove(&retry.handle).map(|(_, running)| running);
+        let Some(mut running) = parked.filter(|running| running.mark == mark) else {
+            return Resumed::Afresh;
+        };
+        let Some((form, answer)) = running.asked.take() else { return Resumed::Afresh };
         let reply = retry.answer.clone().map_or(Reply::Unanswered, |given| form.reply(given));
         // A question that was settled otherwise needs no answer any more.
         answer.send(reply).ok();
-        Some(running)
+        Resumed::Running(Box::new(running))
     }
 
     fn keep(&self, running: Running) -> String {
         let handle = uuid::Uuid::new_v4().simple().to_string();
-        let mut parked = self.0.lock();
+        let parked = &mut self.0.lock().calls;
         parked.retain(|_, (since, _)| since.elapsed() < KEPT);
         if parked.len() >= MOST_PARKED
             && let Some(oldest) =

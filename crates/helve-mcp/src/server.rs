@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::asks::{Way, shows_forms};
 use crate::hall::Hall;
-use crate::park::{Retry, Running, Turn};
+use crate::park::{Resumed, Retry, Running, Turn};
 use crate::visit::{Visit, client};
 use crate::wire::Arguments;
 use crate::{call, render};
@@ -230,14 +230,16 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let mark = call::mark(&visit.session.id, &call);
-        let resumed = retry.as_ref().and_then(|retry| self.hall.parked.resume(retry, mark));
+        let resumed = retry.as_ref().map(|retry| self.hall.parked.resume(retry, mark));
         let mut watching = self.watching(&call, context);
-        let running = match (resumed, retry) {
-            (Some(running), _) => {
+        let running = match resumed {
+            Some(Resumed::Running(running)) => {
                 watching = watching.map(|watching| watching.of(running.call()));
-                running
+                *running
             }
-            (None, retry) => {
+            afresh @ (Some(Resumed::Afresh | Resumed::Spent) | None) => {
+                let counts = matches!(afresh, Some(Resumed::Afresh));
+                let retry = retry.filter(|_| counts);
                 call.answers.extend(retry.map(Retry::for_a_fresh_call));
                 let (id, cancel) = (call.id.clone(), visit.calls.child_token());
                 let engine = &self.hall.door.engine;

@@ -85,6 +85,14 @@ fn an_answer_counts_for_its_question_only() {
 }
 
 #[test]
+fn an_answer_counts_once() {
+    let yes = format!(r#"{{"arguments":{{"times":1}},{YES}}}"#);
+    newest(&[r#"{"arguments":{"times":1}}"#, &yes, &yes], expect![[r#""#]]);
+    let restarted = yes.replace("STATE", "gone.0123456789abcdef0123456789abcdef");
+    newest(&[&restarted, &restarted], expect![[r#""#]]);
+}
+
+#[test]
 fn a_question_that_nobody_answers_ends_the_call() {
     newest(
         &[
