@@ -5,30 +5,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use rmcp::model::{ErrorData, GetExtensions, JsonRpcMessage};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, interval, timeout};
+use tokio::time::{Instant, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::Web;
+use super::body::{Bodies, until_said};
 use super::guard::{Addresses, admit};
-use super::lobby::Seat;
-use super::reply::{Refused, Reply, accepted, busy, not_allowed, plain, stopped, unreadable};
+use super::lobby::{Doing, Seat};
+use super::reply::{Refused, Reply, accepted, busy, last, not_allowed, plain, stopped, unreadable};
 use super::sessions::Sessions;
 use crate::hall::{Addressed, Hall};
 use crate::server::Server;
 use crate::wire::{Arguments, Heard, MOST_LINE, read};
 
-/// How long a client may take to send a message.
-const BODY_TIME: Duration = Duration::from_secs(30);
-/// The most that messages on their way in may have together, in KiB.
-const MOST_BODIES: usize = 64 << 10;
 /// Who left is looked for this often.
 const SWEEP: Duration = Duration::from_secs(10);
 /// How often a stream on which nothing is said shows that it is there.
@@ -41,7 +37,7 @@ pub(super) struct Front {
     name: String,
     sessions: Arc<Sessions>,
     protocol: StreamableHttpService<Server, Sessions>,
-    bodies: Arc<Semaphore>,
+    bodies: Bodies,
     since: Instant,
 }
 
@@ -60,8 +56,8 @@ impl Front {
             .with_cancellation_token(stop);
         let serve = move || Ok(Server::new(hall.clone()));
         let protocol = StreamableHttpService::new(serve, sessions.clone(), config);
-        let bodies = Arc::new(Semaphore::new(MOST_BODIES));
-        Arc::new(Self { web, name, sessions, protocol, bodies, since: Instant::now() })
+        let (bodies, since) = (Bodies::default(), Instant::now());
+        Arc::new(Self { web, name, sessions, protocol, bodies, since })
     }
 
     /// Lets sessions go whose clients have left, until `stop` fires.
@@ -82,16 +78,17 @@ impl Front {
         seat: Arc<Seat>,
     ) -> Result<Reply, Infallible> {
         let (head, body) = request.into_parts();
-        Ok(match admit(&head, &addresses, &self.web.token) {
-            Err(why) => stopped(why),
-            Ok(()) => {
-                seat.stays();
-                self.route(head, body).await
-            }
-        })
+        if let Err(why) = admit(&head, &addresses, &self.web.token) {
+            return Ok(last(stopped(why)));
+        }
+        if seat.stays().is_err() {
+            return Ok(last(busy("There are too many connections, and all of them are at work.")));
+        }
+        let reply = self.route(head, body, &seat).await;
+        Ok(until_said(reply, seat))
     }
 
-    async fn route(&self, head: Parts, body: Incoming) -> Reply {
+    async fn route(&self, head: Parts, body: Incoming, seat: &Seat) -> Reply {
         let path = head.uri.path().to_owned();
         let agent = match &*path {
             "/" | "/health" if head.method != Method::GET => return not_allowed("GET"),
@@ -113,7 +110,7 @@ impl Front {
                 }
             },
         };
-        self.mcp(head, body, agent).await.unwrap_or_else(|refused| *refused)
+        self.mcp(head, body, agent, seat).await.unwrap_or_else(|refused| *refused)
     }
 
     async fn mcp(
@@ -121,20 +118,25 @@ impl Front {
         mut head: Parts,
         body: Incoming,
         agent: Option<&str>,
+        seat: &Seat,
     ) -> Result<Reply, Refused> {
         self.check_session(&head, agent)?;
         head.extensions.insert(Addressed(agent.map(String::from)));
         let mut sent = Bytes::new();
         let _room = if head.method == Method::POST {
             check_kind(&head.headers)?;
-            let (room, bytes) = self.body(&head.headers, body).await?;
-            let Some((message, arguments)) = understood(&bytes)? else { return Ok(accepted()) };
+            let whole = self.bodies.take(&head.headers, body).await?;
+            seat.does(Doing::Working);
+            let Some((message, arguments)) = understood(&whole.bytes)? else {
+                return Ok(accepted());
+            };
             sent = message;
             if let Some(arguments) = arguments {
                 head.extensions.insert(arguments);
             }
-            Some(room)
+            Some(whole)
         } else {
+            seat.does(Doing::Listening);
             None
         };
         Ok(self.protocol.handle(Request::from_parts(head, Full::new(sent))).await)
@@ -160,36 +162,6 @@ impl Front {
             return Err(plain(StatusCode::CONFLICT, words).into());
         }
         Ok(())
-    }
-
-    async fn body(
-        &self,
-        headers: &HeaderMap,
-        body: Incoming,
-    ) -> Result<(OwnedSemaphorePermit, Bytes), Refused> {
-        let too_large = || -> Refused {
-            let words = format!("A message may have {MOST_LINE} bytes at most.");
-            plain(StatusCode::PAYLOAD_TOO_LARGE, words).into()
-        };
-        let said =
-            headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let length: usize = said.unwrap_or(MOST_LINE);
-        if length > MOST_LINE {
-            return Err(too_large());
-        }
-        let room = u32::try_from(length / 1024 + 1).unwrap_or(u32::MAX);
-        let Ok(room) = self.bodies.clone().try_acquire_many_owned(room) else {
-            return Err(busy("Too much is being sent at once.").into());
-        };
-        let collected = timeout(BODY_TIME, Limited::new(body, MOST_LINE).collect()).await;
-        match collected {
-            Ok(Ok(whole)) => Ok((room, whole.to_bytes())),
-            Ok(Err(err)) if err.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => {
-                Err(plain(StatusCode::BAD_REQUEST, "The message did not arrive whole.").into())
-            }
-            Err(_) => Err(plain(StatusCode::REQUEST_TIMEOUT, "The message took too long.").into()),
-        }
     }
 
     fn status(&self) -> String {

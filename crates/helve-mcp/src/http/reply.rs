@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
@@ -54,6 +54,11 @@ pub(super) fn not_allowed(methods: &'static str) -> Reply {
 pub(super) fn busy(words: &str) -> Reply {
     let reply = plain(StatusCode::SERVICE_UNAVAILABLE, words);
     with(reply, RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+/// After this answer the connection is closed: who gets it is not worth the place.
+pub(super) fn last(reply: Reply) -> Reply {
+    with(reply, CONNECTION, HeaderValue::from_static("close"))
 }
 
 /// An error of the protocol, to a message that could not be read.

@@ -9,7 +9,7 @@ mod talked;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -60,27 +60,70 @@ impl Place {
         line.answer().await
     }
 
-    async fn post(&self, path: &str, session: Option<&str>, body: &str) -> Answer {
-        let session = session.map(|id| format!("Mcp-Session-Id: {id}"));
-        self.send(&format!("POST {path}"), session.as_deref().as_slice(), body).await
-    }
-
-    /// A session at an address, initialized.
-    async fn session(&self, path: &str, capabilities: &str) -> String {
+    /// A client with a session at an address, initialized.
+    async fn client(&self, path: &'static str, capabilities: &str) -> Client<'_> {
         let hello = format!(
             r#"{{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"clientInfo":{{"name":"lab","version":"7"}}}}}}"#
         );
-        let answer = self.post(path, None, &hello).await;
-        let id = answer.header("mcp-session-id").unwrap().to_owned();
+        let answer = self.send(&format!("POST {path}"), &[], &hello).await;
+        let session = answer.header("mcp-session-id").unwrap().to_owned();
+        let client = Client { place: self, path, header: format!("Mcp-Session-Id: {session}") };
         let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        assert_eq!(self.post(path, Some(&id), ready).await.status, 202);
-        id
+        assert_eq!(client.post(ready).await.status, 202);
+        client
     }
 
     async fn close(self) -> World {
         self.stop.cancel();
         timeout(LONG, self.serving).await.unwrap().unwrap();
         self.world
+    }
+}
+
+/// Somebody with the token and a session.
+struct Client<'a> {
+    place: &'a Place,
+    path: &'static str,
+    /// The header that names the session.
+    header: String,
+}
+
+impl Client<'_> {
+    async fn send(&self, method: &str, headers: &[&str], body: &str) -> Answer {
+        self.send_to(&format!("{method} {}", self.path), headers, body).await
+    }
+
+    async fn send_to(&self, request: &str, headers: &[&str], body: &str) -> Answer {
+        let headers: Vec<&str> = headers.iter().copied().chain([&*self.header]).collect();
+        self.place.send(request, &headers, body).await
+    }
+
+    async fn post(&self, body: &str) -> Answer {
+        self.send("POST", &[], body).await
+    }
+
+    async fn call(&self, id: u32, tool: &str, arguments: &str) -> Answer {
+        self.post(&call(id, tool, arguments)).await
+    }
+
+    /// What a call of `echo` says.
+    async fn echo(&self, id: u32, text: &str) -> Value {
+        let said = self.call(id, "echo", &json!({"text": text}).to_string()).await;
+        said.message()["result"]["content"][0]["text"].take()
+    }
+
+    /// Opens a stream, up to its first event.
+    async fn stream(&self, method: &str, body: &str) -> Line {
+        let mut line = self.place.connect().await;
+        let request = format!("{method} {}", self.path);
+        line.ask(self.place.port(), &request, &[&self.header], body).await;
+        assert_eq!(line.head().await.0, 200);
+        line
+    }
+
+    /// Begins a call whose answer comes as a stream.
+    async fn begin(&self, id: u32, tool: &str, arguments: &str) -> Line {
+        self.stream("POST", &call(id, tool, arguments)).await
     }
 }
 
@@ -98,10 +141,8 @@ struct Answer {
 
 impl Line {
     async fn ask(&mut self, port: u16, request: &str, headers: &[&str], body: &str) {
-        let mut text = format!(
-            "{request} HTTP/1.1\r\nHost: localhost:{port}\r\nAuthorization: Bearer {SECRET}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\nConnection: close\r\n",
-            body.len()
-        );
+        let mut text = head(port, request);
+        text.push_str(&format!("Content-Length: {}\r\nConnection: close\r\n", body.len()));
         headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));
         text.push_str(&format!("\r\n{body}"));
         self.raw(text.as_bytes()).await;
@@ -110,6 +151,13 @@ impl Line {
     async fn raw(&mut self, bytes: &[u8]) {
         // A server that has had enough may close before all is sent.
         self.stream.get_mut().write_all(bytes).await.ok();
+    }
+
+    /// Reads on past what is known.
+    async fn skip(&mut self, text: &str) {
+        let mut read = vec![0; text.len()];
+        timeout(LONG, self.stream.read_exact(&mut read)).await.unwrap().unwrap();
+        assert_eq!(read, text.as_bytes());
     }
 
     async fn head(&mut self) -> (u16, Vec<String>) {
@@ -175,6 +223,13 @@ impl Answer {
     fn message(&self) -> Value {
         self.messages().pop().unwrap_or_else(|| panic!("no message in {self:?}"))
     }
+}
+
+/// The head of a good request, to be gone on with.
+fn head(port: u16, request: &str) -> String {
+    format!(
+        "{request} HTTP/1.1\r\nHost: localhost:{port}\r\nAuthorization: Bearer {SECRET}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+    )
 }
 
 /// A call of a tool of the world's.

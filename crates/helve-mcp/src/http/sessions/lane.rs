@@ -131,6 +131,9 @@ impl Lane {
         {
             self.traffic.lock().cancelled(id);
         }
+        if let JsonRpcMessage::Response(answer) = &message {
+            self.traffic.lock().questions.remove(&answer.id);
+        }
         self.inbox.send(message).await.map_err(|_gone| SessionFault::Ended)
     }
 

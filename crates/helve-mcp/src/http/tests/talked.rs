@@ -3,31 +3,26 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::{Place, call};
+use super::Place;
 use crate::http::Http;
 use crate::{ServeError, http};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_from_beginning_to_end() {
     let place = Place::open().await;
-    let id = place.session("/mcp", "{}").await;
-    let listed = place
-        .post("/mcp", Some(&id), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#)
-        .await
-        .message();
+    let client = place.client("/mcp", "{}").await;
+    let listed = client.post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await.message();
     assert_eq!(listed["result"]["tools"][0]["name"], "echo");
-    let said = place.post("/mcp", Some(&id), &call(2, "echo", r#"{"text":"é"}"#)).await.message();
-    assert_eq!(said["result"]["content"][0]["text"], "é");
-    let worked = place.post("/mcp", Some(&id), &call(3, "work", r#"{"steps":2}"#)).await;
+    assert_eq!(client.echo(2, "é").await, "é");
+    let worked = client.call(3, "work", r#"{"steps":2}"#).await;
     let steps: Vec<_> =
         worked.messages().iter().map(|it| it["params"]["message"].to_string()).collect();
     assert_eq!(steps, [r#""step 1""#, r#""step 2""#, "null"]);
     let twice = r#"{"text":"a","text":"b"}"#;
-    let refused = place.post("/mcp", Some(&id), &call(4, "echo", twice)).await.message();
+    let refused = client.call(4, "echo", twice).await.message();
     assert_eq!(refused["result"]["isError"], true, "{refused}");
-    let header = format!("Mcp-Session-Id: {id}");
-    assert_eq!(place.send("DELETE /mcp", &[&header], "").await.status, 202);
-    assert_eq!(place.post("/mcp", Some(&id), &call(5, "echo", "{}")).await.status, 404);
+    assert_eq!(client.send("DELETE", &[], "").await.status, 202);
+    assert_eq!(client.call(5, "echo", "{}").await.status, 404);
     let world = place.close().await;
     assert_eq!(world.log.lock().join("; "), "opened for lab 7");
 }
@@ -35,12 +30,13 @@ async fn a_session_from_beginning_to_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_names_an_agent_and_a_session_stays_there() {
     let place = Place::open().await;
-    let id = place.session("/mcp/plan", "{}").await;
+    let client = place.client("/mcp/plan", "{}").await;
     let listed = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-    assert_eq!(place.post("/mcp/plan", Some(&id), listed).await.status, 200);
-    assert_eq!(place.post("/mcp", Some(&id), listed).await.status, 404);
-    assert_eq!(place.post("/mcp/build", Some(&id), listed).await.status, 404);
-    let unknown = place.post("/mcp/nobody", None, listed).await;
+    for (path, status) in [("/mcp/plan", 200), ("/mcp", 404), ("/mcp/build", 404)] {
+        let answer = client.send_to(&format!("POST {path}"), &[], listed).await;
+        assert_eq!(answer.status, status, "{path}");
+    }
+    let unknown = place.send("POST /mcp/nobody", &[], listed).await;
     expect![[r#"
         There is no such agent; /mcp/NAME takes one of: build, plan.
     "#]]
@@ -55,7 +51,7 @@ async fn an_address_names_an_agent_and_a_session_stays_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_make_no_sense_are_answered() {
     let place = Place::open().await;
-    let id = place.session("/mcp", "{}").await;
+    let client = place.client("/mcp", "{}").await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for (sent, code) in [
         ("", -32700),
@@ -68,34 +64,30 @@ async fn messages_that_make_no_sense_are_answered() {
             -32602,
         ),
     ] {
-        let answer = place.post("/mcp", Some(&id), sent).await;
+        let answer = client.post(sent).await;
         let shown = sent.get(..60).unwrap_or(sent);
         assert_eq!(answer.message()["error"]["code"], code, "{shown}: {answer:?}");
     }
     let odd = r#"{"jsonrpc":"2.0","method":"no/such/notification"}"#;
-    assert_eq!(place.post("/mcp", Some(&id), odd).await.status, 202);
-    let called = place.post("/mcp", Some(&id), &call(9, "echo", r#"{"text":"on"}"#)).await;
-    assert_eq!(called.message()["result"]["isError"], false);
+    assert_eq!(client.post(odd).await.status, 202);
+    assert_eq!(client.echo(9, "on").await, "on");
     place.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_broke_is_taken_up_again_even_after_the_answer() {
     let place = Place::open().await;
-    let id = place.session("/mcp", "{}").await;
-    let header = format!("Mcp-Session-Id: {id}");
-    let mut line = place.connect().await;
-    line.ask(place.port(), "POST /mcp", &[&header], &call(1, "work", r#"{"steps":2}"#)).await;
-    line.head().await;
+    let client = place.client("/mcp", "{}").await;
+    let mut line = client.begin(1, "work", r#"{"steps":2}"#).await;
     let (first, _) = line.event().await.unwrap();
     drop(line);
     let last = format!("Last-Event-ID: {first}");
-    let again = place.send("GET /mcp", &[&header, &last], "").await.messages();
+    let again = client.send("GET", &[&last], "").await.messages();
     assert_eq!(again.last().unwrap()["result"]["content"][0]["text"], "done", "{again:?}");
     // By now the call is over: what was said after the first event is still there.
-    let replayed = place.send("GET /mcp", &[&header, &last], "").await.messages();
+    let replayed = client.send("GET", &[&last], "").await.messages();
     assert_eq!(replayed, again);
-    let nothing = place.send("GET /mcp", &[&header, "Last-Event-ID: 999-1"], "").await;
+    let nothing = client.send("GET", &["Last-Event-ID: 999-1"], "").await;
     assert_eq!((nothing.status, nothing.messages().len()), (200, 0));
     place.close().await;
 }
@@ -103,15 +95,12 @@ async fn a_stream_that_broke_is_taken_up_again_even_after_the_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_comes_on_the_stream_of_its_call() {
     let place = Place::open().await;
-    let id = place.session("/mcp", r#"{"elicitation":{}}"#).await;
-    let header = format!("Mcp-Session-Id: {id}");
-    let mut line = place.connect().await;
-    line.ask(place.port(), "POST /mcp", &[&header], &call(1, "touch", r#"{"times":1}"#)).await;
-    line.head().await;
+    let client = place.client("/mcp", r#"{"elicitation":{}}"#).await;
+    let mut line = client.begin(1, "touch", r#"{"times":1}"#).await;
     let (_, question) = line.event().await.unwrap();
     assert_eq!(question["method"], "elicitation/create");
     let yes = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"decision": "once"}}});
-    assert_eq!(place.post("/mcp", Some(&id), &yes.to_string()).await.status, 202);
+    assert_eq!(client.post(&yes.to_string()).await.status, 202);
     let mut said = Value::Null;
     while let Some((_, message)) = line.event().await {
         said = message;
@@ -123,21 +112,17 @@ async fn a_question_comes_on_the_stream_of_its_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_call_ends_its_stream_and_withdraws_its_question() {
     let place = Place::open().await;
-    let id = place.session("/mcp", r#"{"elicitation":{}}"#).await;
-    let header = format!("Mcp-Session-Id: {id}");
-    let mut line = place.connect().await;
-    line.ask(place.port(), "POST /mcp", &[&header], &call(1, "touch", r#"{"times":1}"#)).await;
-    line.head().await;
+    let client = place.client("/mcp", r#"{"elicitation":{}}"#).await;
+    let mut line = client.begin(1, "touch", r#"{"times":1}"#).await;
     line.event().await.unwrap();
     let cancelled =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-    assert_eq!(place.post("/mcp", Some(&id), cancelled).await.status, 202);
+    assert_eq!(client.post(cancelled).await.status, 202);
     while line.event().await.is_some() {}
     let late =
         r#"{"jsonrpc":"2.0","id":0,"result":{"action":"accept","content":{"decision":"once"}}}"#;
-    assert_eq!(place.post("/mcp", Some(&id), late).await.status, 202);
-    let again = place.post("/mcp", Some(&id), &call(1, "echo", r#"{"text":"a"}"#)).await;
-    assert_eq!(again.message()["result"]["isError"], false, "{again:?}");
+    assert_eq!(client.post(late).await.status, 202);
+    assert_eq!(client.echo(1, "a").await, "a");
     place.close().await;
 }
 
@@ -169,12 +154,9 @@ async fn clients_of_the_newest_revision_need_no_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_listens_hears_that_the_tools_changed() {
     let place = Place::open().await;
-    let id = place.session("/mcp", "{}").await;
-    let header = format!("Mcp-Session-Id: {id}");
-    let mut line = place.connect().await;
-    line.ask(place.port(), "GET /mcp", &[&header], "").await;
-    assert_eq!(line.head().await.0, 200);
-    assert_eq!(place.send("GET /mcp", &[&header], "").await.status, 409);
+    let client = place.client("/mcp", "{}").await;
+    let mut line = client.stream("GET", "").await;
+    assert_eq!(client.send("GET", &[], "").await.status, 409);
     let registered = place.world.registry.register(helve_core::Layer::Runtime, place.world.tool());
     let (_, heard) = line.event().await.unwrap();
     assert_eq!(heard["method"], "notifications/tools/list_changed");
@@ -186,11 +168,8 @@ async fn who_listens_hears_that_the_tools_changed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_ends_what_runs() {
     let place = Place::open().await;
-    let id = place.session("/mcp", "{}").await;
-    let header = format!("Mcp-Session-Id: {id}");
-    let mut line = place.connect().await;
-    line.ask(place.port(), "POST /mcp", &[&header], &call(1, "wait", "{}")).await;
-    line.head().await;
+    let client = place.client("/mcp", "{}").await;
+    let _line = client.begin(1, "wait", "{}").await;
     let address = place.address;
     while !place.world.log.lock().iter().any(|said| said == "waiting") {
         tokio::task::yield_now().await;
