@@ -6,13 +6,14 @@ use std::time::Duration;
 use helve_core::event::Progress;
 use helve_core::server::Step;
 use helve_core::{Ask, Part, ServerTrouble, ToolContext, ToolError};
+use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ElicitResult,
     ElicitationAction, ProgressNotificationParam, ServerResult,
 };
-use rmcp::service::PeerRequestOptions;
+use rmcp::service::{PeerRequestOptions, RequestHandle};
 use serde_json::{Map, Value};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::elicit::{self, Form};
 use super::link::Link;
@@ -23,6 +24,8 @@ use super::visit::Question;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// However many signs there are.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
+/// How long a server may take to hear that a call is over.
+const WITHDRAWAL: Duration = Duration::from_secs(5);
 /// Questions that one call may ask; further ones are declined.
 const MOST_QUESTIONS: usize = 5;
 
@@ -46,7 +49,11 @@ pub(super) async fn make(
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let presence = live.visit.enter();
     let sending = live.peer.send_cancellable_request(request, PeerRequestOptions::no_options());
-    let mut handle = sending.await.map_err(broken)?;
+    let late = ServerTrouble::NoAnswer { step: Step::Call, after: patience };
+    let mut handle = match timeout(patience, sending).await {
+        Ok(sent) => sent.map_err(broken)?,
+        Err(_) => return Err(Failed::Server(late)),
+    };
     let mut progress = live.visit.follow(handle.progress_token.clone());
     let latest = Instant::now() + patience.max(LONGEST);
     let mut deadline = Instant::now() + patience;
@@ -73,12 +80,11 @@ pub(super) async fn make(
                 deadline = (Instant::now() + patience).min(latest);
             }
             () = sleep_until(deadline) => {
-                handle.cancel(Some("it took too long".into())).await.ok();
-                let after = patience;
-                return Err(Failed::Server(ServerTrouble::NoAnswer { step: Step::Call, after }));
+                withdraw(handle, "it took too long");
+                return Err(Failed::Server(late));
             }
             () = ctx.cancel.cancelled() => {
-                handle.cancel(Some("the call was aborted".into())).await.ok();
+                withdraw(handle, "the call was aborted");
                 return Err(Failed::Here(ctx.words().aborted()));
             }
             () = live.hung_up.cancelled() => {
@@ -86,6 +92,11 @@ pub(super) async fn make(
             }
         }
     }
+}
+
+/// Tells the server that nobody waits any more. It may not be listening, so nobody waits for that either.
+fn withdraw(handle: RequestHandle<RoleClient>, why: &'static str) {
+    tokio::spawn(timeout(WITHDRAWAL, handle.cancel(Some(why.into()))));
 }
 
 /// Why a connection ended under a call.

@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::pace::Pace;
-use super::pipe::MOST_LINE;
+use super::pipe::{MOST_LINE, MOST_VALUES, unfolds_too_far};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -37,7 +37,7 @@ const CALM: Duration = Duration::from_millis(200);
 pub(super) enum Lost {
     #[error("{0}")]
     Request(String),
-    #[error("an answer of more than {MOST_LINE} bytes")]
+    #[error("an answer of more than {MOST_LINE} bytes or {MOST_VALUES} values")]
     TooLarge,
 }
 
@@ -96,7 +96,7 @@ impl Client {
                 let mut pace = pace.lock().await;
                 pace.count();
                 pace.wait().await;
-                event
+                event.and_then(light)
             }
         });
         paced.boxed()
@@ -113,6 +113,16 @@ impl Client {
             return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(told)));
         }
         Ok(response)
+    }
+}
+
+/// An event that is not too much for a message.
+fn light(event: Sse) -> Result<Sse, SseError> {
+    match &event.data {
+        Some(data) if unfolds_too_far(data.as_bytes()) => {
+            Err(SseError::Body(Box::new(Lost::TooLarge)))
+        }
+        Some(_) | None => Ok(event),
     }
 }
 
@@ -167,6 +177,9 @@ impl StreamableHttpClient for Client {
             return Err(unexpected(format!("an answer of the type {kind:?}")));
         }
         let body = body(response, MOST_LINE).await.map_err(StreamableHttpError::Client)?;
+        if unfolds_too_far(&body) {
+            return Err(StreamableHttpError::Client(Lost::TooLarge));
+        }
         match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
             Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
             // Nothing is awaited, so whatever came is as good as nothing.
@@ -280,6 +293,14 @@ mod tests {
             client.calm().await;
         }
         assert_eq!(began.elapsed(), CALM * 10);
+    }
+
+    #[test]
+    fn an_event_that_unfolds_too_far_ends_the_stream() {
+        let event = |text: String| Sse { data: Some(text), ..Sse::default() };
+        assert!(light(event("[0]".into())).is_ok());
+        let far = format!("[{}0]", "0,".repeat(MOST_VALUES));
+        assert!(matches!(light(event(far)), Err(SseError::Body(_))));
     }
 
     #[tokio::test]

@@ -2,23 +2,25 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::pace::Pace;
 
 /// The longest message that is read.
 pub(super) const MOST_LINE: usize = 16 << 20;
 /// The most values in one message: a small text can unfold to much more memory than it has bytes.
-const MOST_VALUES: usize = 200_000;
+pub(super) const MOST_VALUES: usize = 200_000;
 /// How many messages wait to be written before a sender waits.
 const QUEUE: usize = 64;
+/// How many senders may wait; a server that has more to hear is not heard itself.
+const MOST_UNHEARD: usize = 256;
 
 /// What was noticed on the wire.
 #[derive(Default)]
@@ -57,7 +59,38 @@ pub(super) struct Pipe<R> {
     line: Vec<u8>,
     pace: Pace,
     out: Option<mpsc::Sender<Outgoing>>,
+    unheard: Arc<Unheard>,
     noticed: Arc<Noticed>,
+}
+
+/// Messages to the server that are not written yet.
+#[derive(Default)]
+struct Unheard {
+    count: AtomicUsize,
+    fewer: Notify,
+}
+
+/// One of them.
+struct Unsaid(Arc<Unheard>);
+
+impl Unheard {
+    fn one_more(self: &Arc<Self>) -> Unsaid {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        Unsaid(self.clone())
+    }
+
+    async fn few(&self) {
+        while self.count.load(Ordering::Relaxed) > MOST_UNHEARD {
+            self.fewer.notified().await;
+        }
+    }
+}
+
+impl Drop for Unsaid {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
+        self.0.fewer.notify_one();
+    }
 }
 
 type Outgoing = (Vec<u8>, oneshot::Sender<io::Result<()>>);
@@ -72,12 +105,14 @@ impl<R: AsyncRead + Send + Unpin + 'static> Pipe<R> {
         // A message is written whole or not at all, whoever stops waiting for it.
         tokio::spawn(write(output, queue));
         let input = BufReader::with_capacity(64 << 10, input);
-        Self { input, line: Vec::new(), pace: Pace::default(), out: Some(out), noticed }
+        let (pace, unheard) = (Pace::default(), Arc::default());
+        Self { input, line: Vec::new(), pace, out: Some(out), unheard, noticed }
     }
 
     async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             self.pace.wait().await;
+            self.unheard.few().await;
             match self.read_line().await {
                 Ended::Line => {}
                 Ended::Input if self.line.is_empty() => return None,
@@ -144,13 +179,18 @@ fn message(line: &[u8]) -> Heard {
     if !line.starts_with(b"{") {
         return Heard::Noise;
     }
-    if values(line) > MOST_VALUES {
+    if unfolds_too_far(line) {
         return Heard::TooMuch;
     }
     match serde_json::from_slice(line) {
         Ok(message) => Heard::Message(Box::new(message)),
         Err(_) => Heard::Noise,
     }
+}
+
+/// Whether a text would take much more memory as a message than it does as a text.
+pub(super) fn unfolds_too_far(text: &[u8]) -> bool {
+    values(text) > MOST_VALUES
 }
 
 /// How many values a JSON text has at most.
@@ -189,8 +229,9 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleClient> for Pipe<R> {
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let out = self.out.clone();
+        let (out, unsaid) = (self.out.clone(), self.unheard.one_more());
         async move {
+            let _unsaid = unsaid;
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
             let (done, written) = oneshot::channel();
@@ -214,6 +255,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleClient> for Pipe<R> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
@@ -255,6 +297,25 @@ mod tests {
         let mut pipe =
             Pipe::new(io::Cursor::new(line.into_bytes()), tokio::io::sink(), noticed.clone());
         assert!(pipe.receive().await.is_none() && noticed.too_large());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_listen_is_not_heard() {
+        let message = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n".repeat(MOST_UNHEARD * 4);
+        let (output, deaf) = tokio::io::duplex(10);
+        let mut pipe =
+            Pipe::new(io::Cursor::new(message.into_bytes()), output, Arc::new(Noticed::default()));
+        let mut answers = Vec::new();
+        let patience = std::time::Duration::from_secs(60);
+        while let Ok(Some(_)) = tokio::time::timeout(patience, pipe.receive()).await {
+            let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
+            let mut sending = Box::pin(pipe.send(serde_json::from_value(answer).unwrap()));
+            assert!(futures::poll!(&mut sending).is_pending());
+            answers.push(sending);
+        }
+        assert_eq!(answers.len(), MOST_UNHEARD + 1);
+        drop((answers, deaf));
+        assert!(pipe.receive().await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

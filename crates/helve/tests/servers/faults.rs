@@ -123,6 +123,28 @@ async fn a_flood_holds_up_nobody_else() {
 }
 
 #[tokio::test]
+async fn one_that_asks_without_end_and_hears_nothing_holds_up_nobody_else() {
+    let stage = Stage::new();
+    let servers = json!({
+        "odd": server_with(&["plain"], json!({"timeout": 8000})),
+        "good": server(&["plain"]),
+    });
+    let toolbox = stage.toolbox(&servers).await;
+    let stuck = said(&toolbox, "odd_deaf", json!({}));
+    let others = async {
+        for _ in 0..20 {
+            others_work(&toolbox).await;
+            assert_eq!(said(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
+        }
+    };
+    let (stuck, ()) = tokio::join!(stuck, others);
+    assert!(stuck.contains("it did not answer to the call within 8 s"), "{stuck}");
+    let again = said(&toolbox, "odd_echo", json!({"text": "x"})).await;
+    assert!(again.contains("it did not answer to the call within 8 s"), "{again}");
+    tokio::time::timeout(LONG, toolbox.close()).await.unwrap();
+}
+
+#[tokio::test]
 async fn progress_without_end_can_be_aborted() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;

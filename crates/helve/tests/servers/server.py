@@ -16,6 +16,7 @@ lock = threading.Lock()
 answers = {}
 came = threading.Condition()
 asked = 0
+deaf = threading.Event()
 
 
 def send(message, end="\n"):
@@ -46,7 +47,7 @@ def tools():
         tool("echo", about, text),
         tool("fail"), tool("die"), tool("hang"), tool("giant"), tool("flood"), tool("change"),
         tool("environment"), tool("pids"), tool("odd"), tool("progress"), tool("pictures"), tool("structured"),
-        tool("ask", "", {"times": {"type": "integer"}}), tool("secret"), tool("ansi"),
+        tool("ask", "", {"times": {"type": "integer"}}), tool("secret"), tool("ansi"), tool("deaf"),
     ]
 
 
@@ -85,6 +86,10 @@ def call(id, name, arguments):
         data = (line + "\n").encode() * 1000
         threading.Thread(target=lambda: [raw(data) for _ in range(1000)], daemon=True).start()
         return text("flooding")
+    if name == "deaf":
+        deaf.set()
+        for n in range(100000):
+            send({"id": f"s{n}", "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}})
     if name == "change":
         changed = True
         send({"method": "notifications/tools/list_changed"})
@@ -235,4 +240,6 @@ if MODE == "crash":
 if MODE == "noise":
     raw(b"\xef\xbb\xbfWelcome to the server!\r\n\n{\"half\": \n\xff\xff\n")
 for line in sys.stdin:
+    if deaf.is_set():
+        time.sleep(1000)
     threading.Thread(target=handle, args=(json.loads(line),), daemon=True).start()
