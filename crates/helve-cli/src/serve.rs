@@ -15,6 +15,11 @@ use crate::call::asked_again;
 use crate::{End, paint};
 
 pub(crate) async fn run(common: &Common, serving: &Serving) -> anyhow::Result<End> {
+    if common.session.is_some() {
+        bail!(
+            "`helve serve` gives every client a session of its own, so --session (or HELVE_SESSION) names none here; leave it out, or use `helve mcp --session`"
+        );
+    }
     let address = SocketAddr::new(host(&serving.host)?, serving.port);
     let toolbox = common.builder().new_session().build().await?;
     paint::problems(&toolbox);

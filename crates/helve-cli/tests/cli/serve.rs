@@ -125,7 +125,7 @@ fn the_token_can_be_given_and_must_be_private() {
 }
 
 #[test]
-fn a_port_in_use_and_an_address_that_is_none_are_told() {
+fn a_port_in_use_an_address_that_is_none_and_a_session_are_told() {
     let stage = Stage::new();
     let server = Server::start(&stage, &[], &[]);
     let port = server.port.to_string();
@@ -134,6 +134,15 @@ fn a_port_in_use_and_an_address_that_is_none_are_told() {
         "error: 127.0.0.1:{port} is in use by another program; choose another port with --port, or 0 for any\n"
     );
     assert_eq!((taken.code, &*taken.err), (2, &*expected));
+    for refused in [
+        stage.run(&["--session", "mine", "serve", "--port", "0"]),
+        stage.finish(stage.command().args(["serve", "--port", "0"]).env("HELVE_SESSION", "mine")),
+    ] {
+        assert!(
+            refused.code == 2 && refused.err.contains("every client a session of its own"),
+            "{refused:?}"
+        );
+    }
     let nowhere = stage.run(&["serve", "--host", "example.com"]);
     assert!(nowhere.code == 2 && nowhere.err.contains("is not an address"), "{nowhere:?}");
     server.end("-INT");
