@@ -97,6 +97,13 @@ impl Helve {
         process::finish(self.command().args(arguments), CALL_LIMIT)
     }
 
+    /// `helve mcp`.
+    pub(crate) fn mcp_command(&self) -> Command {
+        let mut command = self.command();
+        command.arg("mcp");
+        command
+    }
+
     /// A running `helve mcp` with options of its own.
     pub(crate) fn serve_with(&self, options: &[&str]) -> Result<Server, String> {
         let mut command = self.command();

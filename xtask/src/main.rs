@@ -68,6 +68,11 @@ const COMMANDS: &[Command] = &[
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_default();
+    if name == torture::server_flood::SERVER {
+        // Started by Helve, which is done with it when its pipe breaks.
+        return torture::server_flood::serve(arguments)
+            .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
         print!("{}", help());
         return ExitCode::from(if matches!(&*name, "" | "help" | "--help" | "-h") { 0 } else { 2 });

@@ -1,5 +1,6 @@
 //! A small MCP client: JSON-RPC in lines over the pipes of a child process.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -21,6 +22,8 @@ pub(crate) struct Client<R, W> {
     reader: R,
     writer: W,
     last_id: u64,
+    /// Requests that were begun, and what they were answered with.
+    begun: HashMap<u64, Option<Value>>,
 }
 
 /// What a tool answered.
@@ -30,9 +33,20 @@ pub(crate) struct Answer {
     pub is_error: bool,
 }
 
+impl Answer {
+    pub(crate) fn of(tool: &str, result: &Value) -> Result<Answer, String> {
+        let content = result["content"]
+            .as_array()
+            .ok_or_else(|| format!("{tool}: an answer without content: {result}"))?;
+        let texts: Vec<_> = content.iter().filter_map(|part| part["text"].as_str()).collect();
+        let is_error = result["isError"].as_bool().unwrap_or(false);
+        Ok(Answer { text: texts.join("\n"), is_error })
+    }
+}
+
 impl<R: BufRead, W: Write> Client<R, W> {
     pub(crate) fn new(reader: R, writer: W) -> Self {
-        Client { reader, writer, last_id: 0 }
+        Client { reader, writer, last_id: 0, begun: HashMap::new() }
     }
 
     pub(crate) fn initialize(&mut self) -> Result<Value, String> {
@@ -64,14 +78,21 @@ impl<R: BufRead, W: Write> Client<R, W> {
 
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Answer, String> {
         let result = self.request("tools/call", &json!({"name": tool, "arguments": arguments}))?;
-        let content = result["content"]
-            .as_array()
-            .ok_or_else(|| format!("{tool}: an answer without content: {result}"))?;
-        let texts: Vec<_> = content.iter().filter_map(|part| part["text"].as_str()).collect();
-        Ok(Answer {
-            text: texts.join("\n"),
-            is_error: result["isError"].as_bool().unwrap_or(false),
-        })
+        Answer::of(tool, &result)
+    }
+
+    /// Sends a request whose answer is not waited for; it comes while others are.
+    pub(crate) fn begin(&mut self, method: &str, parameters: &Value) -> Result<u64, String> {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}))?;
+        self.begun.insert(id, None);
+        Ok(id)
+    }
+
+    /// The result of a request that was begun, once it has come.
+    pub(crate) fn ended(&mut self, id: u64) -> Option<Value> {
+        self.begun.get_mut(&id)?.take()
     }
 
     /// The result of a request; an error of the server is an error here.
@@ -91,6 +112,10 @@ impl<R: BufRead, W: Write> Client<R, W> {
                         error["message"].as_str().unwrap_or("an error without words")
                     )),
                 };
+            } else if let Some(begun) =
+                message["id"].as_u64().and_then(|id| self.begun.get_mut(&id))
+            {
+                *begun = Some(message["result"].take());
             }
         }
         Err(format!("{method}: no answer among {MOST_ASIDES} messages"))

@@ -4,12 +4,16 @@ mod clients;
 mod edit_kills;
 mod edit_rounds;
 mod edit_swaps;
+mod http_flood;
 mod kills;
 mod neighbours;
 mod nets;
+mod pipe_flood;
 mod programs;
 mod random;
+pub(crate) mod server_flood;
 mod todos;
+mod watch;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,6 +46,24 @@ const RUNS: &[Run] = &[
         what: "64 calls at once of 8 clients over HTTP; rounds are seconds",
         count: 60,
         run: clients::run,
+    },
+    Run {
+        name: "http-flood",
+        what: "10,000 slow connections, bodies and heads of 1 GiB, streams asked for, and a client at work",
+        count: 1_000_000,
+        run: http_flood::run,
+    },
+    Run {
+        name: "pipe-flood",
+        what: "messages to `helve mcp` without reading, then large ones and one without end",
+        count: 1_000_000,
+        run: pipe_flood::run,
+    },
+    Run {
+        name: "server-flood",
+        what: "messages of an MCP server that floods us, while our own tools are used",
+        count: 1_000_000,
+        run: server_flood::run,
     },
     Run {
         name: "programs",

@@ -100,13 +100,11 @@ impl Client {
             port.token
         );
         let stream = BufReader::new(stream);
-        let mut client = Client { stream, head, session: String::new(), last_id: 0 };
-        let who = json!({"name": "helve-xtask", "version": env!("CARGO_PKG_VERSION")});
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
-        client.request("initialize", &hello)?;
-        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        client.post(&ready.to_string())?;
-        Ok(client)
+        Ok(Client { stream, head, session: String::new(), last_id: 0 })
+    }
+
+    pub(crate) fn session_id(&self) -> &str {
+        self.session.trim_start_matches("Mcp-Session-Id:").trim()
     }
 
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, String> {

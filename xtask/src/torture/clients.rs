@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::Ground;
+use super::watch::{Times, resident};
 use crate::web::{Client, Port};
 
 /// Eight programs with eight calls each on their way.
@@ -23,7 +24,7 @@ const GROWTH: f64 = 8.0;
 
 #[derive(Default)]
 struct Seen {
-    times: Vec<Duration>,
+    times: Times,
     faults: Vec<String>,
 }
 
@@ -73,7 +74,7 @@ fn call_on(
     length: Duration,
     seen: &Mutex<Seen>,
 ) -> Result<(), String> {
-    let mut times = Vec::new();
+    let mut times = Times::default();
     for round in 0_u64.. {
         if start.elapsed() > length {
             break;
@@ -87,7 +88,7 @@ fn call_on(
             let began = Instant::now();
             let answer = client.call(tool, &arguments)?;
             if start.elapsed() > WARM_UP {
-                times.push(began.elapsed());
+                times.add(began.elapsed());
             }
             good(tool, &answer)?;
         }
@@ -107,36 +108,19 @@ fn judged(mut seen: Seen, memory: &[f64], length: Duration) -> Result<String, St
     if let Some(fault) = seen.faults.first() {
         return Err(format!("{} clients failed, the first: {fault}", seen.faults.len()));
     }
-    seen.times.sort();
-    let at = |share: f64| {
-        let index = (seen.times.len() as f64 * share) as usize;
-        seen.times.get(index.min(seen.times.len().saturating_sub(1))).copied().unwrap_or_default()
-    };
     let half = memory.len() / 2;
     let most = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);
     let (first, second) = (most(&memory[..half]), most(&memory[half..]));
     let said = format!(
-        "{} calls in {} s; median {:.2} ms, p99 {:.2} ms, slowest {:.1} ms; memory {first:.1} then {second:.1} MiB",
-        seen.times.len(),
+        "{} calls in {} s; {}; memory {first:.1} then {second:.1} MiB",
+        seen.times.count(),
         length.as_secs(),
-        at(0.5).as_secs_f64() * 1000.0,
-        at(0.99).as_secs_f64() * 1000.0,
-        at(1.0).as_secs_f64() * 1000.0,
+        seen.times.said(),
     );
-    if at(0.99) > BAR || second > first + GROWTH {
+    if seen.times.at(0.99) > BAR || second > first + GROWTH {
         return Err(said);
     }
     Ok(said)
-}
-
-/// What a process holds now, in MiB.
-fn resident(process: u32) -> Result<f64, String> {
-    let path = format!("/proc/{process}/status");
-    let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes =
-        line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
-    kibibytes.map(|kibibytes| kibibytes / 1024.0).ok_or_else(|| format!("{path} has no VmRSS"))
 }
 
 #[cfg(test)]
@@ -145,9 +129,10 @@ mod tests {
 
     #[test]
     fn slow_calls_growing_memory_and_faults_are_told() {
-        let times = |milliseconds: u64| Seen {
-            times: vec![Duration::from_millis(milliseconds); 100],
-            faults: Vec::new(),
+        let times = |milliseconds: u64| {
+            let mut times = Times::default();
+            (0..100).for_each(|_| times.add(Duration::from_millis(milliseconds)));
+            Seen { times, faults: Vec::new() }
         };
         let length = Duration::from_secs(1);
         assert!(judged(times(1), &[10.0, 12.0], length).is_ok());
