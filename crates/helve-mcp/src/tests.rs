@@ -128,9 +128,9 @@ fn unread(text: &str) -> usize {
         }
         let mut taken = 0;
         let patience = Duration::from_secs(10);
-        while let Ok(count) =
-            tokio::time::timeout(patience, client.to.write(&text.as_bytes()[taken..])).await
-        {
+        while taken < text.len() {
+            let writing = client.to.write(&text.as_bytes()[taken..]);
+            let Ok(count) = tokio::time::timeout(patience, writing).await else { break };
             taken += count.unwrap();
         }
         let Client { mut to, mut from, .. } = client;

@@ -87,9 +87,16 @@ fn an_answer_counts_for_its_question_only() {
 #[test]
 fn an_answer_counts_once() {
     let yes = format!(r#"{{"arguments":{{"times":1}},{YES}}}"#);
-    newest(&[r#"{"arguments":{"times":1}}"#, &yes, &yes], expect![[r#""#]]);
-    let restarted = yes.replace("STATE", "gone.0123456789abcdef0123456789abcdef");
-    newest(&[&restarted, &restarted], expect![[r#""#]]);
+    newest(
+        &[r#"{"arguments":{"times":1}}"#, &yes, &yes],
+        expect![[r#"
+        {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
+        {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        opened for new 1
+        touch Completed; touch Error; Ok(()) 0 ms after the input ended
+    "#]],
+    );
 }
 
 #[test]
