@@ -6,6 +6,7 @@ mod conformance;
 mod inspector;
 mod model;
 mod npm;
+mod people;
 mod python;
 mod ripgrep;
 mod servers;
@@ -67,6 +68,11 @@ const RUNS: &[Run] = &[
         name: "servers",
         what: "other people's servers as tools inside Helve",
         run: servers::run,
+    },
+    Run {
+        name: "people",
+        what: "programs that want a person at a terminal, without one",
+        run: people::run,
     },
     Run { name: "codex", what: "the agent codex with a scripted model", run: agents::codex },
     Run {

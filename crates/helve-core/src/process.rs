@@ -245,6 +245,10 @@ pub struct Process {
     pub state: State,
     /// Other processes that it started and that live.
     pub children: Vec<Member>,
+    /// One of it that turned to where it writes for its input, as editors without a terminal do: none can come.
+    pub waits: Option<Member>,
+    /// How long what lives has computed.
+    pub worked: Duration,
     /// From its start to its end, or to now, by a clock that does not jump.
     pub took: Duration,
     /// Bytes of output as kept.

@@ -72,12 +72,33 @@ fn what_waits_for_a_person_ends_by_itself() {
     for (command, expected) in [
         ("cat", "standard input is closed"),
         ("python3", "standard input is closed"),
+        ("bash", "standard input is closed"),
         ("read answer; echo \"got [$answer]\"", "got []"),
-        ("git -c user.name=x -c user.email=x@x commit --allow-empty", "exit code"),
+        ("read answer", "nobody to answer"),
+        ("bash -i; exit 3", "nobody to answer"),
+        ("python3 -c 'input(\"name? \")'", "nobody to answer"),
+        ("git -c user.name=x -c user.email=x@x commit --allow-empty", "no editor can be opened"),
         ("git log", "exit code"),
     ] {
         let ran = bash(&stage, command, &[]);
         assert!(ran.out.contains(expected), "{command}: {ran:?}");
+    }
+}
+
+#[test]
+fn what_turns_to_its_output_for_keys_is_ended_unless_it_does_something() {
+    let stage = Stage::new();
+    // As vim does where its input is no terminal.
+    for command in ["exec sleep 300 0>&2", "sleep 300 0>&2", "sleep 300 0>&1 | cat"] {
+        let ran = bash(&stage, command, &[]);
+        assert!(ran.out.contains("sleep 300 waits for keys at a terminal"), "{command}: {ran:?}");
+    }
+    for command in [
+        "for n in 1 2 3 4; do sleep 0.5; echo $n; done 0>&2; echo did it",
+        "sleep 300 0>&2 & timeout 2 sh -c 'while :; do :; done'; echo did it",
+    ] {
+        let ran = bash(&stage, command, &[]);
+        assert!(ran.out.contains("did it"), "{command}: {ran:?}");
     }
 }
 

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use super::kept::{cut_begin, whole_end};
 use super::records::{self, Record, Warden};
-use super::tree::{self, Left};
+use super::tree::{self, Left, Life};
 use super::{blocking, port, spool};
 
 /// Nobody tells when something changes, so it is looked at.
@@ -43,12 +43,15 @@ pub(super) fn look(record: &Record) -> Process {
         (Some(_) | None, state) => state,
     };
     let program = Pid::from_raw(record.program);
+    let life = warden.map_or_else(Life::default, |warden| tree::life(warden.pid, program));
     let took = record.took.unwrap_or_else(|| records::now().saturating_sub(record.began));
     Process {
         id: record.id.clone(),
         about: record.about.clone(),
         state,
-        children: warden.map_or_else(Vec::new, |warden| tree::members(warden.pid, program)),
+        children: life.children,
+        waits: life.waits,
+        worked: life.worked,
         took: Duration::from_millis(took),
         said: said(record),
         is_terminal: record.is_terminal,
@@ -99,7 +102,7 @@ pub(super) fn end(record: &Record) -> Result<usize, ProcessError> {
 }
 
 pub(super) fn end_warden(warden: &Warden) -> Result<usize, ProcessError> {
-    let count = tree::members(warden.pid, None).len();
+    let count = tree::count(warden.pid);
     // It may have been stopped by what it watches over.
     for signal in [Signal::TERM, Signal::CONT] {
         // It fails where the warden has just ended.

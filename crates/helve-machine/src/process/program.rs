@@ -19,7 +19,7 @@ pub(super) use attend::{Recorded, Recording};
 
 use super::kept::Kept;
 use super::link::Warden;
-use super::tree;
+use super::tree::{self, Life};
 use crate::confine::Held;
 
 /// How long a line may be written before it is told though it has not ended. Until then what replaces
@@ -247,14 +247,17 @@ impl Program {
     /// As it is now. Looks at `/proc` unless everything has ended.
     pub(super) fn look(&self) -> Process {
         let news = *self.news.borrow();
+        let life = match news.all_ended {
+            Some(_) => Life::default(),
+            None => tree::life(self.warden, Some(self.pid)),
+        };
         Process {
             id: self.id.clone(),
             about: self.about.clone(),
             state: news.state,
-            children: match news.all_ended {
-                Some(_) => Vec::new(),
-                None => tree::members(self.warden, Some(self.pid)),
-            },
+            children: life.children,
+            waits: life.waits,
+            worked: life.worked,
             took: news.ended.unwrap_or_else(Instant::now).duration_since(self.began),
             said: *self.said.borrow(),
             is_terminal: self.is_terminal,

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use helve_core::process::{GRACE, Member};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -41,6 +42,8 @@ pub(super) struct Stat {
     pub(super) name: String,
     pub(super) state: u8,
     pub(super) parent: i32,
+    /// In the system's ticks, with what it started and saw end.
+    pub(super) worked: u64,
     /// In the system's ticks since it booted. No two processes have both this and the id in common.
     pub(super) started: u64,
 }
@@ -55,12 +58,11 @@ impl Stat {
         // A name may hold blanks and parentheses, so what follows is found from the end.
         let (before, after) = text.rsplit_once(')')?;
         let mut fields = after.split_ascii_whitespace();
-        Some(Stat {
-            name: before.split_once('(')?.1.into(),
-            state: *fields.next()?.as_bytes().first()?,
-            parent: fields.next()?.parse().ok()?,
-            started: fields.nth(17)?.parse().ok()?,
-        })
+        let (state, parent) = (*fields.next()?.as_bytes().first()?, fields.next()?.parse().ok()?);
+        let times = fields.by_ref().skip(9).take(4).map(|time| time.parse::<u64>().ok());
+        let worked = times.sum::<Option<u64>>()?;
+        let started = fields.nth(4)?.parse().ok()?;
+        Some(Stat { name: before.split_once('(')?.1.into(), state, parent, worked, started })
     }
 
     pub(super) fn lives(&self) -> bool {
@@ -116,14 +118,56 @@ fn listed_children(parent: Pid) -> Vec<Pid> {
     found
 }
 
-/// Those beneath a warden that live, without `program` itself.
-pub(super) fn members(warden: Pid, program: Option<Pid>) -> Vec<Member> {
-    let others = beneath(warden).into_iter().filter(|pid| Some(*pid) != program);
-    others.filter_map(member).collect()
+/// What lives beneath a warden.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Life {
+    /// Without the program itself.
+    pub(super) children: Vec<Member>,
+    pub(super) waits: Option<Member>,
+    pub(super) worked: Duration,
 }
 
-fn member(pid: Pid) -> Option<Member> {
-    let stat = Stat::of(pid).filter(Stat::lives)?;
+pub(super) fn life(warden: Pid, program: Option<Pid>) -> Life {
+    let mut life = Life::default();
+    let mut ticks = 0;
+    for pid in beneath(warden) {
+        let Some(stat) = Stat::of(pid).filter(Stat::lives) else { continue };
+        ticks += stat.worked;
+        let waits = life.waits.is_none() && waits_where_it_writes(pid);
+        let member = member(pid, stat);
+        if waits {
+            life.waits = Some(member.clone());
+        }
+        if Some(pid) != program {
+            life.children.push(member);
+        }
+    }
+    let second = rustix::param::clock_ticks_per_second().max(1);
+    life.worked = Duration::from_millis(ticks * 1000 / second);
+    life
+}
+
+/// Whether its standard input is the writing end of a pipe. An editor that finds its input at an end
+/// hopes for a terminal at its standard error, and waits there for keys.
+fn waits_where_it_writes(pid: Pid) -> bool {
+    let process = format!("/proc/{}", pid.as_raw_nonzero());
+    let input = fs::read_link(format!("{process}/fd/0"));
+    if !input.is_ok_and(|input| input.as_os_str().as_encoded_bytes().starts_with(b"pipe:")) {
+        return false;
+    }
+    let told = fs::read_to_string(format!("{process}/fdinfo/0")).unwrap_or_default();
+    let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & OFlags::RWMODE.bits() == OFlags::WRONLY.bits())
+}
+
+/// How many live beneath a warden.
+pub(super) fn count(warden: Pid) -> usize {
+    let all = beneath(warden).into_iter();
+    all.filter(|pid| Stat::of(*pid).is_some_and(|stat| stat.lives())).count()
+}
+
+fn member(pid: Pid, stat: Stat) -> Member {
     let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
     let line: String = String::from_utf8_lossy(&line)
         .trim_end_matches('\0')
@@ -132,7 +176,7 @@ fn member(pid: Pid) -> Option<Member> {
         .take(MOST_COMMAND)
         .collect();
     let command = if line.is_empty() { stat.name } else { line };
-    Some(Member { pid: pid.as_raw_nonzero().get().unsigned_abs(), command })
+    Member { pid: pid.as_raw_nonzero().get().unsigned_abs(), command }
 }
 
 /// Sends signals to everything that lives beneath a process, and answers to whom.
@@ -237,10 +281,16 @@ mod tests {
 
     #[test]
     fn a_name_may_look_like_what_follows_it() {
-        let after = "S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 2 3";
+        let after = "S 7 1 1 0 -1 4194560 1 2 3 9 4 5 6 7 20 0 1 0 4242 1 2 3";
         for name in ["bash", "a) Z 1 (b", "", ") ("] {
             let stat = Stat::parse(&format!("12 ({name}) {after}"));
-            let expected = Stat { name: name.into(), state: b'S', parent: 7, started: 4242 };
+            let expected = Stat {
+                name: name.into(),
+                state: b'S',
+                parent: 7,
+                worked: 4 + 5 + 6 + 7,
+                started: 4242,
+            };
             assert_eq!(stat, Some(expected));
         }
         for broken in ["", "12", "12 (bash)", "12 (bash) S", "12 (bash) S x"] {

@@ -38,6 +38,10 @@ const TICK: Duration = Duration::from_millis(250);
 const PREVIEW: usize = 30_000;
 /// How long a command in the background is watched for ending at once.
 const FIRST_LOOK: Duration = Duration::from_millis(500);
+/// How long a program waits for input that cannot come, silent and idle, before it is ended.
+const IN_VAIN: Duration = Duration::from_secs(1);
+/// Computing that is none: looking at the clock, writing a swap file.
+const IDLE: Duration = Duration::from_millis(50);
 const TERMINAL: Stdin = Stdin::Terminal { rows: 24, columns: 120 };
 
 pub(super) struct Bash;
@@ -94,6 +98,10 @@ async fn foreground(
             running.end().await.map_err(|err| shell::lost(&err))?;
             (Ending::TimedOut(timeout), process)
         }
+        Followed::InVain(process) => {
+            running.end().await.map_err(|err| shell::lost(&err))?;
+            (Ending::InVain, process)
+        }
         Followed::Aborted => {
             let ended = running.end().await.unwrap_or(0);
             let output = running.output().await.map_err(|err| shell::lost(&err))?;
@@ -132,6 +140,8 @@ async fn background(
 enum Followed {
     Ended(Process),
     TimedOut(Process),
+    /// It waits for input that cannot come, and does nothing else.
+    InVain(Process),
     Aborted,
     Lost(helve_core::process::ProcessError),
 }
@@ -142,6 +152,7 @@ async fn follow(ctx: &ToolContext, running: &Running, timeout: Duration) -> Foll
     let mut from = 0;
     let mut preview = String::new();
     let mut next_look = QUIET;
+    let mut vain = Vain::default();
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let deadline = next_look.min(left);
@@ -154,6 +165,9 @@ async fn follow(ctx: &ToolContext, running: &Running, timeout: Duration) -> Foll
         match watched.met {
             Met::Yes | Met::Never => return Followed::Ended(watched.process),
             Met::Deadline if left <= deadline => return Followed::TimedOut(watched.process),
+            Met::Deadline if vain.is_certain(&watched.process, Instant::now()) => {
+                return Followed::InVain(watched.process);
+            }
             Met::Deadline => {}
         }
         if watched.next > from {
@@ -165,6 +179,24 @@ async fn follow(ctx: &ToolContext, running: &Running, timeout: Duration) -> Foll
             tell(ctx, from, &new, &preview);
         }
         next_look = TICK;
+    }
+}
+
+/// Since when a program waits for input that cannot come, and what it had said and computed by then.
+#[derive(Default)]
+struct Vain(Option<(Instant, u64, Duration)>);
+
+impl Vain {
+    fn is_certain(&mut self, process: &Process, now: Instant) -> bool {
+        let (said, worked) = (process.said, process.worked);
+        match self.0 {
+            _ if process.waits.is_none() => self.0 = None,
+            Some((since, before, had)) if said == before && worked.abs_diff(had) <= IDLE => {
+                return now.duration_since(since) >= IN_VAIN;
+            }
+            Some(_) | None => self.0 = Some((now, said, worked)),
+        }
+        false
     }
 }
 

@@ -1,5 +1,7 @@
 //! What running programs has to say: how a command ended, what it left, why it did not start.
 
+mod input;
+
 use std::time::Duration;
 
 use helve_core::confine::{Denied, denied};
@@ -28,6 +30,8 @@ pub(in crate::opencode) enum Ending {
     /// The same, where nothing may outlive the call.
     LeftEnded,
     TimedOut(Duration),
+    /// Something of it waited for input that could not come.
+    InVain,
     Background,
 }
 
@@ -72,7 +76,7 @@ pub(in crate::opencode) fn say(told: &Told<'_>, ctx: &ToolContext) -> ToolOutput
 
 fn exit(told: &Told<'_>) -> serde_json::Value {
     match (told.ending, told.process.state) {
-        (Ending::TimedOut(_), _) => serde_json::Value::Null,
+        (Ending::TimedOut(_) | Ending::InVain, _) => serde_json::Value::Null,
         (_, State::Exited(code)) => code.into(),
         (_, State::Running | State::Killed(_) | State::Lost) => serde_json::Value::Null,
     }
@@ -109,6 +113,7 @@ fn sentences(told: &Told<'_>, ctx: &ToolContext) -> Vec<String> {
     let mut all = Vec::new();
     match told.ending {
         Ending::TimedOut(timeout) => all.push(timed_out(timeout, ctx)),
+        Ending::InVain => all.push(in_vain(process)),
         Ending::Background => all.push(format!(
             "running in the background as {}; read its output, wait for it or end it with the process tool",
             process.id.0
@@ -126,15 +131,10 @@ fn sentences(told: &Told<'_>, ctx: &ToolContext) -> Vec<String> {
         Ending::LeftEnded => all.push(format!(
             "ended with this call: {named}. To keep a program running, set run_in_background"
         )),
-        Ending::Ended | Ending::TimedOut(_) | Ending::Background => {}
+        Ending::Ended | Ending::TimedOut(_) | Ending::InVain | Ending::Background => {}
     }
     all.extend(denials(told));
-    let is_one_word = !told.launch.command().trim().contains(char::is_whitespace);
-    if told.output.bytes == 0 && told.ending == Ending::Ended && is_one_word {
-        all.push(
-            "standard input is closed: a program that waits for input finds its end at once".into(),
-        );
-    }
+    all.extend(input::missed(told.launch.command(), process.state, told.output));
     if told.output.redacted > 0 {
         let secrets = count(told.output.redacted, "secret was", "secrets were");
         all.push(format!("{secrets} replaced by [redacted]"));
@@ -168,6 +168,13 @@ fn denials(told: &Told<'_>) -> Option<String> {
             each.join(", ")
         )
     })
+}
+
+fn in_vain(process: &Process) -> String {
+    let who = process.waits.as_ref().map_or("it".into(), |member| clip(&member.command));
+    format!(
+        "{who} waits for keys at a terminal, and there is none; it was ended with everything it started. To change files use edit or write; to type into it set terminal: true and use the process tool"
+    )
 }
 
 fn timed_out(timeout: Duration, ctx: &ToolContext) -> String {
