@@ -123,9 +123,16 @@ pub const ANSWERS: [(&str, &str); 18] = [
 
 /// Settings of git that name a program which any command may run. They win over those of a repository.
 ///
-/// External diffs and textconv cannot be undone this way: git runs whatever is set, an empty name too.
-pub const GIT_SETTINGS: [(&str, &str); 3] =
-    [("core.fsmonitor", "false"), ("core.pager", "cat"), ("core.askPass", NO_PASSWORD)];
+/// A folder that looks like a bare repository can come with any clone, and its settings with it: git works in one only
+/// where it is named. External diffs, textconv and filters cannot be undone this way (git runs whatever is set, an empty
+/// name too): `programs::repository` has them asked about.
+pub const GIT_SETTINGS: [(&str, &str); 5] = [
+    ("core.fsmonitor", "false"),
+    ("core.pager", "cat"),
+    ("core.askPass", NO_PASSWORD),
+    ("log.showSignature", "false"),
+    ("safe.bareRepository", "explicit"),
+];
 
 /// Makes `ssh` fail where it would ask.
 const SSH_ASKS_NOT: &str = "-oBatchMode=yes";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use helve_text::shell::{self as script, Doubt, DoubtKind, Language, Surroundings};
+use helve_text::shell::{self as script, Doubt, DoubtKind, Language, Script, Surroundings};
 
 use crate::confine::{self, Sandbox};
 use crate::context::CallRef;
@@ -22,6 +22,8 @@ use crate::process::{
 use crate::session::Session;
 use crate::shell::{self, Answer, Entry, Facts, Question, Resolution, Unclear};
 use crate::tool::ToolError;
+
+mod repository;
 
 /// How programs are run in a workspace.
 pub struct Shell {
@@ -271,10 +273,16 @@ impl Programs {
     async fn parts(&self, shell: &Shell, planned: &Planned, folder: &Resolved) -> Vec<Part> {
         let around = surroundings(shell, planned, &folder.real());
         let read = script::read(&planned.command, &around);
+        let mut parts = self.wants(planned, &read).await;
+        parts.extend(repository::parts(&self.session, &folder.real(), &read).await);
+        parts
+    }
+
+    async fn wants(&self, planned: &Planned, read: &Script) -> Vec<Part> {
         let mut facts = Facts::default();
         let mut known = 0;
         for _ in 0..MOST_ROUNDS {
-            let parts = shell::wants(&planned.command, &read, &facts);
+            let parts = shell::wants(&planned.command, read, &facts);
             let missing = facts.missing();
             if missing.is_empty() || known + missing.len() > MOST_FACTS {
                 return parts;
@@ -286,7 +294,7 @@ impl Programs {
             }
         }
         // What is not known by now counts as unknown.
-        shell::wants(&planned.command, &read, &facts)
+        shell::wants(&planned.command, read, &facts)
     }
 
     async fn answer(&self, question: &Question) -> Answer {

@@ -3,6 +3,7 @@
 pub mod cut;
 pub mod diff;
 pub mod edit;
+pub mod git_config;
 pub mod lines;
 pub mod merge;
 pub mod names;

@@ -11,6 +11,7 @@ mod install;
 mod large;
 mod mcp;
 mod reading;
+mod repository;
 mod sandbox;
 mod serve;
 mod servers;

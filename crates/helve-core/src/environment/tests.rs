@@ -107,7 +107,7 @@ fn git_settings_are_appended() {
     let has =
         |name: &str, value: &str| environment.variables.contains(&(name.into(), value.into()));
     assert!(has("GIT_CONFIG_KEY_0", "user.name") && has("GIT_CONFIG_KEY_1", "core.fsmonitor"));
-    assert!(has("GIT_CONFIG_VALUE_1", "false") && has("GIT_CONFIG_COUNT", "4"));
+    assert!(has("GIT_CONFIG_VALUE_1", "false") && has("GIT_CONFIG_COUNT", "6"));
     let environment = given(&Policy::default(), &[("GIT_SSH_COMMAND", "ssh -i key")]);
     let ssh = (OsString::from("GIT_SSH_COMMAND"), OsString::from("ssh -i key -oBatchMode=yes"));
     assert!(environment.variables.contains(&ssh));

@@ -1,0 +1,130 @@
+//! Programs that a repository's own files make git run: no rule about git commands lets them run unasked.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::stage::{Ran, Stage};
+
+const RULES: &str = r#"{"permission": {"bash": {"*": "ask", "git *": "allow", "git status *": "allow",
+    "git diff *": "allow", "git log *": "allow", "git show *": "allow", "git commit *": "allow"}}}"#;
+
+/// A repository with a changed file, in a home whose rules allow git; `evil.sh` leaves a trace.
+fn repository() -> Stage {
+    let stage = Stage::new();
+    stage.write("home/.config/helve/helve.json", RULES);
+    stage.write("home/.gitconfig", "[user]\nname = x\nemail = x@x\n");
+    stage.write("app/.gitattributes", "*.md diff=x filter=x\n");
+    program(&stage, "app/evil.sh");
+    git(&stage, "app", &["init", "-q"]);
+    git(&stage, "app", &["add", "README.md", ".gitattributes"]);
+    git(&stage, "app", &["commit", "-qm", "one"]);
+    stage.write("app/README.md", "# app\n\nHallo.\n");
+    stage
+}
+
+fn program(stage: &Stage, path: &str) {
+    let trace = stage.path("trace");
+    stage.write(path, &format!("#!/bin/sh\ntouch '{}'\n", trace.display()));
+    fs::set_permissions(stage.path(path), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+fn git(stage: &Stage, folder: &str, arguments: &[&str]) {
+    let mut command = stage.dressed(Command::new("git"));
+    let output = command.args(arguments).current_dir(stage.path(folder)).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+}
+
+fn bash(stage: &Stage, command: &str, options: &[&str]) -> Ran {
+    let command = format!("command={command}");
+    stage.run(&[options, &["call", "bash", &command]].concat())
+}
+
+#[track_caller]
+fn check_asked(stage: &Stage, command: &str, named: &str) {
+    let ran = bash(stage, command, &[]);
+    assert!(ran.code != 0 && ran.err.contains(named), "{command}: {ran:?}");
+    assert!(!stage.path("trace").exists(), "{command} ran what {named} names");
+}
+
+#[test]
+fn a_repository_that_names_no_programs_costs_no_question() {
+    let stage = repository();
+    for command in ["git status", "git diff", "git log -p", "git show", "git commit -qam two"] {
+        let ran = bash(&stage, command, &[]);
+        assert_eq!(ran.code, 0, "{command}: {ran:?}");
+    }
+}
+
+#[test]
+fn programs_of_its_settings_are_asked_about_by_name() {
+    for (key, value, command) in [
+        ("diff.external", "./evil.sh", "git diff"),
+        ("diff.x.command", "./evil.sh", "git diff"),
+        ("diff.x.textconv", "./evil.sh", "git log -p"),
+        ("filter.x.clean", "./evil.sh", "git status"),
+        ("filter.x.process", "./evil.sh", "cd src && git status"),
+        ("core.hookspath", ".", "git status"),
+        ("include.path", "../other", "git diff"),
+        ("gpg.program", "./evil.sh", "git commit -qam two"),
+    ] {
+        let stage = repository();
+        git(&stage, "app", &["config", key, value]);
+        check_asked(&stage, command, &format!(".git/config: {key} = {value}"));
+    }
+}
+
+#[test]
+fn hooks_are_asked_about_where_they_would_run() {
+    let stage = repository();
+    program(&stage, "app/.git/hooks/pre-commit");
+    assert_eq!(bash(&stage, "git status", &[]).code, 0);
+    check_asked(&stage, "git commit -qam two", ".git/hooks/pre-commit");
+    let ran = bash(&stage, "git commit -qam two", &["--yes"]);
+    assert!(ran.code == 0 && stage.path("trace").exists(), "{ran:?}");
+    fs::remove_file(stage.path("trace")).unwrap();
+    program(&stage, "app/.git/hooks/post-index-change");
+    check_asked(&stage, "git status", ".git/hooks/post-index-change");
+}
+
+#[test]
+fn other_places_that_git_reads_are_looked_at() {
+    let stage = repository();
+    git(&stage, "app", &["worktree", "add", "-q", "../linked"]);
+    git(&stage, "app", &["config", "extensions.worktreeConfig", "true"]);
+    git(&stage, "linked", &["config", "--worktree", "diff.external", "./evil.sh"]);
+    assert_eq!(bash(&stage, "git diff", &[]).code, 0);
+    let external = stage.path("linked").display().to_string();
+    let linked =
+        bash(&stage, &format!("git -C {external} diff"), &["--allow", "external_directory"]);
+    assert!(linked.err.contains("config.worktree: diff.external = ./evil.sh"), "{linked:?}");
+    // A folder that only looks like a repository does not hide the one above it.
+    stage.write("app/src/HEAD", "nothing");
+    stage.write("app/src/.git/x", "");
+    git(&stage, "app", &["config", "diff.external", "./evil.sh"]);
+    check_asked(&stage, "cd src && git diff", ".git/config: diff.external");
+}
+
+#[test]
+fn a_bare_repository_that_came_with_the_files_is_not_worked_in() {
+    let stage = repository();
+    git(&stage, "app", &["init", "-q", "--bare", "src/bare"]);
+    git(&stage, "app/src/bare", &["config", "core.bare", "false"]);
+    git(&stage, "app/src/bare", &["config", "core.worktree", "."]);
+    git(&stage, "app/src/bare", &["config", "core.fsmonitor", "../../evil.sh"]);
+    let ran = bash(&stage, "git -C src/bare status", &["--yes"]);
+    assert!(ran.out.contains("cannot use bare repository"), "{ran:?}");
+    assert!(!stage.path("trace").exists());
+}
+
+#[test]
+fn monitors_and_pagers_are_settled_by_the_environment() {
+    let stage = repository();
+    for key in ["core.fsmonitor", "core.pager", "pager.log", "core.askpass", "core.editor"] {
+        git(&stage, "app", &["config", key, "./evil.sh"]);
+    }
+    for command in ["git status", "git log", "git diff", "git commit"] {
+        assert_ne!(bash(&stage, command, &["--yes"]).code, 3, "{command}");
+        assert!(!stage.path("trace").exists(), "{command}");
+    }
+}

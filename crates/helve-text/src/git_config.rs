@@ -1,0 +1,182 @@
+//! A git configuration file, read as git reads it.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// One setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// In small letters, the subsection as written: `filter.LFS.clean`.
+    pub key: String,
+    pub value: String,
+}
+
+/// Every setting of a file, in order; `None` where git would not read it either.
+pub fn settings(text: &str) -> Option<Vec<Setting>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let mut rest = text.chars().peekable();
+    let mut section = String::new();
+    let mut all = Vec::new();
+    loop {
+        match rest.next() {
+            None => return Some(all),
+            Some('#' | ';') => skip_line(&mut rest),
+            Some('[') => section = header(&mut rest)?,
+            Some(c) if c.is_ascii_whitespace() => {}
+            Some(c) if c.is_ascii_alphabetic() && !section.is_empty() => {
+                let name = name(c, &mut rest);
+                let value = value(&mut rest)?;
+                all.push(Setting { key: format!("{section}.{name}"), value });
+            }
+            Some(_) => return None,
+        }
+    }
+}
+
+type Rest<'t> = Peekable<Chars<'t>>;
+
+fn skip_line(rest: &mut Rest<'_>) {
+    rest.find(|c| *c == '\n');
+}
+
+/// After the opening bracket: `core]`, `filter "lfs"]`, or `filter.lfs]` as in old files.
+fn header(rest: &mut Rest<'_>) -> Option<String> {
+    let mut section = String::new();
+    loop {
+        match rest.next()? {
+            ']' => return (!section.is_empty()).then_some(section),
+            c if c.is_ascii_alphanumeric() || c == '.' || c == '-' => {
+                section.push(c.to_ascii_lowercase());
+            }
+            ' ' | '\t' => break,
+            _ => return None,
+        }
+    }
+    while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
+    rest.next_if_eq(&'"')?;
+    section.push('.');
+    loop {
+        match rest.next()? {
+            '"' => break,
+            '\n' => return None,
+            '\\' => section.push(rest.next().filter(|c| *c != '\n')?),
+            c => section.push(c),
+        }
+    }
+    rest.next_if_eq(&']')?;
+    Some(section)
+}
+
+fn name(first: char, rest: &mut Rest<'_>) -> String {
+    let mut name = String::from(first.to_ascii_lowercase());
+    while let Some(c) = rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '-') {
+        name.push(c.to_ascii_lowercase());
+    }
+    name
+}
+
+/// From behind the name to the end of its line, or of those that a backslash joins to it.
+fn value(rest: &mut Rest<'_>) -> Option<String> {
+    while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
+    match rest.next() {
+        None | Some('\n') => return Some("true".into()),
+        Some('=') => {}
+        Some(_) => return None,
+    }
+    let mut value = String::new();
+    // How much of it stays when blanks at its end go.
+    let mut kept = 0;
+    let mut is_quoted = false;
+    loop {
+        match rest.next() {
+            None | Some('\n') if is_quoted => return None,
+            None | Some('\n') => break,
+            Some('#' | ';') if !is_quoted => {
+                skip_line(rest);
+                break;
+            }
+            Some('"') => {
+                is_quoted = !is_quoted;
+                kept = value.len();
+            }
+            Some('\\') => {
+                match rest.next()? {
+                    '\n' => continue,
+                    'n' => value.push('\n'),
+                    't' => value.push('\t'),
+                    'b' => value.push('\u{8}'),
+                    c @ ('\\' | '"') => value.push(c),
+                    _ => return None,
+                }
+                kept = value.len();
+            }
+            Some(c) if c.is_ascii_whitespace() && !is_quoted => {
+                if kept > 0 {
+                    value.push(c);
+                }
+            }
+            Some(c) => {
+                value.push(c);
+                kept = value.len();
+            }
+        }
+    }
+    value.truncate(kept);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let all = settings(text).unwrap_or_else(|| panic!("{text:?} is not read"));
+        let all: Vec<_> = all.iter().map(|it| format!("{}={}", it.key, it.value)).collect();
+        assert_eq!(all, expected, "{text:?}");
+    }
+
+    #[test]
+    fn settings_are_read_as_git_reads_them() {
+        check("[core]\n\tbare = false\n", &["core.bare=false"]);
+        check("[Core] FsMonitor\n", &["core.fsmonitor=true"]);
+        check("[filter \"Big X\"]\r\n clean = \"a b\" c # no\r\n", &["filter.Big X.clean=a b c"]);
+        check("[diff.X]textconv=a;b\n;c\n", &["diff.x.textconv=a"]);
+        check("[a \"q\\\"\\\\\"]\nb = \"x # y\\n\"  \n", &["a.q\"\\.b=x # y\n"]);
+        check("[a]\nb = one \\\n  two  \nc =\n", &["a.b=one   two", "a.c="]);
+        check("\u{feff}[a]\nb-2=1\n[b \"\"]c=2", &["a.b-2=1", "b..c=2"]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn what_git_refuses_is_not_read() {
+        for broken in [
+            "a = 1",
+            "[a",
+            "[]\n",
+            "[a \"b]\n",
+            "[a b]\n",
+            "[a]\n1 = 2",
+            "[a]\nb = \"x\n",
+            "[a]\nb c\n",
+            "[a]\nb = \\x",
+        ] {
+            assert_eq!(settings(broken), None, "{broken:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_that_is_quoted_comes_back(value in "[ -~\n\t]{0,40}") {
+            let quoted = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let read = settings(&format!("[a \"b\"]\n\tc = \"{quoted}\"\n"));
+            prop_assert_eq!(read, Some(vec![Setting { key: "a.b.c".into(), value }]));
+        }
+
+        #[test]
+        fn any_text_is_read_or_not(text in "[\\[\\]a-c\"\\\\=#; \n\r]{0,60}") {
+            settings(&text);
+        }
+    }
+}
