@@ -1,8 +1,8 @@
-//! A gigabyte of lines, and a gigabyte in one line: an answer, in bounded memory.
+//! Far more than fits into memory, as lines and as one line, in a file or from a command: an answer, in bounded memory.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::stage::Stage;
 
@@ -39,4 +39,71 @@ fn one_line_of_a_gigabyte() {
     assert!(ran.out.contains("(line cut at 2000 characters)"), "{:.200}", ran.out);
     assert!(ran.out.contains("(End of file, 1 line)"), "{:.200}", ran.out);
     assert!(peak < MOST_KIB, "peak {peak} KiB");
+}
+
+#[test]
+fn output_of_more_than_all_memory() {
+    let stage = Stage::new();
+    let group = Group::new("256M");
+    let args = ["--yes", "call", "bash", "command=yes | head -c 300M"];
+    let (ran, peak) = match &group {
+        Some(group) => stage.measured_in(&group.folder, &args),
+        // None can be made here; what the largest process took is known all the same.
+        None => stage.measured(&args),
+    };
+    assert!(ran.out.contains("[exit code 0"), "{:.500}", ran.shown());
+    let saved = "the saved file holds the first 104857600 of 314572800 bytes";
+    assert!(ran.out.contains(saved), "{}", ran.out.len());
+    assert!(peak < MOST_KIB, "peak {peak} KiB");
+    assert_eq!(group.as_ref().map_or(0, Group::killed), 0);
+}
+
+/// A control group with a limit on memory, of the older or the newer kind.
+struct Group {
+    folder: PathBuf,
+}
+
+impl Group {
+    /// `None` where this process may not make one.
+    fn new(limit: &str) -> Option<Group> {
+        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let of = |controller: &str| {
+            groups.lines().find_map(|line| line.split_once(':')?.1.strip_prefix(controller))
+        };
+        let places = [
+            of("memory:/").map(|path| Path::new("/sys/fs/cgroup/memory").join(path)),
+            of(":/").map(|path| Path::new("/sys/fs/cgroup").join(path)),
+        ];
+        for place in places.into_iter().flatten() {
+            let folder = place.join(format!("helve-test-{}", std::process::id()));
+            if fs::create_dir(&folder).is_err() {
+                continue;
+            }
+            let group = Group { folder };
+            for file in ["memory.limit_in_bytes", "memory.max"] {
+                let file = group.folder.join(file);
+                if file.exists() && fs::write(file, limit).is_ok() {
+                    return Some(group);
+                }
+            }
+        }
+        None
+    }
+
+    /// How many of its processes the system killed for want of memory.
+    fn killed(&self) -> u64 {
+        let told = ["memory.oom_control", "memory.events"]
+            .map(|file| fs::read_to_string(self.folder.join(file)).unwrap_or_default());
+        let count = told
+            .iter()
+            .flat_map(|text| text.lines())
+            .find_map(|line| line.strip_prefix("oom_kill "));
+        count.expect("the group counts them").parse().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        fs::remove_dir(&self.folder).ok();
+    }
 }

@@ -73,12 +73,23 @@ impl Stage {
 
     /// Runs under Python, which tells the peak memory in KiB. A run that does not end is killed.
     pub(crate) fn measured(&self, args: &[&str]) -> (Ran, u64) {
-        let script = "import resource, subprocess, sys\n\
+        self.measure(Path::new(""), args)
+    }
+
+    /// The same in a control group.
+    pub(crate) fn measured_in(&self, group: &Path, args: &[&str]) -> (Ran, u64) {
+        self.measure(&group.join("cgroup.procs"), args)
+    }
+
+    fn measure(&self, entered: &Path, args: &[&str]) -> (Ran, u64) {
+        let script = "import os, resource, subprocess, sys\n\
+            entered = sys.argv.pop(1)\n\
+            if entered: open(entered, 'w').write(str(os.getpid()))\n\
             r = subprocess.run(sys.argv[1:], timeout=60)\n\
             print('\\npeak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)\n\
             sys.exit(r.returncode)";
         let mut command = Command::new("python3");
-        command.args(["-c", script, env!("CARGO_BIN_EXE_helve")]).args(args);
+        command.args(["-c", script]).arg(entered).arg(env!("CARGO_BIN_EXE_helve")).args(args);
         let mut ran = self.finish(&mut self.dressed(command));
         let (rest, peak) = ran.err.rsplit_once("\npeak ").expect("python tells the peak");
         let peak = peak.trim().parse().expect("a number of KiB");

@@ -46,7 +46,7 @@ pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> 
     for folder in folders {
         for repository in look.repositories(&folder).await {
             if !seen.contains(&repository) {
-                look.into_repository(&repository, &mut named).await;
+                look.read_repository(&repository, &mut named).await;
                 seen.push(repository);
             }
         }
@@ -127,18 +127,18 @@ impl Look<'_> {
             && self.kind(&repository.common.join("refs")).await == Some(Kind::Folder)
     }
 
-    async fn into_repository(&self, repository: &Repository, named: &mut Vec<String>) {
-        self.into_config(&repository.common.join("config"), named).await;
-        self.into_config(&repository.own.join("config.worktree"), named).await;
-        self.into_hooks(&repository.common.join("hooks"), named).await;
+    async fn read_repository(&self, repository: &Repository, named: &mut Vec<String>) {
+        self.read_config(&repository.common.join("config"), named).await;
+        self.read_config(&repository.own.join("config.worktree"), named).await;
+        self.read_hooks(&repository.common.join("hooks"), named).await;
         // Looking at a repository looks into its submodules.
         for module in self.names(&repository.common.join("modules")).await {
             let module = repository.common.join("modules").join(module);
-            self.into_config(&module.join("config"), named).await;
+            self.read_config(&module.join("config"), named).await;
         }
     }
 
-    async fn into_config(&self, path: &Path, named: &mut Vec<String>) {
+    async fn read_config(&self, path: &Path, named: &mut Vec<String>) {
         if self.kind(path).await != Some(Kind::File) {
             return;
         }
@@ -154,7 +154,7 @@ impl Look<'_> {
         }
     }
 
-    async fn into_hooks(&self, folder: &Path, named: &mut Vec<String>) {
+    async fn read_hooks(&self, folder: &Path, named: &mut Vec<String>) {
         for name in self.names(folder).await {
             if names::hook(&name).is_some_and(|moment| moment <= self.moment) {
                 named.push(self.shown(&folder.join(name)).await);
