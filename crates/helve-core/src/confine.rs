@@ -46,6 +46,32 @@ pub fn plan(sandbox: Sandbox, network: Network, root: &Path, scratch: &Path) -> 
     Some(Confine { writable, protected, network })
 }
 
+/// The folders of git that a linked worktree works in, each absolute and with every link followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linked {
+    /// What belongs to this worktree alone, below `worktrees` of the repository.
+    pub own: PathBuf,
+    /// What it shares: objects, refs, logs, as far as they are there.
+    pub shared: Vec<PathBuf>,
+}
+
+/// Lets a program that writes in a linked worktree commit there, though the repository lies outside; settings and hooks
+/// stay out of reach.
+pub fn link(plan: &mut Confine, root: &Path, linked: Linked) {
+    if !plan.writable.iter().any(|folder| folder == root) {
+        return;
+    }
+    let dot = root.join(".git");
+    plan.protected.retain(|path| !path.starts_with(&dot));
+    plan.protected.push(dot);
+    plan.protected.extend(OWN_PROTECTED.map(|name| linked.own.join(name)));
+    plan.writable.push(linked.own);
+    plan.writable.extend(linked.shared);
+}
+
+/// What says where the rest is, and what may run programs.
+const OWN_PROTECTED: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
+
 /// Whether a plan lets nothing be changed at a path.
 pub fn denies(plan: &Confine, path: &Path) -> bool {
     let below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));

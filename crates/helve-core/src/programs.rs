@@ -194,7 +194,7 @@ impl Programs {
         // More than a call ever shows, so that what is cut is cut once.
         let room = self.session.limits.bytes.saturating_mul(2);
         let mut environment = environment(shell, &launch.planned);
-        let confine = self.confine(shell, &mut environment)?;
+        let confine = self.confine(shell, &mut environment).await?;
         let path = self.session.outputs.reserve(&self.session.id).path;
         let spool = Some(Spool { path, most: MOST_SPOOLED });
         let want = Spawn {
@@ -248,7 +248,7 @@ impl Programs {
     }
 
     /// What programs are kept from, with a folder of their own for temporary files.
-    fn confine(
+    async fn confine(
         &self,
         shell: &Shell,
         environment: &mut Vec<(OsString, OsString)>,
@@ -263,7 +263,11 @@ impl Programs {
         environment.retain(|(name, _)| name != "TMPDIR");
         environment.push(("TMPDIR".into(), scratch.clone().into()));
         let root = self.session.workspace.root();
-        Ok(confine::plan(shell.sandbox, shell.network, root, &scratch))
+        let mut plan = confine::plan(shell.sandbox, shell.network, root, &scratch);
+        if let (Some(plan), Some(linked)) = (&mut plan, repository::linked(&self.session).await) {
+            confine::link(plan, root, linked);
+        }
+        Ok(plan)
     }
 
     fn shell(&self) -> Option<&Shell> {

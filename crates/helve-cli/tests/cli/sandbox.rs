@@ -54,3 +54,42 @@ fn secrets_are_not_told_and_nothing_waits() {
     let ran = stage.finish(command.args(BASH).arg(script));
     assert!(ran.out.starts_with("[redacted]\ndumb-0-\nsh -c\n"), "{}", ran.shown());
 }
+
+#[test]
+fn a_linked_worktree_can_be_committed_in_and_its_repository_is_protected() {
+    let stage = stage("workspace-write");
+    if stage.run(&["doctor"]).code != 0 {
+        assert_ne!(stage.run(&[&BASH[..], &["command=true"]].concat()).code, 0);
+        return;
+    }
+    stage.write("home/.gitconfig", "[user]\nname = x\nemail = x@x\n");
+    let setup = "git init -q ../main && cd ../main && git commit -q --allow-empty -m one && git worktree add -q ../app/tree && cp -r .git ../other.git";
+    let mut free = stage.dressed(std::process::Command::new("bash"));
+    assert!(free.args(["-c", setup]).status().unwrap().success());
+    let run = |script: &str| {
+        let command = format!("command={script}");
+        let tree = stage.path("app/tree").display().to_string();
+        stage.run(&["--dir", &tree, "--yes", "call", "bash", &command])
+    };
+    let ran = run(
+        "echo x > a && git add a && git commit -qm two && git log --format=%s && git status --short",
+    );
+    assert!(ran.out.contains("two\none\n\n[exit code 0"), "{}", ran.shown());
+    for out_of_reach in [
+        "git config x.y z",
+        "echo x > $(git rev-parse --git-common-dir)/hooks/pre-commit",
+        "echo x > .git",
+        "echo /elsewhere > $(git rev-parse --git-dir)/commondir",
+        "echo x > ../../main/file",
+    ] {
+        let ran = run(out_of_reach);
+        let denied = ran.out.contains("Read-only file system");
+        assert!(denied && !ran.out.contains("[exit code 0"), "{out_of_reach}: {}", ran.shown());
+    }
+    // Another repository does not become writable because somebody names it.
+    let other = stage.path("other.git/worktrees/tree");
+    stage.write("app/tree/.git", &format!("gitdir: {}\n", other.display()));
+    stage.write("other.git/worktrees/tree/gitdir", "/elsewhere/.git\n");
+    let ran = run(&format!("echo x > {}/index", other.display()));
+    assert!(ran.out.contains("Read-only file system"), "{}", ran.shown());
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{Denied, Sandbox, denied, denies, plan};
+use super::{Denied, Linked, Sandbox, denied, denies, link, plan};
 use crate::process::{Confine, Network};
 
 fn sandbox(sandbox: Sandbox) -> Confine {
@@ -23,6 +23,34 @@ fn plans() {
     expect![[r#"
         /w/.git/commondir /w/.git/config /w/.git/config.worktree /w/.git/hooks /w/.git/modules /w/.git/worktrees /w/.helve /w/.opencode /w/.vscode /w/.mcp.json /w/.envrc /w/helve.json /w/helve.jsonc /w/opencode.json /w/opencode.jsonc"#]]
     .assert_eq(&shown.join(" "));
+}
+
+#[test]
+fn a_linked_worktree_can_commit_and_nothing_more() {
+    let linked = Linked {
+        own: "/r/.git/worktrees/w".into(),
+        shared: vec!["/r/.git/objects".into(), "/r/.git/refs".into()],
+    };
+    let mut plan = sandbox(Sandbox::WorkspaceWrite);
+    link(&mut plan, Path::new("/w"), linked.clone());
+    for (path, expected) in [
+        ("/w/src/a.rs", false),
+        ("/w/.git", true),
+        ("/w/.helve", true),
+        ("/r/.git/objects/1", false),
+        ("/r/.git/worktrees/w/index", false),
+        ("/r/.git/worktrees/w/commondir", true),
+        ("/r/.git/worktrees/w/config.worktree", true),
+        ("/r/.git/worktrees/other/index", true),
+        ("/r/.git/config", true),
+        ("/r/.git/hooks/pre-commit", true),
+        ("/r/file", true),
+    ] {
+        assert_eq!(denies(&plan, Path::new(path)), expected, "{path}");
+    }
+    let mut none = sandbox(Sandbox::ReadOnly);
+    link(&mut none, Path::new("/w"), linked);
+    assert_eq!(none, sandbox(Sandbox::ReadOnly));
 }
 
 #[test]

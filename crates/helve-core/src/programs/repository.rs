@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use helve_text::git_config::{self, Setting};
 use helve_text::shell::{Access, Part as Place, Run, Script, Target};
 
+use crate::confine::Linked;
 use crate::files;
 use crate::machine::Kind;
 use crate::permission::Part;
@@ -53,6 +54,41 @@ pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> 
     }
     named.dedup();
     named.into_iter().map(|named| Part::new("bash", named).always_exactly()).collect()
+}
+
+/// Where git keeps what belongs to the workspace, if that is a linked worktree.
+///
+/// What its `.git` says may have been written by anybody, so the repository must say the same: it names the workspace, and
+/// is where the worktree's own folder lies.
+pub(super) async fn linked(session: &Session) -> Option<Linked> {
+    let look = Look { session, moment: Moment::Looking };
+    let dot = session.workspace.root().join(".git");
+    if look.kind(&dot).await != Some(Kind::File) {
+        return None;
+    }
+    let own = look.own(session.workspace.root()).await?;
+    let own = look.real(&own).await?;
+    let worktrees = own.parent().filter(|folder| folder.ends_with("worktrees"))?;
+    let common = worktrees.parent()?.to_path_buf();
+    let named = look.text(&own.join("commondir")).await?;
+    let back = look.text(&own.join("gitdir")).await?;
+    let is_meant = look.real(&own.join(named.trim_end())).await.as_ref() == Some(&common)
+        && look.real(&own.join(back.trim_end())).await == Some(dot)
+        && look.is_taken(&Repository { own: own.clone(), common: common.clone() }).await;
+    if !is_meant {
+        return None;
+    }
+    let mut shared = Vec::new();
+    for name in ["objects", "refs", "logs"] {
+        let folder = common.join(name);
+        // One that leads elsewhere is not made writable.
+        if look.kind(&folder).await == Some(Kind::Folder)
+            && look.real(&folder).await.as_ref() == Some(&folder)
+        {
+            shared.push(folder);
+        }
+    }
+    Some(Linked { own, shared })
 }
 
 /// When a run's git comes to what it may run; `None` for another program.
@@ -160,6 +196,12 @@ impl Look<'_> {
                 named.push(self.shown(&folder.join(name)).await);
             }
         }
+    }
+
+    /// With every link followed, where something is there.
+    async fn real(&self, path: &Path) -> Option<PathBuf> {
+        let path = files::look_up(self.session, path).await.ok()?;
+        path.kind().map(|_| path.real())
     }
 
     async fn kind(&self, path: &Path) -> Option<Kind> {
