@@ -46,6 +46,28 @@ impl Client {
         }
     }
 
+    /// All sent before the first answer is read; the results as they come.
+    pub(crate) fn requests(&mut self, all: Vec<(&str, Value)>) -> Vec<Value> {
+        let wanted = all.len();
+        let first = self.sent + 1;
+        for (method, params) in all {
+            self.sent += 1;
+            let id = self.sent;
+            self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        }
+        let mut results = Vec::new();
+        while results.len() < wanted {
+            let mut line = String::new();
+            assert!(self.from.read_line(&mut line).unwrap() > 0, "the server is gone");
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            if answer["id"].as_u64().is_some_and(|id| id >= first) {
+                assert!(answer["error"].is_null(), "{answer}");
+                results.push(answer["result"].clone());
+            }
+        }
+        results
+    }
+
     fn read(&mut self, path: &str) -> (bool, String) {
         self.call("read", json!({"filePath": path}))
     }

@@ -115,7 +115,7 @@ fn a_timeout_ends_everything_and_says_so() {
 #[test]
 fn odd_timeouts_are_refused_or_clamped() {
     let stage = Stage::new();
-    for odd in ["0", "-1", "\"soon\"", "1.5", "1e18"] {
+    for odd in ["0", "-1", "\"soon\"", "1.5", "1e18", "NaN", "Infinity"] {
         let ran = bash(&stage, "echo ran", &[&format!("timeout:={odd}")]);
         assert!(ran.code == 2 && !ran.out.contains("ran"), "{odd}: {ran:?}");
     }
@@ -169,6 +169,81 @@ fn an_abort_ends_the_tree() {
     }));
     wait_until("the end of the tree", || !lives(pid.trim()));
     assert!(!client.call("bash", json!({"command": "true"})).0);
+}
+
+#[test]
+fn an_abort_at_any_moment_leaves_nothing() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &["--yes"]);
+    let script = "echo $$ >> pids; (setsid sleep 300 & echo $! >> pids); seq 20000; exec sleep 300";
+    for after in (0..160).step_by(4) {
+        let call = json!({"name": "bash", "arguments": {"command": script}});
+        let id = format!("call {after}");
+        client.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call}));
+        // The moment is what is tried here, whatever has been reached by then.
+        std::thread::sleep(Duration::from_millis(after));
+        client.send(json!({
+            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}
+        }));
+    }
+    assert!(!client.call("bash", json!({"command": "echo last >> pids"})).0);
+    let pids = || std::fs::read_to_string(stage.path("app/pids")).unwrap_or_default();
+    wait_until("the end of all", || !pids().lines().any(lives));
+    assert!(pids().lines().count() > 1, "none was begun");
+    let (_, listed) = client.call("process", json!({"action": "list"}));
+    assert!(!listed.contains("running"), "{listed}");
+}
+
+#[test]
+fn a_thousand_calls_at_once_all_succeed_and_leave_nothing_open() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &["--yes"]);
+    client.call("bash", json!({"command": "true"}));
+    let files = format!("/proc/{}/fd", client.child.id());
+    let open = || std::fs::read_dir(&files).unwrap().count();
+    let base = open();
+    let calls = [
+        ("bash", json!({"command": "echo hello"})),
+        ("read", json!({"filePath": "README.md"})),
+        ("grep", json!({"pattern": "Hello"})),
+        ("glob", json!({"pattern": "**/*.rs"})),
+        ("list", json!({})),
+    ];
+    let requests = (0..1000).map(|n| {
+        let (name, arguments) = &calls[n % calls.len()];
+        ("tools/call", json!({"name": name, "arguments": arguments}))
+    });
+    for answer in client.requests(requests.collect()) {
+        assert_ne!(answer["isError"], true, "{answer}");
+    }
+    wait_until("the files of before", || open() <= base);
+}
+
+#[test]
+fn other_shells_run_or_say_why_not() {
+    let stage = Stage::new();
+    let with = |shell: &str| {
+        stage.write("home/.config/helve/helve.json", &format!("{{\"shell\": \"{shell}\"}}"));
+        bash(&stage, "echo ran $((1 + 1))", &[])
+    };
+    assert!(with("sh").out.starts_with("ran 2"));
+    for unreadable in ["fish", "nu", "pwsh"] {
+        let ran = with(unreadable);
+        assert!(ran.code != 0 && ran.err.contains("cannot be judged"), "{unreadable}: {ran:?}");
+    }
+    let ran = with("zsh");
+    assert!(ran.out.starts_with("ran 2") || ran.err.contains("zsh is not installed"), "{ran:?}");
+}
+
+#[test]
+fn a_workspace_that_is_gone_is_said() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &["--yes"]);
+    std::fs::rename(stage.path("app"), stage.path("moved")).unwrap();
+    let (failed, text) = client.call("bash", json!({"command": "echo ran"}));
+    assert!(failed && text.contains("does not exist"), "{text}");
+    std::fs::rename(stage.path("moved"), stage.path("app")).unwrap();
+    assert!(client.call("bash", json!({"command": "echo ran"})).1.starts_with("ran"));
 }
 
 #[test]

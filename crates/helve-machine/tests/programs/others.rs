@@ -74,3 +74,38 @@ fn a_record_cannot_be_turned_against_another_process() {
         }
     });
 }
+
+#[test]
+fn a_record_whose_times_make_no_sense_harms_nobody() {
+    run(async {
+        let stage = Stage::new();
+        let id = stage.start("echo $$; sleep 1000").await;
+        let folder = stage.root().join("run");
+        let recorded = folder.join(format!("{}.json", id.0));
+        assert!(soon(SOON, || recorded.exists()).await);
+        let text = std::fs::read_to_string(&recorded).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let other = Stage {
+            programs: Programs::new(settings(stage.root())),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        // Times are of a clock that does not jump, but a record may say anything.
+        let began = record["began"].as_u64().unwrap();
+        for began in [began + 3_600_000, 0, u64::MAX] {
+            let mut jumped = record.clone();
+            jumped["began"] = began.into();
+            std::fs::write(&recorded, jumped.to_string()).unwrap();
+            let [process] = &other.programs.list().await[..] else { panic!("one") };
+            assert_eq!((&process.id, process.state), (&id, State::Running));
+            let want = helve_core::process::Watch {
+                from: 0,
+                most: 10,
+                until: Until::AllEnded,
+                deadline: Duration::from_millis(20),
+            };
+            let watched = other.programs.watch(&id, want).await.unwrap();
+            assert_eq!(watched.met, helve_core::process::Met::Deadline);
+        }
+        assert!(other.programs.end(&id).await.unwrap() >= 1);
+    });
+}
