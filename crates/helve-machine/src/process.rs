@@ -168,6 +168,7 @@ impl Processes for Programs {
         Box::pin(async move {
             match self.find(id).await? {
                 Found::Own(program) => type_in(&program, &bytes).await,
+                Found::Foreign(record) if !record.is_terminal => Err(ProcessError::NoTerminal),
                 Found::Foreign(_) => Err(ProcessError::Foreign),
             }
         })

@@ -136,8 +136,20 @@ fn one_shot_calls_end_what_they_leave_unless_it_was_meant_to_stay() {
     let id = format!("id={handle}");
     let read = stage.run(&["--yes", "call", "process", "action=wait", "text=begun", &id]);
     assert!(read.out.starts_with("begun"), "{read:?}");
-    let killed = stage.run(&["--yes", "call", "process", "action=kill", &id]);
-    assert!(killed.out.contains("nothing of it is left"), "{killed:?}");
+    let steer = |words: &[&str]| {
+        let ran = stage.run(&[&["--yes", "call", "process", &id], words].concat());
+        format!("{}{}", ran.out, ran.err)
+    };
+    for (words, expected) in [
+        (&["action=signal", "signal=STOP"][..], "Sent STOP to"),
+        (&["action=signal"], "Action \"signal\" needs signal: INT, TERM"),
+        (&["action=write", "input=x"], "has no terminal, so it takes no input"),
+        (&["action=write"], "Action \"write\" needs input: what to type"),
+        (&["action=kill"], "nothing of it is left"),
+        (&["action=kill"], "has ended, so nothing was done"),
+    ] {
+        assert!(steer(words).contains(expected), "{words:?}: {}", steer(words));
+    }
 }
 
 #[test]

@@ -32,7 +32,8 @@ fn another_helve_lists_watches_signals_and_ends_it() {
             other.programs.signal(&id, Signal::User1).await.unwrap();
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        assert_eq!(other.programs.type_in(&id, Bytes::from("x")).await, Err(ProcessError::Foreign));
+        let typed = other.programs.type_in(&id, Bytes::from("x")).await;
+        assert_eq!(typed, Err(ProcessError::NoTerminal));
         assert!(other.programs.end(&id).await.unwrap() >= 1);
         assert!(!lives(pid));
         assert!(soon(SOON, || !recorded.exists()).await);

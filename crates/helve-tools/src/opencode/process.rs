@@ -55,6 +55,7 @@ enum Name {
     Usr2,
 }
 
+const SIGNALS: &str = "INT, TERM, HUP, KILL, STOP, CONT, USR1 or USR2";
 const WAIT: Duration = Duration::from_secs(30);
 const MOST_WAIT: Duration = Duration::from_secs(600);
 /// How long a program is given to answer what was typed.
@@ -101,9 +102,10 @@ impl Tool for Process {
                 watch(&args, ctx, &running, Until::AllEnded, ANSWER).await
             }
             Action::Signal => {
-                let name = args.signal.ok_or_else(|| missing("signal", "signal", "which one"))?;
+                let name = args.signal.ok_or_else(|| missing(args.action, "signal", SIGNALS))?;
                 running.signal(signal(name)).await.map_err(|err| shell::steered(&err, &program))?;
-                let text = format!("Sent {name:?} to {}.", program.id.0);
+                let name = format!("{name:?}").to_ascii_uppercase();
+                let text = format!("Sent {name} to {}.", program.id.0);
                 Ok(ToolOutput::text(program.id.0, text))
             }
             Action::Kill => {
@@ -118,7 +120,7 @@ impl Tool for Process {
 
 async fn find(args: &Args, ctx: &ToolContext) -> Result<Program, ToolError> {
     let Some(id) = &args.id else {
-        return Err(missing("id", "action", "the handle; list shows them"));
+        return Err(missing(args.action, "id", "the handle; list shows them"));
     };
     let all = ctx.programs.list().await;
     let known: Vec<String> = all.iter().rev().take(5).map(|it| it.id.0.clone()).collect();
@@ -142,7 +144,7 @@ fn ask(args: &Args, program: &Program, ctx: &ToolContext) -> Result<Ask, ToolErr
         Action::Kill => "kill",
         Action::Write => {
             let input = args.input.as_ref();
-            let input = input.ok_or_else(|| missing("input", "write", "what to type"))?;
+            let input = input.ok_or_else(|| missing(args.action, "input", "what to type"))?;
             return Ok(Ask::default().type_into(&program.id, input).preview(about("type into")));
         }
     };
@@ -254,8 +256,9 @@ fn list(all: &[Program]) -> ToolOutput {
     ToolOutput::text("processes", lines.join("\n")).with("count", all.len())
 }
 
-fn missing(what: &str, with: &str, is: &str) -> ToolError {
-    ToolError::new(ErrorKind::InvalidArgs, format!("{with} needs {what}: {is}."))
+fn missing(action: Action, what: &str, is: &str) -> ToolError {
+    let action = format!("{action:?}").to_ascii_lowercase();
+    ToolError::new(ErrorKind::InvalidArgs, format!("Action \"{action}\" needs {what}: {is}."))
         .hint("Give it and call again.")
 }
 

@@ -318,8 +318,8 @@ pub(in crate::opencode) fn steered(error: &ProcessError, program: &Process) -> T
         ProcessError::NoTerminal => failed(format!("{id} has no terminal, so it takes no input."))
             .hint("Start it again with bash and terminal: true."),
         ProcessError::Foreign => {
-            failed(format!("{id} belongs to another Helve, which alone can do that."))
-                .hint("It can be read, signalled and ended from here.")
+            failed(format!("{id} was started by another Helve, and only that one can type into it."))
+                .hint("Read, signal or end it from here; to type, start it again in the session that types. One `helve call` cannot type into what another started: `helve mcp` and `helve serve` can.")
         }
         ProcessError::Unknown | ProcessError::Other(_) => lost(error),
     }
