@@ -5,6 +5,7 @@ use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use helve_core::process::{Lifetime, ProcessId, Spawn, SpawnError, Stdin};
 use rustix::io::Errno;
@@ -17,6 +18,12 @@ use super::records::Record;
 use super::{Entry, Shared, blocking, detached, sys};
 use crate::confine::{self, Held};
 
+/// How long a program waits for another to end, where as many run as may.
+const FOR_A_PLACE: Duration = Duration::from_secs(5);
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(10);
+
 impl Shared {
     pub(super) async fn spawn(self: Arc<Self>, want: Spawn) -> Result<ProcessId, SpawnError> {
         let id = ProcessId(fresh_id());
@@ -26,7 +33,7 @@ impl Shared {
                 self.spawn_as(id.clone(), &want, until).await?;
             }
             Lifetime::Beyond => {
-                let starting = Starting::begin(&self)?;
+                let starting = Starting::wait(&self).await?;
                 self.leave_room().await?;
                 detached::start(&self.settings, &id, &want).await?;
                 drop(starting);
@@ -52,7 +59,7 @@ impl Shared {
         want: &Spawn,
         until: Recorded,
     ) -> Result<(), SpawnError> {
-        let starting = Starting::begin(self)?;
+        let starting = Starting::wait(self).await?;
         let (source, output) = connect(want.stdin).map_err(SpawnError::from_system)?;
         let source = Arc::new(sys::awaitable(source).map_err(SpawnError::from_system)?);
         let held = hold(want).await?;
@@ -82,6 +89,19 @@ struct Starting {
 }
 
 impl Starting {
+    /// Where many start at once, those that run are mostly about to end.
+    async fn wait(shared: &Arc<Shared>) -> Result<Self, SpawnError> {
+        let began = Instant::now();
+        loop {
+            match Starting::begin(shared) {
+                Err(SpawnError::TooMany(_)) if began.elapsed() < FOR_A_PLACE => {
+                    tokio::time::sleep(LOOK).await;
+                }
+                begun => return begun,
+            }
+        }
+    }
+
     fn begin(shared: &Arc<Shared>) -> Result<Self, SpawnError> {
         let mut table = shared.table.lock();
         let running = table.running();
