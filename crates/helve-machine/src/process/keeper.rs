@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, WaitOptions};
 
-pub(super) use bound::support as bounds_processes;
+pub(super) use bound::{end_lost, support as bounds_processes};
 
 use bound::Bound;
 
@@ -164,6 +164,7 @@ impl Keeper {
             sys::told(&self.signals);
         }
         tree::kill_children(|_| false);
+        self.bound.empty();
         self.bound.lift();
         Ok(())
     }

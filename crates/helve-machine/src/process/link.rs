@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
-use super::tree::{self, Stat};
+use super::tree::Stat;
 use super::wire::{self, Failure, Order};
 
 /// A program that becomes the keeper: one that calls [`crate::keeper::main`] when it is started like this.
@@ -190,9 +190,8 @@ impl Open {
 
     /// It does not answer, perhaps because somebody stopped it.
     fn give_up(self) {
-        let is_keeper = |stat: Stat| stat.name.as_bytes() == tree::KEEPER.to_bytes();
         if let Some(keeper) = self.keeper
-            && Stat::of(keeper).is_some_and(is_keeper)
+            && Stat::of(keeper).is_some_and(|stat| stat.is_keeper())
         {
             // It may have ended meanwhile.
             rustix::process::kill_process(keeper, Signal::KILL).ok();

@@ -20,6 +20,9 @@ pub(super) const WARDEN: &CStr = c"helve-warden";
 /// How long killing goes on before what is left counts as impossible to kill.
 const KILLING: Duration = Duration::from_secs(2);
 
+/// And how long it goes on at most.
+const KILLING_MANY: Duration = Duration::from_secs(30);
+
 /// How often killing looks again.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -63,6 +66,10 @@ impl Stat {
         let worked = times.sum::<Option<u64>>()?;
         let started = fields.nth(4)?.parse().ok()?;
         Some(Stat { name: before.split_once('(')?.1.into(), state, parent, worked, started })
+    }
+
+    pub(super) fn is_keeper(&self) -> bool {
+        self.name.as_bytes() == KEEPER.to_bytes()
     }
 
     pub(super) fn lives(&self) -> bool {
@@ -232,9 +239,14 @@ pub(super) fn end(root: Pid, mut reap: impl FnMut(Duration) -> Left) -> usize {
             break;
         }
     }
-    let killing = Instant::now();
-    while killing.elapsed() < KILLING {
+    // As long as there are more to be told, they are many, and not impossible to kill.
+    let (began, mut found_more) = (Instant::now(), Instant::now());
+    while found_more.elapsed() < KILLING && began.elapsed() < KILLING_MANY {
+        let before = told.len();
         told.extend(kill(root));
+        if told.len() > before {
+            found_more = Instant::now();
+        }
         if reap(LOOK) == Left::None {
             break;
         }

@@ -144,9 +144,8 @@ fn a_bomb_is_contained_and_ended() {
     run(async {
         let stage = Stage::new();
         // Anything but a control group would let it at the rest of the machine.
-        match stage.programs.confinement().await.processes {
-            Support::Yes(by) if by.contains("control group") => {}
-            Support::Yes(by) | Support::No(by) => return println!("no bomb here: {by}"),
+        if !is_bounded(&stage).await {
+            return println!("no bomb here");
         }
         let id = stage.start("bomb() { bomb | bomb & }; bomb; sleep 1000").await;
         stage.until(&id, Until::Text("Resource temporarily unavailable".into())).await;
@@ -155,6 +154,35 @@ fn a_bomb_is_contained_and_ended() {
         assert_eq!(watched.process.children, []);
         assert_eq!(stage.said("echo on").await, "on\nExited(0)");
     });
+}
+
+#[test]
+fn one_that_kills_its_warden_and_its_keeper_is_ended() {
+    run(async {
+        let stage = Stage::new();
+        let is_bounded = is_bounded(&stage).await;
+        let id = stage
+            .start("keeper=$(ps -o ppid= -p $PPID); echo $$ ready; kill -KILL $PPID $keeper; exec sleep 1000")
+            .await;
+        let watched = stage.until(&id, Until::AllEnded).await;
+        let pid = pids(&watched.text)[0];
+        assert_eq!(stage.said("echo on").await, "on\nExited(0)");
+        if is_bounded {
+            assert!(soon(QUICK, || !lives(pid)).await);
+        } else {
+            // Without a control group it is out of reach; nothing is to be left of the test.
+            let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+    });
+}
+
+/// Whether a control group holds the programs together.
+async fn is_bounded(stage: &Stage) -> bool {
+    match stage.programs.confinement().await.processes {
+        Support::Yes(by) => by.contains("control group"),
+        Support::No(_) => false,
+    }
 }
 
 #[test]

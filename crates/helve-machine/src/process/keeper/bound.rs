@@ -3,9 +3,15 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use helve_core::process::Support;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::event::Timespec;
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
+};
+
+use crate::process::tree::Stat;
 
 /// A program that multiplies gets no more than these, where there is a control group for them.
 const MOST: u64 = 4096;
@@ -13,6 +19,9 @@ const MOST: u64 = 4096;
 const MOST_OF_USER: u64 = 8192;
 /// How the groups of keepers are called.
 const NAME: &str = "helve-";
+/// How long emptying a group may take: thousands die slowly where each gets little of the machine.
+const EMPTYING: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(5);
 /// How often one is made that another keeper took for left behind.
 const TRIES: usize = 3;
 
@@ -32,6 +41,13 @@ impl Bound {
         Bound { group: is_set.then_some(group) }
     }
 
+    /// Ends whatever is left in the group, whoever its parent is. To be called when nothing that was started should live.
+    pub(super) fn empty(&self) {
+        if let Some(group) = &self.group {
+            empty(group);
+        }
+    }
+
     /// To be called when nothing that was started lives.
     pub(super) fn lift(self) {
         if let (Some(group), Some(above)) =
@@ -40,6 +56,13 @@ impl Bound {
             // What stays is removed by the next keeper.
             join(above).and_then(|()| fs::remove_dir(group)).ok();
         }
+    }
+}
+
+/// Ends what is left in the groups of keepers that were killed.
+pub(in crate::process) fn end_lost() {
+    if let Some(above) = above() {
+        sweep(&above);
     }
 }
 
@@ -77,12 +100,51 @@ fn join(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), std::process::id().to_string())
 }
 
-/// Removes what killed keepers left; the system keeps what still has processes.
+/// Ends and removes what killed keepers left.
 fn sweep(above: &Path) {
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(NAME) {
-            fs::remove_dir(entry.path()).ok();
+        let name = entry.file_name();
+        let Some(whose) = name.to_str().and_then(|name| name.strip_prefix(NAME)) else { continue };
+        let keeper = whose.parse().ok().and_then(Pid::from_raw);
+        let keeps = |stat: Stat| stat.is_keeper() && stat.lives();
+        let is_kept = keeper.and_then(Stat::of).is_some_and(keeps);
+        if keeper.is_some() && !is_kept {
+            empty(&entry.path());
         }
+        // The system keeps what still has processes.
+        fs::remove_dir(entry.path()).ok();
+    }
+}
+
+/// Kills everything in a group but this process. With no room for more, what is killed is not replaced.
+fn empty(group: &Path) {
+    let me = rustix::process::getpid();
+    let others = || -> Vec<Pid> {
+        let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        let pids = listed.lines().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        pids.filter(|pid| *pid != me).collect()
+    };
+    let began = Instant::now();
+    let mut left = others();
+    if !left.is_empty() {
+        fs::write(group.join("pids.max"), "1").ok();
+    }
+    while !left.is_empty() && began.elapsed() < EMPTYING {
+        left.into_iter().for_each(|pid| kill(pid, group));
+        let pause = Timespec::try_from(PAUSE).ok();
+        rustix::event::poll(&mut [], pause.as_ref()).ok();
+        left = others();
+    }
+}
+
+/// The handle is opened before the group is looked at, so that nobody is killed who got the id meanwhile.
+fn kill(pid: Pid, group: &Path) {
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let groups = fs::read_to_string(format!("/proc/{}/cgroup", pid.as_raw_nonzero()));
+    let name = group.file_name().unwrap_or_default().to_string_lossy();
+    let is_member = |line: &str| line.rsplit('/').next() == Some(&*name);
+    if groups.is_ok_and(|groups| groups.lines().any(is_member)) {
+        pidfd_send_signal(&handle, Signal::KILL).ok();
     }
 }
 

@@ -8,11 +8,11 @@ use helve_core::process::State;
 use tokio::net::UnixStream;
 
 use super::{News, Program};
-use crate::process::blocking;
 use crate::process::pump::{PIPE, Pump};
 use crate::process::records::{self, Record};
 use crate::process::tree::Stat;
 use crate::process::wire::Word;
+use crate::process::{blocking, keeper};
 
 /// How long nothing must be said, once the program itself has ended, for what it said to be all.
 const SILENCE: Duration = Duration::from_millis(50);
@@ -22,6 +22,9 @@ const DRAIN: Duration = Duration::from_millis(500);
 
 /// How often this is looked at, where it is late.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// Who kills a warden may kill the keeper by then.
+const KEEPER_TOO: Duration = Duration::from_millis(200);
 
 /// What is over by then needs no record.
 const RECORDED_AFTER: Duration = Duration::from_millis(100);
@@ -65,6 +68,8 @@ impl Program {
         };
         let closing = async {
             work.await;
+            // Whatever is still said by those who are out of reach is not listened to.
+            self.said_all();
             self.open.lock().take();
         };
         tokio::join!(closing, self.drain(), self.record(recording));
@@ -139,7 +144,11 @@ impl Program {
             self.listen_to(&link).await;
         }
         if !self.has_all_ended() {
-            // The warden was killed; the keeper ends what it left.
+            // The warden was killed; the keeper ends what it left, unless it was killed, too.
+            for pause in [Duration::ZERO, KEEPER_TOO] {
+                tokio::time::sleep(pause).await;
+                blocking(keeper::end_lost).await.ok();
+            }
             self.heard(Word::AllEnded(0));
         }
     }
