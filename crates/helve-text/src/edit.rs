@@ -261,6 +261,11 @@ fn tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<Applied, Refusal> {
         {
             return Err(Refusal::Escapes { line: found.starts[0] + 1 });
         }
+        if found.need.contains(Tolerance::Indentation)
+            && let Some(start) = find::all_but_one(view, &variant.old)
+        {
+            return Err(nearest::stale(view, &keys, &variant.old, start));
+        }
         return carry_out(view, &keys, variant, found, edit.all);
     }
     Err(nearest::not_found_with(view, edit, &keys))

@@ -203,8 +203,9 @@ impl Command {
             && self.words.iter().skip(1).any(|(word, _)| {
                 let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
                 // In a text for a shell, a program stands at the start or after one of these.
-                let commands = value.split([';', '&', '|', '(', '`', '\n', '{']);
-                let mut programs = commands.filter_map(|it| it.split_whitespace().next());
+                let starts = [';', '&', '|', '(', '`', '\n', '{', '!'];
+                let commands = [word.as_str(), value].into_iter().flat_map(|it| it.split(starts));
+                let mut programs = commands.filter_map(program_of);
                 word == first
                     || value.rsplit('/').next() == Some(first)
                     || programs.any(|it| it.rsplit('/').next() == Some(first))
@@ -335,4 +336,12 @@ fn quote(word: &Word, special: &str) -> String {
         }
         Word::Literal(_) | Word::Glob(_) | Word::Dynamic(_) => word.shown().to_string(),
     }
+}
+
+/// The first word of a command that is neither a variable nor hands the rest on.
+fn program_of(command: &str) -> Option<&str> {
+    const HANDING_ON: [&str; 8] =
+        ["env", "command", "builtin", "exec", "sudo", "nohup", "time", "xargs"];
+    let hands_on = |word: &&str| word.contains('=') || HANDING_ON.contains(word);
+    command.split_whitespace().find(|word| !hands_on(word))
 }

@@ -86,6 +86,23 @@ pub(super) fn least(
     Ok(best)
 }
 
+/// Where all quoted lines but one stand exactly as quoted: rather what was meant, and changed since, than a place that differs in all.
+pub(super) fn all_but_one(view: &View<'_>, old: &str) -> Option<usize> {
+    let quoted = lines(old);
+    let says_something = quoted.iter().filter(|line| !fold::is_blank_line(line)).count();
+    let places = view.count().checked_sub(quoted.len())?;
+    if says_something < 3 || places.saturating_mul(quoted.len()) > COMPARED {
+        return None;
+    }
+    (0..=places).find(|start| {
+        let mut others = quoted.iter().zip(*start..).filter(|(line, at)| **line != view.line(*at));
+        others.next().is_some() && others.next().is_none()
+    })
+}
+
+/// Lines compared to find such a place, at most.
+const COMPARED: usize = 4_000_000;
+
 /// The lines of the file at which all keys of the quoted lines follow one another.
 pub(super) fn starts(keys: &Keys, quoted: &[&str]) -> Vec<usize> {
     let wanted: Vec<u64> = quoted.iter().map(|line| fold::key(line)).collect();

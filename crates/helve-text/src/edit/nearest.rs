@@ -73,6 +73,12 @@ pub enum Verdict {
     Different,
 }
 
+/// The refusal of an edit whose place is known, and reads otherwise now.
+pub(super) fn stale(view: &View<'_>, keys: &Keys, old: &str, start: usize) -> Refusal {
+    let quoted = find::lines(old);
+    Refusal::NotFound(Some(Box::new(verdict::judge(view, keys, &quoted, start))))
+}
+
 /// The refusal of an edit that must be quoted exactly: what tolerance would have found is the nearest place.
 pub(super) fn not_found(view: &View<'_>, edit: &Edit<'_>) -> Refusal {
     let keys = Keys::of(view);

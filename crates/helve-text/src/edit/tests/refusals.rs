@@ -413,6 +413,16 @@ fn what_is_left_out_in_words_is_not_written() {
 }
 
 #[test]
+fn a_twin_at_another_depth_is_not_what_was_meant() {
+    let file = "def f():\n    x = load(9)\n    y = save(x)\n    return y\n\nclass C:\n    def g():\n        x = load(1)\n        y = save(x)\n        return y\n";
+    let old = "    x = load(1)\n    y = save(x)\n    return y";
+    let edit = Edit { old, new: "    x = load(1)\n    y = save(x, 2)\n    return y", all: false };
+    let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
+    let Refusal::NotFound(Some(nearest)) = refusal else { panic!("{refusal:?}") };
+    assert_eq!(nearest.first_line, 2);
+}
+
+#[test]
 fn numbers_of_the_listing_are_not_written() {
     for (old, new) in [
         ("10| if x {\n11|   a();\n12| }", "10| if x {\n  b();\n}"),
