@@ -172,7 +172,8 @@ fn a_file_that_is_written_meanwhile() {
         });
         for _ in 0..10 {
             let windowed = windowed(root.path(), "f", Window { first: u64::MAX, ..ALL }).unwrap();
-            assert_eq!(windowed.seen * 5, windowed.size);
+            // The size may be seen in the middle of a write.
+            assert_eq!(windowed.seen, windowed.size.div_ceil(5));
         }
     });
 }
