@@ -30,10 +30,10 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
         let shown = visible::escape_line(&pattern.1).into_owned();
         text.push_str(&format!("  a lasting yes would remember: {} {shown}\n", pattern.0));
     }
-    if let Some(result) = &explanation.unasked {
-        let words = match &result.outcome {
-            Ok(_) => "It asks for nothing.".into(),
-            Err(err) => format!("It ends before it asks for anything: {}", err.words()),
+    if explanation.parts.is_empty() {
+        let words = match explanation.unasked.as_ref().map(|result| &result.outcome) {
+            None | Some(Ok(_)) => "It asks for nothing.".into(),
+            Some(Err(err)) => format!("It ends before it asks for anything: {}", err.words()),
         };
         text.push_str(&format!("  {}\n", visible::escape(&words)));
     }

@@ -7,8 +7,8 @@ use helve_core::journal::Change;
 use helve_core::process::Confinement;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
-    Action, Caller, Engine, Gate, Input, Nobody, Part, Person, Policy, Session, Subscription,
-    Switch, ToolCall, ToolResult, ToolSet, Verdict, Workspace,
+    Action, Caller, Engine, ErrorKind, Gate, Input, Nobody, Part, Person, Policy, Session,
+    Subscription, Switch, ToolCall, ToolResult, ToolSet, Verdict, Workspace,
 };
 use helve_ext::config::Config;
 use helve_text::cut::Limits;
@@ -136,8 +136,13 @@ impl Toolbox {
         let result = engine.call(&session, &tools, call, CancellationToken::new()).await;
         let parts = session.gate.explained();
         let decision = parts.iter().map(|(_, verdict)| verdict.action).max();
+        let asks_for_nothing =
+            matches!(&result.outcome, Err(err) if err.kind == ErrorKind::Explained);
         match decision {
             Some(decision) => Explanation { decision, parts, unasked: None },
+            None if asks_for_nothing => {
+                Explanation { decision: Action::Allow, parts, unasked: None }
+            }
             None => {
                 let decision = if result.outcome.is_ok() { Action::Allow } else { Action::Deny };
                 Explanation { decision, parts, unasked: Some(result) }

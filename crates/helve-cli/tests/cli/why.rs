@@ -79,6 +79,14 @@ fn a_call_that_is_not_valid_is_not_allowed_either() {
 }
 
 #[test]
+fn a_script_that_runs_nothing_asks_for_nothing() {
+    for command in ["x=1", "[[ -d src ]]", "# later"] {
+        let ran = Stage::new().run(&["why", "bash", &format!("command={command}")]);
+        assert_eq!(ran.out, "allow\n  It asks for nothing.\n");
+    }
+}
+
+#[test]
 fn nothing_is_called() {
     let stage = Stage::new();
     stage.run(&["why", "todowrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#]);

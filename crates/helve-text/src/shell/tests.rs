@@ -851,22 +851,22 @@ fn what_is_not_understood_is_said() {
     check(
         "alias a=b; trap 'rm x' EXIT; shopt -s extglob; set -e; set -a; hash -p x ls",
         expect![[r#"
-        run alias a=b
-        run trap "rm x" EXIT
-          run rm x
-        run shopt -s extglob
-        run set -e
-        run set -a
-        run hash -p x ls
-        write /w/app/x
-        read /w/app/x
-        read /w/app/ls
-        ? a change to how the shell works [alias]
-        ? a change to how the shell works [trap]
-        ? a change to how the shell works [shopt]
-        ? a change to how the shell works [-a]
-        ? a change to how the shell works [hash]
-    "#]],
+            run alias a=b
+            run trap "rm x" EXIT
+              run rm x
+            run shopt -s extglob
+            free set -e
+            run set -a  !unlisted: -a
+            run hash -p x ls
+            write /w/app/x
+            read /w/app/x
+            read /w/app/ls
+            ? a change to how the shell works [alias]
+            ? a change to how the shell works [trap]
+            ? a change to how the shell works [shopt]
+            ? a change to how the shell works [-a]
+            ? a change to how the shell works [hash]
+        "#]],
     );
     check(
         "ls )\nrm x",

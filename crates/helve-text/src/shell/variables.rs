@@ -3,8 +3,23 @@
 use super::Surroundings;
 
 /// Variables that may be set for a program without asking: they choose a language, a zone, how and how much to print.
-const HARMLESS: &[&str] =
-    &["LANG", "LANGUAGE", "TZ", "CI", "NO_COLOR", "TERM", "RUST_BACKTRACE", "RUST_LOG"];
+const HARMLESS: &[&str] = &[
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "CI",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "TERM",
+    "COLUMNS",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "RUST_TEST_THREADS",
+    "CARGO_TERM_COLOR",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONUNBUFFERED",
+];
 
 /// Variables of a shell that change what it runs, where it looks, or how it takes words apart.
 const STEERING: &[&str] = &[

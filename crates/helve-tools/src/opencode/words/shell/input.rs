@@ -48,8 +48,11 @@ pub(super) fn missed(command: &str, state: State, output: &Output) -> Option<Str
     }
 }
 
+/// A program that was given nothing to work on.
 fn is_one_word(command: &str) -> bool {
-    !command.trim().contains(char::is_whitespace)
+    let is_named_by = |character: char| character.is_alphanumeric() || "-_./".contains(character);
+    let command = command.trim();
+    command != "true" && command.chars().all(is_named_by)
 }
 
 fn is_asking(command: &str, output: &Output) -> bool {
