@@ -24,6 +24,7 @@ mod launch;
 mod loops;
 mod options;
 mod peel;
+mod picks;
 mod printed;
 mod reader;
 mod roles;

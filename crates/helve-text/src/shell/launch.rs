@@ -4,7 +4,7 @@ use super::options::{self, Use};
 use super::state::State;
 use super::table::{self, Role};
 use super::walk::{Feed, Found, Walker, unknown};
-use super::{Access, DoubtKind, RiskKind, Word, builtins, peel, roles, transfer};
+use super::{Access, DoubtKind, RiskKind, Word, builtins, peel, picks, roles, transfer};
 
 /// Commands that only move the shell to another folder.
 const MOVERS: &[&str] = &["cd", "chdir", "pushd", "popd", "dirs"];
@@ -149,6 +149,7 @@ impl Walker<'_> {
         self.found = (base == "find").then(|| Found {
             regular: peel::no_links(words, prints.unwrap_or(0)),
             exact: reading.has_any(&["-print0"]) && !reading.has_any(PRINTING),
+            picked: picks::of_find(words),
         });
     }
 

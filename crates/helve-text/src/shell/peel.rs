@@ -6,8 +6,8 @@ use super::options::{Reading, Use};
 use super::state::{State, Value};
 use super::walk::{Feed, Found, Walker, unknown};
 use super::{
-    DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, builtins, roles, variables,
-    visible,
+    Access, DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, builtins, picks, roles,
+    variables, visible,
 };
 
 /// Whose language a shell speaks.
@@ -183,7 +183,14 @@ pub(super) fn command(
     let mut assignments = Vec::new();
     match name {
         "env" | "sudo" | "doas" => assignments = take_assignments(&mut inner),
-        "xargs" | "gxargs" => fed_words(&mut inner, reading, feed),
+        "xargs" | "gxargs" => {
+            if let Feed::Pipe(Some(found)) = feed {
+                for picked in &found.picked {
+                    walker.touch(picked, Access::Read, state, Some(run));
+                }
+            }
+            fed_words(&mut inner, reading, feed);
+        }
         // `flock FILE -c TEXT`: the flag comes after the file, where other programs have ended their own.
         "flock" if matches!(inner[0].literal(), Some("-c" | "--command")) => {
             return match inner.get(1) {
@@ -196,6 +203,9 @@ pub(super) fn command(
         }
         "find" => {
             let regular = no_links(words, wanted.word);
+            for picked in picks::of_find(words) {
+                walker.touch(&picked, Access::Read, state, Some(run));
+            }
             for word in &mut inner {
                 replace(word, "{}", Unknown::Found { regular });
             }
@@ -229,7 +239,7 @@ fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
 fn fed_words(inner: &mut Vec<Word>, reading: &Reading, feed: &Feed) {
     let exact = reading.flags.iter().any(|flag| flag == "-0" || flag == "--null");
     let kind = match feed {
-        Feed::Pipe(Some(Found { regular, exact: true }))
+        Feed::Pipe(Some(Found { regular, exact: true, .. }))
             if exact && !reading.has_any(&["-a", "--arg-file"]) =>
         {
             Unknown::Found { regular: *regular }

@@ -5,7 +5,7 @@ use super::options::{Reading, Use};
 use super::state::{State, join_path};
 use super::table::Role;
 use super::walk::{Feed, Walker, unknown};
-use super::{Access, DoubtKind, Part, RiskKind, Unknown, Word, awk, builtins, jq, sed};
+use super::{Access, DoubtKind, Part, RiskKind, Unknown, Word, awk, builtins, jq, picks, sed};
 
 pub(super) fn apply(
     walker: &mut Walker<'_>,
@@ -42,6 +42,15 @@ pub(super) fn apply(
             walker.touch(value, if of_flag { access } else { Access::Read }, state, Some(run));
         }
         Role::Write => walker.touch(value, Access::Write, state, Some(run)),
+        Role::Take => {
+            walker.touch(value, Access::Read, state, Some(run));
+            walker.touch(value, Access::Write, state, Some(run));
+        }
+        Role::Pick => {
+            if let Some(picked) = picks::picked(value.shown()) {
+                walker.touch(&picked, Access::Read, state, Some(run));
+            }
+        }
         Role::Absent => {
             let pattern =
                 |it: &str| it.contains(['*', '?', '[', '\\', ':', ' ']) || it.starts_with('^');
@@ -229,7 +238,7 @@ pub(super) fn argument(walker: &mut Walker<'_>, word: &Word, state: &State, run:
 /// `src`, `--out=/x`, `-I/x`, `/a:/b`: the parts of a word that may be paths.
 fn paths_in(text: &str) -> Vec<&str> {
     let flag = text.starts_with('-');
-    let mut paths: Vec<&str> = Vec::new();
+    let mut paths: Vec<&str> = local_address(text).into_iter().collect();
     if !flag {
         paths.push(text);
     }
@@ -244,6 +253,16 @@ fn paths_in(text: &str) -> Vec<&str> {
     paths.retain(|path| !path.is_empty() && !is_web(path));
     paths.dedup();
     paths
+}
+
+/// The path in `file:///x` and its like, which is absolute whatever host stands before it.
+fn local_address(text: &str) -> Option<&str> {
+    let lower = text.to_ascii_lowercase();
+    let schemes = ["file:", "unix:", "sqlite:"].into_iter();
+    let rest =
+        schemes.filter_map(|scheme| Some(&text[lower.find(scheme)? + scheme.len()..])).next()?;
+    let path = rest.trim_start_matches('/');
+    (path.len() < rest.len()).then(|| &rest[rest.len() - path.len() - 1..])
 }
 
 fn is_web(text: &str) -> bool {

@@ -146,6 +146,10 @@ pub(super) enum Role {
     List,
     Read,
     Write,
+    /// Read and gone.
+    Take,
+    /// A name or pattern of files that are read.
+    Pick,
     Enter,
     /// A name, unless there is a file of that name.
     Absent,
@@ -195,6 +199,8 @@ const ROLES: &[(&str, Role)] = &[
     ("list", Role::List),
     ("read", Role::Read),
     ("write", Role::Write),
+    ("take", Role::Take),
+    ("pick", Role::Pick),
     ("enter", Role::Enter),
     ("absent", Role::Absent),
     ("variable", Role::Variable),

@@ -505,19 +505,22 @@ fn wrappers_are_peeled() {
               run mv ?(%) b  !unlisted: %
             read /w/app/a
             write ?(…)
+            read ?(%)
             write ?(%)
+            read /w/app/b
             write /w/app/b
         "#]],
     );
     check(
         "find . -type f -name a -exec cat {} + -exec rm {} \\;",
         expect![[r#"
-        run find . -type f -name a -exec cat {} + -exec rm {} ;
-          run cat @({})
-          run rm @({})
-        write ?({})
-        look /w/app/.
-    "#]],
+            run find . -type f -name a -exec cat {} + -exec rm {} ;
+              run cat @({})
+              run rm @({})
+            read /w/app/a
+            write ?({})
+            look /w/app/.
+        "#]],
     );
     check(
         "find src -print0 | xargs -0 wc -l",

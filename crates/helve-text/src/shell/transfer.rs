@@ -26,8 +26,9 @@ pub(super) fn note(
     if !PROGRAMS.contains(&base) || !moves {
         return;
     }
-    let is_path =
-        |it: &&Use| matches!(it.role, Role::Read | Role::Look | Role::Write) && it.flag.is_none();
+    let is_path = |it: &&Use| {
+        matches!(it.role, Role::Read | Role::Look | Role::Write | Role::Take) && it.flag.is_none()
+    };
     let mut uses: Vec<&Use> = reading.uses.iter().filter(is_path).collect();
     uses.dedup_by_key(|it| it.word);
     let mut operands: Vec<&Word> = uses.iter().map(|it| &it.value).collect();

@@ -49,6 +49,8 @@ pub(super) struct Found {
     pub(super) regular: bool,
     /// Each is ended by a NUL, so none can be taken for two.
     pub(super) exact: bool,
+    /// Files that it is told to find.
+    pub(super) picked: Vec<Word>,
 }
 
 /// What a command reads as its standard input.
