@@ -205,7 +205,7 @@ impl Command {
                 // In a text for a shell, a program stands at the start or after one of these.
                 let starts = [';', '&', '|', '(', '`', '\n', '{', '!'];
                 let commands = [word.as_str(), value].into_iter().flat_map(|it| it.split(starts));
-                let mut programs = commands.filter_map(program_of);
+                let mut programs = commands.flat_map(programs_of);
                 word == first
                     || value.rsplit('/').next() == Some(first)
                     || programs.any(|it| it.rsplit('/').next() == Some(first))
@@ -338,10 +338,11 @@ fn quote(word: &Word, special: &str) -> String {
     }
 }
 
-/// The first word of a command that is neither a variable nor hands the rest on.
-fn program_of(command: &str) -> Option<&str> {
+/// The programs that a command starts, one through the other.
+fn programs_of(command: &str) -> impl Iterator<Item = &str> {
     const HANDING_ON: [&str; 8] =
         ["env", "command", "builtin", "exec", "sudo", "nohup", "time", "xargs"];
-    let hands_on = |word: &&str| word.contains('=') || HANDING_ON.contains(word);
-    command.split_whitespace().find(|word| !hands_on(word))
+    let mut hands_on = true;
+    let words = command.split_whitespace().filter(|word| !word.contains('='));
+    words.take_while(move |word| std::mem::replace(&mut hands_on, HANDING_ON.contains(word)))
 }

@@ -5,6 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::view::Binary;
+use crate::{
+    patch::{self, FilePatch},
+    view::View,
+};
 
 fn check(old: &[u8], new: &[u8], expect: Expect) {
     let diff =
@@ -234,7 +238,36 @@ fn rebuilt<T: Clone>(hunks: &[Hunk], old: &[T], new: &[T]) -> Vec<T> {
     rebuilt
 }
 
+/// What a patch of one file makes of it.
+fn patched(old: &str, diff: &str) -> Vec<u8> {
+    let Some(FilePatch::Update { hunks, .. }) = patch::parse(diff).unwrap().files.pop() else {
+        panic!("{diff}");
+    };
+    patch::place::apply(&View::new(old.as_bytes()).unwrap(), &hunks).unwrap().bytes
+}
+
 proptest! {
+    #[test]
+    fn the_diff_of_a_large_file_says_where(edits in prop::collection::vec((0..3000_usize, 0..3_usize), 1..4)) {
+        let old: Vec<String> = (0..3000).map(|number| format!("line {number}\n")).collect();
+        let mut new = old.clone();
+        for (at, kind) in edits {
+            match kind {
+                0 => new[at] = String::new(),
+                1 => new[at].push_str("more\n"),
+                _ => new[at] = format!("another {at}\n"),
+            }
+        }
+        let (old, new) = (old.concat(), new.concat());
+        let labels = Labels { old: "f", new: "f" };
+        let diff = unified(old.as_bytes(), new.as_bytes(), labels, Bounds::USUAL).unwrap();
+        let first = old.lines().zip(new.lines()).take_while(|(a, b)| a == b).count();
+        let head = diff.text.lines().find_map(|line| line.strip_prefix("@@ -")).unwrap();
+        let number: usize = head.split([',', ' ']).next().unwrap().parse().unwrap();
+        prop_assert_eq!(number, first.saturating_sub(3) + 1);
+        prop_assert_eq!(patched(&old, &diff.text), new.into_bytes());
+    }
+
     #[test]
     fn hunks_lead_from_old_to_new(old in few(), new in few()) {
         let hunks = hunks(&old, &new);

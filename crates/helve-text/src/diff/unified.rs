@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use memchr::{memchr_iter, memchr2, memrchr_iter};
+
 use super::{Hunk, hunks};
 use crate::view::{Binary, Ending, View};
 
@@ -43,6 +45,7 @@ pub fn unified(
     labels: Labels<'_>,
     bounds: Bounds,
 ) -> Result<Unified, Binary> {
+    let (skipped, [old, new]) = differing(old, new, bounds.context);
     let (old, new) = (View::new(old)?, View::new(new)?);
     let (old, new) = (lines(&old), lines(&new));
     let hunks = hunks(&old, &new);
@@ -52,6 +55,7 @@ pub fn unified(
         room: bounds.bytes,
         cut: false,
         endings: endings_matter(&hunks, &old, &new),
+        skipped,
     };
     if !hunks.is_empty() {
         page.line("---", labels.old);
@@ -69,6 +73,51 @@ pub fn unified(
         deletions: sum(|hunk| &hunk.old),
         cut: page.cut,
     })
+}
+
+/// Equal lines that stay around what differs, besides the context: a difference is moved among its neighbours.
+const AROUND: usize = 200;
+
+/// Two files without most of what they have in common at either end, and how many lines that is at the beginning. Only of plain
+/// text, of which every piece is read like the whole.
+fn differing<'a>(old: &'a [u8], new: &'a [u8], context: usize) -> (usize, [&'a [u8]; 2]) {
+    let is_plain =
+        |bytes: &[u8]| memchr2(b'\r', 0, bytes).is_none() && std::str::from_utf8(bytes).is_ok();
+    let head = common(old.chunks(CHUNK), new.chunks(CHUNK), |a, b| {
+        a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    });
+    let (old_rest, new_rest) = (&old[head..], &new[head..]);
+    let tail = common(old_rest.rchunks(CHUNK), new_rest.rchunks(CHUNK), |a, b| {
+        a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+    });
+    if head + tail < CHUNK || !is_plain(old) || !is_plain(new) {
+        return (0, [old, new]);
+    }
+    let around = context.saturating_add(AROUND);
+    let before = memrchr_iter(b'\n', &old[..head]).nth(around).map_or(0, |at| at + 1);
+    let after = memchr_iter(b'\n', &old[old.len() - tail..]).nth(around);
+    let after = after.map_or(0, |at| tail - at - 1);
+    let skipped = memchr_iter(b'\n', &old[..before]).count();
+    (skipped, [&old[before..old.len() - after], &new[before..new.len() - after]])
+}
+
+/// How much is compared at a time.
+const CHUNK: usize = 4096;
+
+/// How many bytes two sequences of chunks have in common at their beginning.
+fn common<'a>(
+    old: impl Iterator<Item = &'a [u8]>,
+    new: impl Iterator<Item = &'a [u8]>,
+    within: impl Fn(&[u8], &[u8]) -> usize,
+) -> usize {
+    let mut sum = 0;
+    for (a, b) in old.zip(new) {
+        if a != b {
+            return sum + within(a, b);
+        }
+        sum += a.len();
+    }
+    sum
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -102,6 +151,8 @@ struct Page {
     room: usize,
     cut: bool,
     endings: bool,
+    /// Lines before the first.
+    skipped: usize,
 }
 
 impl Page {
@@ -111,7 +162,8 @@ impl Page {
         let after = context.min(old.len() - last.old.end);
         let from = first.old.start - before..last.old.end + after;
         let to = first.new.start - before..last.new.end + after;
-        self.line("@@", &format!("-{} +{} @@", Span(&from), Span(&to)));
+        let number = |range: &Range<usize>| range.start + self.skipped..range.end + self.skipped;
+        self.line("@@", &format!("-{} +{} @@", Span(&number(&from)), Span(&number(&to))));
         let mut at = from.start;
         for hunk in group {
             self.rows(' ', &old[at..hunk.old.start]);

@@ -12,7 +12,6 @@ const HARMLESS: &[&str] = &[
     "FORCE_COLOR",
     "CLICOLOR",
     "TERM",
-    "COLUMNS",
     "RUST_BACKTRACE",
     "RUST_LOG",
     "RUST_TEST_THREADS",
