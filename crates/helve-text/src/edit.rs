@@ -262,7 +262,7 @@ fn tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<Applied, Refusal> {
             return Err(Refusal::Escapes { line: found.starts[0] + 1 });
         }
         if found.need.contains(Tolerance::Indentation)
-            && let Some(start) = find::all_but_one(view, &variant.old)
+            && let Some(start) = find::all_but_one(view, &variant.old, found)
         {
             return Err(nearest::stale(view, &keys, &variant.old, start));
         }

@@ -86,15 +86,18 @@ pub(super) fn least(
     Ok(best)
 }
 
-/// Where all quoted lines but one stand exactly as quoted: rather what was meant, and changed since, than a place that differs in all.
-pub(super) fn all_but_one(view: &View<'_>, old: &str) -> Option<usize> {
+/// Where else than found all quoted lines but one stand exactly as quoted: rather what was meant, and changed since, than a place
+/// that differs in several.
+pub(super) fn all_but_one(view: &View<'_>, old: &str, found: &Found) -> Option<usize> {
     let quoted = lines(old);
+    let (head, _) = margins(&quoted);
     let says_something = quoted.iter().filter(|line| !fold::is_blank_line(line)).count();
     let places = view.count().checked_sub(quoted.len())?;
     if says_something < 3 || places.saturating_mul(quoted.len()) > COMPARED {
         return None;
     }
-    (0..=places).find(|start| {
+    let elsewhere = |start: &usize| found.starts.binary_search(&(start + head)).is_err();
+    (0..=places).filter(elsewhere).find(|start| {
         let mut others = quoted.iter().zip(*start..).filter(|(line, at)| **line != view.line(*at));
         others.next().is_some() && others.next().is_none()
     })
