@@ -41,9 +41,9 @@ type Pair<'a> = (&'a str, &'a str);
 pub(super) fn infer(pairs: &[Pair<'_>], levels: impl Fn(usize) -> bool) -> Option<Indent> {
     if let Some(mut rule) = rule(pairs) {
         // One depth fits any width of a tab at some shift.
-        if let Rule::Columns { width, tabs: false, .. } = rule
+        if let Rule::Columns { width, tabs, .. } = rule
             && pairs.iter().all(|pair| *pair == pairs[0])
-            && !levels(width)
+            && if tabs { width == 2 && pairs[0].1.len() > 1 } else { !levels(width) }
         {
             rule = Rule::Seen;
         }

@@ -165,14 +165,18 @@ fn unnumbered<'a>(sent: &Variant<'_>) -> Option<Variant<'a>> {
 
 /// `new` without the numbers that `old` had; `None` when it has some, and it is not clear that they are line numbers or that they are not.
 fn unnumbered_alike(old: &[(usize, &str)], new: &str, mark: &str) -> Option<String> {
+    let texts: HashSet<&str> =
+        old.iter().map(|(_, text)| *text).filter(|text| !text.trim().is_empty()).collect();
+    if texts.iter().any(|text| number(text, mark).is_some()) {
+        // What the lines say begins with a number, too: only a line that stays tells which of them `new` has.
+        return new.lines().any(|line| texts.contains(line)).then(|| new.to_owned());
+    }
     if let Some(lines) = numbered(new, mark)
         && lines[0].0 == old[0].0
     {
         return Some(joined(&lines, new));
     }
     let last = old[old.len() - 1].0.saturating_add(new.lines().count());
-    let texts: HashSet<&str> =
-        old.iter().map(|(_, text)| *text).filter(|text| !text.trim().is_empty()).collect();
     let mut numbers = new
         .lines()
         .filter_map(|line| number(line, mark))

@@ -370,6 +370,14 @@ fn one_depth_does_not_tell_how_wide_a_tab_is() {
         "#]],
     );
     check(
+        "f() {\n\tif a {\n\t\tfoo()\n\t\tbar()\n",
+        "    foo()\n    bar()",
+        "    foo()\n    if x {\n        baz()\n    }\n    bar()",
+        expect![[r#"
+            Indentation { line: 3, text: "        baz()" }
+        "#]],
+    );
+    check(
         "a:\n  b:\n    c: 1\n    d: 2\n",
         "\tc: 1\n\td: 2",
         "\tc: 1\n\te:\n\t\tf: 3\n\td: 2",
@@ -437,6 +445,17 @@ fn numbers_of_the_listing_are_not_written() {
             "#]],
         );
     }
+}
+
+#[test]
+fn numbers_that_are_data_stay() {
+    let file = "1\tzero\n2\tone\n3\ttwo\n";
+    let edit = Edit { old: "     2\t2\tone\n     3\t3\ttwo", new: "2\tuno\n3\ttwo", all: false };
+    let applied = apply(file.as_bytes(), &edit, Match::Safe).unwrap();
+    assert_eq!(applied.bytes, b"1\tzero\n2\tuno\n3\ttwo\n");
+    let edit = Edit { new: "2\tuno\n3\tdos", ..edit };
+    let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
+    assert!(matches!(refusal, Refusal::LineNumbers { .. }), "{refusal:?}");
 }
 
 #[test]
