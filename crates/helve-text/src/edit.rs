@@ -221,8 +221,9 @@ pub fn apply_to(view: &View<'_>, edit: &Edit<'_>, how: Match) -> Result<Applied,
     if let Some(applied) = exact::apply(view, &quoted, how)? {
         return Ok(applied);
     }
-    if let (Some(old), Some(new)) = (old.strip_suffix('\r'), new.strip_suffix('\r')) {
-        // Half of a line ending that was cut off.
+    if old.ends_with('\r') && new.ends_with('\r') {
+        // Half of a line ending that was cut off. All of them at once, or a long row of them would be a deep one.
+        let [old, new] = [&old, &new].map(|text| text.trim_end_matches('\r'));
         return apply_to(view, &Edit { old, new, all: edit.all }, how);
     }
     match how {

@@ -885,6 +885,18 @@ fn edits_in_sequence() {
 
 #[test]
 fn half_an_ending_at_the_end_is_none() {
+    let row = "\r".repeat(1 << 20);
+    let (old, new) = (format!("b{row}"), format!("c{row}"));
+    check(
+        "a\nb\n",
+        &old,
+        &new,
+        expect![[r#"
+            {}
+            a
+            c
+        "#]],
+    );
     check(
         "a\nb\n",
         "b\r",
