@@ -232,8 +232,13 @@ impl Life {
     async fn before(&self, call: &mut ToolCall) -> Result<(), ToolError> {
         for hook in self.session.workspace.hooks() {
             let running = hook.before(&self.who, call);
-            let outcome = hook::guarded(running, self.engine.patience.hook).await;
             let words = self.session.dialect.words;
+            let outcome = tokio::select! {
+                biased;
+                outcome = hook::guarded(running, self.engine.patience.hook) => outcome,
+                // Nothing was begun yet.
+                () = self.cancel.cancelled() => return Err(words.aborted()),
+            };
             outcome.map_err(|fault| words.hook_failed(hook.name(), &fault))?;
         }
         Ok(())
@@ -244,11 +249,26 @@ impl Life {
             let mut changed = result.clone();
             let running =
                 AssertUnwindSafe(hook.after(&self.who, call, &mut changed)).catch_unwind();
+            let running = tokio::time::timeout(self.engine.patience.hook, running);
+            let ended = tokio::select! {
+                biased;
+                ended = running => ended,
+                () = self.out_of_patience() => {
+                    result.outcome = Err(self.session.dialect.words.aborted());
+                    return;
+                }
+            };
             // What a failing hook left behind may be half done: the result stays as it was.
-            if let Ok(Ok(())) = tokio::time::timeout(self.engine.patience.hook, running).await {
+            if let Ok(Ok(())) = ended {
                 *result = changed;
             }
         }
+    }
+
+    /// Comes when the call was aborted and the moment to tidy up is over.
+    async fn out_of_patience(&self) {
+        self.cancel.cancelled().await;
+        tokio::time::sleep(self.engine.patience.grace).await;
     }
 
     /// A name that no tool has becomes a call of `invalid`, which says which names are near.
@@ -315,13 +335,9 @@ impl Life {
             tools: self.tools.clone(),
         };
         let running = AssertUnwindSafe(tool.call(input, &ctx)).catch_unwind();
-        let out_of_patience = async {
-            self.cancel.cancelled().await;
-            tokio::time::sleep(self.engine.patience.grace).await;
-        };
         let outcome = tokio::select! {
             outcome = running => outcome.unwrap_or_else(|_panic| Err(words.panicked(name))),
-            () = out_of_patience => Err(words.aborted()),
+            () = self.out_of_patience() => Err(words.aborted()),
         };
         match outcome {
             // A tool that failed over a file nobody was asked about may not quote it.

@@ -1,11 +1,14 @@
 //! Hooks that refuse, crash, hang or meddle.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use helve_core::context::CallRef;
 use helve_core::{BoxFuture, Hook, ToolCall, ToolOutput, ToolResult};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
-use crate::stage::Setting;
+use crate::stage::{Setting, told};
 
 enum Way {
     Refuses,
@@ -79,4 +82,22 @@ async fn an_after_may_change_the_result_unless_it_fails() {
     assert_eq!(read(Way::Refuses).await, "ok: changed");
     assert_eq!(read(Way::Panics).await, "ok: 00001| hello");
     assert_eq!(read(Way::Hangs).await, "ok: 00001| hello");
+}
+
+#[tokio::test]
+async fn an_abort_does_not_wait_for_a_hook() {
+    let hooks: [Arc<dyn Hook>; 2] = [Arc::new(Before(Way::Hangs)), Arc::new(After(Way::Hangs))];
+    for hook in hooks {
+        let mut setting = Setting::default();
+        setting.hooks.push(hook);
+        setting.patience.hook = Duration::MAX;
+        let stage = setting.build();
+        let cancel = CancellationToken::new();
+        let reading = stage.call_until("read", json!({"filePath": "a.txt"}), cancel.clone());
+        let (result, ()) = tokio::join!(reading, async {
+            tokio::task::yield_now().await;
+            cancel.cancel();
+        });
+        assert_eq!(told(&result), "Cancelled: The call was aborted.");
+    }
 }

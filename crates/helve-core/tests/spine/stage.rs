@@ -32,14 +32,17 @@ pub(crate) struct Setting {
     pub(crate) person: Arc<dyn Person>,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) tools: Vec<Arc<dyn AnyTool>>,
+    pub(crate) patience: Patience,
 }
 
 impl Default for Setting {
     fn default() -> Self {
         let (hooks, tools) = (Vec::new(), Vec::new());
         let (written, store) = (Written::default(), Arc::default());
-        let machine = Arc::default();
-        Self { machine, written, hooks, after: Vec::new(), person: Arc::new(Nobody), store, tools }
+        let (machine, person, after) = (Arc::default(), Arc::new(Nobody), Vec::new());
+        let short = Duration::from_millis(50);
+        let patience = Patience { grace: short, hook: short };
+        Self { machine, written, hooks, after, person, store, tools, patience }
     }
 }
 
@@ -92,10 +95,8 @@ impl Setting {
             shown: Default::default(),
             under: None,
         });
-        let patience =
-            Patience { grace: Duration::from_millis(50), hook: Duration::from_millis(50) };
         let record = Record::In(self.store.clone());
-        let engine = Engine { events: Events::default(), record, patience };
+        let engine = Engine { events: Events::default(), record, patience: self.patience };
         Stage { engine: Arc::new(engine), session, store: self.store, machine }
     }
 }
