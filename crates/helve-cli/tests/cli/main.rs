@@ -6,6 +6,8 @@
 )]
 #![expect(clippy::disallowed_methods, reason = "these tests start the real program on real files")]
 
+#[cfg(target_os = "linux")]
+mod clock;
 mod config;
 mod install;
 mod large;

@@ -1,7 +1,7 @@
 //! `helve mcp` with raw JSON lines: the binary's wiring; the server's own tests are in its crate.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,11 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn start(stage: &Stage, args: &[&str]) -> Self {
-        let mut command = stage.command();
+        Self::start_as(stage.command(), args)
+    }
+
+    /// With more in its environment than `Stage::command` has.
+    pub(crate) fn start_as(mut command: Command, args: &[&str]) -> Self {
         command.arg("mcp").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());

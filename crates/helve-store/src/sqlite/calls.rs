@@ -90,7 +90,7 @@ pub(crate) fn write(
     ])
 }
 
-/// The newest calls, newest first.
+/// The newest calls, newest first, whatever the clock said.
 pub(crate) fn newest(
     base: &Base,
     session: Option<&str>,
@@ -114,10 +114,10 @@ fn of(
 ) -> rusqlite::Result<Vec<CallState>> {
     const ALL: &str = "SELECT id, session, parent, tool, status, title, input, metadata, error,
              output, created, started, ended FROM calls
-         ORDER BY created DESC, number DESC LIMIT ?1";
+         ORDER BY number DESC LIMIT ?1";
     const ONE: &str = "SELECT id, session, parent, tool, status, title, input, metadata, error,
              output, created, started, ended FROM calls
-         WHERE session = ?2 ORDER BY created DESC, number DESC LIMIT ?1";
+         WHERE session = ?2 ORDER BY number DESC LIMIT ?1";
     let mut statement = connection.prepare_cached(if session.is_some() { ONE } else { ALL })?;
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let mut rows = match session {
@@ -187,7 +187,7 @@ pub(crate) fn prune(base: &Base) -> rusqlite::Result<Pruned> {
     };
     let too_many = base.main.execute(
         "DELETE FROM calls WHERE owner IS NULL AND number IN (
-             SELECT number FROM calls ORDER BY created DESC, number DESC LIMIT ?1 OFFSET ?2)",
+             SELECT number FROM calls ORDER BY number DESC LIMIT ?1 OFFSET ?2)",
         [HANDFUL, most],
     )?;
     let too_old = base.main.execute(

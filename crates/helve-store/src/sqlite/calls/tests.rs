@@ -55,11 +55,9 @@ fn history_is_bounded_by_age_and_what_runs_stays() {
     let base = Base::memory().unwrap();
     let (now, day) = (now(), 24 * 3600 * 1000);
     let now = now + day / 2;
-    fill(
-        &base,
-        (0..40).map(|days| call(days, now - i64::try_from(days).unwrap() * day, Status::Error)),
-    );
     fill(&base, [call(100, now - 100 * day, Status::Running)].into_iter());
+    let ago = |days: u64| now - i64::try_from(days).unwrap() * day;
+    fill(&base, (0..40).rev().map(|days| call(days, ago(days), Status::Error)));
     assert_eq!(prune(&base).unwrap(), Pruned::All);
     let ids: Vec<_> = newest(&base, None, 100).unwrap().into_iter().map(|call| call.id).collect();
     assert_eq!(ids.len(), 32);

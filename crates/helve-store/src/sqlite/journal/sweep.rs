@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use rusqlite::{Transaction, TransactionBehavior};
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
 
 use super::super::base::{Base, Place};
 use super::super::calls::Pruned;
@@ -63,7 +63,8 @@ enum Stage {
     Resting,
     /// It may be time; another process may have seen to it.
     Asking,
-    Sweeping,
+    /// Ages are taken at the time of the sweep before: a clock that leaps makes nothing old.
+    Sweeping { then: i64 },
 }
 
 impl Turn {
@@ -88,13 +89,13 @@ impl Turn {
             Stage::Resting => {}
             Stage::Asking => {
                 let every = if self.added >= limits.unswept { 0 } else { limits.every };
-                if claim(base, every)? {
-                    self.stage = Stage::Sweeping;
+                if let Some(before) = claim(base, every)? {
+                    self.stage = Stage::Sweeping { then: before.min(now()) };
                 }
                 (self.next, self.added) = (now().saturating_add(limits.every), 0);
             }
-            Stage::Sweeping => match sweep(base, folder, &limits)? {
-                Pruned::Some => self.stage = Stage::Sweeping,
+            Stage::Sweeping { then } => match sweep(base, folder, &limits, then)? {
+                Pruned::Some => self.stage = stage,
                 Pruned::All => remove_strays(base, folder)?,
             },
         }
@@ -102,19 +103,28 @@ impl Turn {
     }
 }
 
-/// Says that a sweep begins, unless the last one of any process is not so long ago.
-fn claim(base: &Base, every: i64) -> rusqlite::Result<bool> {
+/// Says that a sweep begins, unless the last one of any process is not so long ago; when that was.
+fn claim(base: &Base, every: i64) -> rusqlite::Result<Option<i64>> {
+    let transaction = Transaction::new_unchecked(&base.main, TransactionBehavior::Immediate)?;
+    let before = "SELECT at FROM sweeps WHERE what = 'journal'";
+    let before: Option<i64> = transaction.query_row(before, [], |row| row.get(0)).optional()?;
     // A time in the future is one of a clock that was wrong.
-    let claimed = base.main.execute(
+    let claimed = transaction.execute(
         "INSERT INTO sweeps (what, at) VALUES ('journal', ?1)
          ON CONFLICT (what) DO UPDATE SET at = ?1 WHERE at <= ?1 - ?2 OR at > ?1",
         [now(), every],
     )?;
-    Ok(claimed > 0)
+    transaction.commit()?;
+    Ok((claimed > 0).then_some(before.unwrap_or(0)))
 }
 
-/// Forgets a handful of entries that are too old, too many or too much; never the newest.
-pub(super) fn sweep(base: &Base, folder: &Path, limits: &Limits) -> rusqlite::Result<Pruned> {
+/// Forgets a handful of entries that were too old `then`, or are too many or too much; never the newest.
+pub(super) fn sweep(
+    base: &Base,
+    folder: &Path,
+    limits: &Limits,
+    then: i64,
+) -> rusqlite::Result<Pruned> {
     let transaction = Transaction::new_unchecked(&base.main, TransactionBehavior::Immediate)?;
     let all = "SELECT (SELECT count(*) FROM journal), (SELECT coalesce(sum(kept), 0) FROM journal_images)";
     let (mut entries, mut bytes) =
@@ -122,7 +132,7 @@ pub(super) fn sweep(base: &Base, folder: &Path, limits: &Limits) -> rusqlite::Re
     let oldest = oldest(&transaction)?;
     let mut forgotten = 0;
     for (number, at) in oldest {
-        let is_old = at < now().saturating_sub(limits.age);
+        let is_old = at < then.saturating_sub(limits.age);
         if is_old || entries > limits.entries || bytes > limits.bytes {
             bytes = bytes.saturating_sub(entries::forget(&transaction, folder, number)?);
             entries = entries.saturating_sub(1);

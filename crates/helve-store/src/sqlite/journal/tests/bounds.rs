@@ -23,7 +23,14 @@ fn base(folder: &Path, entries: &[(i64, usize)]) -> Base {
         let images = [Some(images::Image::of(&image(bytes.clone())))];
         entries::begin(&base, &folder_in(folder), &entry, &images).unwrap();
     }
+    swept(&base, 1);
     base
+}
+
+/// The last sweep was so many hours ago.
+fn swept(base: &Base, hours: i64) {
+    let at = now() - hours * HOUR;
+    base.main.execute("INSERT OR REPLACE INTO sweeps VALUES ('journal', ?1)", [at]).unwrap();
 }
 
 fn left(base: &Base) -> String {
@@ -39,7 +46,7 @@ fn check(entries: &[(i64, usize)], bytes: u64, count: u64, hours: i64, kept: Exp
     // Half an hour off, so that it does not matter how long the test takes.
     let age = hours * HOUR - HOUR / 2;
     let limits = Limits { bytes, entries: count, age, every: 0, unswept: 0 };
-    while sweep(&base, &folder_in(folder.path()), &limits).unwrap() == Pruned::Some {}
+    while sweep(&base, &folder_in(folder.path()), &limits, now()).unwrap() == Pruned::Some {}
     kept.assert_eq(&left(&base));
 }
 
@@ -78,7 +85,7 @@ fn shared_content_stays_as_long_as_anybody_needs_it() {
     let path = folder.path().join("store.db");
     let base = Base::file(&path, Duration::ZERO, "me").unwrap();
     let limits = Limits { bytes: 3000, entries: 1, age: HOUR, every: 0, unswept: 0 };
-    sweep(&base, &folder_in(folder.path()), &limits).unwrap();
+    sweep(&base, &folder_in(folder.path()), &limits, now()).unwrap();
     assert_eq!(left(&base), "3 (2 images)");
     drop(base);
     let store = Sqlite::at(folder.path().into());
@@ -108,6 +115,26 @@ fn one_process_an_hour_looks_unless_much_is_added() {
     assert_eq!([sweeps(&mut one, 10), sweeps(&mut Turn::default(), 10)], [0, 2]);
     base.main.execute("UPDATE sweeps SET at = at + ?1", [9 * HOUR]).unwrap();
     assert_eq!(sweeps(&mut Turn::default(), 10), 2);
+}
+
+#[test]
+fn a_clock_that_leaps_makes_nothing_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let years = 10 * 365 * 24;
+    let base = base(folder.path(), &[(years + 1, 10), (years, 10), (0, 10)]);
+    let images = folder_in(folder.path());
+    let sweep = |hours| {
+        swept(&base, hours);
+        let mut turn = Turn::default();
+        turn.added(base.place, 10);
+        while turn.has_come() {
+            turn.go_on(&base, &images).unwrap();
+        }
+        left(&base)
+    };
+    assert_eq!(sweep(years), "0 1 2 (3 images)");
+    // Seen a second time, it counts.
+    assert_eq!(sweep(1), "2 (1 images)");
 }
 
 #[test]
