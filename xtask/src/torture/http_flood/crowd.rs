@@ -1,12 +1,26 @@
-//! Ten thousand connections that say nothing, or a byte now and then.
+//! Ten thousand connections that say nothing, or a byte a second; who is shown out comes again.
 
 use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::{Siege, sockets};
 
 /// How many connections press at once, and in how many threads.
 pub(super) const CROWD: u64 = 10_000;
 pub(super) const SIDES: u64 = 2;
+/// How often each of them says something. They share this machine with the server: a crowd without a pause would measure
+/// how it shares its processors, not how the server keeps its door.
+const BEAT: Duration = Duration::from_secs(1);
+/// A beat is taken in so many parts, one after the other.
+const PARTS: usize = 100;
+/// Who was shown out stays away for so many beats.
+const AWAY: u32 = 5;
+
+enum Place {
+    Away { beats: u32 },
+    Taken(Presser),
+}
 
 /// One of the crowd: what it says, a byte at a time, and how far it has come.
 struct Presser {
@@ -19,27 +33,45 @@ struct Presser {
 pub(super) fn press(siege: &Siege<'_>, side: u64) -> usize {
     let speeches = speeches(siege);
     let share = usize::try_from(CROWD / SIDES).unwrap_or(1);
-    let mut crowd: Vec<Option<Presser>> = (0..share).map(|_| None).collect();
+    // They come spread over the first beats.
+    let away = |at: usize| Place::Away { beats: u32::try_from(at).unwrap_or(0) % AWAY };
+    let mut crowd: Vec<_> = (0..share).map(away).collect();
     let mut most = 0;
     let mut turn = usize::try_from(side).unwrap_or(0);
     while !siege.over() {
-        for place in &mut crowd {
-            turn += 1;
-            let words = turn % speeches.len();
-            let Some(presser) = place else {
-                *place = arrive(siege, words, &speeches[words]);
-                continue;
-            };
-            let speech = speeches[presser.words].as_bytes();
-            let Some(byte) = speech.get(presser.said % speech.len()) else { continue };
-            match sockets::push(&mut presser.stream, &[*byte]) {
-                Some(count) => presser.said += count,
-                None => *place = None,
+        let part = crowd.len().div_ceil(PARTS);
+        for part in crowd.chunks_mut(part) {
+            let began = Instant::now();
+            for place in part {
+                turn += 1;
+                let words = turn % speeches.len();
+                beat(siege, place, words, &speeches);
             }
+            let pause = BEAT / u32::try_from(PARTS).unwrap_or(1);
+            thread::sleep(pause.saturating_sub(began.elapsed()));
         }
-        most = most.max(crowd.iter().filter(|place| place.is_some()).count());
+        most = most.max(crowd.iter().filter(|place| matches!(place, Place::Taken(_))).count());
     }
     most
+}
+
+fn beat(siege: &Siege<'_>, place: &mut Place, words: usize, speeches: &[String]) {
+    let next = match place {
+        Place::Away { beats: 0 } => arrive(siege, words, &speeches[words]).map(Place::Taken),
+        Place::Away { beats } => Some(Place::Away { beats: *beats - 1 }),
+        Place::Taken(presser) => {
+            let speech = speeches[presser.words].as_bytes();
+            let byte = speech[presser.said % speech.len()];
+            match sockets::push(&mut presser.stream, &[byte]) {
+                Some(count) => {
+                    presser.said += count;
+                    return;
+                }
+                None => None,
+            }
+        }
+    };
+    *place = next.unwrap_or(Place::Away { beats: AWAY });
 }
 
 /// Half of what it has to say at once, the rest byte by byte.

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Siege;
+use crate::torture::Progress;
 
 const SIDES: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -15,9 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Asks `count` times in all; says what was answered, and how fast.
 pub(super) fn ask(siege: &Siege<'_>, count: usize) -> Result<String, String> {
     let next = AtomicUsize::new(0);
+    let progress = Progress::new(count);
     let start = Instant::now();
     let answers = thread::scope(|scope| {
-        let sides: Vec<_> = (0..SIDES).map(|_| scope.spawn(|| side(siege, &next, count))).collect();
+        let sides: Vec<_> =
+            (0..SIDES).map(|_| scope.spawn(|| side(siege, &next, &progress))).collect();
         let mut all = BTreeMap::new();
         for side in sides {
             for (status, times) in side.join().unwrap_or_default() {
@@ -39,14 +42,14 @@ pub(super) fn ask(siege: &Siege<'_>, count: usize) -> Result<String, String> {
     if odd { Err(said) } else { Ok(said) }
 }
 
-fn side(siege: &Siege<'_>, next: &AtomicUsize, count: usize) -> BTreeMap<u16, usize> {
+fn side(siege: &Siege<'_>, next: &AtomicUsize, progress: &Progress) -> BTreeMap<u16, usize> {
     let requests = requests(siege);
     let mut answers = BTreeMap::new();
     let mut kept = None;
     let mut listening = Vec::new();
     loop {
         let turn = next.fetch_add(1, Ordering::Relaxed);
-        if turn >= count {
+        if turn >= progress.whole {
             return answers;
         }
         let status = one(siege, &mut kept, &requests[turn % requests.len()]);
@@ -54,6 +57,7 @@ fn side(siege: &Siege<'_>, next: &AtomicUsize, count: usize) -> BTreeMap<u16, us
             listening.push(kept.take());
         }
         *answers.entry(status).or_insert(0) += 1;
+        progress.step();
     }
 }
 
