@@ -29,7 +29,7 @@ pub(crate) const OPAQUE: &[&str] = &[
     // Recipes and scripts of the project.
     "make", "gmake", "npm", "npx", "yarn", "pnpm", "cargo", "go", "uv", "run.sh",
     // Interpreters.
-    "node", "python", "python3", "pytest", "perl", "ruby",
+    "node", "nodejs", "python", "python3", "pytest", "perl", "ruby",
     // Their configuration names programs and files; what they may touch is theirs.
     "ssh", "man", "top",
 ];
@@ -255,7 +255,9 @@ impl Judged {
     fn is_gits(&self, path: &str) -> bool {
         let own = path.contains("/.git/") || path.ends_with("/.git");
         if path.contains("/.git/hooks") {
-            return false;
+            // Samples of its own, which it does not run.
+            let sample = path.ends_with("/hooks") || path.ends_with(".sample");
+            return sample && self.has_git(&["init", "clone"]);
         }
         if path.contains("/.git/config") {
             return self.has_git(TRACKING) || self.has_git(CHANGING);

@@ -11,8 +11,14 @@ impl Reader<'_> {
         self.expect("$")?;
         let piece = match self.look(0) {
             Some('(') if self.look(1) == Some('(') => {
+                let start = self.at;
                 self.expect("((")?;
-                Piece::Arithmetic { inside: self.deeper(Self::arithmetic)?, quoted }
+                let inside = self.deeper(Self::arithmetic)?;
+                // In a here-document the witness takes it for commands. What holds none can hide none.
+                if !inside.iter().any(may_run) {
+                    self.opaque.extend(self.base.map(|base| (base + start, base + self.at)));
+                }
+                Piece::Arithmetic { inside, quoted }
             }
             Some('(') => {
                 self.expect("(")?;
@@ -263,7 +269,19 @@ impl Reader<'_> {
     }
 }
 
+fn may_run(piece: &Piece) -> bool {
+    match piece {
+        Piece::Text { .. } => false,
+        Piece::Parameter { parameter, .. } => **parameter != plain(parameter.name.clone()),
+        Piece::Arithmetic { inside, .. } => inside.iter().any(may_run),
+        Piece::Command { .. } | Piece::Process { .. } => true,
+    }
+}
+
+fn plain(name: String) -> Parameter {
+    Parameter { name, index: None, operator: Operator::None, operand: Vec::new() }
+}
+
 fn plain_parameter(name: String, quoted: bool) -> Piece {
-    let parameter = Parameter { name, index: None, operator: Operator::None, operand: Vec::new() };
-    Piece::Parameter { parameter: Box::new(parameter), quoted }
+    Piece::Parameter { parameter: Box::new(plain(name)), quoted }
 }

@@ -81,7 +81,7 @@ impl Options<'_> {
         };
         self.flag(name);
         match (block.flag(name), value) {
-            (Some(Takes::Nothing), None) | (Some(Takes::Attached), None) => {}
+            (Some(Takes::Nothing | Takes::Attached | Takes::Bare(_)), None) => {}
             (Some(Takes::Attached), Some(value)) => {
                 self.take(Role::Text, at, Word::Literal(value.to_string()), name);
             }
@@ -95,7 +95,8 @@ impl Options<'_> {
                 self.next_value(role, name);
             }
             (Some(Takes::Exec), None) => self.exec(name),
-            (Some(Takes::Risk(kind)), _) | (Some(Takes::RiskyValue(kind)), Some(_)) => {
+            (Some(Takes::Risk(kind)), _)
+            | (Some(Takes::RiskyValue(kind) | Takes::Bare(kind)), Some(_)) => {
                 self.risk(at, Some(name), kind);
             }
             (Some(Takes::RiskyValue(kind)), None) => {
@@ -116,7 +117,8 @@ impl Options<'_> {
         self.reading.parts[at] = Part::Value;
         // Should the table be wrong about the value, a flag must not hide behind it.
         let letter = |c: char| c == '-' || c.is_ascii_alphabetic();
-        if word.start().strip_prefix('-').is_some_and(|rest| rest.starts_with(letter)) {
+        let mode = role == Role::Mode && word.literal().is_some_and(is_mode);
+        if !mode && word.start().strip_prefix('-').is_some_and(|rest| rest.starts_with(letter)) {
             self.risk(at, None, RiskKind::Unlisted);
         }
         if let Word::Dynamic(Dynamic { splits: true, kind: Unknown::Anything, .. }) = word {
@@ -156,7 +158,7 @@ impl Options<'_> {
             self.flag(&flag);
             match block.flag(&flag) {
                 Some(Takes::Nothing) => {}
-                Some(Takes::Attached) if rest.is_empty() => return,
+                Some(Takes::Attached | Takes::Bare(_)) if rest.is_empty() => return,
                 Some(Takes::Attached) => {
                     return self.take(Role::Text, at, Word::Literal(rest.to_string()), &flag);
                 }
@@ -167,7 +169,9 @@ impl Options<'_> {
                     self.take(role, at, self.attached(role, at, rest), &flag);
                     return self.module(role, &flag, rest);
                 }
-                Some(Takes::Risk(kind)) => return self.risk(at, Some(spelled), kind),
+                Some(Takes::Risk(kind) | Takes::Bare(kind)) => {
+                    return self.risk(at, Some(spelled), kind);
+                }
                 Some(Takes::RiskyValue(kind)) => {
                     self.risk(at, Some(spelled), kind);
                     if rest.is_empty() {
@@ -202,7 +206,7 @@ impl Options<'_> {
             match self.reading.block.flag(&flag) {
                 Some(Takes::Nothing | Takes::Attached) => {}
                 Some(Takes::Value(role)) => self.next_value(role, &flag),
-                Some(Takes::Risk(kind)) => self.risk(1, None, kind),
+                Some(Takes::Risk(kind) | Takes::Bare(kind)) => self.risk(1, None, kind),
                 Some(Takes::RiskyValue(kind)) => {
                     self.risk(1, None, kind);
                     self.next_value(Role::Text, &flag);
@@ -239,6 +243,12 @@ impl Options<'_> {
             }
         }
     }
+}
+
+/// `-u+x,g=w`: no flag of `find` has a sign in it.
+fn is_mode(text: &str) -> bool {
+    let signed = text.contains(['+', '=']);
+    signed && text.chars().all(|c| "-ugoa+=rwxXst,".contains(c))
 }
 
 /// Where the command of `-exec` ends: at a semicolon, or at a plus right after the braces.

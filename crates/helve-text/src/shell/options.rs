@@ -25,6 +25,11 @@ impl Reading {
     pub(super) fn writes(&self) -> bool {
         self.has_any(&self.block.writing)
     }
+
+    /// Whether flags are there with which operands that are read are written, too.
+    pub(super) fn rewrites(&self) -> bool {
+        self.has_any(&self.block.rewriting)
+    }
 }
 
 /// A value or operand, and what it is for.

@@ -231,6 +231,8 @@ impl<'a> Reader<'a> {
     fn body(&mut self, pending: &Pending) -> Result<(), Stop> {
         let start = self.at;
         let mut text = String::new();
+        // The lines that the next one goes on with.
+        let mut before = String::new();
         loop {
             let line_start = self.at;
             let Some(line) = self.rest().split('\n').next().filter(|_| !self.rest().is_empty())
@@ -239,7 +241,13 @@ impl<'a> Reader<'a> {
             };
             self.at = (self.at + line.len() + 1).min(self.text.len());
             let shown = if pending.strip_tabs { line.trim_start_matches('\t') } else { line };
-            if shown == pending.delimiter {
+            let ends = shown == pending.delimiter;
+            before.push_str(shown);
+            if before.len() > shown.len() && (ends || before == pending.delimiter) {
+                // Joined, it may be the end or not: shells differ.
+                return self.syntax();
+            }
+            if ends {
                 let pieces = if pending.quoted {
                     vec![Piece::Text { text, quoted: true }]
                 } else {
@@ -250,9 +258,11 @@ impl<'a> Reader<'a> {
                 // Each body is announced once and read once, so the cell is still empty.
                 return pending.body.set(pieces).or_else(|_| self.syntax());
             }
-            // In an unquoted body a joined line hides where the delimiter is.
-            if !pending.quoted && line.ends_with('\\') {
-                return self.syntax();
+            let slashes = line.len() - line.trim_end_matches('\\').len();
+            if pending.quoted || slashes % 2 == 0 {
+                before.clear();
+            } else {
+                before.pop();
             }
             text.push_str(shown);
             text.push('\n');

@@ -23,7 +23,7 @@ pub(super) fn apply(
     }
     let mut risk = |kind| walker.risk(run, at, &shown, kind);
     match wanted.role {
-        Role::Text | Role::Module | Role::Command | Role::Shell | Role::Split => {}
+        Role::Text | Role::Mode | Role::Module | Role::Command | Role::Shell | Role::Split => {}
         Role::Look => walker.touch(value, Access::Look, state, Some(run)),
         Role::List => {
             let closed = reading.has_any(&reading.block.closed);
@@ -40,6 +40,9 @@ pub(super) fn apply(
             let access = if reading.writes() { Access::Write } else { Access::Read };
             let of_flag = wanted.flag.is_some();
             walker.touch(value, if of_flag { access } else { Access::Read }, state, Some(run));
+            if !of_flag && reading.rewrites() {
+                walker.touch(value, Access::Write, state, Some(run));
+            }
         }
         Role::Write => walker.touch(value, Access::Write, state, Some(run)),
         Role::Take => {

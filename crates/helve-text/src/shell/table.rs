@@ -57,6 +57,8 @@ pub(super) struct Block {
     pub(super) tamed: Vec<&'static str>,
     /// Flags with which the files that other flags name are written.
     pub(super) writing: Vec<&'static str>,
+    /// Flags with which operands that are read are written, too.
+    pub(super) rewriting: Vec<&'static str>,
     /// Flags with which a folder behind a link is not looked into.
     pub(super) shallow: Vec<&'static str>,
     /// Flags with which no folder is.
@@ -133,6 +135,8 @@ pub(super) enum Takes {
     /// A command up to `;` or `+`.
     Exec,
     Risk(RiskKind),
+    /// Dangerous with a value in the same word.
+    Bare(RiskKind),
     /// Dangerous, and takes a value.
     RiskyValue(RiskKind),
 }
@@ -191,6 +195,8 @@ pub(super) enum Role {
     Expression,
     /// Not an assignment.
     Goal,
+    /// Of `find -perm`, which may start with a dash.
+    Mode,
 }
 
 const ROLES: &[(&str, Role)] = &[
@@ -226,6 +232,7 @@ const ROLES: &[(&str, Role)] = &[
     ("dd", Role::Dd),
     ("expression", Role::Expression),
     ("goal", Role::Goal),
+    ("mode", Role::Mode),
 ];
 
 const RISKS: &[(&str, RiskKind)] =
@@ -237,6 +244,12 @@ fn role(name: &str) -> Option<Role> {
 
 fn risky_value(name: &str) -> Option<Takes> {
     name.strip_suffix("-value").and_then(risk).map(Takes::RiskyValue)
+}
+
+fn bare(name: &str) -> Option<Takes> {
+    let kind = name.strip_prefix("bare-").and_then(risk)?;
+    // Elsewhere `sed -i` takes the next word.
+    Some(if cfg!(target_os = "linux") { Takes::Bare(kind) } else { Takes::Risk(kind) })
 }
 
 fn risk(name: &str) -> Option<RiskKind> {
@@ -305,6 +318,7 @@ impl Block {
             "instead" => self.instead.extend(words),
             "tamed" => self.tamed.extend(words),
             "writing" => self.writing.extend(words),
+            "rewriting" => self.rewriting.extend(words),
             "shallow" => self.shallow.extend(words),
             "closed" => self.closed.extend(words),
             "never" => self.never.extend(words),
@@ -323,7 +337,8 @@ impl Block {
                 let takes = role(word)
                     .map(Takes::Value)
                     .or_else(|| risk(word).map(Takes::Risk))
-                    .or_else(|| risky_value(word))?;
+                    .or_else(|| risky_value(word))
+                    .or_else(|| bare(word))?;
                 self.flags(words, takes);
             }
         }

@@ -614,6 +614,98 @@ fn wrappers_are_peeled() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_changed_in_place_is_written() {
+    check(
+        "sed -ni p a; sed --in-place p b; sed -i.bak p c; sed -i'/etc/*' p d; sed --in-place=x p e",
+        expect![[r#"
+            run sed -ni p a
+            run sed --in-place p b
+            run sed -i.bak p c  !destroys: -i
+            run sed -i/etc/* p d  !destroys: -i
+            run sed --in-place=x p e  !destroys: --in-place
+            read /w/app/a
+            write /w/app/a
+            read /w/app/b
+            write /w/app/b
+            read /w/app/c
+            write /w/app/c
+            read /w/app/d
+            write /w/app/d
+            read /w/app/e
+            write /w/app/e
+        "#]],
+    );
+}
+
+#[test]
+fn joined_lines_of_a_here_document_are_read_where_they_hide_no_end() {
+    check(
+        "cat <<E\na \\\nb $((2*3)) $((x+$y))\nE\nrm c",
+        expect![[r#"
+        run cat
+        run rm c
+        write /w/app/c
+        ? arithmetic on what may not be a number [<<]
+    "#]],
+    );
+    check(
+        "cat <<E\na \\\nE\nrm c\nE",
+        expect![[r#"
+        run cat E
+        run a E
+        run rm c
+        run E
+        read /w/app/E
+        read /w/app/E
+        write /w/app/c
+        ? syntax that is not understood [rm c
+        E]
+    "#]],
+    );
+    check(
+        "cat <<E\n\\\nE\nrm c\nE",
+        expect![[r#"
+        run cat
+        run rm c
+        run E
+        write /w/app/c
+    "#]],
+    );
+    check(
+        "cat <<EO\nE\\\nO\nrm c\nEO",
+        expect![[r#"
+        run cat EO
+        run EO
+        run rm c
+        run EO
+        read /w/app/EO
+        write /w/app/c
+        ? syntax that is not understood [rm c
+        EO]
+    "#]],
+    );
+    check(
+        "cat <<E\na \\\\\nE\nrm c",
+        expect![[r#"
+        run cat
+        run rm c
+        write /w/app/c
+    "#]],
+    );
+    check(
+        "cat <<E\n$((1+$(rm c)))\nE",
+        expect![[r#"
+        run rm c
+        run cat
+        write /w/app/c
+        ? can be read in more than one way [1+$(rm c)]
+        ? arithmetic on what may not be a number [<<]
+    "#]],
+    );
+}
+
 #[test]
 fn flags_that_reach_further_are_marked() {
     check(
@@ -630,20 +722,18 @@ fn flags_that_reach_further_are_marked() {
     "#]],
     );
     check(
-        "sed -n 1p a; sed -ni p a; sed -n 'w out' a; sed -n -f s a; sed 'r notes' a",
+        "sed -n 1p a; sed -n 'w out' a; sed -n -f s a; sed 'r notes' a",
         expect![[r#"
-        run sed -n 1p a
-        run sed -ni p a  !destroys: -ni
-        run sed -n "w out" a  !code: w out
-        run sed -n -f s a  !runs: -f  !code: s
-        run sed "r notes" a
-        read /w/app/a
-        read /w/app/a
-        read /w/app/a
-        read /w/app/a
-        read /w/app/notes
-        read /w/app/a
-    "#]],
+            run sed -n 1p a
+            run sed -n "w out" a  !code: w out
+            run sed -n -f s a  !runs: -f  !code: s
+            run sed "r notes" a
+            read /w/app/a
+            read /w/app/a
+            read /w/app/a
+            read /w/app/notes
+            read /w/app/a
+        "#]],
     );
     check(
         "awk '{print $1}' a; awk '{print > $1}' a; awk -f p a",
