@@ -132,6 +132,10 @@ pub struct Dynamic {
 pub enum Unknown {
     Anything,
     Number,
+    /// The hash of a commit, or nothing.
+    Commit,
+    /// The same with the rest of a revision around it, as in `…..HEAD`: nothing else, to a program that takes revisions.
+    Revision,
     /// A pipe that the shell makes for `<(…)`.
     Pipe,
     /// A file that `find` came upon, under the start of the word.

@@ -116,7 +116,11 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
         ([], _) => {
             home = match state.value("HOME") {
                 Value::Text(text) => Some(Word::Literal(text)),
-                Value::Glob(_) | Value::Number | Value::Counted | Value::Unknown => None,
+                Value::Glob(_)
+                | Value::Number
+                | Value::Commit
+                | Value::Counted
+                | Value::Unknown => None,
             };
             home.as_ref()
         }

@@ -51,7 +51,11 @@ pub(super) fn twice_filled(raw: &Raw, state: &State) -> Vec<String> {
         Piece::Parameter { parameter, quoted: false } if parameter.operator == Operator::None => {
             match state.value(&parameter.name) {
                 Value::Glob(pattern) => Some(pattern),
-                Value::Text(_) | Value::Number | Value::Counted | Value::Unknown => None,
+                Value::Text(_)
+                | Value::Number
+                | Value::Commit
+                | Value::Counted
+                | Value::Unknown => None,
             }
         }
         _ => None,
@@ -73,18 +77,14 @@ pub(super) fn value(raw: &Raw, state: &State) -> Value {
         .pieces
         .iter()
         .any(|piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains(":~")));
-    // To arithmetic it would be the name of a variable.
-    let commit = raw
-        .pieces
-        .iter()
-        .any(|it| matches!(it, Piece::Command { body, .. } if prints_commit(body)));
     match single(&quoted, "", state) {
-        _ if tilde_later || commit => Value::Unknown,
+        _ if tilde_later => Value::Unknown,
         Word::Literal(text) => Value::Text(text),
         Word::Glob(pattern) => Value::Glob(pattern),
         Word::Dynamic(Dynamic { kind: Unknown::Number, start, .. }) if start.is_empty() => {
             Value::Number
         }
+        Word::Dynamic(Dynamic { kind: Unknown::Commit, .. }) => Value::Commit,
         Word::Dynamic(_) => Value::Unknown,
     }
 }
@@ -146,12 +146,12 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
                     (true, Value::Text(it), true) => text(&mut bits, &it, true),
                     (true, Value::Text(it), false) => split(&it, &mut bits, &mut fields),
                     _ => {
-                        let kind = if prints_number(body) || prints_commit(body) {
-                            Unknown::Number
-                        } else {
-                            Unknown::Anything
+                        let kind = match body {
+                            body if prints_number(body) => Unknown::Number,
+                            body if prints_commit(body) => Unknown::Commit,
+                            _ => Unknown::Anything,
                         };
-                        bits.push(Bit::Hole { kind, splits: !quoted && !prints_number(body) });
+                        bits.push(Bit::Hole { kind, splits: !quoted && kind != Unknown::Number });
                     }
                 }
             }
@@ -240,7 +240,7 @@ fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Ite
     };
     let bit = match state.value(variable) {
         Value::Text(text) => Bit::Text { text, quoted: true },
-        Value::Glob(_) | Value::Number | Value::Counted | Value::Unknown => {
+        Value::Glob(_) | Value::Number | Value::Commit | Value::Counted | Value::Unknown => {
             Bit::Hole { kind: Unknown::Anything, splits: false }
         }
     };
@@ -263,6 +263,7 @@ fn parameter_bit(parameter: &Parameter, quoted: bool, state: &State) -> Bit {
         (Operator::Length, _) | (Operator::None, Value::Number) => {
             Bit::Hole { kind: Unknown::Number, splits: false }
         }
+        (Operator::None, Value::Commit) => Bit::Hole { kind: Unknown::Commit, splits: !quoted },
         (Operator::None, Value::Text(text)) => Bit::Text { text, quoted },
         (Operator::None, Value::Glob(pattern)) => Bit::Glob(pattern),
         (Operator::None, Value::Counted | Value::Unknown)
@@ -291,13 +292,15 @@ fn word(bits: &[Bit], shown: &str) -> Word {
         // A number beside other text may be a part of any path.
         let kind = match holes.as_slice() {
             [(kind, _)] if alone => *kind,
+            [(Unknown::Commit, _)] if makes_revision(bits) => Unknown::Revision,
             _ => Unknown::Anything,
         };
         let start = match bits.iter().find(filled) {
             Some(Bit::Text { text, quoted }) if *quoted || !is_glob(text) => text.clone(),
             _ => String::new(),
         };
-        let splits = holes.iter().any(|(_, splits)| *splits);
+        // What stands around a commit is a word even where there is none, and it has no blanks.
+        let splits = kind != Unknown::Revision && holes.iter().any(|(_, splits)| *splits);
         return Word::Dynamic(Dynamic { shown: shown.to_string(), start, kind, splits });
     }
     let unquoted: String = bits
@@ -313,6 +316,19 @@ fn word(bits: &[Bit], shown: &str) -> Word {
         return Word::Literal(bits.iter().map(bit_text).collect());
     }
     Word::Glob(bits.iter().map(bit_pattern).collect())
+}
+
+/// Whether what stands around a commit makes a revision of it, and no other name where there is no commit: `..HEAD`, `~1`.
+fn makes_revision(bits: &[Bit]) -> bool {
+    let hole = bits.iter().position(|bit| matches!(bit, Bit::Hole { .. })).unwrap_or(0);
+    let text = |bits: &[Bit]| bits.iter().map(bit_text).collect::<String>();
+    let (before, after) = (text(&bits[..hole]), text(&bits[hole..]));
+    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '^' | '~' | '_');
+    let around = format!("{before}{after}");
+    (before.is_empty() || before == "^" || before.ends_with(".."))
+        && (after.is_empty() || after.starts_with(['^', '~']) || after.starts_with(".."))
+        && around.chars().all(known)
+        && around.contains(|c| c != '.')
 }
 
 /// Whether the shell would take this for a file name pattern.

@@ -8,7 +8,8 @@ impl Options<'_> {
     /// What may turn out to be a flag is as unlisted as any flag that is not in the table.
     pub(super) fn dynamic(&mut self, at: usize, dynamic: &Dynamic) {
         let harmless = match dynamic.kind {
-            Unknown::Number | Unknown::Pipe | Unknown::Found { .. } => true,
+            Unknown::Number | Unknown::Commit | Unknown::Pipe | Unknown::Found { .. } => true,
+            Unknown::Revision => self.role(0) == Some(Role::Revision),
             Unknown::Anything => false,
         };
         if self.reading.block.traits.any || harmless && !dynamic.start.starts_with('-') {

@@ -317,7 +317,9 @@ fn count(word: &Word) -> (usize, bool) {
 fn may_name(word: &Word) -> bool {
     let anything = match word {
         Word::Literal(_) | Word::Glob(_) => true,
-        Word::Dynamic(dynamic) => dynamic.kind == Unknown::Anything,
+        Word::Dynamic(dynamic) => {
+            matches!(dynamic.kind, Unknown::Anything | Unknown::Revision)
+        }
     };
     anything && !word.start().contains('/')
 }

@@ -44,6 +44,12 @@ pub(super) fn apply(
                 walker.touch(value, Access::Write, state, Some(run));
             }
         }
+        Role::Revision => {
+            let known = matches!(value, Word::Dynamic(it) if it.kind == Unknown::Revision);
+            if !known {
+                walker.touch(value, Access::Read, state, Some(run));
+            }
+        }
         Role::Write => walker.touch(value, Access::Write, state, Some(run)),
         Role::Take => {
             walker.touch(value, Access::Read, state, Some(run));
@@ -233,7 +239,7 @@ pub(super) fn argument(walker: &mut Walker<'_>, word: &Word, state: &State, run:
             walker.touch(word, Access::Fill, state, Some(run));
             walker.touch(word, Access::Read, state, Some(run));
         }
-        Word::Dynamic(dynamic) if dynamic.kind == Unknown::Number => {}
+        Word::Dynamic(dynamic) if matches!(dynamic.kind, Unknown::Number | Unknown::Commit) => {}
         Word::Dynamic(_) => walker.touch(word, Access::Read, state, Some(run)),
     }
 }

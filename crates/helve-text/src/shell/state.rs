@@ -18,6 +18,8 @@ pub(super) enum Value {
     /// One of the names that a pattern stands for, as in [`super::Word::Glob`].
     Glob(String),
     Number,
+    /// The hash of a commit, or nothing.
+    Commit,
     /// A number, or what the name held before the script began: good for arithmetic, but not for a file name.
     Counted,
     Unknown,
@@ -152,7 +154,7 @@ impl Value {
         match self {
             Value::Number => true,
             Value::Text(text) => !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()),
-            Value::Glob(_) | Value::Counted | Value::Unknown => false,
+            Value::Glob(_) | Value::Commit | Value::Counted | Value::Unknown => false,
         }
     }
 

@@ -149,6 +149,8 @@ pub(super) enum Role {
     /// What is in it is looked at too, even behind a link.
     List,
     Read,
+    /// A revision of git's, or a file that is read.
+    Revision,
     Write,
     /// Read and gone.
     Take,
@@ -204,6 +206,7 @@ const ROLES: &[(&str, Role)] = &[
     ("look", Role::Look),
     ("list", Role::List),
     ("read", Role::Read),
+    ("revision", Role::Revision),
     ("write", Role::Write),
     ("take", Role::Take),
     ("pick", Role::Pick),

@@ -80,6 +80,8 @@ fn show(word: &Word) -> String {
             let mark = match dynamic.kind {
                 Unknown::Anything => "?",
                 Unknown::Number => "#",
+                Unknown::Commit => "c",
+                Unknown::Revision => "r",
                 Unknown::Pipe => "|",
                 Unknown::Found { .. } => "@",
             };

@@ -101,7 +101,10 @@ impl Walker<'_> {
             }
             Word::Dynamic(dynamic) => match (dynamic.kind, access) {
                 (Unknown::Pipe, _)
-                | (Unknown::Number, Access::Read | Access::Look | Access::Fill | Access::Refill)
+                | (
+                    Unknown::Number | Unknown::Commit,
+                    Access::Read | Access::Look | Access::Fill | Access::Refill,
+                )
                 | (Unknown::Found { .. }, Access::Look | Access::Fill | Access::Refill)
                 | (Unknown::Found { regular: true }, Access::Read) => return,
                 _ => vec![Target::Unknown(dynamic.shown.clone())],
