@@ -89,6 +89,8 @@ pub struct Run {
     pub parts: Vec<Part>,
     /// Assignments before the name that are not known to be harmless, as written.
     pub assignments: Vec<String>,
+    /// Those that are, as written.
+    pub harmless: Vec<String>,
     /// The run in [`Script::runs`] that starts this one.
     pub within: Option<usize>,
     pub standing: Standing,

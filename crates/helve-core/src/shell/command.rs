@@ -15,6 +15,8 @@ pub struct Command {
     loose: String,
     /// The same without harmless flags before the subcommand: `git --no-pager log` is a `git log`.
     plain: Option<String>,
+    /// The same with assignments before it that need not be spelled, should a rule do so.
+    assigning: Option<String>,
     /// Further spellings that a rule which asks or refuses is also about.
     spellings: Vec<String>,
     words: Vec<(String, Place)>,
@@ -54,10 +56,16 @@ impl Command {
         let risks = run.risks.iter().cloned().chain(extra.into_iter().map(laid)).collect();
         let before: String = run.assignments.iter().map(|it| format!("{it} ")).collect();
         let plain = plain_words(run).map(|at| join(&loose, &at));
+        let all: Vec<String> = run.harmless.iter().chain(&loose).cloned().collect();
+        // A value with blanks could pass for words of the command.
+        let one_word = |it: &String| !it.contains(|c| NEVER_PLAIN.contains(c));
+        let assigning =
+            !run.harmless.is_empty() && before.is_empty() && run.harmless.iter().all(one_word);
         let mut command = Self {
             text: format!("{before}{}", quoted.join(" ")),
             loose: format!("{before}{}", loose.join(" ")),
             plain: plain.filter(|_| before.is_empty()),
+            assigning: assigning.then(|| all.join(" ")),
             spellings: Vec::new(),
             words,
             risks,
@@ -165,8 +173,9 @@ impl Command {
         {
             return true;
         }
-        let plain = self.plain.as_ref().is_some_and(|plain| pattern.matches(plain));
-        if !(plain || pattern.matches(&self.text) || pattern.matches(&self.loose)) {
+        let others = self.plain.iter().chain(&self.assigning);
+        let matches = |text: &String| pattern.matches(text);
+        if ![&self.text, &self.loose].into_iter().chain(others).any(matches) {
             return false;
         }
         let tokens: Vec<&str> = wild.split(' ').collect();
@@ -221,7 +230,7 @@ impl Command {
                 spellings.push([&[name], rest].concat().join(" "));
             }
         }
-        spellings.extend(self.plain.clone());
+        spellings.extend(self.plain.iter().chain(&self.assigning).cloned());
         spellings.sort();
         spellings.dedup();
         spellings

@@ -5,8 +5,9 @@
 pub(super) fn length(rest: &str, delimiter: char) -> Option<usize> {
     let start = rest.strip_prefix('^').unwrap_or(rest);
     let inner = start.strip_prefix(']').unwrap_or(start);
-    // Where some see the end already, another bracket would be one to them only.
-    let mut closed_to_some = inner.len() != start.len();
+    // Where some see the end already, another bracket would be one to them only. After `[]` that is no matter: whoever
+    // sees an end there sees the other's at the next `]`, too.
+    let mut closed_to_some = false;
     let mut at = rest.len() - inner.len();
     while let Some(c) = rest[at..].chars().next() {
         at += c.len_utf8();
@@ -64,7 +65,12 @@ mod tests {
         check("[=a=]/]", None);
         check("[:alpha:][]/]", None);
         check("\\][]/]", None);
-        check("][]/]", None);
+        check("][]/]", Some(3));
+        check("^][]/", Some(4));
+        check("][a]/", Some(4));
+        check("][/]", None);
+        check("]\\][/]", None);
+        check("][:alpha:][]/]", None);
         check("[:al/pha:]]", None);
         check("a\\/]", None);
         check("a", None);

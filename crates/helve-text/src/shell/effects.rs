@@ -120,25 +120,38 @@ impl Walker<'_> {
             return;
         }
         let name = words.first().and_then(Word::literal).unwrap_or("");
-        let assignments = simple
-            .assignments
-            .iter()
-            .filter(|it| !variables::is_harmless_before(name, &it.name))
-            .map(|it| it.shown.clone())
-            .collect();
-        self.launch(words, assignments, state, &feed);
+        let is_harmless = |it: &&Assign| match it.known(state) {
+            Value::Text(text) => variables::is_harmless_before(name, &it.name, Some(&text)),
+            Value::Glob(_) | Value::Number | Value::Commit | Value::Counted | Value::Unknown => {
+                variables::is_harmless_before(name, &it.name, None)
+            }
+        };
+        let shown = |all: Vec<&Assign>| all.into_iter().map(|it| it.shown.clone()).collect();
+        let (harmless, harmful): (Vec<&Assign>, Vec<&Assign>) =
+            simple.assignments.iter().partition(is_harmless);
+        let run = self.script.runs.len();
+        self.launch(words, shown(harmful), state, &feed);
+        if let Some(run) = self.script.runs.get_mut(run) {
+            run.harmless = shown(harmless);
+        }
     }
 
     fn assign(&mut self, assignment: &Assign, state: &mut State) {
         if variables::steers(&assignment.name, self.around) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }
-        let value = match &assignment.value {
-            AssignValue::Text(raw) if !assignment.append && assignment.index.is_none() => {
+        state.set(&assignment.name, assignment.known(state));
+    }
+}
+
+impl Assign {
+    /// What the variable holds afterwards.
+    fn known(&self, state: &State) -> Value {
+        match &self.value {
+            AssignValue::Text(raw) if !self.append && self.index.is_none() => {
                 expand::value(raw, state)
             }
             AssignValue::Text(_) | AssignValue::Array(_) => Value::Unknown,
-        };
-        state.set(&assignment.name, value);
+        }
     }
 }

@@ -214,7 +214,8 @@ impl Options<'_> {
         }
         let start = self.words[at].start();
         let filled_in = matches!(self.words[at], Word::Glob(_)) && start.is_empty();
-        if block.traits.startup && (start.starts_with('+') || filled_in) {
+        let starts = start.starts_with('+') && !self.words[at].literal().is_some_and(goes_to_line);
+        if block.traits.startup && (starts || filled_in) {
             self.risk(at, None, RiskKind::Runs);
         }
         let (least, several) = count(&self.words[at]);
@@ -311,6 +312,11 @@ fn count(word: &Word) -> (usize, bool) {
         Word::Glob(_) => (1, true),
         Word::Dynamic(dynamic) => (usize::from(!dynamic.splits), dynamic.splits),
     }
+}
+
+/// `+50` and `+G`: where to start, and nothing else.
+fn goes_to_line(word: &str) -> bool {
+    word.strip_prefix('+').is_some_and(|it| it == "G" || it.bytes().all(|c| c.is_ascii_digit()))
 }
 
 /// Whether a word that is not known may turn out to be the name of a subcommand.

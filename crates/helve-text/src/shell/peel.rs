@@ -230,8 +230,10 @@ fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
     };
     let count = words.iter().take_while(|word| name(word).is_some()).count();
     let taken: Vec<Word> = words.drain(..count).collect();
-    let harmful =
-        |word: &&Word| !name(word).is_some_and(|it| variables::is_harmless_before("", &it));
+    let harmful = |word: &&Word| {
+        let value = word.literal().and_then(|text| Some(text.split_once('=')?.1));
+        !name(word).is_some_and(|it| variables::is_harmless_before("", &it, value))
+    };
     taken.iter().filter(harmful).map(|word| word.shown().to_string()).collect()
 }
 

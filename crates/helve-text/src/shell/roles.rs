@@ -120,6 +120,23 @@ pub(super) fn apply(
                 risk(RiskKind::Unlisted);
             }
         }
+        Role::Cookie => {
+            if value.start().starts_with('@') || !value.start().contains('=') {
+                risk(RiskKind::Unlisted);
+            }
+        }
+        Role::Field => {
+            if !value.literal().is_some_and(is_plain_field) {
+                risk(RiskKind::Unlisted);
+            }
+        }
+        Role::Without => {
+            if !value.start().starts_with("no:") {
+                let spelled = wanted.flag.as_deref().unwrap_or(&shown);
+                let flag = if shown.starts_with('-') { at } else { at.saturating_sub(1) };
+                walker.risk(run, flag, spelled, RiskKind::Runs);
+            }
+        }
         Role::Name => {
             if value.literal().is_none_or(|it| it.contains(['/', '.'])) {
                 risk(RiskKind::Runs);
@@ -314,6 +331,12 @@ fn is_data(word: &Word) -> bool {
         Some(at) => !start[at..].starts_with('@'),
         None => word.literal().is_some() || !start.is_empty() && !start.contains('@'),
     }
+}
+
+/// A field of a form with its value: no file, and nothing of a file after a semicolon.
+fn is_plain_field(field: &str) -> bool {
+    let value = field.split_once('=').map(|(_, value)| value);
+    value.is_some_and(|it| !it.starts_with(['@', '<', '(']) && !it.contains(';'))
 }
 
 fn operand_of_dd(

@@ -185,6 +185,12 @@ pub(super) enum Role {
     Data,
     /// The same with a name before it: a file when there is an `@` and no `=` before it.
     Encoded,
+    /// What `curl` sends as a cookie: a file unless it has a `=`.
+    Cookie,
+    /// A field that `curl` sends: a file when its value says so.
+    Field,
+    /// A plugin that is left out: `no:cacheprovider`.
+    Without,
     /// Nothing that could be a file or a module: it has no slash and no dot.
     Name,
     /// What git sorts by: signatures are checked by another program.
@@ -228,6 +234,9 @@ const ROLES: &[(&str, Role)] = &[
     ("url", Role::Url),
     ("data", Role::Data),
     ("encoded", Role::Encoded),
+    ("cookie", Role::Cookie),
+    ("field", Role::Field),
+    ("without", Role::Without),
     ("name", Role::Name),
     ("key", Role::Key),
     ("remote", Role::Remote),

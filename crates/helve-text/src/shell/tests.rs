@@ -818,7 +818,6 @@ fn flags_that_reach_further_are_marked() {
         run python3 -m venv v
         read /w/app/a.py
         read /w/app/1
-        look /w/app/x
         read /w/app/v
     "#]],
     );

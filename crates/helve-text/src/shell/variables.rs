@@ -16,8 +16,21 @@ const HARMLESS: &[&str] = &[
     "RUST_LOG",
     "RUST_TEST_THREADS",
     "CARGO_TERM_COLOR",
+    "CARGO_INCREMENTAL",
+    "PROPTEST_CASES",
+    "COLUMNS",
+    "CGO_ENABLED",
     "PYTHONDONTWRITEBYTECODE",
     "PYTHONUNBUFFERED",
+];
+
+/// Variables that may be set to these values only: others may name a program or a file to load.
+const HARMLESS_VALUES: &[(&str, &[&str])] = &[
+    ("PAGER", &["cat", ""]),
+    ("GIT_PAGER", &["cat", ""]),
+    ("NODE_ENV", &["test", "development"]),
+    ("GOOS", &["linux", "darwin", "windows", "freebsd", "openbsd", "netbsd"]),
+    ("GOARCH", &["amd64", "arm64", "386", "arm", "riscv64"]),
 ];
 
 /// Variables of a shell that change what it runs, where it looks, or how it takes words apart.
@@ -123,9 +136,12 @@ pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name) || name.starts_with("LC_")
 }
 
-/// Whether this variable may be set before this program.
-pub(super) fn is_harmless_before(program: &str, name: &str) -> bool {
-    is_harmless(name) || (program == "read" && name == "IFS")
+/// Whether this variable may be set before this program, to a value that may not be known.
+pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>) -> bool {
+    let listed = |(known, values): &(&str, &[&str])| {
+        *known == name && value.is_some_and(|value| values.contains(&value))
+    };
+    is_harmless(name) || HARMLESS_VALUES.iter().any(listed) || (program == "read" && name == "IFS")
 }
 
 /// Whether the shell itself puts text into this variable, which may come from the script.
