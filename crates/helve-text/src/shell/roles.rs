@@ -50,7 +50,11 @@ pub(super) fn apply(
                 walker.touch(value, Access::Read, state, Some(run));
             }
         }
-        Role::Write => walker.touch(value, Access::Write, state, Some(run)),
+        Role::Write => {
+            let spared = reading.has_any(&reading.block.sparing);
+            let access = if spared { Access::Look } else { Access::Write };
+            walker.touch(value, access, state, Some(run));
+        }
         Role::Take => {
             walker.touch(value, Access::Read, state, Some(run));
             walker.touch(value, Access::Write, state, Some(run));

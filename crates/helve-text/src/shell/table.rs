@@ -59,6 +59,8 @@ pub(super) struct Block {
     pub(super) writing: Vec<&'static str>,
     /// Flags with which operands that are read are written, too.
     pub(super) rewriting: Vec<&'static str>,
+    /// Flags with which what would be written is only looked at.
+    pub(super) sparing: Vec<&'static str>,
     /// Flags with which a folder behind a link is not looked into.
     pub(super) shallow: Vec<&'static str>,
     /// Flags with which no folder is.
@@ -331,6 +333,7 @@ impl Block {
             "tamed" => self.tamed.extend(words),
             "writing" => self.writing.extend(words),
             "rewriting" => self.rewriting.extend(words),
+            "sparing" => self.sparing.extend(words),
             "shallow" => self.shallow.extend(words),
             "closed" => self.closed.extend(words),
             "never" => self.never.extend(words),

@@ -21,7 +21,7 @@ impl Moment {
     }
 }
 
-const LOOKING: [&str; 30] = [
+const LOOKING: [&str; 32] = [
     "status",
     "diff",
     "diff-files",
@@ -46,6 +46,8 @@ const LOOKING: [&str; 30] = [
     "branch",
     "show-ref",
     "show-branch",
+    "range-diff",
+    "update-index",
     "for-each-ref",
     "check-ignore",
     "check-attr",
