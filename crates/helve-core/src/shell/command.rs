@@ -196,10 +196,14 @@ impl Command {
         !first.contains(['*', '?']) && self.program_names().any(|name| name == first)
     }
 
+    /// What a rule that asks or refuses may call the program, in letters of either case: to some file systems they are the
+    /// same.
     fn program_names(&self) -> impl Iterator<Item = &str> {
         let name = self.words.first().map_or("", |(word, _)| word);
         let base = name.rsplit('/').next().unwrap_or(name);
-        [name, base, base.strip_prefix('=').unwrap_or(base)].into_iter()
+        let other = OTHER_NAMES.iter().find(|(other, _)| base.eq_ignore_ascii_case(other));
+        let names = [name, base, base.strip_prefix('=').unwrap_or(base)];
+        names.into_iter().chain(other.map(|(_, name)| *name))
     }
 
     /// A stranger whose words name a program that a rule refuses.
@@ -215,19 +219,21 @@ impl Command {
                 let starts = [';', '&', '|', '(', '`', '\n', '{', '!'];
                 let commands = [word.as_str(), value].into_iter().flat_map(|it| it.split(starts));
                 let mut programs = commands.flat_map(programs_of);
-                word == first
-                    || value.rsplit('/').next() == Some(first)
-                    || programs.any(|it| it.rsplit('/').next() == Some(first))
+                let is_first = |it: &str| {
+                    it.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(first))
+                };
+                word == first || is_first(value) || programs.any(is_first)
             })
     }
 
     fn other_spellings(&self, quoted: &[String]) -> Vec<String> {
         let mut spellings = Vec::new();
         let bare: Vec<&str> = self.words.iter().map(|(word, _)| word.as_str()).collect();
-        for name in self.program_names() {
+        let lower = self.program_names().map(str::to_ascii_lowercase);
+        for name in self.program_names().map(str::to_string).chain(lower) {
             for words in [&bare, &quoted.iter().map(String::as_str).collect()] {
                 let rest = words.get(1..).unwrap_or(&[]);
-                spellings.push([&[name], rest].concat().join(" "));
+                spellings.push([&[name.as_str()], rest].concat().join(" "));
             }
         }
         spellings.extend(self.plain.iter().chain(&self.assigning).cloned());
@@ -245,7 +251,8 @@ impl Command {
         };
         let mut tokens = text.split_whitespace();
         let Some(first) = tokens.next() else { return false };
-        if first.contains(['*', '?']) || !self.program_names().any(|name| name == first) {
+        let is_named = self.program_names().any(|name| name.eq_ignore_ascii_case(first));
+        if first.contains(['*', '?']) || !is_named {
             return false;
         }
         let tokens: Vec<&str> = tokens.take_while(|token| *token != "*").collect();
@@ -303,6 +310,9 @@ fn rule(pattern: Pattern) -> Rule {
         source: crate::permission::Source::Program,
     }
 }
+
+/// Programs that are another under a name of their own.
+const OTHER_NAMES: &[(&str, &str)] = &[("sudoedit", "sudo")];
 
 /// Whether a token of a rule spells this word outside its wildcards.
 fn spells(token: &str, word: &str, start: &str) -> bool {
