@@ -161,7 +161,7 @@ impl<G: Ground> Wants<'_, G> {
     fn unclear(&mut self, access: Access, shown: &str, why: Unclear) {
         let permission = match access {
             Access::Write => "edit",
-            Access::Look | Access::Read | Access::Enter => "external_directory",
+            Access::Look | Access::Read | Access::Perhaps | Access::Enter => "external_directory",
             Access::Name | Access::Fill | Access::Refill => "bash",
         };
         self.push(Part::new(permission, shown).under(Terms::Unclear(why)));
@@ -172,7 +172,9 @@ impl<G: Ground> Wants<'_, G> {
             self.push(part.clone());
         }
         let permission = match touch.access {
-            Access::Read if resolution.exists || resolution.outside.is_some() => "read",
+            // What is not there yet may be when it runs.
+            Access::Read => "read",
+            Access::Perhaps if resolution.exists || resolution.outside.is_some() => "read",
             Access::Write => "edit",
             Access::Name => {
                 // It is a file after all, so what the command does to it must be spelled out.
@@ -182,7 +184,9 @@ impl<G: Ground> Wants<'_, G> {
                 }
                 return;
             }
-            Access::Read | Access::Look | Access::Enter | Access::Fill | Access::Refill => return,
+            Access::Perhaps | Access::Look | Access::Enter | Access::Fill | Access::Refill => {
+                return;
+            }
         };
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&resolution.subjects);

@@ -216,6 +216,8 @@ pub enum Access {
     /// Only whether it exists, its name and size.
     Look,
     Read,
+    /// Read, should it be a file and not only a word.
+    Perhaps,
     /// Created, changed or removed.
     Write,
     /// Worked in from here on.

@@ -236,6 +236,8 @@ fn always_remembers_a_prefix_or_exactly_what_was_shown() {
             ask bash: bash b.sh  always Wild("bash b.sh *")
             ask bash: bash -c ls  always Exact("bash -c ls")
             ask bash: ls  always Wild("ls *")
+            allow read: a.py  always Exact("a.py")
+            allow read: b.sh  always Exact("b.sh")
         "#]],
     );
     check(

@@ -181,6 +181,12 @@ pub(super) fn command(
     let name = words[0].literal().map_or("", basename);
     let mut inner = words[wanted.word..wanted.end].to_vec();
     let mut assignments = Vec::new();
+    // It runs in the folder of what was found.
+    let elsewhere = matches!(wanted.flag.as_deref(), Some("-execdir" | "-okdir"));
+    let mut around = state.clone();
+    if name == "find" && elsewhere {
+        around.folders = None;
+    }
     match name {
         "env" | "sudo" | "doas" => assignments = take_assignments(&mut inner),
         "xargs" | "gxargs" => {
@@ -217,7 +223,7 @@ pub(super) fn command(
         if matches!(name, "command" | "builtin" | "exec" | "noglob" | "nocorrect") {
             walker.launch(inner, assignments, state, feed);
         } else {
-            walker.launch(inner, assignments, &mut state.clone(), feed);
+            walker.launch(inner, assignments, &mut around, feed);
         }
     });
 }

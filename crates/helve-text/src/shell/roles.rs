@@ -47,7 +47,7 @@ pub(super) fn apply(
         Role::Revision => {
             let known = matches!(value, Word::Dynamic(it) if it.kind == Unknown::Revision);
             if !known {
-                walker.touch(value, Access::Read, state, Some(run));
+                walker.touch(value, Access::Perhaps, state, Some(run));
             }
         }
         Role::Write => {
@@ -152,7 +152,9 @@ pub(super) fn apply(
             }
         }
         Role::Remote => {
-            if value.literal().is_none_or(|it| it.contains("::") || it.starts_with("file:")) {
+            // A host that starts with a dash is a flag for who connects.
+            let runs = |it: &str| ["::", "://-", "@-"].iter().any(|odd| it.contains(odd));
+            if value.literal().is_none_or(|it| runs(it) || it.starts_with("file:")) {
                 risk(RiskKind::Runs);
             }
             walker.touch(value, Access::Look, state, Some(run));
@@ -253,15 +255,15 @@ pub(super) fn argument(walker: &mut Walker<'_>, word: &Word, state: &State, run:
                 // The shell did not fill in the home folder here, but the program may.
                 let home = path.starts_with('~');
                 let word = if home { unknown(path) } else { Word::Literal(path.to_string()) };
-                walker.touch(&word, Access::Read, state, Some(run));
+                walker.touch(&word, Access::Perhaps, state, Some(run));
             }
         }
         Word::Glob(_) => {
             walker.touch(word, Access::Fill, state, Some(run));
-            walker.touch(word, Access::Read, state, Some(run));
+            walker.touch(word, Access::Perhaps, state, Some(run));
         }
         Word::Dynamic(dynamic) if matches!(dynamic.kind, Unknown::Number | Unknown::Commit) => {}
-        Word::Dynamic(_) => walker.touch(word, Access::Read, state, Some(run)),
+        Word::Dynamic(_) => walker.touch(word, Access::Perhaps, state, Some(run)),
     }
 }
 

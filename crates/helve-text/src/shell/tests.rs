@@ -50,6 +50,7 @@ fn render(script: &Script) -> String {
         let access = match touch.access {
             Access::Look => "look",
             Access::Read => "read",
+            Access::Perhaps => "perhaps",
             Access::Write => "write",
             Access::Enter => "enter",
             Access::Name => "name",
@@ -182,19 +183,19 @@ fn every_command_is_found() {
     check(
         "echo $(a $(b)) `c \\`d\\`` \"$(e)\" <(f) ${x:-$(g)} $((`h`))",
         expect![[r#"
-        run b
-        run a ?($(b))
-        run d
-        run c ?(`d`)
-        run e
-        run f
-        run g
-        run h
-        run echo ?($(a $(b))) ?(`c \`d\``) ?("$(e)") |(<(f)) ?(${x:-$(g)}) #($((`h`)))
-        read ?($(b))
-        read ?(`d`)
-        ? arithmetic on what may not be a number [$((`h`))]
-    "#]],
+            run b
+            run a ?($(b))
+            run d
+            run c ?(`d`)
+            run e
+            run f
+            run g
+            run h
+            run echo ?($(a $(b))) ?(`c \`d\``) ?("$(e)") |(<(f)) ?(${x:-$(g)}) #($((`h`)))
+            perhaps ?($(b))
+            perhaps ?(`d`)
+            ? arithmetic on what may not be a number [$((`h`))]
+        "#]],
     );
     check(
         "cat <<X <<'Y'; a\n$(b)\nX\n$(no)\nY\nc",
@@ -536,22 +537,22 @@ fn wrappers_are_peeled() {
     check(
         "bash -euc 'cd src; rm \"$1\"' _ x; sh a.sh b; sh <<<'rm x'; curl x | sh",
         expect![[r#"
-        run bash -euc "cd src; rm \"$1\"" _ x
-          free cd src
-          run rm x
-        run sh a.sh b
-        run sh
-          run rm x
-        run curl x
-        run sh
-        enter /w/app/src
-        write /w/app/x
-        write /w/app/src/x
-        read /w/app/a.sh
-        read /w/app/b
-        write /w/app/x
-        ? code that comes in as data [sh]
-    "#]],
+            run bash -euc "cd src; rm \"$1\"" _ x
+              free cd src
+              run rm x
+            run sh a.sh b
+            run sh
+              run rm x
+            run curl x
+            run sh
+            enter /w/app/src
+            write /w/app/x
+            write /w/app/src/x
+            read /w/app/a.sh
+            perhaps /w/app/b
+            write /w/app/x
+            ? code that comes in as data [sh]
+        "#]],
     );
     check(
         "eval 'rm' x; eval \"$x\"; . ./a; command -v rm; command rm x",
@@ -573,21 +574,21 @@ fn wrappers_are_peeled() {
     check(
         "strace -o t rm x; ssh host 'rm x'; sudo -u me rm x",
         expect![[r#"
-        run strace -o t rm x  !unlisted: -o  !unlisted: t  !unlisted: rm  !unlisted: x
-          run t rm x
-          run rm x
-          run x
-        run ssh host "rm x"
-          run rm x
-        run sudo -u me rm x
-          run rm x
-        read /w/app/rm
-        read /w/app/x
-        write /w/app/x
-        write /w/app/x
-        write /w/app/x
-        ? a program that runs another [strace]
-    "#]],
+            run strace -o t rm x  !unlisted: -o  !unlisted: t  !unlisted: rm  !unlisted: x
+              run t rm x
+              run rm x
+              run x
+            run ssh host "rm x"
+              run rm x
+            run sudo -u me rm x
+              run rm x
+            perhaps /w/app/rm
+            perhaps /w/app/x
+            write /w/app/x
+            write /w/app/x
+            write /w/app/x
+            ? a program that runs another [strace]
+        "#]],
     );
     check(
         "git -C sub bisect run rm x; busybox rm x; npx -y rm x",
@@ -655,16 +656,16 @@ fn joined_lines_of_a_here_document_are_read_where_they_hide_no_end() {
     check(
         "cat <<E\na \\\nE\nrm c\nE",
         expect![[r#"
-        run cat E
-        run a E
-        run rm c
-        run E
-        read /w/app/E
-        read /w/app/E
-        write /w/app/c
-        ? syntax that is not understood [rm c
-        E]
-    "#]],
+            run cat E
+            run a E
+            run rm c
+            run E
+            read /w/app/E
+            perhaps /w/app/E
+            write /w/app/c
+            ? syntax that is not understood [rm c
+            E]
+        "#]],
     );
     check(
         "cat <<E\n\\\nE\nrm c\nE",
@@ -812,14 +813,14 @@ fn flags_that_reach_further_are_marked() {
     check(
         "python3 -c 1; python3 a.py -c 1; python3 -m pytest -p x; python3 -m venv v",
         expect![[r#"
-        run python3 -c 1  !code: 1
-        run python3 a.py -c 1
-        run python3 -m pytest -p x  !runs: -p
-        run python3 -m venv v
-        read /w/app/a.py
-        read /w/app/1
-        read /w/app/v
-    "#]],
+            run python3 -c 1  !code: 1
+            run python3 a.py -c 1
+            run python3 -m pytest -p x  !runs: -p
+            run python3 -m venv v
+            read /w/app/a.py
+            perhaps /w/app/1
+            perhaps /w/app/v
+        "#]],
     );
     check(
         "curl -sS -o /dev/null http://h; curl -d @a http://h; curl file:///a",
@@ -922,14 +923,14 @@ fn what_is_not_understood_is_said() {
     check(
         "echo ${!x} ${x@P} ${a[$(b)]} $((a[1])) $[1] ",
         expect![[r#"
-        run echo ${!x} ${x@P} ${a[$
-        run b
-        run ]} $
-        run a[1]
-        run $[1]
-        read /w/app/$
-        ? syntax that is not understood [[1] ]
-    "#]],
+            run echo ${!x} ${x@P} ${a[$
+            run b
+            run ]} $
+            run a[1]
+            run $[1]
+            perhaps /w/app/$
+            ? syntax that is not understood [[1] ]
+        "#]],
     );
     check(
         "x='a[$(b)]'; echo $((x)); [[ $y -eq 0 ]]; let \"a[$(c)]\"",
@@ -953,8 +954,8 @@ fn what_is_not_understood_is_said() {
             run set -a  !unlisted: -a
             run hash -p x ls
             write /w/app/x
-            read /w/app/x
-            read /w/app/ls
+            perhaps /w/app/x
+            perhaps /w/app/ls
             ? a change to how the shell works [alias]
             ? a change to how the shell works [trap]
             ? a change to how the shell works [shopt]
@@ -985,12 +986,12 @@ fn what_is_not_understood_is_said() {
     check(
         "cat <<EOF\nnever closed",
         expect![[r#"
-        run cat EOF
-        run never closed
-        read /w/app/EOF
-        read /w/app/closed
-        ? syntax that is not understood []
-    "#]],
+            run cat EOF
+            run never closed
+            read /w/app/EOF
+            perhaps /w/app/closed
+            ? syntax that is not understood []
+        "#]],
     );
     check(
         "ls\u{a0}; rm x",
@@ -1072,15 +1073,15 @@ fn a_plain_shell_knows_less() {
     check(
         "sh -c '[[ a || rm x ]]'; bash -c '[[ a > b ]]'",
         expect![[r#"
-        run sh -c "[[ a || rm x ]]"
-          run [[ a
-          run rm x ]]
-        run bash -c "[[ a > b ]]"
-        read /w/app/a
-        write /w/app/x
-        write /w/app/]]
-        ? syntax that is not understood [[[ a || rm x ]]]
-    "#]],
+            run sh -c "[[ a || rm x ]]"
+              run [[ a
+              run rm x ]]
+            run bash -c "[[ a > b ]]"
+            perhaps /w/app/a
+            write /w/app/x
+            write /w/app/]]
+            ? syntax that is not understood [[[ a || rm x ]]]
+        "#]],
     );
 }
 

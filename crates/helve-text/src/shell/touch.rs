@@ -103,10 +103,10 @@ impl Walker<'_> {
                 (Unknown::Pipe, _)
                 | (
                     Unknown::Number | Unknown::Commit,
-                    Access::Read | Access::Look | Access::Fill | Access::Refill,
+                    Access::Read | Access::Perhaps | Access::Look | Access::Fill | Access::Refill,
                 )
                 | (Unknown::Found { .. }, Access::Look | Access::Fill | Access::Refill)
-                | (Unknown::Found { regular: true }, Access::Read) => return,
+                | (Unknown::Found { regular: true }, Access::Read | Access::Perhaps) => return,
                 _ => vec![Target::Unknown(dynamic.shown.clone())],
             },
             word if folders.is_empty() => vec![Target::Unknown(word.shown().to_string())],

@@ -132,6 +132,12 @@ pub(super) fn steers(name: &str, around: &Surroundings) -> bool {
             || STEERING_STARTS.iter().any(|start| name.starts_with(start)))
 }
 
+/// Variables whose value a program may take for the name of a file.
+fn names_file(name: &str, value: Option<&str>) -> bool {
+    let located = matches!(name, "TZ" | "LANG" | "LANGUAGE") || name.starts_with("LC_");
+    located && value.is_none_or(|it| it.starts_with(['/', ':']) || it.contains(".."))
+}
+
 pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name) || name.starts_with("LC_")
 }
@@ -141,7 +147,9 @@ pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>)
     let listed = |(known, values): &(&str, &[&str])| {
         *known == name && value.is_some_and(|value| values.contains(&value))
     };
-    is_harmless(name) || HARMLESS_VALUES.iter().any(listed) || (program == "read" && name == "IFS")
+    is_harmless(name) && !names_file(name, value)
+        || HARMLESS_VALUES.iter().any(listed)
+        || (program == "read" && name == "IFS")
 }
 
 /// Whether the shell itself puts text into this variable, which may come from the script.
