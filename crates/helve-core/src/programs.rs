@@ -276,20 +276,26 @@ impl Programs {
 
     async fn parts(&self, shell: &Shell, planned: &Planned, folder: &Resolved) -> Vec<Part> {
         let around = surroundings(shell, planned, &folder.real());
-        let read = script::read(&planned.command, &around);
-        let mut parts = self.wants(planned, &read).await;
+        let (read, mut parts) = self.wants(planned, &around).await;
         parts.extend(repository::parts(&self.session, &folder.real(), &read).await);
         parts
     }
 
-    async fn wants(&self, planned: &Planned, read: &Script) -> Vec<Part> {
+    async fn wants(&self, planned: &Planned, around: &Surroundings) -> (Script, Vec<Part>) {
+        let source = &planned.command;
+        let first = script::read(source, around);
         let mut facts = Facts::default();
         let mut known = 0;
-        for _ in 0..MOST_ROUNDS {
-            let parts = shell::wants(&planned.command, read, &facts);
+        let mut rounds = 0;
+        loop {
+            let again = shell::read_again(&first, source, around, &facts);
+            let parts = shell::wants(source, again.as_ref().unwrap_or(&first), &facts);
             let missing = facts.missing();
-            if missing.is_empty() || known + missing.len() > MOST_FACTS {
-                return parts;
+            rounds += 1;
+            // What is not known by now counts as unknown.
+            let enough = known + missing.len() > MOST_FACTS || rounds > MOST_ROUNDS;
+            if missing.is_empty() || enough {
+                return (again.unwrap_or(first), parts);
             }
             known += missing.len();
             for question in missing {
@@ -297,8 +303,6 @@ impl Programs {
                 facts.insert(question, answer);
             }
         }
-        // What is not known by now counts as unknown.
-        shell::wants(&planned.command, read, &facts)
     }
 
     async fn answer(&self, question: &Question) -> Answer {
@@ -430,5 +434,6 @@ fn surroundings(shell: &Shell, planned: &Planned, folder: &Path) -> Surroundings
         home,
         shell: shell.language,
         exported: environment.iter().map(name).collect(),
+        ..Surroundings::default()
     }
 }

@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use helve_text::shell::{Access, Doubt, Risk, RiskKind, Script, Target, Touch};
+use helve_text::shell::{
+    self as script, Access, Doubt, Risk, RiskKind, Script, Surroundings, Target, Touch,
+};
 
 use crate::permission::{Part, Terms};
 
@@ -47,6 +49,50 @@ impl Unclear {
             Unclear::Apart => "a file name that would be taken apart; quote the variable",
         }
     }
+}
+
+/// Reads a script, with what the files tell of it.
+pub fn read(source: &str, around: &Surroundings, ground: &impl Ground) -> Script {
+    let first = script::read(source, around);
+    read_again(&first, source, around, ground).unwrap_or(first)
+}
+
+/// Reads a script once more, if the files tell something that the first reading was not sure of.
+pub fn read_again(
+    first: &Script,
+    source: &str,
+    around: &Surroundings,
+    ground: &impl Ground,
+) -> Option<Script> {
+    if !first.unsure {
+        return None;
+    }
+    let entered = first.touches.iter().filter(|touch| touch.access == Access::Enter);
+    let folders = entered.filter_map(|touch| match &touch.at {
+        Target::Path(path) => Some(transfer::plain(path)),
+        Target::Glob(_) | Target::Unknown(_) => None,
+    });
+    let around = Surroundings {
+        folders: folders.take(MOST_ENTERED).filter(|it| may_be_entered(it, ground)).collect(),
+        ..around.clone()
+    };
+    (!around.folders.is_empty()).then(|| script::read(source, &around))
+}
+
+/// More folders of one script are not looked up.
+const MOST_ENTERED: usize = 16;
+
+/// Whether a folder of the workspace can be gone into, which is what finding something in it takes.
+fn may_be_entered(folder: &str, ground: &impl Ground) -> bool {
+    // A shell may want what stands before `..` to be there, too.
+    if folder.split('/').any(|name| name == "..") {
+        return false;
+    }
+    let is_inside =
+        |path: &str| ground.resolve(path).is_some_and(|it| it.exists && it.outside.is_none());
+    let names = ground.list(folder).unwrap_or_default();
+    let found = names.iter().find(|entry| !entry.link);
+    is_inside(folder) && found.is_some_and(|entry| is_inside(&format!("{folder}/{}", entry.name)))
 }
 
 /// Everything a script wants. `source` is the script itself.

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use helve_core::permission::Terms;
-use helve_core::shell::wants;
+use helve_core::shell::{read, wants};
 use helve_core::{Action, Part, Policy};
-use helve_text::shell::{Doubt, Run, read};
+use helve_text::shell::{Doubt, Run};
 
 use crate::event::{Event, Traced, What};
 use crate::world::{self, ROOT, World};
@@ -19,7 +19,7 @@ pub(crate) struct Judged {
 }
 
 pub(crate) fn judge(script: &str, policy: &Policy, world: &World) -> Judged {
-    let read = read(script, &world::around());
+    let read = read(script, &world::around(), world);
     let parts = wants(script, &read, world);
     Judged { action: policy.judge_all(&[], &parts), parts, runs: read.runs, doubts: read.doubts }
 }

@@ -60,6 +60,7 @@ pub(crate) fn around() -> Surroundings {
         exported: ["PATH", "HOME", "EDITOR", "LANG", "TERM", "SHELL", "PWD", "PAGER"]
             .map(String::from)
             .into(),
+        ..Surroundings::default()
     }
 }
 

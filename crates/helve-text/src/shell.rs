@@ -32,6 +32,7 @@ mod scannable;
 mod sed;
 mod simple;
 mod state;
+mod surely;
 mod syntax;
 mod table;
 #[cfg(test)]
@@ -58,6 +59,8 @@ pub struct Surroundings {
     pub shell: Language,
     /// Names of the variables in its environment. Assigning to one of them changes what its programs see.
     pub exported: BTreeSet<String>,
+    /// Folders that are known to be there and to be entered freely, absolute.
+    pub folders: BTreeSet<String>,
 }
 
 /// Which words and signs a shell knows. The same text can mean different things.
@@ -78,6 +81,8 @@ pub struct Script {
     pub touches: Vec<Touch>,
     pub transfers: Vec<Transfer>,
     pub doubts: Vec<Doubt>,
+    /// Files are listed in several folders because a `cd` may fail: [`Surroundings::folders`] could tell more.
+    pub unsure: bool,
 }
 
 /// One program with its words, after quotes are removed and what is known is filled in.

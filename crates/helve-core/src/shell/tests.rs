@@ -1,7 +1,7 @@
 //! Scripts against policies: what must not pass, what must, and what is asked and remembered.
 
 use expect_test::{Expect, expect};
-use helve_text::shell::{Language, Surroundings, read};
+use helve_text::shell::{Language, Script, Surroundings};
 use proptest::prelude::*;
 
 use super::{Answer, Entry, Facts, Ground, Question, Resolution, wants};
@@ -21,7 +21,12 @@ fn around() -> Surroundings {
         exported: ["PATH", "HOME", "EDITOR", "LANG", "TERM", "SHELL", "PWD"]
             .map(String::from)
             .into(),
+        ..Surroundings::default()
     }
+}
+
+fn read(script: &str, around: &Surroundings) -> Script {
+    super::read(script, around, &Tree::sample())
 }
 
 fn rules(permission: &str, list: &[(&str, Action)]) -> Vec<Rule> {

@@ -159,7 +159,7 @@ fn name_of(path: &str) -> &str {
 }
 
 /// Without `.` and doubled slashes, so that two spellings of a place compare.
-fn plain(path: &str) -> String {
+pub(super) fn plain(path: &str) -> String {
     let names: Vec<&str> = path.split('/').filter(|it| !it.is_empty() && *it != ".").collect();
     format!("/{}", names.join("/"))
 }

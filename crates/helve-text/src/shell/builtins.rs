@@ -6,7 +6,7 @@ use super::state::{Entered, State, Value, either, enter_path};
 use super::syntax::Piece;
 use super::variables::{is_harmless, steers};
 use super::walk::{Feed, Walker, unknown};
-use super::{Access, DoubtKind, RiskKind, Unknown, Word};
+use super::{Access, DoubtKind, RiskKind, Unknown, Word, surely};
 
 /// Names that the shell keeps for itself and that are not in the table.
 pub(super) fn is_own(name: &str) -> bool {
@@ -153,9 +153,14 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
         previous: before.clone(),
         stack: state.stack.clone(),
     });
-    // It may fail, and the script goes on where it was.
-    state.previous = either(&state.previous, &before);
-    state.folders = either(&before, &after);
+    if surely::enters(walker, words, &before, &after) {
+        state.previous = before;
+        state.folders = after;
+    } else {
+        // It may fail, and the script goes on where it was.
+        state.previous = either(&state.previous, &before);
+        state.folders = either(&before, &after);
+    }
 }
 
 /// `export a=b` and its like: an assignment to what may be handed to programs.

@@ -8,6 +8,7 @@ use super::{Access, DoubtKind, Language, Word, arithmetic, expand, variables};
 impl Walker<'_> {
     /// `$(( … ))`, `(( … ))` and their like.
     pub(super) fn calculate(&mut self, pieces: &[Piece], shown: &str, state: &mut State) {
+        self.skips = true;
         self.visit(pieces, shown, state);
         match arithmetic::names(pieces, state) {
             Some(names) if names.iter().any(|name| variables::steers(name, self.around)) => {
@@ -26,11 +27,14 @@ impl Walker<'_> {
                 Piece::Command { body, .. } | Piece::Process { body } => {
                     let (found, fed) = (self.found.take(), self.fed);
                     let feed = if fed { Feed::File } else { Feed::Nothing };
+                    self.beside += 1;
                     self.node(body, &mut state.clone(), &feed);
+                    self.beside -= 1;
                     (self.found, self.fed) = (found, fed);
                 }
                 Piece::Arithmetic { inside, .. } => self.calculate(inside, shown, state),
                 Piece::Parameter { parameter, .. } => {
+                    self.skips |= !matches!(parameter.operator, Operator::None | Operator::Length);
                     if let Some(index) = &parameter.index {
                         self.index(index, shown, state);
                     }
@@ -130,7 +134,10 @@ impl Walker<'_> {
         let (harmless, harmful): (Vec<&Assign>, Vec<&Assign>) =
             simple.assignments.iter().partition(is_harmless);
         let run = self.script.runs.len();
+        let redirected = usize::from(!simple.redirects.is_empty());
+        self.beside += redirected;
         self.launch(words, shown(harmful), state, &feed);
+        self.beside -= redirected;
         if let Some(run) = self.script.runs.get_mut(run) {
             run.harmless = shown(harmless);
         }

@@ -13,6 +13,7 @@ fn around() -> Surroundings {
         home: Some("/h".into()),
         shell: Language::Bash,
         exported: ["PATH", "HOME", "EDITOR"].map(String::from).into(),
+        ..Surroundings::default()
     }
 }
 

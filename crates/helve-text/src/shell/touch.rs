@@ -93,6 +93,7 @@ impl Walker<'_> {
             Some(folders) => folders.clone(),
             None => Vec::new(),
         };
+        self.script.unsure |= folders.len() > 1;
         let targets: Vec<Target> = match word {
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
             // To a program it means its own stream, to a redirect it is a file.

@@ -30,6 +30,10 @@ pub(super) struct Walker<'a> {
     pub(super) bodies: usize,
     nested: usize,
     wrapped: usize,
+    /// How many parts of the script around this run beside others, or not at all where a redirect fails.
+    pub(super) beside: usize,
+    /// Something was expanded that may fail, and then the shell leaves out the rest of the line.
+    pub(super) skips: bool,
     /// How many wrappers around this are only guessed at.
     pub(super) loose: usize,
     /// The language of the text being read.
@@ -72,6 +76,8 @@ impl<'a> Walker<'a> {
             bodies: loops::MOST_BODIES,
             nested: 0,
             wrapped: 0,
+            beside: 0,
+            skips: false,
             loose: 0,
             language: around.shell,
             within: None,
@@ -207,9 +213,12 @@ impl<'a> Walker<'a> {
                     self.node(node, state, feed);
                 }
             }
-            Node::Background(inner) | Node::Subshell(inner) => {
+            Node::Background(inner) => {
+                self.beside += 1;
                 self.node(inner, &mut state.clone(), feed);
+                self.beside -= 1;
             }
+            Node::Subshell(inner) => self.node(inner, &mut state.clone(), feed),
             Node::Group(inner) => self.node(inner, state, feed),
             Node::If(parts) => self.branches(parts, state, feed),
             Node::While { condition, body } => {
@@ -258,7 +267,9 @@ impl<'a> Walker<'a> {
             }
             Node::Redirected { body, redirects } => {
                 let feed = self.redirects(redirects, state, feed);
+                self.beside += 1;
                 self.node(body, state, &feed);
+                self.beside -= 1;
             }
             Node::Coprocess(inner) => {
                 self.doubt(DoubtKind::State, "coproc");
@@ -269,6 +280,7 @@ impl<'a> Walker<'a> {
 
     fn pipeline(&mut self, nodes: &[Node], state: &mut State, feed: &Feed) {
         let mut feed = feed.clone();
+        self.beside += 1;
         for (n, node) in nodes.iter().enumerate() {
             let mut inner = state.clone();
             self.found = None;
@@ -281,6 +293,7 @@ impl<'a> Walker<'a> {
                 state.join(&inner);
             }
         }
+        self.beside -= 1;
     }
 
     fn branches(&mut self, parts: &[Node], state: &mut State, feed: &Feed) {

@@ -1,0 +1,42 @@
+//! Whether a `cd` certainly succeeds, so that what follows is not judged where it would be had it failed.
+
+use super::state::Folders;
+use super::walk::Walker;
+use super::{Access, Run, Standing, Word, builtins};
+
+/// Programs that leave all folders as they are.
+const LOOKING: &[&str] =
+    &["ls", "cat", "head", "tail", "wc", "grep", "rg", "echo", "printf", "pwd", "date", "which"];
+
+/// Whether the shell certainly goes from one folder to another.
+///
+/// Back up it does unless something was written before: a folder above may have been moved or closed. Into a folder that is
+/// known to be there it does while nothing but looking was done.
+pub(super) fn enters(walker: &Walker<'_>, words: &[Word], from: &Folders, to: &Folders) -> bool {
+    let (Some([from]), Some([to])) = (from.as_deref(), to.as_deref()) else { return false };
+    // Not every shell knows other commands, and flags.
+    let plain = words.len() == 2 && words[0].literal() == Some("cd");
+    // What runs beside it, or is run again, may change folders after all.
+    let alone = plain && walker.within.is_none() && walker.beside == 0 && !walker.skips;
+    let script = &walker.script;
+    let wrote = script.touches.iter().any(|touch| touch.access == Access::Write)
+        || script.runs.iter().any(|run| !run.risks.is_empty());
+    if !alone || wrote || !script.doubts.is_empty() {
+        return false;
+    }
+    let above = from.strip_prefix(to.trim_end_matches('/')).is_some_and(|it| it.starts_with('/'));
+    above && !script.runs.iter().any(sets_up)
+        || walker.around.folders.contains(to) && script.runs.iter().all(only_looks)
+}
+
+/// What may make an assignment fail, and the rest of its line with it.
+fn sets_up(run: &Run) -> bool {
+    run.standing == Standing::Program
+        && run.words.first().and_then(Word::literal).is_none_or(builtins::is_own)
+}
+
+fn only_looks(run: &Run) -> bool {
+    let name = run.words.first().and_then(Word::literal);
+    run.standing == Standing::Free
+        || run.assignments.is_empty() && name.is_some_and(|name| LOOKING.contains(&name))
+}
