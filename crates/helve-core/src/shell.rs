@@ -15,6 +15,7 @@ use helve_text::shell::{
 use crate::permission::{Part, Terms};
 
 mod arity;
+mod beneath;
 mod command;
 mod glob;
 mod ground;
@@ -110,6 +111,9 @@ pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Part> {
     for touch in &script.touches {
         wants.touch(touch);
         wants.touch_before(touch, &landed);
+        if touch.access == Access::ReadAll {
+            wants.touch_beneath(touch, &landed);
+        }
     }
     let touched = std::mem::take(&mut wants.all);
     wants.seen.clear();
@@ -207,7 +211,9 @@ impl<G: Ground> Wants<'_, G> {
     fn unclear(&mut self, access: Access, shown: &str, why: Unclear) {
         let permission = match access {
             Access::Write => "edit",
-            Access::Look | Access::Read | Access::Perhaps | Access::Enter => "external_directory",
+            Access::Look | Access::Read | Access::Perhaps | Access::ReadAll | Access::Enter => {
+                "external_directory"
+            }
             Access::Name | Access::Fill | Access::Refill => "bash",
         };
         self.push(Part::new(permission, shown).under(Terms::Unclear(why)));
@@ -219,7 +225,7 @@ impl<G: Ground> Wants<'_, G> {
         }
         let permission = match touch.access {
             // What is not there yet may be when it runs.
-            Access::Read => "read",
+            Access::Read | Access::ReadAll => "read",
             Access::Perhaps if resolution.exists || resolution.outside.is_some() => "read",
             Access::Write => "edit",
             Access::Name => {

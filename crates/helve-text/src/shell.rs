@@ -223,6 +223,8 @@ pub enum Access {
     Read,
     /// Read, should it be a file and not only a word.
     Perhaps,
+    /// Read, and with it everything beneath, behind links too.
+    ReadAll,
     /// Created, changed or removed.
     Write,
     /// Worked in from here on.

@@ -37,10 +37,13 @@ pub(super) fn apply(
             }
         }
         Role::Read => {
-            let access = if reading.writes() { Access::Write } else { Access::Read };
-            let of_flag = wanted.flag.is_some();
-            walker.touch(value, if of_flag { access } else { Access::Read }, state, Some(run));
-            if !of_flag && reading.rewrites() {
+            let access = match wanted.flag {
+                Some(_) if reading.writes() => Access::Write,
+                Some(_) | None if reading.block.traits.deep => Access::ReadAll,
+                Some(_) | None => Access::Read,
+            };
+            walker.touch(value, access, state, Some(run));
+            if wanted.flag.is_none() && reading.rewrites() {
                 walker.touch(value, Access::Write, state, Some(run));
             }
         }

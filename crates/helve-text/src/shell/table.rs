@@ -120,6 +120,8 @@ pub(super) struct Traits {
     pub(super) loose: bool,
     /// The first word may lack its dash, as in `tar tf`.
     pub(super) dashless: bool,
+    /// What is beneath the folders it reads is read, behind links too.
+    pub(super) deep: bool,
     /// An operand that starts with `+` is a command for it.
     pub(super) startup: bool,
     /// Operands that are not listed are no worse than the subcommand itself.
@@ -423,6 +425,7 @@ impl Traits {
             "runner" => &mut self.runner,
             "loose" => &mut self.loose,
             "dashless" => &mut self.dashless,
+            "deep" => &mut self.deep,
             "startup" => &mut self.startup,
             "whole" => &mut self.whole,
             _ => return None,

@@ -52,6 +52,7 @@ fn render(script: &Script) -> String {
             Access::Look => "look",
             Access::Read => "read",
             Access::Perhaps => "perhaps",
+            Access::ReadAll => "read all of",
             Access::Write => "write",
             Access::Enter => "enter",
             Access::Name => "name",
