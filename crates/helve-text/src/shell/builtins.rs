@@ -184,8 +184,8 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
             None => (text, None),
         };
         if let Some(flags) = name.strip_prefix('-') {
-            // A reference to another name, an array's index and an exported value all reach further.
-            if !flags.chars().all(|c| "garpfFtlu".contains(c)) {
+            // A reference to another name, an array's index, an exported value and one whose case changes reach further.
+            if !flags.chars().all(|c| "garpfFt".contains(c)) {
                 walker.doubt(DoubtKind::Variable, text);
             }
             continue;
@@ -278,13 +278,18 @@ pub(super) fn expression(
                 walker.touch(side, Access::Look, state, run);
             }
         } else if text.len() == 2 && text.starts_with('-') && FILES.contains(&text[1..])
-            // In the middle it means "and".
-            && (text != "-a" || at == 0)
+            // After something it means "and".
+            && (text != "-a" || at.checked_sub(1).and_then(operand).is_none_or(opens))
             && let Some(file) = operand(at + 1)
         {
             walker.touch(file, Access::Look, state, run);
         }
     }
+}
+
+/// Whether a test begins after this word.
+fn opens(before: &Word) -> bool {
+    before.literal().is_none_or(|it| matches!(it, "!" | "(" | "-a" | "-o" | "&&" | "||"))
 }
 
 /// Whether a word may turn out to be an operator that evaluates what follows it.

@@ -63,12 +63,25 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
     }
 }
 
-/// The files that a run executes: itself, if it is named by its path, and scripts.
+/// Endings of files that are there to be run.
+const CODE: &[&str] = &[
+    "sh", "bash", "zsh", "py", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "rb", "pl",
+    "php", "lua", "go", "java", "kts", "groovy", "scala", "clj", "exs", "jl", "R", "sql", "cmake",
+    "mk", "tcl", "awk", "nix",
+];
+
+/// The files that a run executes: itself, if it is a file, and scripts; and what it may take for one.
 fn files(run: &Run) -> impl Iterator<Item = &Word> {
-    run.words.iter().zip(&run.parts).filter_map(|(word, part)| match part {
-        Part::Program => word.shown().contains('/').then_some(word),
+    let runs = |word: &Word| {
+        let ending = word.literal().and_then(|it| Some(it.rsplit_once('.')?.1));
+        ending.is_some_and(|ending| CODE.contains(&ending))
+    };
+    let may_run = !run.known || run.words.first().is_some_and(|it| table::traits(it.shown()).fed);
+    run.words.iter().zip(&run.parts).filter_map(move |(word, part)| match part {
+        Part::Program => word.shown().contains(['/', '.']).then_some(word),
         Part::Script => Some(word),
-        Part::Subcommand | Part::Flag | Part::Value | Part::Operand => None,
+        Part::Value | Part::Operand => (may_run && runs(word)).then_some(word),
+        Part::Subcommand | Part::Flag => None,
     })
 }
 

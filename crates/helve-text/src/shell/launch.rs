@@ -56,7 +56,7 @@ impl Walker<'_> {
             }
             Some(reading) => {
                 let run = self.run(words.clone(), assignments, Some(&reading));
-                self.note_found(base, &words, &reading);
+                self.note_found(base, &words, &reading, state);
                 let folders = state.folders.clone();
                 for wanted in &reading.uses {
                     self.apply(wanted, &words, run, &reading, state, feed);
@@ -144,12 +144,19 @@ impl Walker<'_> {
         });
     }
 
-    fn note_found(&mut self, base: &str, words: &[Word], reading: &options::Reading) {
+    fn note_found(
+        &mut self,
+        base: &str,
+        words: &[Word],
+        reading: &options::Reading,
+        state: &State,
+    ) {
         let prints = words.iter().position(|word| word.literal() == Some("-print0"));
         self.found = (base == "find").then(|| Found {
             regular: peel::no_links(words, prints.unwrap_or(0)),
             exact: reading.has_any(&["-print0"]) && !reading.has_any(PRINTING),
             picked: picks::of_find(words),
+            folders: state.folders.clone(),
         });
     }
 
@@ -170,8 +177,12 @@ impl Walker<'_> {
                     self.doubt(DoubtKind::Wrapper, wanted.value.shown());
                 }
                 let text = words_text(&words[wanted.word..wanted.end], &wanted.value, wanted);
+                let mut around = state.clone();
+                if peel::runs_elsewhere(words[0].literal().map_or("", basename), wanted) {
+                    around.folders = None;
+                }
                 match text {
-                    Some(text) => builtins::inside(self, run, &text, &mut state.clone(), feed),
+                    Some(text) => builtins::inside(self, run, &text, &mut around, feed),
                     None => self.doubt(DoubtKind::Wrapper, wanted.value.shown()),
                 }
             }

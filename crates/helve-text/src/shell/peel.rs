@@ -86,6 +86,8 @@ pub(super) fn shell(
 fn shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (usize, bool) {
     const HARMLESS: &[&str] =
         &["--norc", "--noprofile", "--posix", "--verbose", "--version", "--help", "--restricted"];
+    const HARMLESS_OPTIONS: &[&str] =
+        &["errexit", "nounset", "pipefail", "xtrace", "verbose", "noclobber", "noglob", "noexec"];
     let mut takes_text = false;
     let mut at = 1;
     while let Some(Word::Literal(text)) = words.get(at) {
@@ -107,7 +109,14 @@ fn shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (usize, b
         for letter in text[1..].chars() {
             match letter {
                 'c' => takes_text = true,
-                'o' | 'O' => at += 1,
+                // What shapes names, or reads and writes other files, changes what the text means.
+                'o' | 'O' => {
+                    let harmless = |it: &str| letter == 'o' && HARMLESS_OPTIONS.contains(&it);
+                    if !words.get(at).and_then(Word::literal).is_some_and(harmless) {
+                        walker.risk(run, place, text, RiskKind::Runs);
+                    }
+                    at += 1;
+                }
                 's' => roles::code_from_input(walker, run),
                 'e' | 'u' | 'x' | 'v' | 'n' | 'f' | 'C' | 'h' | 'b' | 'm' | 'B' | 'E' | 'T'
                 | 'l' => {}
@@ -181,11 +190,13 @@ pub(super) fn command(
     let name = words[0].literal().map_or("", basename);
     let mut inner = words[wanted.word..wanted.end].to_vec();
     let mut assignments = Vec::new();
-    // It runs in the folder of what was found.
-    let elsewhere = matches!(wanted.flag.as_deref(), Some("-execdir" | "-okdir"));
     let mut around = state.clone();
-    if name == "find" && elsewhere {
+    if runs_elsewhere(name, wanted) {
         around.folders = None;
+    }
+    let mut found_in = walker.found_in.clone();
+    if matches!(name, "find" | "xargs" | "gxargs") && found_in != state.folders {
+        inner.iter_mut().for_each(lose);
     }
     match name {
         "env" | "sudo" | "doas" => assignments = take_assignments(&mut inner),
@@ -194,6 +205,7 @@ pub(super) fn command(
                 for picked in &found.picked {
                     walker.touch(picked, Access::Read, state, Some(run));
                 }
+                found_in.clone_from(&found.folders);
             }
             fed_words(&mut inner, reading, feed);
         }
@@ -215,9 +227,11 @@ pub(super) fn command(
             for word in &mut inner {
                 replace(word, "{}", Unknown::Found { regular });
             }
+            found_in.clone_from(&around.folders);
         }
         _ => {}
     }
+    let outer = std::mem::replace(&mut walker.found_in, found_in);
     walker.inside(run, |walker| {
         // These run in the shell itself, so what the inner command changes stays.
         if matches!(name, "command" | "builtin" | "exec" | "noglob" | "nocorrect") {
@@ -226,6 +240,25 @@ pub(super) fn command(
             walker.launch(inner, assignments, &mut around, feed);
         }
     });
+    walker.found_in = outer;
+}
+
+/// A name that was found is none where another search begins.
+fn lose(word: &mut Word) {
+    if let Word::Dynamic(dynamic) = word
+        && let Unknown::Found { .. } = dynamic.kind
+    {
+        dynamic.kind = Unknown::Anything;
+    }
+}
+
+/// Whether what a program runs does not run where the program does: in the folder of what was found, or at the top of the
+/// work tree.
+pub(super) fn runs_elsewhere(name: &str, wanted: &Use) -> bool {
+    match name {
+        "find" => matches!(wanted.flag.as_deref(), Some("-execdir" | "-okdir")),
+        name => name == "git",
+    }
 }
 
 /// `NAME=value` before the program, as `env` takes them. Those that are not harmless are returned.

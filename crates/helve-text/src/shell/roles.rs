@@ -239,7 +239,8 @@ fn reads(walker: &mut Walker<'_>, files: &[String], state: &State, run: usize) {
 pub(super) fn script(walker: &mut Walker<'_>, value: &Word, state: &State, run: usize) {
     let stream = match value {
         Word::Literal(text) => {
-            text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/")
+            text == "-"
+                || ["/dev/", "/proc/", "http:", "https:"].iter().any(|it| text.starts_with(it))
         }
         Word::Glob(_) => true,
         Word::Dynamic(_) => true,

@@ -110,7 +110,7 @@ pub(super) struct Traits {
     pub(super) input: bool,
     /// The same, where the script feeds it something.
     pub(super) fed: bool,
-    /// What it writes is what it was fed.
+    /// What it writes comes from elsewhere: it was fed that, or sent.
     pub(super) copies: bool,
     /// `-` is a file to it, not a stream.
     pub(super) dash: bool,

@@ -106,8 +106,13 @@ impl Walker<'_> {
                     Unknown::Number | Unknown::Commit,
                     Access::Read | Access::Perhaps | Access::Look | Access::Fill | Access::Refill,
                 )
-                | (Unknown::Found { .. }, Access::Look | Access::Fill | Access::Refill)
-                | (Unknown::Found { regular: true }, Access::Read | Access::Perhaps) => return,
+                | (Unknown::Found { .. }, Access::Fill | Access::Refill) => return,
+                (Unknown::Found { .. }, Access::Look)
+                | (Unknown::Found { regular: true }, Access::Read | Access::Perhaps)
+                    if self.found_in == state.folders =>
+                {
+                    return;
+                }
                 _ => vec![Target::Unknown(dynamic.shown.clone())],
             },
             word if folders.is_empty() => vec![Target::Unknown(word.shown().to_string())],

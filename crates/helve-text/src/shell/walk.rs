@@ -6,7 +6,7 @@ use super::expand;
 use super::loops::{self, loosen};
 use super::options::Reading;
 use super::reader::{Reader, script};
-use super::state::State;
+use super::state::{Folders, State};
 use super::syntax::{Link, Node, Stop};
 use super::{
     Doubt, DoubtKind, Language, Run, Script, Surroundings, Touch, Unknown, Word, arithmetic,
@@ -45,6 +45,8 @@ pub(super) struct Walker<'a> {
     pub(super) fed: bool,
     /// What the command just before prints, if that is names that `find` came upon.
     pub(super) found: Option<Found>,
+    /// Where `find` ran whose names are among the words being read: elsewhere they mean other files.
+    pub(super) found_in: Folders,
 }
 
 /// Names that `find` prints.
@@ -55,6 +57,8 @@ pub(super) struct Found {
     pub(super) exact: bool,
     /// Files that it is told to find.
     pub(super) picked: Vec<Word>,
+    /// Where it looks from.
+    pub(super) folders: Folders,
 }
 
 /// What a command reads as its standard input.
@@ -84,6 +88,7 @@ impl<'a> Walker<'a> {
             touched: HashSet::new(),
             fed: false,
             found: None,
+            found_in: None,
         }
     }
 
