@@ -73,15 +73,22 @@ pub fn read_again(
         Target::Path(path) => Some(transfer::plain(path)),
         Target::Glob(_) | Target::Unknown(_) => None,
     });
+    let filled_in = first.touches.iter().filter(|touch| touch.access == Access::Fill);
+    let names = filled_in.filter_map(|touch| match &touch.at {
+        Target::Glob(pattern) => Some((pattern.clone(), glob::expand(pattern, ground)?.paths)),
+        Target::Path(_) | Target::Unknown(_) => None,
+    });
     let around = Surroundings {
-        folders: folders.take(MOST_ENTERED).filter(|it| may_be_entered(it, ground)).collect(),
+        folders: folders.take(MOST_LOOKED_UP).filter(|it| may_be_entered(it, ground)).collect(),
+        names: names.take(MOST_LOOKED_UP).collect(),
         ..around.clone()
     };
-    (!around.folders.is_empty()).then(|| script::read(source, &around))
+    let tells = !around.folders.is_empty() || !around.names.is_empty();
+    tells.then(|| script::read(source, &around))
 }
 
-/// More folders of one script are not looked up.
-const MOST_ENTERED: usize = 16;
+/// More folders and patterns of one script are not looked up for reading it.
+const MOST_LOOKED_UP: usize = 16;
 
 /// Whether a folder of the workspace can be gone into, which is what finding something in it takes.
 fn may_be_entered(folder: &str, ground: &impl Ground) -> bool {

@@ -5,7 +5,7 @@
 //! [`Doubt`], and a script with a doubt is never let through unasked. Whatever was seen is still listed, so that what
 //! is forbidden stays forbidden.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 mod arithmetic;
 mod awk;
@@ -61,6 +61,8 @@ pub struct Surroundings {
     pub exported: BTreeSet<String>,
     /// Folders that are known to be there and to be entered freely, absolute.
     pub folders: BTreeSet<String>,
+    /// What patterns stand for, each as in [`Target::Glob`] with all the paths that a shell may fill in for it.
+    pub names: BTreeMap<String, Vec<String>>,
 }
 
 /// Which words and signs a shell knows. The same text can mean different things.
@@ -81,7 +83,8 @@ pub struct Script {
     pub touches: Vec<Touch>,
     pub transfers: Vec<Transfer>,
     pub doubts: Vec<Doubt>,
-    /// Files are listed in several folders because a `cd` may fail: [`Surroundings::folders`] could tell more.
+    /// More could be told with [`Surroundings::folders`] and [`Surroundings::names`]: a `cd` may fail, or which file of a
+    /// pattern's is written is not known.
     pub unsure: bool,
 }
 

@@ -1,10 +1,10 @@
 //! Loops: read once for each value that is known, or once for all of them.
 
 use super::changes::Changes;
-use super::state::{State, Value};
+use super::state::{State, Value, join_path};
 use super::syntax::{Node, Raw};
 use super::walk::{Feed, Walker};
-use super::{DoubtKind, Unknown, Word, variables};
+use super::{DoubtKind, Surroundings, Unknown, Word, expand, surely, variables};
 
 /// Loops over more words than this are read once, with the variable unknown.
 const UNROLLED: usize = 8;
@@ -27,6 +27,7 @@ impl Walker<'_> {
         for raw in over.unwrap_or(&[]) {
             words.extend(self.expand(raw, state));
         }
+        let words = self.names_of(words, state);
         loosen(state, body);
         let values: Option<Vec<Value>> = words
             .iter()
@@ -43,12 +44,47 @@ impl Walker<'_> {
             Some(_) | None => vec![Value::Unknown],
         };
         self.bodies = self.bodies.saturating_sub(values.len());
+        self.beside += 1;
         for value in values {
             state.set(name, value);
             self.branch(body, state, feed);
         }
+        self.beside -= 1;
         state.set(name, Value::Unknown);
     }
+
+    /// The names that patterns stand for, where all are known and few.
+    fn names_of(&self, words: Vec<Word>, state: &State) -> Vec<Word> {
+        let Some([folder]) = state.folders.as_deref() else { return words };
+        if !surely::files_are_as_found(self) {
+            return words;
+        }
+        let known: Option<Vec<Vec<Word>>> = words
+            .iter()
+            .map(|word| match word {
+                Word::Glob(pattern) => names(pattern, folder, self.around),
+                Word::Literal(_) | Word::Dynamic(_) => Some(vec![word.clone()]),
+            })
+            .collect();
+        let known = known.map(|known| known.concat());
+        known.filter(|known| known.len() <= UNROLLED.min(self.bodies)).unwrap_or(words)
+    }
+}
+
+/// What a shell fills in for a pattern.
+fn names(pattern: &str, folder: &str, around: &Surroundings) -> Option<Vec<Word>> {
+    // What these match depends on the language that is set; where they match nothing, they stand for themselves.
+    if pattern.contains(['?', '[', '\\']) || pattern.contains("**") {
+        return None;
+    }
+    let paths = around.names.get(&join_path(&expand::escape(folder), pattern))?;
+    let start = if pattern.starts_with('/') { "" } else { folder.trim_end_matches('/') };
+    let name = |path: &String| {
+        let name = path.strip_prefix(start)?;
+        let name = if start.is_empty() { name } else { name.strip_prefix('/')? };
+        Some(Word::Literal(name.to_string()))
+    };
+    paths.iter().map(name).collect()
 }
 
 /// Forgets what a loop's body may change, because it may have run before.

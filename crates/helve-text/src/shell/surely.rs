@@ -1,4 +1,4 @@
-//! Whether a `cd` certainly succeeds, so that what follows is not judged where it would be had it failed.
+//! What certainly holds at some point of a script, because nothing before it can have changed that.
 
 use super::state::Folders;
 use super::walk::Walker;
@@ -16,17 +16,23 @@ pub(super) fn enters(walker: &Walker<'_>, words: &[Word], from: &Folders, to: &F
     let (Some([from]), Some([to])) = (from.as_deref(), to.as_deref()) else { return false };
     // Not every shell knows other commands, and flags.
     let plain = words.len() == 2 && words[0].literal() == Some("cd");
-    // What runs beside it, or is run again, may change folders after all.
-    let alone = plain && walker.within.is_none() && walker.beside == 0 && !walker.skips;
+    let above = from.strip_prefix(to.trim_end_matches('/')).is_some_and(|it| it.starts_with('/'));
+    let back = above && runs_alone(walker) && !walker.script.runs.iter().any(sets_up);
+    plain && (back || walker.around.folders.contains(to) && files_are_as_found(walker))
+}
+
+/// Whether all files are as they were when the script began.
+pub(super) fn files_are_as_found(walker: &Walker<'_>) -> bool {
+    runs_alone(walker) && walker.script.runs.iter().all(only_looks)
+}
+
+/// Whether what is read now is run once, by itself, and nothing was written before.
+fn runs_alone(walker: &Walker<'_>) -> bool {
     let script = &walker.script;
     let wrote = script.touches.iter().any(|touch| touch.access == Access::Write)
         || script.runs.iter().any(|run| !run.risks.is_empty());
-    if !alone || wrote || !script.doubts.is_empty() {
-        return false;
-    }
-    let above = from.strip_prefix(to.trim_end_matches('/')).is_some_and(|it| it.starts_with('/'));
-    above && !script.runs.iter().any(sets_up)
-        || walker.around.folders.contains(to) && script.runs.iter().all(only_looks)
+    let alone = walker.within.is_none() && walker.beside == 0 && !walker.skips;
+    alone && !wrote && script.doubts.is_empty()
 }
 
 /// What may make an assignment fail, and the rest of its line with it.

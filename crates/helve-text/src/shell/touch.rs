@@ -34,6 +34,7 @@ impl Walker<'_> {
                 }
                 Into::Word(raw) => {
                     let words = self.expand(raw, state);
+                    self.script.unsure |= matches!(words.as_slice(), [Word::Glob(_)]);
                     let word = match <[Word; 1]>::try_from(words) {
                         Ok([word @ (Word::Literal(_) | Word::Dynamic(_))]) => word,
                         // A pattern, several words or none: shells differ.

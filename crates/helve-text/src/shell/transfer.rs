@@ -83,6 +83,7 @@ struct Way {
 fn add(walker: &mut Walker<'_>, from: &Word, to: &Word, state: &State, way: Way) {
     let Some(folders) = &state.folders else { return };
     let Some(to) = to.literal() else {
+        walker.script.unsure |= matches!(to, Word::Glob(_));
         // What is found under which name later cannot be told.
         return walker.touch(&unknown(to.shown()), Access::Write, state, None);
     };

@@ -30,7 +30,7 @@ pub(super) struct Walker<'a> {
     pub(super) bodies: usize,
     nested: usize,
     wrapped: usize,
-    /// How many parts of the script around this run beside others, or not at all where a redirect fails.
+    /// How many parts of the script around this run beside others, or again, or not at all where a redirect fails.
     pub(super) beside: usize,
     /// Something was expanded that may fail, and then the shell leaves out the rest of the line.
     pub(super) skips: bool,
@@ -229,8 +229,10 @@ impl<'a> Walker<'a> {
             Node::While { condition, body } => {
                 loosen(state, condition);
                 loosen(state, body);
+                self.beside += 1;
                 self.node(condition, state, feed);
                 self.branch(body, state, feed);
+                self.beside -= 1;
             }
             Node::For { name, over, body } => {
                 self.for_loop(name, over.as_deref(), body, state, feed);
@@ -238,7 +240,9 @@ impl<'a> Walker<'a> {
             Node::ForArithmetic { head, body } => {
                 loosen(state, body);
                 self.calculate(&head.pieces, &head.shown, state);
+                self.beside += 1;
                 self.branch(body, state, feed);
+                self.beside -= 1;
             }
             Node::Case { subject, arms } => {
                 self.visit(&subject.pieces, &subject.shown, state);
