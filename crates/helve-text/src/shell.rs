@@ -27,6 +27,7 @@ mod peel;
 mod picks;
 mod printed;
 mod reader;
+mod role;
 mod roles;
 mod scannable;
 mod sed;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::grammar::is_name;
 use super::options;
+use super::role::Role;
 use super::state::State;
 use super::syntax::{AssignValue, Node, Operator, Piece, Raw, Redirect, Simple, Target};
-use super::table::Role;
 use super::{Surroundings, Word, arithmetic, expand};
 
 /// What the body of a loop may change.

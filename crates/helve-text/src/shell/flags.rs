@@ -1,7 +1,8 @@
 //! Flags and their values, by what the table says they take.
 
 use super::options::{Options, Use};
-use super::table::{self, Role, Takes};
+use super::role::Role;
+use super::table::{self, Takes};
 use super::{Dynamic, Part, RiskKind, Unknown, Word};
 
 impl Options<'_> {

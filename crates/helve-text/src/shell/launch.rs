@@ -1,8 +1,9 @@
 //! From the words of one command to what it starts, touches and sets.
 
 use super::options::{self, Use};
+use super::role::Role;
 use super::state::State;
-use super::table::{self, Role};
+use super::table;
 use super::walk::{Feed, Found, Walker, unknown};
 use super::{Access, DoubtKind, RiskKind, Word, builtins, peel, picks, roles, transfer};
 

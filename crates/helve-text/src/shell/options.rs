@@ -1,6 +1,7 @@
 //! What each word of a command is to its program, by the program's block in the table.
 
-use super::table::{self, Block, Role, Takes};
+use super::role::Role;
+use super::table::{self, Block, Takes};
 use super::{Part, Risk, RiskKind, Unknown, Word};
 
 /// A command, word by word.

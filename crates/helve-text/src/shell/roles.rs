@@ -2,8 +2,8 @@
 
 use super::grammar::is_name;
 use super::options::{Reading, Use};
+use super::role::Role;
 use super::state::{State, join_path};
-use super::table::Role;
 use super::walk::{Feed, Walker, unknown};
 use super::{Access, DoubtKind, Part, RiskKind, Unknown, Word, awk, builtins, jq, picks, sed};
 

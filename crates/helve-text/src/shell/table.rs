@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::RiskKind;
+use super::role::Role;
 
 static PROGRAMS: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("programs.txt")));
 
@@ -145,118 +146,8 @@ pub(super) enum Takes {
     RiskyValue(RiskKind),
 }
 
-/// What an operand or the value of a flag is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Text,
-    Look,
-    /// What is in it is looked at too, even behind a link.
-    List,
-    Read,
-    /// A revision of git's, or a file that is read.
-    Revision,
-    Write,
-    /// Read and gone.
-    Take,
-    /// A name or pattern of files that are read.
-    Pick,
-    Enter,
-    /// A name, unless there is a file of that name.
-    Absent,
-    /// A plain variable name.
-    Variable,
-    /// A program and its arguments.
-    Command,
-    /// Text for a shell.
-    Shell,
-    /// Text that becomes words by rules of its own.
-    Split,
-    /// A file with code.
-    Script,
-    /// For another program: perhaps a path.
-    Argument,
-    /// Picks a block: `python -m pytest`.
-    Module,
-    Sed,
-    Awk,
-    Jq,
-    Sql,
-    Code,
-    /// `+%Y`
-    Format,
-    Url,
-    /// What `curl` sends: a file when it starts with `@`.
-    Data,
-    /// The same with a name before it: a file when there is an `@` and no `=` before it.
-    Encoded,
-    /// What `curl` sends as a cookie: a file unless it has a `=`.
-    Cookie,
-    /// A field that `curl` sends: a file when its value says so.
-    Field,
-    /// A plugin that is left out: `no:cacheprovider`.
-    Without,
-    /// Nothing that could be a file or a module: it has no slash and no dot.
-    Name,
-    /// What git sorts by: signatures are checked by another program.
-    Key,
-    Remote,
-    Refspec,
-    /// `if=` and `of=`
-    Dd,
-    /// Of `test`.
-    Expression,
-    /// Not an assignment.
-    Goal,
-    /// Of `find -perm`, which may start with a dash.
-    Mode,
-}
-
-const ROLES: &[(&str, Role)] = &[
-    ("text", Role::Text),
-    ("look", Role::Look),
-    ("list", Role::List),
-    ("read", Role::Read),
-    ("revision", Role::Revision),
-    ("write", Role::Write),
-    ("take", Role::Take),
-    ("pick", Role::Pick),
-    ("enter", Role::Enter),
-    ("absent", Role::Absent),
-    ("variable", Role::Variable),
-    ("command", Role::Command),
-    ("shell", Role::Shell),
-    ("split", Role::Split),
-    ("script", Role::Script),
-    ("argument", Role::Argument),
-    ("module", Role::Module),
-    ("sed", Role::Sed),
-    ("awk", Role::Awk),
-    ("jq", Role::Jq),
-    ("sql", Role::Sql),
-    ("code", Role::Code),
-    ("format", Role::Format),
-    ("url", Role::Url),
-    ("data", Role::Data),
-    ("encoded", Role::Encoded),
-    ("cookie", Role::Cookie),
-    ("field", Role::Field),
-    ("without", Role::Without),
-    ("name", Role::Name),
-    ("key", Role::Key),
-    ("remote", Role::Remote),
-    ("refspec", Role::Refspec),
-    ("dd", Role::Dd),
-    ("expression", Role::Expression),
-    ("goal", Role::Goal),
-    ("mode", Role::Mode),
-];
-
 const RISKS: &[(&str, RiskKind)] =
     &[("runs", RiskKind::Runs), ("destroys", RiskKind::Destroys), ("writes", RiskKind::Writes)];
-
-fn role(name: &str) -> Option<Role> {
-    ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role)
-}
 
 fn risky_value(name: &str) -> Option<Takes> {
     name.strip_suffix("-value").and_then(risk).map(Takes::RiskyValue)
@@ -346,12 +237,12 @@ impl Block {
             "maybe" => self.flags(words, Takes::Attached),
             "exec" => self.flags(words, Takes::Exec),
             "pair" => {
-                let role = role(words.next()?)?;
+                let role = Role::named(words.next()?)?;
                 self.flags(words, Takes::Pair(role));
             }
             word if words.clone().next().is_none() => return self.traits.set(word),
             word => {
-                let takes = role(word)
+                let takes = Role::named(word)
                     .map(Takes::Value)
                     .or_else(|| risk(word).map(Takes::Risk))
                     .or_else(|| risky_value(word))
@@ -366,9 +257,9 @@ impl Block {
     fn operands<'a>(&mut self, words: impl Iterator<Item = &'a str>) -> Option<()> {
         for word in words {
             match word.strip_suffix('*') {
-                Some(word) => self.others = Some(role(word)?),
-                None if self.others.is_some() => self.last = Some(role(word)?),
-                None => self.operands.push(role(word)?),
+                Some(word) => self.others = Some(Role::named(word)?),
+                None if self.others.is_some() => self.last = Some(Role::named(word)?),
+                None => self.operands.push(Role::named(word)?),
             }
         }
         Some(())

@@ -1,8 +1,8 @@
 //! Programs that put one file in another's place: `cp`, `mv`, `ln` and their like.
 
 use super::options::{Reading, Use};
+use super::role::Role;
 use super::state::{State, join_path};
-use super::table::Role;
 use super::walk::{Walker, unknown};
 use super::{Access, Target, Transfer, Word, expand};
 
