@@ -58,6 +58,14 @@ impl Walker<'_> {
             Some(reading) => {
                 let run = self.run(words.clone(), assignments, Some(&reading));
                 self.note_found(base, &words, &reading, state);
+                let prints = name == "cat" && words.len() == 1;
+                if prints
+                    && matches!(feed, Feed::Text(_))
+                    && self.script.runs[run].assignments.is_empty()
+                {
+                    // `"$(cat <<'EOF'` is how many write a text with quotes in it.
+                    self.script.runs[run].standing = super::Standing::Free;
+                }
                 let folders = state.folders.clone();
                 for wanted in &reading.uses {
                     self.apply(wanted, &words, run, &reading, state, feed);

@@ -163,8 +163,12 @@ pub(super) fn apply(
             walker.touch(value, Access::Look, state, Some(run));
         }
         Role::Refspec => {
+            let place = |it: &str| it.contains("::") || it.starts_with(['/', '.', '~', '-']);
             if value.literal().is_none_or(|it| it.starts_with(['+', ':'])) {
                 risk(RiskKind::Destroys);
+            } else if value.literal().is_some_and(place) {
+                // No name of a branch: it may be where to fetch from after all.
+                risk(RiskKind::Runs);
             }
         }
         Role::Dd => operand_of_dd(walker, value, state, run, &shown, at),
@@ -336,11 +340,12 @@ fn is_url(word: &Word) -> bool {
 
 /// Text that is sent as it is: `@` before any `=` or `:` would name a file.
 fn is_data(word: &Word) -> bool {
-    let start = word.start();
-    match start.find(['@', '=', ':', ' ', '{', '"', '[']) {
-        Some(at) => !start[at..].starts_with('@'),
-        None => word.literal().is_some() || !start.is_empty() && !start.contains('@'),
-    }
+    word.literal().is_some_and(|it| !it.starts_with('@')) || word.start().starts_with(is_text)
+}
+
+/// No first character of what names a file.
+fn is_text(character: char) -> bool {
+    character != '@'
 }
 
 /// A field of a form with its value: no file, and nothing of a file after a semicolon.

@@ -133,11 +133,21 @@ impl Sed<'_> {
                 }
                 '\n' => return None,
                 '[' if side == Side::Pattern => {
-                    self.rest = &self.rest[bracket::length(self.rest, delimiter)?..];
+                    let length = bracket::length(self.rest, delimiter);
+                    self.rest = &self.rest[length.or_else(|| self.loose_bracket())?..];
                 }
                 _ => {}
             }
         }
+    }
+
+    /// A bracket with the delimiter in it, which some take for the end: only where nothing that they would find behind it
+    /// reads, writes or runs.
+    fn loose_bracket(&self) -> Option<usize> {
+        if self.rest.contains(['w', 'W', 'r', 'R', 'e', '\\', '\n']) {
+            return None;
+        }
+        bracket::length(self.rest, '\n')
     }
 
     /// After a command there must be nothing of it left.

@@ -202,12 +202,12 @@ fn every_command_is_found() {
     check(
         "cat <<X <<'Y'; a\n$(b)\nX\n$(no)\nY\nc",
         expect![[r#"
-        run b
-        run cat
-        run a
-        run c
-        ? can be read in more than one way [<]
-    "#]],
+            run b
+            free cat
+            run a
+            run c
+            ? can be read in more than one way [<]
+        "#]],
     );
     check(
         "[[ $(a) = b && -f $(c) ]]",
@@ -648,11 +648,11 @@ fn joined_lines_of_a_here_document_are_read_where_they_hide_no_end() {
     check(
         "cat <<E\na \\\nb $((2*3)) $((x+$y))\nE\nrm c",
         expect![[r#"
-        run cat
-        run rm c
-        write /w/app/c
-        ? arithmetic on what may not be a number [<<]
-    "#]],
+            free cat
+            run rm c
+            write /w/app/c
+            ? arithmetic on what may not be a number [<<]
+        "#]],
     );
     check(
         "cat <<E\na \\\nE\nrm c\nE",
@@ -671,11 +671,11 @@ fn joined_lines_of_a_here_document_are_read_where_they_hide_no_end() {
     check(
         "cat <<E\n\\\nE\nrm c\nE",
         expect![[r#"
-        run cat
-        run rm c
-        run E
-        write /w/app/c
-    "#]],
+            free cat
+            run rm c
+            run E
+            write /w/app/c
+        "#]],
     );
     check(
         "cat <<EO\nE\\\nO\nrm c\nEO",
@@ -693,20 +693,20 @@ fn joined_lines_of_a_here_document_are_read_where_they_hide_no_end() {
     check(
         "cat <<E\na \\\\\nE\nrm c",
         expect![[r#"
-        run cat
-        run rm c
-        write /w/app/c
-    "#]],
+            free cat
+            run rm c
+            write /w/app/c
+        "#]],
     );
     check(
         "cat <<E\n$((1+$(rm c)))\nE",
         expect![[r#"
-        run rm c
-        run cat
-        write /w/app/c
-        ? can be read in more than one way [1+$(rm c)]
-        ? arithmetic on what may not be a number [<<]
-    "#]],
+            run rm c
+            free cat
+            write /w/app/c
+            ? can be read in more than one way [1+$(rm c)]
+            ? arithmetic on what may not be a number [<<]
+        "#]],
     );
 }
 
