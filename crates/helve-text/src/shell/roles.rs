@@ -28,9 +28,16 @@ pub(super) fn apply(
         Role::List => {
             let closed = reading.has_any(&reading.block.closed);
             let entered = !closed && !reading.has_any(&reading.block.shallow);
-            let found =
-                matches!(value, Word::Dynamic(it) if it.kind == Unknown::Found { regular: false });
-            let value = if entered && found { &unknown(&shown) } else { value };
+            // Any of these may be the name of a link to a folder.
+            let may_lead = |kind| match kind {
+                Unknown::Number | Unknown::Commit | Unknown::Found { regular: false } => true,
+                Unknown::Anything
+                | Unknown::Revision
+                | Unknown::Pipe
+                | Unknown::Found { regular: true } => false,
+            };
+            let leads = matches!(value, Word::Dynamic(it) if may_lead(it.kind));
+            let value = if entered && leads { &unknown(&shown) } else { value };
             // Names that are filled in were looked at already.
             if !(closed && matches!(value, Word::Glob(_))) {
                 walker.touch(value, Access::Look, state, Some(run));
@@ -48,7 +55,8 @@ pub(super) fn apply(
             }
         }
         Role::Revision => {
-            let known = matches!(value, Word::Dynamic(it) if it.kind == Unknown::Revision);
+            let is_revision = |kind| matches!(kind, Unknown::Commit | Unknown::Revision);
+            let known = matches!(value, Word::Dynamic(it) if is_revision(it.kind));
             if !known {
                 walker.touch(value, Access::Perhaps, state, Some(run));
             }

@@ -105,7 +105,7 @@ impl Walker<'_> {
                 (Unknown::Pipe, _)
                 | (
                     Unknown::Number | Unknown::Commit,
-                    Access::Read | Access::Perhaps | Access::Look | Access::Fill | Access::Refill,
+                    Access::Perhaps | Access::Look | Access::Fill | Access::Refill,
                 )
                 | (Unknown::Found { .. }, Access::Fill | Access::Refill) => return,
                 (Unknown::Found { .. }, Access::Look)
