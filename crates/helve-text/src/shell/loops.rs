@@ -42,8 +42,8 @@ impl Walker<'_> {
         let values = match values {
             // Without words it is over what the shell was given, or over nothing.
             Some(values) if over.is_none() || values.is_empty() => vec![Value::Unknown],
-            Some(values) if values.iter().all(Value::is_number) => vec![Value::Number],
             Some(values) if values.len() <= most => values,
+            Some(values) if values.iter().all(Value::is_number) => vec![Value::Number],
             Some(_) | None => vec![Value::Unknown],
         };
         self.bodies = self.bodies.saturating_sub(values.len());
