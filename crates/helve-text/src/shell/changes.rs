@@ -40,6 +40,7 @@ impl Changes {
                 rest.iter().for_each(|(_, node)| self.of(node));
             }
             Node::Timed(inner)
+            | Node::Negated(inner)
             | Node::Group(inner)
             | Node::Function { body: inner, .. }
             | Node::Coprocess(inner) => self.of(inner),

@@ -88,11 +88,14 @@ impl Reader<'_> {
     }
 
     fn pipeline(&mut self) -> Result<Node, Stop> {
-        let mut timed = false;
+        let (mut timed, mut negated) = (false, false);
         loop {
             self.blanks();
             match self.reserved() {
-                Some("!") => self.expect("!")?,
+                Some("!") => {
+                    self.expect("!")?;
+                    negated = true;
+                }
                 Some("time") => {
                     self.join();
                     self.program_at(self.at);
@@ -110,8 +113,11 @@ impl Reader<'_> {
                 _ => break,
             }
         }
-        let pipeline = self.piped()?;
-        Ok(if timed { Node::Timed(Box::new(pipeline)) } else { pipeline })
+        let mut pipeline = self.piped()?;
+        if timed {
+            pipeline = Node::Timed(Box::new(pipeline));
+        }
+        Ok(if negated { Node::Negated(Box::new(pipeline)) } else { pipeline })
     }
 
     fn piped(&mut self) -> Result<Node, Stop> {

@@ -80,6 +80,10 @@ fn names(pattern: &str, folder: &str, around: &Surroundings) -> Option<Vec<Word>
     if pattern.contains(['?', '[', '\\']) || pattern.contains("**") {
         return None;
     }
+    // What stands behind a wildcard may not be there.
+    if pattern.split('*').next_back().is_some_and(|rest| rest.contains('/')) {
+        return None;
+    }
     let paths = around.names.get(&join_path(&expand::escape(folder), pattern))?;
     let start = if pattern.starts_with('/') { "" } else { folder.trim_end_matches('/') };
     let name = |path: &String| {

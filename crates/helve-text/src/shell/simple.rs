@@ -126,14 +126,21 @@ impl Reader<'_> {
             "<<<" => (RedirectKind::Feed, Target::Word(self.word()?)),
             "<" => (RedirectKind::Read, Target::Word(self.word()?)),
             "<>" => (RedirectKind::ReadWrite, Target::Word(self.word()?)),
-            "<&" => (RedirectKind::DuplicateIn, Target::Word(self.word()?)),
-            ">&" => (RedirectKind::DuplicateOut, Target::Word(self.word()?)),
+            "<&" => (RedirectKind::DuplicateIn, Target::Word(self.descriptor_word()?)),
+            ">&" => (RedirectKind::DuplicateOut, Target::Word(self.descriptor_word()?)),
             _ => (RedirectKind::Write, Target::Word(self.word()?)),
         };
         if kind != RedirectKind::Feed {
             self.target_at(place);
         }
         Ok(Some(Redirect { kind, target, variable }))
+    }
+
+    /// To some shells a dash here is a word by itself, whatever follows it.
+    fn descriptor_word(&mut self) -> Result<Raw, Stop> {
+        let word = self.word()?;
+        let whole = !word.shown.starts_with('-') || word.shown == "-";
+        if whole { Ok(word) } else { self.syntax() }
     }
 
     /// Takes what may stand right before a redirect: a number, or a name in braces.

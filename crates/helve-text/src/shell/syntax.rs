@@ -11,6 +11,8 @@ pub(super) enum Node {
     Pipeline(Vec<Node>),
     /// The keyword `time`, which is not a program.
     Timed(Box<Node>),
+    /// `! …`: what follows runs where this failed.
+    Negated(Box<Node>),
     /// `first && a || b`: everything after the first runs perhaps.
     AndOr {
         first: Box<Node>,

@@ -197,6 +197,10 @@ impl<'a> Walker<'a> {
                 self.keyword("time");
                 self.node(inner, state, feed);
             }
+            Node::Negated(inner) => {
+                self.node(inner, state, feed);
+                state.entered = None;
+            }
             Node::AndOr { first, rest } => {
                 self.node(first, state, feed);
                 let mut branch = state.clone();
