@@ -59,6 +59,23 @@ pub(super) fn names(pieces: &[Piece], state: &State) -> Option<Vec<String>> {
     Some(found)
 }
 
+/// Whether the shell may find the expression wrong, and leave out what stands behind it.
+pub(super) fn may_fail(pieces: &[Piece]) -> bool {
+    pieces.iter().any(|piece| match piece {
+        Piece::Text { text, .. } => {
+            let odd = text.contains(['/', '%', '[', '#', '"', '\'']) || text.contains("**");
+            let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            // An octal number, or none.
+            odd || words.into_iter().any(|word| word.len() > 1 && word.starts_with('0'))
+        }
+        Piece::Arithmetic { inside, .. } => may_fail(inside),
+        Piece::Parameter { parameter, .. } => {
+            !matches!(parameter.operator, Operator::None | Operator::Length)
+        }
+        Piece::Command { .. } | Piece::Process { .. } => true,
+    })
+}
+
 /// Whether no two operands follow one another: that would be a command with its words.
 fn alternates(text: &str) -> bool {
     let operand = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -4,7 +4,7 @@ use super::grammar::is_name;
 use super::options::Reading;
 use super::state::{Entered, State, Value, either, enter_path};
 use super::syntax::Piece;
-use super::variables::{is_harmless, steers};
+use super::variables::{is_harmless, names_file, steers};
 use super::walk::{Feed, Walker, unknown};
 use super::{Access, DoubtKind, RiskKind, Unknown, Word, surely};
 
@@ -106,8 +106,8 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
     let mut to: Vec<&Word> = Vec::new();
     for word in &words[1..] {
         match word.literal() {
-            Some("--" | "-L" | "-e" | "-n" | "-q") => {}
-            Some("-P") => physical = true,
+            Some("--" | "-L") if words[0].literal() == Some("cd") => {}
+            Some("-P") if words[0].literal() == Some("cd") => physical = true,
             _ => to.push(word),
         }
     }
@@ -118,6 +118,7 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
                 Value::Text(text) => Some(Word::Literal(text)),
                 Value::Glob(_)
                 | Value::Number
+                | Value::Printed
                 | Value::Commit
                 | Value::Counted
                 | Value::Unknown => None,
@@ -131,7 +132,8 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
         (Some(Word::Literal(path)), _) if path == "-" && state.previous.is_some() => {
             state.previous.clone()
         }
-        (Some(Word::Literal(path)), Some(folders)) if path != "-" && !path.starts_with('+') => {
+        // Other flags, and numbers of the stack.
+        (Some(Word::Literal(path)), Some(folders)) if !path.starts_with(['-', '+']) => {
             walker.touch(&Word::Literal(path.clone()), Access::Enter, state, Some(run));
             let named = path.starts_with('/') || path.starts_with('.');
             let elsewhere = !named && walker.around.exported.contains("CDPATH");
@@ -165,7 +167,16 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
 
 /// `export a=b` and its like: an assignment to what may be handed to programs.
 fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
-    let exports = words.first().and_then(Word::literal) == Some("export");
+    let name = words.first().and_then(Word::literal);
+    let exports = name == Some("export");
+    let flags = |flag: char| {
+        let mut texts = words.iter().skip(1).filter_map(Word::literal);
+        texts.any(|text| text.starts_with('-') && text.contains(flag))
+    };
+    // What is only shown is not set, and `local` means nothing outside of functions.
+    let sure = name != Some("local") && !['p', 'f', 'F'].into_iter().any(flags) && !walker.skips;
+    // What cannot be set any more stays as it is, and a line in which it is tried ends there.
+    walker.skips |= name == Some("readonly") || flags('r');
     for (at, word) in words.iter().enumerate().skip(1) {
         let Some(text) = word.literal() else {
             let name = word.start().split('=').next().unwrap_or("");
@@ -202,11 +213,15 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
                 kind: RiskKind::Code,
             });
         }
-        if steers(name, walker.around) {
+        if steers(name, walker.around) || value.is_some() && names_file(name, value) {
             walker.doubt(DoubtKind::Variable, text);
         }
-        if let Some(value) = value {
-            state.set(name, Value::Text(value.to_string()));
+        match value.map(|value| Value::Text(value.to_string())) {
+            Some(value) if sure => state.set(name, value),
+            Some(value) => state.perhaps(name, &value),
+            // Without a value it may be made read-only as it is.
+            None if walker.skips => state.perhaps(name, &Value::Unknown),
+            None => {}
         }
     }
 }

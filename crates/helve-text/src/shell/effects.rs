@@ -1,20 +1,20 @@
 //! What happens while words are expanded and variables assigned.
 
 use super::state::{State, Value};
-use super::syntax::{Assign, AssignValue, Operator, Piece, Raw, Simple};
+use super::syntax::{Assign, AssignValue, Operator, Piece, Raw, Redirect, Simple};
 use super::walk::{Feed, Walker};
 use super::{Access, DoubtKind, Language, Word, arithmetic, expand, variables};
 
 impl Walker<'_> {
     /// `$(( … ))`, `(( … ))` and their like.
     pub(super) fn calculate(&mut self, pieces: &[Piece], shown: &str, state: &mut State) {
-        self.skips = true;
+        self.skips |= arithmetic::may_fail(pieces);
         self.visit(pieces, shown, state);
         match arithmetic::names(pieces, state) {
             Some(names) if names.iter().any(|name| variables::steers(name, self.around)) => {
                 self.doubt(DoubtKind::Variable, shown);
             }
-            Some(names) => names.iter().for_each(|name| state.set(name, Value::Number)),
+            Some(names) => names.iter().for_each(|name| state.perhaps(name, &Value::Number)),
             None => self.doubt(DoubtKind::Arithmetic, shown),
         }
     }
@@ -34,7 +34,13 @@ impl Walker<'_> {
                 }
                 Piece::Arithmetic { inside, .. } => self.calculate(inside, shown, state),
                 Piece::Parameter { parameter, .. } => {
-                    self.skips |= !matches!(parameter.operator, Operator::None | Operator::Length);
+                    self.skips |= match parameter.operator {
+                        Operator::None | Operator::Length | Operator::Edit => false,
+                        Operator::Default
+                        | Operator::Assign
+                        | Operator::Slice
+                        | Operator::Indirect => true,
+                    };
                     if let Some(index) = &parameter.index {
                         self.index(index, shown, state);
                     }
@@ -116,9 +122,10 @@ impl Walker<'_> {
             words.extend(self.expand(raw, state));
         }
         let feed = self.redirects(&simple.redirects, state, feed);
+        let sure = simple.redirects.iter().all(Redirect::is_sure);
         if words.is_empty() {
             for assignment in &simple.assignments {
-                self.assign(assignment, state);
+                self.assign(assignment, state, sure);
             }
             // Words that vanish leave their assignments to the shell.
             return;
@@ -126,9 +133,12 @@ impl Walker<'_> {
         let name = words.first().and_then(Word::literal).unwrap_or("");
         let is_harmless = |it: &&Assign| match it.known(state) {
             Value::Text(text) => variables::is_harmless_before(name, &it.name, Some(&text)),
-            Value::Glob(_) | Value::Number | Value::Commit | Value::Counted | Value::Unknown => {
-                variables::is_harmless_before(name, &it.name, None)
-            }
+            Value::Glob(_)
+            | Value::Number
+            | Value::Printed
+            | Value::Commit
+            | Value::Counted
+            | Value::Unknown => variables::is_harmless_before(name, &it.name, None),
         };
         let shown = |all: Vec<&Assign>| all.into_iter().map(|it| it.shown.clone()).collect();
         let (harmless, harmful): (Vec<&Assign>, Vec<&Assign>) =
@@ -136,18 +146,35 @@ impl Walker<'_> {
         let run = self.script.runs.len();
         let redirected = usize::from(!simple.redirects.is_empty());
         self.beside += redirected;
-        self.launch(words, shown(harmful), state, &feed);
+        let mut after = state.clone();
+        self.launch(words, shown(harmful), &mut after, &feed);
+        let entered = after.entered.clone();
+        if sure {
+            *state = after;
+        } else {
+            state.join(&after);
+            state.entered = entered;
+        }
         self.beside -= redirected;
         if let Some(run) = self.script.runs.get_mut(run) {
             run.harmless = shown(harmless);
         }
     }
 
-    fn assign(&mut self, assignment: &Assign, state: &mut State) {
-        if variables::steers(&assignment.name, self.around) {
+    fn assign(&mut self, assignment: &Assign, state: &mut State, sure: bool) {
+        let (name, value) = (&assignment.name, assignment.known(state));
+        let names_file = match &value {
+            Value::Text(text) => variables::names_file(name, Some(text)),
+            _ => variables::names_file(name, None),
+        };
+        if names_file || variables::steers(name, self.around) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }
-        state.set(&assignment.name, assignment.known(state));
+        if sure && !self.skips {
+            state.set(name, value);
+        } else {
+            state.perhaps(name, &value);
+        }
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn twice_filled(raw: &Raw, state: &State) -> Vec<String> {
                 Value::Glob(pattern) => Some(pattern),
                 Value::Text(_)
                 | Value::Number
+                | Value::Printed
                 | Value::Commit
                 | Value::Counted
                 | Value::Unknown => None,
@@ -82,7 +83,15 @@ pub(super) fn value(raw: &Raw, state: &State) -> Value {
         Word::Literal(text) => Value::Text(text),
         Word::Glob(pattern) => Value::Glob(pattern),
         Word::Dynamic(Dynamic { kind: Unknown::Number, start, .. }) if start.is_empty() => {
-            Value::Number
+            let is_printed = |piece: &Piece| match piece {
+                Piece::Command { .. } => true,
+                Piece::Parameter { parameter, .. } => {
+                    state.value(&parameter.name) == Value::Printed
+                }
+                Piece::Text { .. } | Piece::Arithmetic { .. } | Piece::Process { .. } => false,
+            };
+            let printed = raw.pieces.iter().any(is_printed);
+            if printed { Value::Printed } else { Value::Number }
         }
         Word::Dynamic(Dynamic { kind: Unknown::Commit, .. }) => Value::Commit,
         Word::Dynamic(_) => Value::Unknown,
@@ -151,7 +160,8 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
                             body if prints_commit(body) => Unknown::Commit,
                             _ => Unknown::Anything,
                         };
-                        bits.push(Bit::Hole { kind, splits: !quoted && kind != Unknown::Number });
+                        // Where it fails it prints nothing, and the word is gone.
+                        bits.push(Bit::Hole { kind, splits: !quoted });
                     }
                 }
             }
@@ -240,9 +250,12 @@ fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Ite
     };
     let bit = match state.value(variable) {
         Value::Text(text) => Bit::Text { text, quoted: true },
-        Value::Glob(_) | Value::Number | Value::Commit | Value::Counted | Value::Unknown => {
-            Bit::Hole { kind: Unknown::Anything, splits: false }
-        }
+        Value::Glob(_)
+        | Value::Number
+        | Value::Printed
+        | Value::Commit
+        | Value::Counted
+        | Value::Unknown => Bit::Hole { kind: Unknown::Anything, splits: false },
     };
     (Some(bit), &items[if name.is_some() { end } else { 1 }..])
 }
@@ -260,9 +273,9 @@ fn parameter_bit(parameter: &Parameter, quoted: bool, state: &State) -> Bit {
         };
     }
     match (parameter.operator, state.value(&parameter.name)) {
-        (Operator::Length, _) | (Operator::None, Value::Number) => {
-            Bit::Hole { kind: Unknown::Number, splits: false }
-        }
+        (Operator::Length, _) => Bit::Hole { kind: Unknown::Number, splits: false },
+        (Operator::None, Value::Number) => Bit::Hole { kind: Unknown::Number, splits: false },
+        (Operator::None, Value::Printed) => Bit::Hole { kind: Unknown::Number, splits: !quoted },
         (Operator::None, Value::Commit) => Bit::Hole { kind: Unknown::Commit, splits: !quoted },
         (Operator::None, Value::Text(text)) => Bit::Text { text, quoted },
         (Operator::None, Value::Glob(pattern)) => Bit::Glob(pattern),
@@ -299,8 +312,11 @@ fn word(bits: &[Bit], shown: &str) -> Word {
             Some(Bit::Text { text, quoted }) if *quoted || !is_glob(text) => text.clone(),
             _ => String::new(),
         };
-        // What stands around a commit is a word even where there is none, and it has no blanks.
-        let splits = kind != Unknown::Revision && holes.iter().any(|(_, splits)| *splits);
+        // What stands around a commit or a number is a word even where there is none, and they have no blanks.
+        let apart = |(hole, splits): &(Unknown, bool)| {
+            *splits && (alone || !matches!(hole, Unknown::Number | Unknown::Commit))
+        };
+        let splits = holes.iter().any(apart);
         return Word::Dynamic(Dynamic { shown: shown.to_string(), start, kind, splits });
     }
     let unquoted: String = bits

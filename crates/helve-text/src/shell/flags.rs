@@ -123,7 +123,13 @@ impl Options<'_> {
         if !mode && word.start().strip_prefix('-').is_some_and(|rest| rest.starts_with(letter)) {
             self.risk(at, None, RiskKind::Unlisted);
         }
-        if let Word::Dynamic(Dynamic { splits: true, kind: Unknown::Anything, .. }) = word {
+        if let Word::Dynamic(Dynamic {
+            splits: true,
+            kind: Unknown::Anything | Unknown::Number | Unknown::Commit,
+            ..
+        }) = word
+        {
+            // Where it is nothing, the next word is the value, and those after it are something else.
             self.risk(at, None, RiskKind::Unlisted);
         }
         self.take(role, at, word.clone(), flag);

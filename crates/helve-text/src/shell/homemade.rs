@@ -76,7 +76,9 @@ fn files(run: &Run) -> impl Iterator<Item = &Word> {
         let ending = word.literal().and_then(|it| Some(it.rsplit_once('.')?.1));
         ending.is_some_and(|ending| CODE.contains(&ending))
     };
-    let may_run = !run.known || run.words.first().is_some_and(|it| table::traits(it.shown()).fed);
+    let may_run = !run.known
+        || run.parts.contains(&Part::Script)
+        || run.words.first().is_some_and(|it| table::traits(it.shown()).fed);
     run.words.iter().zip(&run.parts).filter_map(move |(word, part)| match part {
         Part::Program => word.shown().contains(['/', '.']).then_some(word),
         Part::Script => Some(word),

@@ -49,11 +49,11 @@ impl Walker<'_> {
         self.bodies = self.bodies.saturating_sub(values.len());
         self.beside += 1;
         for value in values {
-            state.set(name, value);
+            state.replace(name, value);
             self.branch(body, state, feed);
         }
         self.beside -= 1;
-        state.set(name, Value::Unknown);
+        state.replace(name, Value::Unknown);
     }
 
     /// The names that patterns stand for, where all are known and few.
@@ -103,11 +103,11 @@ pub(super) fn loosen(state: &mut State, body: &Node) {
     }
     for (name, numbers_only) in changes.names {
         let value = match state.variables.get(&name) {
-            Some(value) if numbers_only && value.is_number() => Value::Number,
+            Some(value) if numbers_only && value.is_number() => value.clone().or(&Value::Number),
             _ if numbers_only && state.counts(&name) => Value::Counted,
             Some(_) | None => Value::Unknown,
         };
-        state.set(&name, value);
+        state.replace(&name, value);
     }
     if changes.moves {
         state.folders = None;

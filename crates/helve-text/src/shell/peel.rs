@@ -56,7 +56,7 @@ pub(super) fn shell(
                     Some(Word::Literal(text)) => Value::Text(text.clone()),
                     Some(Word::Glob(_) | Word::Dynamic(_)) | None => Value::Unknown,
                 };
-                inner.set(&n.to_string(), value);
+                inner.replace(&n.to_string(), value);
             }
             builtins::inside(walker, run, text, &mut inner, feed);
         }

@@ -64,6 +64,8 @@ pub(super) enum Role {
     Goal,
     /// Of `find -perm`, which may start with a dash.
     Mode,
+    /// A text that must be known, and no file after an `@`.
+    Fixed,
 }
 
 impl Role {
@@ -110,4 +112,5 @@ const ROLES: &[(&str, Role)] = &[
     ("expression", Role::Expression),
     ("goal", Role::Goal),
     ("mode", Role::Mode),
+    ("fixed", Role::Fixed),
 ];

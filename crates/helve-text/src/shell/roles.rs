@@ -46,13 +46,16 @@ pub(super) fn apply(
         Role::Read => {
             let access = match wanted.flag {
                 Some(_) if reading.writes() => Access::Write,
-                Some(_) | None if reading.block.traits.deep => Access::ReadAll,
+                Some(_) | None if reading.block.traits.deep_always => Access::ReadAll,
                 Some(_) | None => Access::Read,
             };
             walker.touch(value, access, state, Some(run));
             if wanted.flag.is_none() && reading.rewrites() {
                 walker.touch(value, Access::Write, state, Some(run));
             }
+        }
+        Role::Revision if reading.has_any(&reading.block.deep) => {
+            walker.touch(value, Access::ReadAll, state, Some(run));
         }
         Role::Revision => {
             let is_revision = |kind| matches!(kind, Unknown::Commit | Unknown::Revision);
@@ -125,6 +128,11 @@ pub(super) fn apply(
         }
         Role::Data => {
             if !is_data(value) {
+                risk(RiskKind::Unlisted);
+            }
+        }
+        Role::Fixed => {
+            if value.literal().is_none_or(|it| it.starts_with('@')) {
                 risk(RiskKind::Unlisted);
             }
         }
@@ -251,8 +259,9 @@ fn reads(walker: &mut Walker<'_>, files: &[String], state: &State, run: usize) {
 pub(super) fn script(walker: &mut Walker<'_>, value: &Word, state: &State, run: usize) {
     let stream = match value {
         Word::Literal(text) => {
-            text == "-"
-                || ["/dev/", "/proc/", "http:", "https:"].iter().any(|it| text.starts_with(it))
+            let text = text.to_ascii_lowercase();
+            let elsewhere = ["/dev/", "/proc/", "http:", "https:", "data:", "blob:"];
+            text == "-" || elsewhere.iter().any(|it| text.starts_with(it))
         }
         Word::Glob(_) => true,
         Word::Dynamic(_) => true,

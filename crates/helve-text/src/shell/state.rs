@@ -18,6 +18,8 @@ pub(super) enum Value {
     /// One of the names that a pattern stands for, as in [`super::Word::Glob`].
     Glob(String),
     Number,
+    /// A number that a command prints, or nothing where it fails.
+    Printed,
     /// The hash of a commit, or nothing.
     Commit,
     /// A number, or what the name held before the script began: good for arithmetic, but not for a file name.
@@ -56,7 +58,8 @@ impl State {
         if let Some(home) = &around.home {
             variables.insert("HOME".to_string(), Value::Text(home.clone()));
         }
-        for name in ["?", "#", "$", "!", "UID", "EUID", "PPID", "RANDOM", "SECONDS", "LINENO"] {
+        variables.insert("!".to_string(), Value::Printed);
+        for name in ["?", "#", "$", "UID", "EUID", "PPID", "RANDOM", "SECONDS", "LINENO"] {
             variables.insert(name.to_string(), Value::Number);
         }
         Self {
@@ -82,7 +85,29 @@ impl State {
             .unwrap_or(Value::Unknown)
     }
 
+    /// An assignment. A name that was set before may hold on to what it holds: it may be read-only.
     pub(super) fn set(&mut self, name: &str, value: Value) {
+        let value = match self.variables.get(name) {
+            Some(held) => held.clone().or(&value),
+            None => value,
+        };
+        self.replace(name, value);
+    }
+
+    /// An assignment that may not happen.
+    pub(super) fn perhaps(&mut self, name: &str, value: &Value) {
+        let held = self.variables.get(name).cloned().unwrap_or_else(|| self.never_set(name));
+        self.replace(name, held.or(value));
+    }
+
+    /// What a name holds that is set here for the first time.
+    fn never_set(&self, name: &str) -> Value {
+        if self.crowded || variables::is_filled(name) { Value::Unknown } else { Value::Counted }
+    }
+
+    /// Gives a name a value that it certainly has from here on. What the shell fills itself has none.
+    pub(super) fn replace(&mut self, name: &str, value: Value) {
+        let value = if variables::is_filled(name) { Value::Unknown } else { value };
         if self.variables.len() >= VARIABLES && !self.variables.contains_key(name) {
             self.crowded = true;
             return;
@@ -132,27 +157,19 @@ impl State {
         if Rc::ptr_eq(&self.variables, &other.variables) {
             return;
         }
-        let crowded = self.crowded;
-        let never_set = |name: &str| {
-            if crowded || variables::is_filled(name) { Value::Unknown } else { Value::Counted }
+        let names = self.variables.keys().chain(other.variables.keys());
+        let held = |state: &State, name: &str| {
+            state.variables.get(name).cloned().unwrap_or_else(|| self.never_set(name))
         };
-        let mine = Rc::make_mut(&mut self.variables);
-        for (name, value) in other.variables.iter() {
-            let joined = mine.remove(name).unwrap_or_else(|| never_set(name)).or(value);
-            mine.insert(name.clone(), joined);
-        }
-        for (name, value) in mine {
-            if !other.variables.contains_key(name) {
-                *value = value.clone().or(&never_set(name));
-            }
-        }
+        let joined = names.map(|name| (name.clone(), held(self, name).or(&held(other, name))));
+        self.variables = Rc::new(joined.collect());
     }
 }
 
 impl Value {
     pub(super) fn is_number(&self) -> bool {
         match self {
-            Value::Number => true,
+            Value::Number | Value::Printed => true,
             Value::Text(text) => !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()),
             Value::Glob(_) | Value::Commit | Value::Counted | Value::Unknown => false,
         }
@@ -162,11 +179,12 @@ impl Value {
         self.is_number() || *self == Value::Counted
     }
 
-    fn or(self, other: &Value) -> Value {
+    pub(super) fn or(self, other: &Value) -> Value {
         if self == *other {
             self
         } else if self.is_number() && other.is_number() {
-            Value::Number
+            let printed = self == Value::Printed || *other == Value::Printed;
+            if printed { Value::Printed } else { Value::Number }
         } else if self.counts() && other.counts() {
             Value::Counted
         } else {

@@ -115,6 +115,23 @@ pub(super) enum RedirectKind {
     Feed,
 }
 
+impl Redirect {
+    /// Whether it cannot fail: nothing is opened that may not be there.
+    pub(super) fn is_sure(&self) -> bool {
+        let Target::Word(raw) = &self.target else { return true };
+        let digits = !raw.shown.is_empty() && raw.shown.bytes().all(|it| it.is_ascii_digit());
+        match self.kind {
+            RedirectKind::Feed => true,
+            RedirectKind::Read | RedirectKind::Write | RedirectKind::ReadWrite => {
+                raw.shown == "/dev/null"
+            }
+            RedirectKind::DuplicateOut | RedirectKind::DuplicateIn => {
+                digits && matches!(raw.shown.as_str(), "0" | "1" | "2")
+            }
+        }
+    }
+}
+
 /// A word before expansion.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Raw {

@@ -62,6 +62,8 @@ pub(super) struct Block {
     pub(super) rewriting: Vec<&'static str>,
     /// Flags with which what would be written is only looked at.
     pub(super) sparing: Vec<&'static str>,
+    /// Flags with which what is beneath the folders it reads is read, behind links too.
+    pub(super) deep: Vec<&'static str>,
     /// Flags with which a folder behind a link is not looked into.
     pub(super) shallow: Vec<&'static str>,
     /// Flags with which no folder is.
@@ -122,7 +124,7 @@ pub(super) struct Traits {
     /// The first word may lack its dash, as in `tar tf`.
     pub(super) dashless: bool,
     /// What is beneath the folders it reads is read, behind links too.
-    pub(super) deep: bool,
+    pub(super) deep_always: bool,
     /// An operand that starts with `+` is a command for it.
     pub(super) startup: bool,
     /// Operands that are not listed are no worse than the subcommand itself.
@@ -227,6 +229,7 @@ impl Block {
             "writing" => self.writing.extend(words),
             "rewriting" => self.rewriting.extend(words),
             "sparing" => self.sparing.extend(words),
+            "deep" if !rest.is_empty() => self.deep.extend(words),
             "shallow" => self.shallow.extend(words),
             "closed" => self.closed.extend(words),
             "never" => self.never.extend(words),
@@ -316,7 +319,7 @@ impl Traits {
             "runner" => &mut self.runner,
             "loose" => &mut self.loose,
             "dashless" => &mut self.dashless,
-            "deep" => &mut self.deep,
+            "deep" => &mut self.deep_always,
             "startup" => &mut self.startup,
             "whole" => &mut self.whole,
             _ => return None,

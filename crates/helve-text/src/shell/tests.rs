@@ -339,10 +339,10 @@ fn what_is_known_is_filled_in() {
     check(
         "if a; then x=1; fi; echo $x; y=1; y=2; echo $y",
         expect![[r#"
-        run a
-        run echo ?($x)
-        run echo 2
-    "#]],
+            run a
+            run echo ?($x)
+            run echo #($y)
+        "#]],
     );
     check(
         "for f in a b; do echo $f; done; echo $f",
@@ -367,9 +367,9 @@ fn what_is_known_is_filled_in() {
     check(
         "i=0; while [ $i -lt 3 ]; do i=$((i+1)); echo $i; done",
         expect![[r#"
-        free [ #($i) -lt 3 ]
-        run echo #($i)
-    "#]],
+            free [ #($i) -lt 3 ]
+            run echo #($i)
+        "#]],
     );
     check(
         "x='*.c'; echo $x \"$x\"; ls *.rs [ab] a\\*b '*'",

@@ -18,7 +18,7 @@ impl Walker<'_> {
                 if variables::steers(name, self.around) {
                     self.doubt(DoubtKind::Variable, name);
                 }
-                state.set(name, Value::Number);
+                state.perhaps(name, &Value::Number);
             }
             match &redirect.target {
                 Into::Body(body) => {

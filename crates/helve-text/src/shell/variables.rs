@@ -132,8 +132,8 @@ pub(super) fn steers(name: &str, around: &Surroundings) -> bool {
             || STEERING_STARTS.iter().any(|start| name.starts_with(start)))
 }
 
-/// Variables whose value a program may take for the name of a file.
-fn names_file(name: &str, value: Option<&str>) -> bool {
+/// Whether a program may take the value of this variable for the name of a file.
+pub(super) fn names_file(name: &str, value: Option<&str>) -> bool {
     let located = matches!(name, "TZ" | "LANG" | "LANGUAGE") || name.starts_with("LC_");
     located && value.is_none_or(|it| it.starts_with(['/', ':']) || it.contains(".."))
 }
@@ -154,7 +154,8 @@ pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>)
 
 /// Whether the shell itself puts text into this variable, which may come from the script.
 pub(super) fn is_filled(name: &str) -> bool {
-    const FILLED: &[&str] = &["_", "FUNCNAME", "HOSTNAME", "MATCH", "match", "funcstack"];
+    const FILLED: &[&str] =
+        &["_", "FUNCNAME", "GROUPS", "PIPESTATUS", "HOSTNAME", "MATCH", "match", "funcstack"];
     STEERING.contains(&name)
         || FILLED.contains(&name)
         || STEERING_STARTS.iter().any(|start| name.starts_with(start))

@@ -203,19 +203,7 @@ impl<'a> Walker<'a> {
             }
             Node::AndOr { first, rest } => {
                 self.node(first, state, feed);
-                let mut branch = state.clone();
-                for (link, node) in rest {
-                    match (link, branch.entered.take()) {
-                        (Link::And, Some(entered)) => {
-                            branch.folders = entered.folders;
-                            branch.previous = entered.previous;
-                            branch.stack = entered.stack;
-                        }
-                        (Link::And, None) | (Link::Or, _) => {}
-                    }
-                    self.node(node, &mut branch, feed);
-                }
-                state.join(&branch);
+                self.perhaps(rest, state, feed);
             }
             Node::Sequence(nodes) => {
                 for node in nodes {
@@ -234,7 +222,8 @@ impl<'a> Walker<'a> {
                 loosen(state, condition);
                 loosen(state, body);
                 self.beside += 1;
-                self.node(condition, state, feed);
+                // A `break` may end either before its end.
+                self.branch(condition, state, feed);
                 self.branch(body, state, feed);
                 self.beside -= 1;
             }
@@ -281,13 +270,33 @@ impl<'a> Walker<'a> {
             Node::Redirected { body, redirects } => {
                 let feed = self.redirects(redirects, state, feed);
                 self.beside += 1;
-                self.node(body, state, &feed);
+                // Where a redirect fails nothing of it runs.
+                self.branch(body, state, &feed);
                 self.beside -= 1;
             }
             Node::Coprocess(inner) => {
                 self.doubt(DoubtKind::State, "coproc");
                 self.node(inner, &mut state.clone(), &Feed::Nothing);
             }
+        }
+    }
+
+    /// What follows the first part of `a && b || c`: as long as there is only `&&`, all parts before have succeeded;
+    /// after that any of them may have run or not.
+    fn perhaps(&mut self, rest: &[(Link, Node)], state: &mut State, feed: &Feed) {
+        let mut before = state.clone();
+        let mut only_and = true;
+        for (link, node) in rest {
+            only_and &= *link == Link::And;
+            let mut branch = if only_and { before } else { state.clone() };
+            if let Some(entered) = branch.entered.take().filter(|_| only_and) {
+                branch.folders = entered.folders;
+                branch.previous = entered.previous;
+                branch.stack = entered.stack;
+            }
+            self.node(node, &mut branch, feed);
+            state.join(&branch);
+            before = branch;
         }
     }
 
