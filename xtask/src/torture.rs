@@ -102,6 +102,12 @@ const RUNS: &[Run] = &[
         run: nets::mutants,
     },
     Run {
+        name: "flows",
+        what: "scripts that set variables and change folders in every way, and then use them; those allowed are run, too",
+        count: 1_000_000,
+        run: nets::flows,
+    },
+    Run {
         name: "bytes",
         what: "seconds of random texts for the shell decision",
         count: 60,

@@ -9,6 +9,8 @@ mod bytes;
 #[cfg(target_os = "linux")]
 mod calls;
 mod event;
+mod flows;
+mod hunt;
 mod judge;
 mod lists;
 mod mutants;
@@ -59,6 +61,7 @@ fn run(words: &[String]) -> Result<Vec<String>, String> {
     match &words[..] {
         ["traced"] => traced::run(files.path(), traced::Wide::Some),
         ["traced", "all"] => traced::run(files.path(), traced::Wide::All),
+        ["flows", count, seed] => flows::run(files.path(), number(count)?, number(seed)?),
         ["mutants", count, seed] => mutants::run(files.path(), number(count)?, number(seed)?),
         ["judge", policy, scripts @ ..] => {
             let (policy, world) = (lists::policy_of(policy)?, world::World::new());
@@ -73,7 +76,7 @@ fn run(words: &[String]) -> Result<Vec<String>, String> {
             println!("{:#?}", sandbox::trace(script, &files));
             Ok(Vec::new())
         }
-        _ => Err("say what to do: traced [all], mutants COUNT SEED, bytes SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),
+        _ => Err("say what to do: traced [all], mutants COUNT SEED, flows COUNT SEED, bytes SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),
     }
 }
 

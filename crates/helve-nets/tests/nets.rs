@@ -28,6 +28,12 @@ fn no_mutant_that_passes_does_more() {
     check(&["mutants", "3000", "1"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn no_flow_that_passes_does_more() {
+    check(&["flows", "5000", "1"]);
+}
+
 #[test]
 fn any_text_is_judged_and_no_wrapping_makes_it_laxer() {
     check(&["bytes", "3", "1"]);

@@ -13,6 +13,10 @@ pub(super) fn mutants(ground: &Ground<'_>) -> Result<String, String> {
     run(&["mutants".into(), ground.count.to_string(), ground.seed.to_string()])
 }
 
+pub(super) fn flows(ground: &Ground<'_>) -> Result<String, String> {
+    run(&["flows".into(), ground.count.to_string(), ground.seed.to_string()])
+}
+
 pub(super) fn bytes(ground: &Ground<'_>) -> Result<String, String> {
     run(&["bytes".into(), ground.count.to_string(), ground.seed.to_string()])
 }

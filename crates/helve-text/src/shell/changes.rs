@@ -54,7 +54,7 @@ impl Changes {
                 self.of(condition);
                 self.of(body);
             }
-            Node::For { name, over, body } => {
+            Node::For { name, over, body } | Node::Select { name, over, body } => {
                 self.name(name, false);
                 over.iter().flatten().for_each(|raw| self.pieces(&raw.pieces));
                 self.of(body);

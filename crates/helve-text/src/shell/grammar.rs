@@ -115,6 +115,10 @@ impl Reader<'_> {
         }
         let mut pipeline = self.piped()?;
         if timed {
+            if negated || !matches!(pipeline, Node::Simple(_)) {
+                // Elsewhere it is a program, and what follows are its words.
+                self.beyond_plain()?;
+            }
             pipeline = Node::Timed(Box::new(pipeline));
         }
         Ok(if negated { Node::Negated(Box::new(pipeline)) } else { pipeline })
@@ -248,7 +252,11 @@ impl Reader<'_> {
         }
         self.blanks();
         self.eat(";");
-        Ok(Node::For { name, over, body: self.do_group()? })
+        let body = self.do_group()?;
+        Ok(match word {
+            "select" => Node::Select { name, over, body },
+            _ => Node::For { name, over, body },
+        })
     }
 
     /// Words up to the end of the line or a semicolon.

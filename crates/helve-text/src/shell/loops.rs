@@ -56,6 +56,28 @@ impl Walker<'_> {
         state.replace(name, Value::Unknown);
     }
 
+    pub(super) fn select(
+        &mut self,
+        name: &str,
+        over: &[Raw],
+        body: &Node,
+        state: &mut State,
+        feed: &Feed,
+    ) {
+        if variables::steers(name, self.around) {
+            self.doubt(DoubtKind::Variable, name);
+        }
+        for raw in over {
+            self.expand(raw, state);
+        }
+        loosen(state, body);
+        state.replace(name, Value::Unknown);
+        self.beside += 1;
+        self.branch(body, state, feed);
+        self.beside -= 1;
+        state.replace(name, Value::Unknown);
+    }
+
     /// The names that patterns stand for, where all are known and few.
     fn names_of(&self, words: Vec<Word>, state: &State) -> Vec<Word> {
         let Some([folder]) = state.folders.as_deref() else { return words };

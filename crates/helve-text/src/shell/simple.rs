@@ -73,6 +73,10 @@ impl Reader<'_> {
             self.at = start;
             return Ok(None);
         }
+        if append || index.is_some() || self.look(0) == Some('(') {
+            // Elsewhere it is the name of a program.
+            self.beyond_plain()?;
+        }
         let value = if self.eat("(") { self.array()? } else { AssignValue::Text(self.value()?) };
         let shown = self.text[start..self.at].to_string();
         Ok(Some(Assign { name, index, append, value, shown }))
@@ -111,6 +115,10 @@ impl Reader<'_> {
             self.at = start;
             return Ok(None);
         };
+        if variable.is_some() {
+            // Elsewhere it is a word.
+            self.beyond_plain()?;
+        }
         for _ in operator.chars() {
             self.take();
         }

@@ -33,6 +33,12 @@ pub(super) enum Node {
         over: Option<Vec<Raw>>,
         body: Box<Node>,
     },
+    /// `select`: the variable is what somebody chooses, or empty.
+    Select {
+        name: String,
+        over: Option<Vec<Raw>>,
+        body: Box<Node>,
+    },
     ForArithmetic {
         head: Raw,
         body: Box<Node>,

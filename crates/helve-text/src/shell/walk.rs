@@ -230,6 +230,9 @@ impl<'a> Walker<'a> {
             Node::For { name, over, body } => {
                 self.for_loop(name, over.as_deref(), body, state, feed);
             }
+            Node::Select { name, over, body } => {
+                self.select(name, over.as_deref().unwrap_or(&[]), body, state, feed);
+            }
             Node::ForArithmetic { head, body } => {
                 loosen(state, body);
                 self.calculate(&head.pieces, &head.shown, state);

@@ -1,0 +1,329 @@
+//! `flows`: scripts that set variables and change folders in every way a shell has, and then use them. What the decision
+//! believes a variable holds, or where it believes the script to be, is what it would be wrong about.
+
+use std::path::Path;
+
+use crate::hunt;
+use crate::lists::Listed;
+use crate::random::Random;
+
+pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
+    let make = |random: &mut Random| {
+        let policy = random.pick(&["read", "read", "deny"]).to_string();
+        Listed { policy, script: Flow { random }.script() }
+    };
+    hunt::run(files, "flows", count, seed, &make)
+}
+
+/// What variables hold: some of it does no harm wherever it is used, some nearly everywhere.
+const VALUES: &[&str] = &[
+    "a.txt",
+    "b.txt",
+    "src",
+    "1",
+    "x",
+    "''",
+    "link-private",
+    "-delete",
+    "rm",
+    "ls",
+    "made",
+    "..",
+    "'a.txt b.txt'",
+    "'a[$(touch made)0]'",
+    "../other/private.txt",
+    "/w/other/private.txt",
+    "'*.txt'",
+    "-n",
+];
+const FOLDERS: &[&str] =
+    &["src", "src", "nope", ".", "..", "-", "\"$f\"", "$g", "/w/app/src", "a.txt", "./src"];
+/// What uses a variable, or the folder.
+const USES: &[&str] = &[
+    "cat $f",
+    "cat \"$f\"",
+    "cat $f a.txt",
+    "cat link-private$f",
+    "cat \"link-private$g\"",
+    "cat $g",
+    "ls $f",
+    "find . $f",
+    "find . -name \"$f\"",
+    "echo $((f))",
+    "echo $((g+1))",
+    "head -n $f a.txt",
+    "sed -n -l $f 5 '1w made' a.txt",
+    "cat a.txt",
+    "cat link-private",
+    "cat ../link-private",
+    "cat ../other/private.txt",
+    "cat private.txt",
+    "ls ..",
+    "cat $_",
+    "$f made",
+    "$g",
+    "cat < $f",
+    "cat < ../link-private",
+    "grep -r hello $f",
+    "sort $f",
+    "[ $f -eq 1 ]",
+    "[[ $f -eq 1 ]]",
+    "cat \"$1\"",
+    "cat $1",
+    "echo \"${f}\"",
+    "wc -l $f $g",
+    "cat $f$g",
+    "cat src/$f",
+    "cat \"$PWD/$f\"",
+];
+/// What sets a variable `V` to a value `W`, for sure, perhaps or not at all.
+const SETS: &[&str] = &[
+    "V=W",
+    "V=W",
+    "V=W",
+    "V=$f",
+    "V=$g",
+    "V=\"$f$g\"",
+    "declare V=W",
+    "typeset V=W",
+    "export V=W",
+    "readonly V=W",
+    "readonly V",
+    "declare -r V=W",
+    "declare -p V=W",
+    "declare -x V",
+    "local V=W",
+    "unset V",
+    "unset -v V",
+    "read V <<< W",
+    "read V < a.txt",
+    "read V < nope",
+    "printf -v V W",
+    "eval V=W",
+    "eval 'V=W'",
+    "V=W :",
+    "V=W true $V",
+    ": {V}< a.txt",
+    ": {V}< nope",
+    "exec {V}< a.txt",
+    "let V=1",
+    "((V=1))",
+    "((V++))",
+    "V=$((V+1))",
+    "V=$((1/0))",
+    "V=$((08))",
+    "V=$(wc -l < a.txt)",
+    "V=$(wc -l < nope)",
+    "V=$(echo W)",
+    "V=$!",
+    "V=$?",
+    "V=$#",
+    "V+=W",
+    "V=(W)",
+    "V[0]=W",
+    "mapfile V < a.txt",
+    "set -- W",
+    "set -- W W",
+    "shift",
+    ": ${V:=W}",
+    ": ${V=W}",
+    "getopts V V",
+    "V=W < nope",
+    "V=W > /dev/null",
+    "declare V=W < nope",
+    "eval 'V=W' < nope",
+    "V=${f:-W}",
+    "V=${f%.txt}",
+    "V=${g#*}",
+    "IFS=t",
+    "V=~",
+    "V=$HOME",
+    "V=$PWD",
+    "V=$OLDPWD",
+    "_=W",
+    "declare -i V=W",
+    "declare -l V=W",
+    "declare -n V=g",
+    "V=$RANDOM",
+    "V=$_",
+    "read -r V g <<< 'W W'",
+    "V=${#f}",
+];
+/// What moves, ends or breaks.
+const MOVES: &[&str] = &[
+    "cd D",
+    "cd D",
+    "cd D",
+    "cd",
+    "cd -P D",
+    "cd D D",
+    "cd D < nope",
+    "cd D > /dev/null",
+    "pushd D",
+    "pushd D > /dev/null",
+    "pushd -n D",
+    "pushd +1",
+    "pushd -0",
+    "popd",
+    "popd > /dev/null",
+    "chdir D",
+    "CDPATH=.. cd other",
+    "OLDPWD=/w/other cd -",
+    "true",
+    "false",
+    "nope",
+    ":",
+    ": W",
+    "echo W",
+    "echo $((1/0))",
+    ": ${z?}",
+    ": ${f:1/0}",
+    "break",
+    "continue",
+    "exit",
+    "return",
+    "set -e",
+    "set -u",
+    "set -f",
+    "set -n",
+    "set +e",
+    "exec true",
+    "exec < nope",
+    "exec 3< a.txt",
+    "test -d src",
+    "[ -f a.txt ]",
+    "[ -z \"$f\" ]",
+    "[[ -d src ]]",
+    "((0))",
+    "((1))",
+    "! true",
+    "wait",
+    "trap - EXIT",
+    "umask 022",
+    "true W",
+    "echo ${!f}",
+];
+/// How statements are put together: `A`, `B` and `C` stand for others.
+const SHAPES: &[&str] = &[
+    "A; B",
+    "A; B",
+    "A\nB",
+    "A\nB",
+    "A && B",
+    "A && B",
+    "A || B",
+    "A || B",
+    "A && B || C",
+    "A || B && C",
+    "A && B && C",
+    "! A && B",
+    "! A || B",
+    "{ A; }",
+    "{ A; B; }",
+    "( A )",
+    "( A; B )",
+    "{ A; } < nope",
+    "{ A; } > /dev/null",
+    "{ A; B; } < a.txt",
+    "A | B",
+    "A & B",
+    "A &\nB",
+    "echo \"$(A)\"",
+    "echo $(A; B)",
+    "cat <(A)",
+    "if A; then B; fi",
+    "if A; then B; else C; fi",
+    "if A; then B; elif C; then B; fi",
+    "while A; do B; break; done",
+    "while A; B; do break; done",
+    "until A; do B; break; done",
+    "while break; A; do :; done",
+    "for f in W; do A; done",
+    "for f in W W; do A; B; done",
+    "for g in *.txt; do A; done",
+    "for f in src/*; do A; done",
+    "for f; do A; done",
+    "for _ in W; do A; B; done",
+    "for ((f=0; f<1; f++)); do A; done",
+    "case $f in a*) A;; *) B;; esac",
+    "case W in *) A;& x) B;; esac",
+    "case x in y) A;; esac",
+    "eval 'A'",
+    "eval \"A\"",
+    "bash -c 'A'",
+    "bash -c 'A' _ W",
+    "sh -c 'A; B'",
+    "time A",
+    "A < nope && B",
+    "A 2> /dev/null; B",
+    "A; break; B",
+    "while A; do B; done < a.txt",
+    "for f in W; do break; A; done",
+    "for f in W; do continue; A; done; B",
+    "{ A; exit; } ; B",
+    "command A",
+    "builtin A",
+    "exec A",
+    "select f in W; do A; break; done < a.txt",
+    "[ -f a.txt ] && A; B",
+    "coproc A; B",
+];
+/// Shapes within shapes.
+const DEEPEST: usize = 4;
+/// A script is not longer: what is longer is cut short by the shapes themselves.
+const LONGEST: usize = 400;
+
+struct Flow<'r> {
+    random: &'r mut Random,
+}
+
+impl Flow<'_> {
+    /// Something is set, something happens, and then what was set is used.
+    fn script(mut self) -> String {
+        let mut parts = vec![self.filled(SETS)];
+        for _ in 0..=self.random.below(3) {
+            parts.push(self.statement(0));
+        }
+        parts.push(self.filled(USES));
+        let between = self.random.pick(&["; ", "\n", "\n"]);
+        parts.join(between)
+    }
+
+    fn statement(&mut self, depth: usize) -> String {
+        if depth >= DEEPEST || self.random.below(5) < 2 {
+            return match self.random.below(4) {
+                0 => self.filled(USES),
+                1 => self.filled(MOVES),
+                _ => self.filled(SETS),
+            };
+        }
+        let mut text = String::new();
+        for letter in self.random.pick(SHAPES).chars() {
+            match letter {
+                'A' | 'B' | 'C' if text.len() < LONGEST => text += &self.statement(depth + 1),
+                'A' | 'B' | 'C' => text.push(':'),
+                'W' => text += self.random.pick(VALUES),
+                letter => text.push(letter),
+            }
+        }
+        text
+    }
+
+    /// One of these, with `V` a variable, `W` a value and `D` a folder.
+    fn filled(&mut self, from: &[&str]) -> String {
+        let mut text = String::new();
+        let name = self.random.pick(&["f", "f", "g"]);
+        let chosen = self.random.pick(from);
+        for (at, letter) in chosen.char_indices() {
+            let alone = |c: Option<char>| !c.is_some_and(|c| c.is_ascii_uppercase() || c == '_');
+            let sides = (chosen[..at].chars().next_back(), chosen[at + 1..].chars().next());
+            match letter {
+                'V' if alone(sides.0) && alone(sides.1) => text += name,
+                'W' if alone(sides.0) && alone(sides.1) => text += self.random.pick(VALUES),
+                'D' if alone(sides.0) && alone(sides.1) => text += self.random.pick(FOLDERS),
+                letter => text.push(letter),
+            }
+        }
+        text
+    }
+}
