@@ -10,7 +10,15 @@ use crate::random::Random;
 pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
     let make = |random: &mut Random| {
         let policy = random.pick(&["read", "read", "deny"]).to_string();
-        Listed { policy, script: Flow { random }.script() }
+        let script = Flow { random: &mut *random }.script();
+        let quoted = || format!("'{}'", script.replace('\'', "'\\''"));
+        // Another shell knows less, and says so or takes it for something else.
+        let script = match random.below(6) {
+            0 => format!("sh -c {}", quoted()),
+            1 => format!("bash -c {} x a.txt link-private", quoted()),
+            _ => script,
+        };
+        Listed { policy, script }
     };
     hunt::run(files, "flows", count, seed, &make)
 }

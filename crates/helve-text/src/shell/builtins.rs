@@ -6,7 +6,7 @@ use super::state::{Entered, State, Value, either, enter_path};
 use super::syntax::Piece;
 use super::variables::{is_harmless, names_file, steers};
 use super::walk::{Feed, Walker, unknown};
-use super::{Access, DoubtKind, RiskKind, Unknown, Word, surely};
+use super::{Access, DoubtKind, Language, RiskKind, Unknown, Word, surely};
 
 /// Names that the shell keeps for itself and that are not in the table.
 pub(super) fn is_own(name: &str) -> bool {
@@ -174,7 +174,12 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
         texts.any(|text| text.starts_with('-') && text.contains(flag))
     };
     // What is only shown is not set, and `local` means nothing outside of functions.
-    let sure = name != Some("local") && !['p', 'f', 'F'].into_iter().any(flags) && !walker.skips;
+    // Not every shell knows all of these.
+    let known = match walker.language {
+        Language::Bash => name != Some("local"),
+        Language::Plain => matches!(name, Some("export" | "readonly")),
+    };
+    let sure = known && !['p', 'f', 'F'].into_iter().any(flags) && !walker.skips;
     // What cannot be set any more stays as it is, and a line in which it is tried ends there.
     walker.skips |= name == Some("readonly") || flags('r');
     for (at, word) in words.iter().enumerate().skip(1) {

@@ -115,7 +115,8 @@ impl Reader<'_> {
         }
         let mut pipeline = self.piped()?;
         if timed {
-            if negated || !matches!(pipeline, Node::Simple(_)) {
+            let plain = matches!(&pipeline, Node::Simple(it) if it.assignments.is_empty());
+            if negated || !plain {
                 // Elsewhere it is a program, and what follows are its words.
                 self.beyond_plain()?;
             }

@@ -50,7 +50,7 @@ pub(super) fn shell(
     let (operands, takes_text) = shell_flags(walker, &words, run);
     match (words.get(operands), takes_text) {
         (Some(Word::Literal(text)), true) => {
-            let mut inner = state.clone();
+            let mut inner = state.of_another_shell(walker.around);
             for n in 0..10_usize {
                 let value = match words.get(operands + 1 + n) {
                     Some(Word::Literal(text)) => Value::Text(text.clone()),
@@ -75,7 +75,8 @@ pub(super) fn shell(
                 roles::code_from_input(walker, run);
             }
             if let Feed::Text(Some(text)) = feed {
-                builtins::inside(walker, run, text, &mut state.clone(), &Feed::Nothing);
+                let mut inner = state.of_another_shell(walker.around);
+                builtins::inside(walker, run, text, &mut inner, &Feed::Nothing);
             }
         }
     }

@@ -72,6 +72,15 @@ impl State {
         }
     }
 
+    /// What another shell starts with that is started here: of variables only those that were handed on, and which those
+    /// are is not told.
+    pub(super) fn of_another_shell(&self, around: &Surroundings) -> Self {
+        let fresh = Self::new(around);
+        let crowded = self.crowded || self.variables != fresh.variables;
+        let (folders, previous) = (self.folders.clone(), self.previous.clone());
+        Self { folders, previous, crowded, ..fresh }
+    }
+
     /// What the name holds. A name that the script never set comes from outside.
     pub(super) fn value(&self, name: &str) -> Value {
         let known = match name {
