@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use rustix::fs::Access;
 use rustix::io::Errno;
 
 use crate::confine;
@@ -95,6 +96,10 @@ fn execute(order: &Order) -> Errno {
     let mut worst = Errno::NOENT;
     for place in places(program, &order.environment) {
         let Ok(place) = text(&place) else { return Errno::INVAL };
+        // Looking first costs less than trying, which copies the environment.
+        if let Err(Errno::NOENT | Errno::NOTDIR) = rustix::fs::access(&place, Access::EXISTS) {
+            continue;
+        }
         match sys::exec(&place, &arguments, &environment) {
             Errno::NOENT | Errno::NOTDIR => {}
             // One that may not be executed is passed over for one that may.
