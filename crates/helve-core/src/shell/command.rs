@@ -15,6 +15,8 @@ pub struct Command {
     loose: String,
     /// The same without harmless flags before the subcommand: `git --no-pager log` is a `git log`.
     plain: Option<String>,
+    /// The same with flags that stand in one word apart: `sed -nE` is a `sed -n -E`.
+    apart: Option<String>,
     /// The same with assignments before it that need not be spelled, should a rule do so.
     assigning: Option<String>,
     /// Further spellings that a rule which asks or refuses is also about.
@@ -65,6 +67,7 @@ impl Command {
             text: format!("{before}{}", quoted.join(" ")),
             loose: format!("{before}{}", loose.join(" ")),
             plain: plain.filter(|_| before.is_empty()),
+            apart: apart(run, &loose).filter(|_| before.is_empty()),
             assigning: assigning.then(|| all.join(" ")),
             spellings: Vec::new(),
             words,
@@ -173,7 +176,7 @@ impl Command {
         {
             return true;
         }
-        let others = self.plain.iter().chain(&self.assigning);
+        let others = self.plain.iter().chain(&self.apart).chain(&self.assigning);
         let matches = |text: &String| pattern.matches(text);
         if ![&self.text, &self.loose].into_iter().chain(others).any(matches) {
             return false;
@@ -309,6 +312,19 @@ fn rule(pattern: Pattern) -> Rule {
         action: Action::Allow,
         source: crate::permission::Source::Program,
     }
+}
+
+/// The words with each letter of `-abc` by itself, where the program is known to take them so.
+fn apart(run: &Run, words: &[String]) -> Option<String> {
+    let letters = |at: usize| {
+        let letters = words[at].strip_prefix('-').filter(|it| it.len() > 1)?;
+        let flags =
+            run.parts[at] == Place::Flag && letters.bytes().all(|c| c.is_ascii_alphabetic());
+        flags.then(|| letters.chars().map(|letter| format!("-{letter}")).collect::<Vec<_>>())
+    };
+    let split = |at: usize| letters(at).unwrap_or_else(|| vec![words[at].clone()]);
+    let all: Vec<String> = (0..words.len()).flat_map(split).collect();
+    (run.known && all.len() > words.len()).then(|| all.join(" "))
 }
 
 /// Programs that are another under a name of their own.

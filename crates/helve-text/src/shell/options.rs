@@ -252,7 +252,14 @@ impl Options<'_> {
 
     fn push(&mut self, operand: Operand) {
         let block = self.reading.block;
-        let inner = |role: &Role| matches!(role, Role::Command | Role::Shell | Role::Expression);
+        // Nothing but a number, a test only has one operand less.
+        let number =
+            matches!(&self.words[operand.at], Word::Dynamic(it) if it.kind == Unknown::Number);
+        let inner = |role: &Role| match role {
+            Role::Command | Role::Shell => true,
+            Role::Expression => !number,
+            _ => false,
+        };
         if operand.several && block.operands.iter().chain(&block.others).any(inner) {
             // Where the inner program starts cannot be told.
             self.risk(operand.at, None, RiskKind::Unlisted);

@@ -117,6 +117,8 @@ pub(super) struct Traits {
     pub(super) copies: bool,
     /// `-` is a file to it, not a stream.
     pub(super) dash: bool,
+    /// `-` is its output where it writes.
+    pub(super) prints: bool,
     /// Its operands may be programs that it runs.
     pub(super) runner: bool,
     /// Runs other programs in ways that are not read.
@@ -316,6 +318,7 @@ impl Traits {
             "fed" => &mut self.fed,
             "copies" => &mut self.copies,
             "dash" => &mut self.dash,
+            "prints" => &mut self.prints,
             "runner" => &mut self.runner,
             "loose" => &mut self.loose,
             "dashless" => &mut self.dashless,

@@ -80,10 +80,11 @@ impl Walker<'_> {
         matches!(kind, RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateIn)
     }
 
-    /// Whether a program takes a dash for its own stream; to some it is a file like any other.
-    fn streams(&self, run: usize) -> bool {
+    /// Whether a program takes a dash for its own stream; to some it is a file like any other, and to most where they write.
+    fn streams(&self, run: usize, access: Access) -> bool {
         let program = self.script.runs.get(run).and_then(|run| run.words.first());
-        !table::traits(program.map_or("", Word::shown)).dash
+        let traits = table::traits(program.map_or("", Word::shown));
+        if access == Access::Write { traits.prints } else { !traits.dash }
     }
 
     /// Notes a file, once for every folder the shell may be in.
@@ -98,7 +99,9 @@ impl Walker<'_> {
         let targets: Vec<Target> = match word {
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
             // To a program it means its own stream, to a redirect it is a file.
-            Word::Literal(text) if text == "-" && run.is_some_and(|run| self.streams(run)) => {
+            Word::Literal(text)
+                if text == "-" && run.is_some_and(|run| self.streams(run, access)) =>
+            {
                 return;
             }
             Word::Dynamic(dynamic) => match (dynamic.kind, access) {
