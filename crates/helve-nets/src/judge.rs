@@ -91,6 +91,7 @@ const CHANGING: &[&str] = &[
     "apply",
     "am",
     "submodule",
+    "format-patch",
 ];
 
 /// Subcommands of git that note in its configuration which branch follows which.
