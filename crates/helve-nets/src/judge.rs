@@ -263,7 +263,8 @@ impl Judged {
         if path.contains("/.git/config") {
             return self.has_git(TRACKING) || self.has_git(CHANGING);
         }
-        own || path.starts_with("/w/app/") && self.has_git(CHANGING)
+        let inside = path == ROOT || path.starts_with("/w/app/");
+        own || inside && self.has_git(CHANGING)
     }
 
     /// A file that is written beside its target and then takes its name.

@@ -114,15 +114,8 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
     let home;
     let target = match (to.as_slice(), &before) {
         ([], _) => {
-            home = match state.value("HOME") {
-                Value::Text(text) => Some(Word::Literal(text)),
-                Value::Glob(_)
-                | Value::Number
-                | Value::Printed
-                | Value::Commit
-                | Value::Counted
-                | Value::Unknown => None,
-            };
+            let known = state.value("HOME");
+            home = known.text().map(|text| Word::Literal(text.to_string()));
             home.as_ref()
         }
         ([word], _) => Some(*word),

@@ -80,6 +80,9 @@ impl Walker<'_> {
         if expand::is_ambiguous(raw) {
             self.doubt(DoubtKind::Disagreement, &raw.shown);
         }
+        if expand::is_wild(raw, state) {
+            self.doubt(DoubtKind::Indirect, &raw.shown);
+        }
         for pattern in expand::twice_filled(raw, state) {
             if pattern.contains([' ', '\t', '\n']) {
                 self.doubt(DoubtKind::Indirect, &raw.shown);
@@ -131,15 +134,8 @@ impl Walker<'_> {
             return;
         }
         let name = words.first().and_then(Word::literal).unwrap_or("");
-        let is_harmless = |it: &&Assign| match it.known(state) {
-            Value::Text(text) => variables::is_harmless_before(name, &it.name, Some(&text)),
-            Value::Glob(_)
-            | Value::Number
-            | Value::Printed
-            | Value::Commit
-            | Value::Counted
-            | Value::Unknown => variables::is_harmless_before(name, &it.name, None),
-        };
+        let is_harmless =
+            |it: &&Assign| variables::is_harmless_before(name, &it.name, it.known(state).text());
         let shown = |all: Vec<&Assign>| all.into_iter().map(|it| it.shown.clone()).collect();
         let (harmless, harmful): (Vec<&Assign>, Vec<&Assign>) =
             simple.assignments.iter().partition(is_harmless);
@@ -163,10 +159,7 @@ impl Walker<'_> {
 
     fn assign(&mut self, assignment: &Assign, state: &mut State, sure: bool) {
         let (name, value) = (&assignment.name, assignment.known(state));
-        let names_file = match &value {
-            Value::Text(text) => variables::names_file(name, Some(text)),
-            _ => variables::names_file(name, None),
-        };
+        let names_file = variables::names_file(name, value.text());
         if names_file || variables::steers(name, self.around) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }

@@ -49,15 +49,8 @@ pub(super) fn has_wildcards(raw: &Raw) -> bool {
 pub(super) fn twice_filled(raw: &Raw, state: &State) -> Vec<String> {
     let pattern = |piece: &Piece| match piece {
         Piece::Parameter { parameter, quoted: false } if parameter.operator == Operator::None => {
-            match state.value(&parameter.name) {
-                Value::Glob(pattern) => Some(pattern),
-                Value::Text(_)
-                | Value::Number
-                | Value::Printed
-                | Value::Commit
-                | Value::Counted
-                | Value::Unknown => None,
-            }
+            let Value::Glob(pattern) = state.value(&parameter.name) else { return None };
+            Some(pattern)
         }
         _ => None,
     };
@@ -94,7 +87,33 @@ pub(super) fn value(raw: &Raw, state: &State) -> Value {
             if printed { Value::Printed } else { Value::Number }
         }
         Word::Dynamic(Dynamic { kind: Unknown::Commit, .. }) => Value::Commit,
+        Word::Dynamic(_) if raw.pieces.iter().any(|piece| has_wildcard(piece, state)) => {
+            Value::Wild
+        }
         Word::Dynamic(_) => Value::Unknown,
+    }
+}
+
+/// Whether names may be filled in for a variable of which it is not known what it holds.
+pub(super) fn is_wild(raw: &Raw, state: &State) -> bool {
+    raw.pieces.iter().any(|piece| match piece {
+        Piece::Parameter { parameter, quoted: false } => {
+            state.value(&parameter.name) == Value::Wild
+        }
+        Piece::Parameter { .. }
+        | Piece::Text { .. }
+        | Piece::Command { .. }
+        | Piece::Arithmetic { .. }
+        | Piece::Process { .. } => false,
+    })
+}
+
+/// Whether what is assigned has a wildcard in it, quoted or not.
+fn has_wildcard(piece: &Piece, state: &State) -> bool {
+    match piece {
+        Piece::Text { text, .. } => text.contains(['*', '?', '[']),
+        Piece::Parameter { parameter, .. } => state.value(&parameter.name).is_wild(),
+        Piece::Command { .. } | Piece::Arithmetic { .. } | Piece::Process { .. } => false,
     }
 }
 
@@ -248,14 +267,9 @@ fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Ite
         Some("-") => "OLDPWD",
         Some(_) => "",
     };
-    let bit = match state.value(variable) {
-        Value::Text(text) => Bit::Text { text, quoted: true },
-        Value::Glob(_)
-        | Value::Number
-        | Value::Printed
-        | Value::Commit
-        | Value::Counted
-        | Value::Unknown => Bit::Hole { kind: Unknown::Anything, splits: false },
+    let bit = match state.value(variable).text() {
+        Some(text) => Bit::Text { text: text.to_string(), quoted: true },
+        None => Bit::Hole { kind: Unknown::Anything, splits: false },
     };
     (Some(bit), &items[if name.is_some() { end } else { 1 }..])
 }
@@ -279,7 +293,7 @@ fn parameter_bit(parameter: &Parameter, quoted: bool, state: &State) -> Bit {
         (Operator::None, Value::Commit) => Bit::Hole { kind: Unknown::Commit, splits: !quoted },
         (Operator::None, Value::Text(text)) => Bit::Text { text, quoted },
         (Operator::None, Value::Glob(pattern)) => Bit::Glob(pattern),
-        (Operator::None, Value::Counted | Value::Unknown)
+        (Operator::None, Value::Counted | Value::Unknown | Value::Wild)
         | (
             Operator::Default
             | Operator::Assign

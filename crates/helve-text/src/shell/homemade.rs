@@ -57,6 +57,13 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
                 written.insert(base(&transfer.to));
             }
         }
+        // What a program makes of such a file that nobody knows, under whatever name, is as good as the file.
+        for run in script.runs.iter().filter(|run| !run.known) {
+            let words = || run.words.iter().skip(1).filter_map(Word::literal).map(base);
+            if words().any(|word| written.contains(word)) {
+                written.extend(words());
+            }
+        }
         if written.len() == before {
             return;
         }

@@ -25,6 +25,8 @@ pub(super) enum Value {
     /// A number, or what the name held before the script began: good for arithmetic, but not for a file name.
     Counted,
     Unknown,
+    /// The same, and names may be filled in for it where it is not quoted.
+    Wild,
 }
 
 /// The folders that the shell may be in; `None` if that cannot be told.
@@ -58,9 +60,12 @@ impl State {
         if let Some(home) = &around.home {
             variables.insert("HOME".to_string(), Value::Text(home.clone()));
         }
-        variables.insert("!".to_string(), Value::Printed);
-        for name in ["?", "#", "$", "UID", "EUID", "PPID", "RANDOM", "SECONDS", "LINENO"] {
+        for name in ["?", "#", "$", "PPID", "LINENO"] {
             variables.insert(name.to_string(), Value::Number);
+        }
+        // Not every shell has these.
+        for name in ["!", "UID", "EUID", "RANDOM", "SECONDS"] {
+            variables.insert(name.to_string(), Value::Printed);
         }
         Self {
             variables: Rc::new(variables),
@@ -180,7 +185,31 @@ impl Value {
         match self {
             Value::Number | Value::Printed => true,
             Value::Text(text) => !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()),
-            Value::Glob(_) | Value::Commit | Value::Counted | Value::Unknown => false,
+            Value::Glob(_) | Value::Commit | Value::Counted | Value::Unknown | Value::Wild => false,
+        }
+    }
+
+    /// The text, where it is known.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Value::Text(text) => Some(text),
+            Value::Glob(_)
+            | Value::Number
+            | Value::Printed
+            | Value::Commit
+            | Value::Counted
+            | Value::Unknown
+            | Value::Wild => None,
+        }
+    }
+
+    pub(super) fn is_wild(&self) -> bool {
+        match self {
+            Value::Glob(_) | Value::Wild => true,
+            Value::Text(text) => text.contains(['*', '?', '[']),
+            Value::Number | Value::Printed | Value::Commit | Value::Counted | Value::Unknown => {
+                false
+            }
         }
     }
 
@@ -196,6 +225,8 @@ impl Value {
             if printed { Value::Printed } else { Value::Number }
         } else if self.counts() && other.counts() {
             Value::Counted
+        } else if self.is_wild() || other.is_wild() {
+            Value::Wild
         } else {
             Value::Unknown
         }
