@@ -166,8 +166,7 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
         let mut texts = words.iter().skip(1).filter_map(Word::literal);
         texts.any(|text| text.starts_with('-') && text.contains(flag))
     };
-    // What is only shown is not set, and `local` means nothing outside of functions.
-    // Not every shell knows all of these.
+    // What is only shown is not set, `local` means nothing outside of functions, and not every shell knows the others.
     let known = match walker.language {
         Language::Bash => name != Some("local"),
         Language::Plain => matches!(name, Some("export" | "readonly")),

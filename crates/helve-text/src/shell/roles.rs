@@ -355,14 +355,10 @@ fn is_url(word: &Word) -> bool {
     }
 }
 
-/// Text that is sent as it is: `@` before any `=` or `:` would name a file.
+/// Text that is sent as it is: an `@` at its beginning would name a file.
 fn is_data(word: &Word) -> bool {
-    word.literal().is_some_and(|it| !it.starts_with('@')) || word.start().starts_with(is_text)
-}
-
-/// No first character of what names a file.
-fn is_text(character: char) -> bool {
-    character != '@'
+    let start = word.start();
+    !start.starts_with('@') && (word.literal().is_some() || !start.is_empty())
 }
 
 /// A field of a form with its value: no file, and nothing of a file after a semicolon.
