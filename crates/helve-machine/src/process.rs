@@ -21,6 +21,7 @@ mod watching;
 mod wire;
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -87,11 +88,12 @@ struct Shared {
     table: Mutex<Table>,
 }
 
-/// In the order in which they were started.
 #[derive(Debug, Default)]
 struct Table {
-    entries: Vec<Entry>,
     starting: usize,
+    running: Vec<Entry>,
+    /// What is remembered of those that are over, in the order in which this was found.
+    over: VecDeque<Entry>,
 }
 
 #[derive(Debug)]
@@ -182,9 +184,10 @@ impl Processes for Programs {
         Box::pin(async move {
             let signals = numbers(signal);
             match self.find(id).await? {
-                Found::Own(program) if program.has_all_ended() => Err(ProcessError::Ended),
                 Found::Own(program) => {
-                    let told = blocking(move || tree::signal(program.warden, signals)).await?;
+                    let warden = program.warden().filter(|_| !program.has_all_ended());
+                    let warden = warden.ok_or(ProcessError::Ended)?;
+                    let told = blocking(move || tree::signal(warden, signals)).await?;
                     if told.is_empty() { Err(ProcessError::Ended) } else { Ok(()) }
                 }
                 Found::Foreign(record) => {
@@ -245,26 +248,25 @@ fn list(programs: &[Arc<Program>], folder: &Path) -> Vec<Process> {
 }
 
 impl Table {
+    fn add(&mut self, entry: Entry, most: usize) {
+        self.running.push(entry);
+        let over = self.running.extract_if(.., |entry| entry.program.news().borrow().is_over());
+        self.over.extend(over);
+        while self.running.len() + self.over.len() > most && self.over.pop_front().is_some() {}
+    }
+
+    /// Those that were asked for last are mostly the newest.
     fn find(&self, id: &ProcessId) -> Option<Arc<Program>> {
-        let entry = self.entries.iter().find(|entry| entry.program.id == *id);
-        entry.map(|entry| entry.program.clone())
+        let mut all = self.running.iter().rev().chain(self.over.iter().rev());
+        all.find(|entry| entry.program.id == *id).map(|entry| entry.program.clone())
     }
 
     fn all(&self) -> Vec<Arc<Program>> {
-        self.entries.iter().map(|entry| entry.program.clone()).collect()
+        self.over.iter().chain(&self.running).map(|entry| entry.program.clone()).collect()
     }
 
     fn running(&self) -> usize {
-        self.entries.iter().filter(|entry| !entry.program.has_all_ended()).count() + self.starting
-    }
-
-    /// The oldest of those that ended.
-    fn forget(&mut self, most: usize) {
-        while self.entries.len() > most {
-            let over = |entry: &Entry| entry.program.news().borrow().is_over();
-            let Some(oldest) = self.entries.iter().position(over) else { break };
-            self.entries.remove(oldest);
-        }
+        self.running.iter().filter(|entry| !entry.program.has_all_ended()).count() + self.starting
     }
 }
 
@@ -291,15 +293,17 @@ async fn write_all(terminal: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<
 }
 
 async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
-    if program.is_terminal && !program.has_all_ended() {
+    let warden = program.warden().filter(|_| !program.has_all_ended());
+    if let Some(warden) = warden
+        && program.is_terminal
+    {
         // A shell at a terminal ignores what others end at.
-        let shell = program.clone();
-        blocking(move || tree::signal(shell.warden, &[rustix::process::Signal::HUP])).await?;
+        blocking(move || tree::signal(warden, &[rustix::process::Signal::HUP])).await?;
     }
     program.ask_to_end();
-    if !program.has_all_ended() {
+    if let Some(warden) = warden {
         // What it watches over may have stopped it. To anybody else this would mean nothing.
-        rustix::process::kill_process(program.warden, rustix::process::Signal::CONT).ok();
+        rustix::process::kill_process(warden, rustix::process::Signal::CONT).ok();
     }
     let mut news = program.news();
     let all_ended = news.wait_for(|news| news.all_ended.is_some());

@@ -1,9 +1,9 @@
 //! The keeper: a process of one thread that makes wardens, and ends what they leave behind.
 //!
-//! Helve starts it before the first program. Each warden is the subreaper of one program: whatever
-//! that starts stays beneath it, also what leaves its group or its parents. Helve talks to wardens
-//! directly; when it is gone, whichever way, each warden ends its tree. Should a program kill its
-//! warden, the keeper inherits the tree and ends it.
+//! Helve starts it before the first program. Each warden is the subreaper of one program at a time:
+//! whatever that starts stays beneath it, also what leaves its group or its parents. Helve talks to
+//! wardens directly; when it is gone, whichever way, each warden ends its tree. Should a program kill
+//! its warden, the keeper inherits the tree and ends it.
 
 mod bound;
 mod sprout;
@@ -23,6 +23,7 @@ use rustix::process::{Pid, WaitOptions};
 pub(super) use bound::{end_lost, support as bounds_processes};
 
 use bound::Bound;
+use warden::Warden;
 
 use super::detached::{self, DETACHED};
 use super::sys::{self, Forked};
@@ -100,34 +101,27 @@ impl Keeper {
                     Ok(_) | Err(_) => return self.end(),
                 }
                 match self.warden() {
-                    Ok(Some(warden)) => {
-                        // The child holds nothing of the keeper, or Helve would not see that one is gone.
+                    Ok(Side::Warden(helve)) => {
+                        // It holds nothing of the keeper, or Helve would not see that one is gone.
                         drop(self);
-                        return warden.watch();
+                        return Warden::new(helve)?.serve();
                     }
-                    Ok(None) => {}
+                    Ok(Side::Keeper) => {}
                     Err(error) => self.answer(-error.raw_os_error(), &[])?,
                 }
             }
         }
     }
 
-    /// In the child, the warden that it is.
-    fn warden(&mut self) -> Result<Option<warden::Warden>, Errno> {
-        let pair =
-            || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-        let (helve, warden) = pair()?;
-        let (helve_to_program, program) = pair()?;
+    fn warden(&mut self) -> Result<Side, Errno> {
+        let (helve, warden) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         match sys::fork()? {
-            Forked::Child => {
-                drop((helve, helve_to_program));
-                Ok(Some(warden::Warden { helve: warden, program }))
-            }
+            Forked::Child => Ok(Side::Warden(warden)),
             Forked::Parent(pid) => {
                 self.wardens.insert(pid);
-                let handles = [helve.as_fd(), helve_to_program.as_fd()];
-                self.answer(pid.as_raw_nonzero().get(), &handles)?;
-                Ok(None)
+                self.answer(pid.as_raw_nonzero().get(), &[helve.as_fd()])?;
+                Ok(Side::Keeper)
             }
         }
     }
@@ -168,6 +162,13 @@ impl Keeper {
         self.bound.lift();
         Ok(())
     }
+}
+
+/// Which process this is, once a warden has been made.
+enum Side {
+    Keeper,
+    /// With its socket to Helve.
+    Warden(OwnedFd),
 }
 
 /// What there is to look at.

@@ -1,4 +1,4 @@
-//! Helve's side of the keeper: it is started with the first program, and keeps a warden in reserve.
+//! Helve's side of the keeper: it is started with the first program, and there is always a warden in reserve.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,7 +16,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
 use super::tree::Stat;
-use super::wire::{self, Failure, Order};
+use super::wire::{self, Answer, Failure, Order};
 
 /// A program that becomes the keeper: one that calls [`crate::keeper::main`] when it is started like this.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,15 +31,14 @@ const TRIES: usize = 3;
 /// How long a keeper may take to answer; it takes less than a millisecond.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How much a program-to-be may say about why it failed.
-const MOST_FAILURE: u64 = 4096;
+/// How many wardens that have nothing to do are kept for what is started next.
+const MOST_FREE: usize = 4;
 
-/// A process that watches over one program.
+/// A process that watches over one program at a time.
 #[derive(Debug)]
 pub(super) struct Warden {
     pub(super) pid: Pid,
-    pub(super) program: Pid,
-    /// As long as this is open the program may live.
+    /// As long as this is open its program may live.
     pub(super) link: UnixStream,
 }
 
@@ -47,6 +46,8 @@ pub(super) struct Warden {
 pub(super) struct Link {
     keeper: Result<Keeper, String>,
     open: Mutex<Option<Open>>,
+    /// Those whose program is over.
+    free: parking_lot::Mutex<Vec<Warden>>,
 }
 
 #[derive(Debug)]
@@ -58,43 +59,53 @@ struct Open {
     keeper: Option<Pid>,
 }
 
-/// One that has got no order.
-struct Spare {
-    pid: Pid,
-    link: UnixStream,
-    sprout: UnixStream,
-}
-
 impl Link {
     pub(super) fn new(keeper: Result<Keeper, String>) -> Arc<Link> {
-        Arc::new(Link { keeper, open: Mutex::new(None) })
+        Arc::new(Link { keeper, open: Mutex::new(None), free: parking_lot::Mutex::default() })
     }
 
-    /// Starts a program whose output goes to `output`.
-    pub(super) async fn start(&self, spawn: &Spawn, output: OwnedFd) -> Result<Warden, SpawnError> {
+    /// Starts a program whose output goes to `output`. Answers with who watches over it, and with the
+    /// program's process if that is known.
+    pub(super) async fn start(
+        &self,
+        spawn: &Spawn,
+        output: OwnedFd,
+    ) -> Result<(Warden, Option<Pid>), SpawnError> {
         let order = Order::encode(spawn)?;
         for _ in 0..TRIES {
-            let mut spare = self.spare().await?;
-            if spare.send(&order, &output).await.is_err() {
-                // Somebody killed it while it waited.
+            let mut warden = self.warden().await?;
+            if warden.send(&order, &output).await.is_err() {
+                // Somebody killed it while it waited, and maybe the others.
+                self.free.lock().clear();
                 continue;
             }
             self.refill().await;
-            match spare.started().await {
-                Ok(Ok(program)) => {
-                    return Ok(Warden { pid: spare.pid, program, link: spare.link });
-                }
+            return match warden.started().await {
+                Ok(Ok(program)) => Ok((warden, Some(program))),
                 Ok(Err(failure)) => {
+                    self.take_back(warden);
                     let program = spawn.program.first().map(|word| &**word).unwrap_or_default();
-                    return Err(failure.told(program, &spawn.folder));
+                    Err(failure.told(program, &spawn.folder))
                 }
-                Err(_) => {}
-            }
+                // It was killed, by the program maybe. That has done something by then, so nothing is tried again.
+                Err(_) => Ok((warden, None)),
+            };
         }
         Err(SpawnError::NoKeeper("each process that was to watch over it was killed".into()))
     }
 
-    async fn spare(&self) -> Result<Spare, SpawnError> {
+    /// Keeps a warden whose program is over for the next one.
+    pub(super) fn take_back(&self, warden: Warden) {
+        let mut free = self.free.lock();
+        if free.len() < MOST_FREE {
+            free.push(warden);
+        }
+    }
+
+    async fn warden(&self) -> Result<Warden, SpawnError> {
+        if let Some(warden) = self.free.lock().pop() {
+            return Ok(warden);
+        }
         let mut open = self.open.lock().await;
         let mut last = String::new();
         for _ in 0..TRIES {
@@ -104,7 +115,7 @@ impl Link {
             };
             let next = tokio::time::timeout(PATIENCE, link.next()).await;
             match next.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-                Ok(spare) => return Ok(spare),
+                Ok(warden) => return Ok(warden),
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::MFILE | Errno::NFILE) => return Err(SpawnError::TooManyOpen),
                     Some(Errno::AGAIN | Errno::NOMEM) => {
@@ -122,8 +133,11 @@ impl Link {
         Err(SpawnError::NoKeeper(last))
     }
 
-    /// Asks for the next one while this one becomes a program, so that nobody need wait for it.
+    /// Asks for the next one while a program begins, so that nobody need wait for it.
     async fn refill(&self) {
+        if !self.free.lock().is_empty() {
+            return;
+        }
         if let Some(link) = &mut *self.open.lock().await {
             // A keeper that is gone is found out when it is needed.
             link.ask().await.ok();
@@ -159,7 +173,7 @@ pub(super) async fn launch(keeper: Keeper) -> Result<UnixStream, SpawnError> {
 
 impl Open {
     /// The one in reserve.
-    async fn next(&mut self) -> io::Result<Spare> {
+    async fn next(&mut self) -> io::Result<Warden> {
         self.ask().await?;
         let (number, handles) = self
             .socket
@@ -181,11 +195,11 @@ impl Open {
         }
         let wrong = || io::Error::from(io::ErrorKind::InvalidData);
         let pid = Pid::from_raw(number).ok_or_else(wrong)?;
-        let [link, sprout] = <[OwnedFd; 2]>::try_from(handles).map_err(|_| wrong())?;
+        let [link] = <[OwnedFd; 1]>::try_from(handles).map_err(|_| wrong())?;
         if self.keeper.is_none() {
             self.keeper = Stat::of(pid).and_then(|stat| Pid::from_raw(stat.parent));
         }
-        Ok(Spare { pid, link: stream(link)?, sprout: stream(sprout)? })
+        Ok(Warden { pid, link: stream(link)? })
     }
 
     /// It does not answer, perhaps because somebody stopped it.
@@ -207,36 +221,37 @@ impl Open {
     }
 }
 
-impl Spare {
-    /// Hands the order over.
+impl Warden {
+    /// Hands an order over.
     async fn send(&mut self, order: &[u8], output: &OwnedFd) -> io::Result<()> {
-        let sprout = &mut self.sprout;
+        let link = &mut self.link;
         // There is room for it, so that nothing has to say so first.
-        let sent = match wire::send(&*sprout, order, &[output.as_fd()]) {
+        let sent = match wire::send(&*link, order, &[output.as_fd()]) {
             Err(Errno::AGAIN) => {
-                let send = || Ok(wire::send(&*sprout, order, &[output.as_fd()])?);
-                sprout.async_io(Interest::WRITABLE, send).await?
+                let send = || Ok(wire::send(&*link, order, &[output.as_fd()])?);
+                link.async_io(Interest::WRITABLE, send).await?
             }
             sent => sent?,
         };
         match order.get(sent..) {
             None | Some([]) => Ok(()),
-            Some(rest) => sprout.write_all(rest).await,
+            Some(rest) => link.write_all(rest).await,
         }
     }
 
     /// The program's process id, or why there is no program.
     async fn started(&mut self) -> io::Result<Result<Pid, Failure>> {
-        let sprout = &mut self.sprout;
-        let mut pid = [0; 4];
-        sprout.read_exact(&mut pid).await?;
-        // When it becomes the program its end closes without a word.
-        let mut said = Vec::new();
-        sprout.take(MOST_FAILURE).read_to_end(&mut said).await?;
-        Ok(match Pid::from_raw(i32::from_le_bytes(pid)) {
-            Some(pid) if said.is_empty() => Ok(pid),
-            Some(_) | None => Err(Failure::decode(&said)),
-        })
+        let mut answer = [0; Answer::SIZE];
+        self.link.read_exact(&mut answer).await?;
+        match Answer::decode(answer) {
+            Some(Answer::Started(program)) => Ok(Ok(program)),
+            Some(Answer::Failed(bytes)) => {
+                let mut failure = vec![0; bytes];
+                self.link.read_exact(&mut failure).await?;
+                Ok(Err(Failure::decode(&failure)))
+            }
+            None => Err(io::ErrorKind::InvalidData.into()),
+        }
     }
 }
 

@@ -18,8 +18,9 @@ pub(super) async fn listens(program: Arc<Program>, port: u16) -> Met {
     let news = program.news();
     loop {
         let is_over = news.borrow().all_ended.is_some();
-        let warden = program.warden;
-        if let Ok(true) = blocking(move || is_open(warden, port)).await {
+        let program = program.clone();
+        let is_open = move || program.beneath(|warden| is_open(warden, port));
+        if let Ok(Some(true)) = blocking(is_open).await {
             return Met::Yes;
         }
         if is_over {

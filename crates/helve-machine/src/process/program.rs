@@ -19,7 +19,7 @@ pub(super) use attend::{Recorded, Recording};
 
 use super::kept::Kept;
 use super::link::Warden;
-use super::tree::{self, Life};
+use super::tree;
 use crate::confine::Held;
 
 /// How long a line may be written before it is told though it has not ended. Until then what replaces
@@ -32,8 +32,9 @@ const LINE_AFTER_END: Duration = Duration::from_millis(30);
 pub(super) struct Program {
     pub(super) id: ProcessId,
     pub(super) about: About,
-    pub(super) warden: Pid,
-    pub(super) pid: Pid,
+    warden: Pid,
+    /// Not known where the warden was killed before it could say.
+    pid: Option<Pid>,
     pub(super) spool: Option<PathBuf>,
     pub(super) began: Instant,
     pub(super) is_terminal: bool,
@@ -64,9 +65,21 @@ struct Taken {
 #[derive(Debug)]
 struct Open {
     link: Arc<UnixStream>,
+    warden: Serving,
     source: Arc<AsyncFd<OwnedFd>>,
     /// What its confinement needs for as long as anything of it lives.
     held: Held,
+}
+
+/// What a warden is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Serving {
+    /// It watches over the program.
+    One,
+    /// It has nothing to do any more, and can watch over another.
+    Done,
+    /// Who was told which process it is would mistake another program for this one.
+    Known,
 }
 
 /// What changes while it runs.
@@ -106,12 +119,11 @@ impl News {
 impl Program {
     pub(super) fn new(
         id: ProcessId,
-        warden: Warden,
+        (warden, pid): (Warden, Option<Pid>),
         spawn: &Spawn,
         source: Arc<AsyncFd<OwnedFd>>,
         held: Held,
     ) -> Arc<Program> {
-        let Warden { pid, program, link } = warden;
         let now = Instant::now();
         let news = News {
             state: State::Running,
@@ -127,8 +139,8 @@ impl Program {
         Arc::new(Program {
             id,
             about: spawn.about.clone(),
-            warden: pid,
-            pid: program,
+            warden: warden.pid,
+            pid,
             spool: spool.as_ref().map(|spool| spool.path.clone()),
             began: now,
             is_terminal: matches!(spawn.stdin, Stdin::Terminal { .. }),
@@ -142,7 +154,12 @@ impl Program {
             }),
             news: watch::Sender::new(news),
             said: watch::Sender::new(0),
-            open: Mutex::new(Some(Open { link: Arc::new(link), source, held })),
+            open: Mutex::new(Some(Open {
+                link: Arc::new(warden.link),
+                warden: Serving::One,
+                source,
+                held,
+            })),
         })
     }
 
@@ -247,10 +264,7 @@ impl Program {
     /// As it is now. Looks at `/proc` unless everything has ended.
     pub(super) fn look(&self) -> Process {
         let news = *self.news.borrow();
-        let life = match news.all_ended {
-            Some(_) => Life::default(),
-            None => tree::life(self.warden, Some(self.pid)),
-        };
+        let life = self.beneath(|warden| tree::life(warden, self.pid)).unwrap_or_default();
         Process {
             id: self.id.clone(),
             about: self.about.clone(),
@@ -266,6 +280,23 @@ impl Program {
         }
     }
 
+    /// Looks at what lives beneath the warden. Nothing where all has ended: what is beneath it then may be another program.
+    pub(super) fn beneath<T>(&self, look: impl FnOnce(Pid) -> T) -> Option<T> {
+        if self.has_all_ended() {
+            return None;
+        }
+        let seen = look(self.warden);
+        (!self.has_all_ended()).then_some(seen)
+    }
+
+    /// The warden, to be told to others or to be signalled, until it is let go.
+    pub(super) fn warden(&self) -> Option<Pid> {
+        let mut open = self.open.lock();
+        let open = open.as_mut()?;
+        open.warden = Serving::Known;
+        Some(self.warden)
+    }
+
     /// Whether looking takes no time.
     pub(super) fn has_all_ended(&self) -> bool {
         self.news.borrow().all_ended.is_some()
@@ -273,7 +304,8 @@ impl Program {
 
     /// Asks the warden to end everything.
     pub(super) fn ask_to_end(&self) {
-        if let Some(open) = &*self.open.lock() {
+        if let Some(open) = &mut *self.open.lock() {
+            open.warden = Serving::Known;
             // It fails where the warden is gone, and then there is nothing to ask.
             rustix::net::shutdown(&open.link, Shutdown::Write).ok();
         }

@@ -67,11 +67,15 @@ impl Shared {
         let program = Program::new(id, warden, want, source.clone(), held);
         let pump = Pump::new(source, &want.keep, program.clone());
         let recording = Recording { folder: self.settings.records.clone(), until };
-        let attending = tokio::spawn(program.clone().attend(pump, recording)).abort_handle();
+        let (attending, link) = (program.clone().attend(pump, recording), self.link.clone());
+        let attending = tokio::spawn(async move {
+            if let Some(warden) = attending.await {
+                link.take_back(warden);
+            }
+        });
         drop(starting);
-        let mut table = self.table.lock();
-        table.entries.push(Entry { program, attending });
-        table.forget(self.settings.most_remembered);
+        let entry = Entry { program, attending: attending.abort_handle() };
+        self.table.lock().add(entry, self.settings.most_remembered);
         Ok(())
     }
 }

@@ -32,17 +32,101 @@ pub(super) fn fork() -> Result<Forked, Errno> {
     }
 }
 
-/// Becomes another program. Returns only if that failed.
-pub(super) fn exec(program: &CStr, arguments: &[CString], environment: &[CString]) -> Errno {
-    let arguments = null_terminated(arguments);
-    let environment = null_terminated(environment);
-    // SAFETY: both lists end with a null pointer, and what they point to outlives the call.
-    unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
-    last_error()
+/// Whose memory a process works in until it becomes a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// Its parent's, which waits. Nothing is copied, and nothing has to be torn down again.
+    Shared,
+    /// A copy. The system wants this of who leaves its namespaces.
+    Own,
 }
 
-fn null_terminated(texts: &[CString]) -> Vec<*const libc::c_char> {
-    texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+/// Starts a process that acts, and ends if it has not become a program by then. Only for a process
+/// that has a single thread. Where memory is shared, what the act allocates and does not free stays.
+pub(super) fn start(memory: Memory, mut act: impl FnMut()) -> Result<Pid, Errno> {
+    match memory {
+        Memory::Shared => start_in_place(&mut act),
+        Memory::Own => match fork()? {
+            Forked::Parent(pid) => Ok(pid),
+            Forked::Child => {
+                act();
+                // SAFETY: nothing that this process shares with its parent is undone.
+                unsafe { libc::_exit(1) }
+            }
+        },
+    }
+}
+
+fn start_in_place(mut act: &mut dyn FnMut()) -> Result<Pid, Errno> {
+    extern "C" fn begin(act: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: it is the pointer that is handed to `clone` below, to something that outlives the call.
+        let act = unsafe { &mut *act.cast::<&mut dyn FnMut()>() };
+        act();
+        1
+    }
+    let stack = Stack::new()?;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the child has a stack of its own, and this process does nothing before the child has
+    // become a program or ended, so that no memory is used by both. There are no other threads.
+    let pid = unsafe { libc::clone(begin, stack.top(), flags, (&raw mut act).cast()) };
+    Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(last_error)
+}
+
+/// Memory for a process that works in that of another.
+struct Stack(*mut libc::c_void);
+
+impl Stack {
+    const SIZE: usize = 256 * 1024;
+    /// Below it: who goes beyond the end meets the system, and not somebody's values.
+    const GUARD: usize = 64 * 1024;
+
+    fn new() -> Result<Stack, Errno> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, which nobody else uses.
+        let start = unsafe { libc::mmap(ptr::null_mut(), Self::SIZE, access, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(last_error());
+        }
+        let stack = Stack(start);
+        // SAFETY: the beginning of that mapping.
+        check(unsafe { libc::mprotect(start, Self::GUARD, libc::PROT_NONE) })?;
+        Ok(stack)
+    }
+
+    /// Where it begins: it grows downwards.
+    fn top(&self) -> *mut libc::c_void {
+        self.0.wrapping_byte_add(Self::SIZE)
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `new`, which nobody points into any more.
+        unsafe { libc::munmap(self.0, Self::SIZE) };
+    }
+}
+
+/// Texts as the system wants them when a program is executed.
+pub(super) struct Texts {
+    /// Null-terminated, into `_texts`.
+    pointers: Vec<*const libc::c_char>,
+    _texts: Vec<CString>,
+}
+
+impl From<Vec<CString>> for Texts {
+    fn from(texts: Vec<CString>) -> Self {
+        let pointers = texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
+        Texts { pointers, _texts: texts }
+    }
+}
+
+/// Becomes another program. Returns only if that failed. Allocates nothing.
+pub(super) fn exec(program: &CStr, arguments: &Texts, environment: &Texts) -> Errno {
+    let (arguments, environment) = (arguments.pointers.as_ptr(), environment.pointers.as_ptr());
+    // SAFETY: both lists end with a null pointer, and what they point to outlives the call.
+    unsafe { libc::execve(program.as_ptr(), arguments, environment) };
+    last_error()
 }
 
 /// Holds back every signal that can be held back.
@@ -89,12 +173,16 @@ pub(super) fn told(signals: &OwnedFd) -> Told {
     told
 }
 
-/// Lets every signal through, and lets it do what it does by default.
-pub(super) fn default_signals() -> Result<(), Errno> {
+/// Lets every signal do what it does by default, here and in what is started.
+pub(super) fn default_signals() {
     for signal in 1..=LAST_SIGNAL {
         // SAFETY: no handler is installed. Numbers that cannot be set fail without effect.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+}
+
+/// Lets every signal through.
+pub(super) fn unblock_signals() -> Result<(), Errno> {
     let mut none = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` fills the set, which is then only read.
     let unblocked = unsafe {

@@ -16,18 +16,22 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
 };
+use rustix::process::Pid;
 
 pub(super) use errand::{Errand, decode_started, encode_started};
 use pack::{Pack, Unpack};
 
-/// Asks the keeper for a warden. It answers with its process id and two handles.
+/// Asks the keeper for a warden. It answers with its process id and a handle.
 pub(super) const WANT_WARDEN: u8 = b'w';
 
 /// The system takes about 2 MiB of arguments and environment; this is beyond what it takes.
 pub(super) const MOST_ORDER: usize = 8 << 20;
 
+/// How much a program-to-be may say about why it failed.
+pub(super) const MOST_FAILURE: usize = 4096;
+
 /// How many handles travel with one message at most.
-const MOST_HANDLES: usize = 2;
+const MOST_HANDLES: usize = 1;
 
 /// What is to be executed. Its output goes to the handle that comes with it.
 #[derive(Debug, PartialEq)]
@@ -143,6 +147,43 @@ impl Failure {
             (Step::Order | Step::Prepare, error) => {
                 SpawnError::Other(format!("{} could not be started: {error}", program()))
             }
+        }
+    }
+}
+
+/// What a warden answers to an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The program has been executed.
+    Started(Pid),
+    /// It has not; why follows, in so many bytes.
+    Failed(usize),
+}
+
+impl Answer {
+    pub(super) const SIZE: usize = 5;
+
+    pub(super) fn encode(started: &Result<Pid, Failure>) -> Vec<u8> {
+        let (kind, number, failure) = match started {
+            Ok(pid) => (b's', pid.as_raw_nonzero().get(), Vec::new()),
+            Err(failure) => {
+                let mut failure = failure.encode();
+                failure.truncate(MOST_FAILURE);
+                (b'f', i32::try_from(failure.len()).unwrap_or(i32::MAX), failure)
+            }
+        };
+        [&[kind], &number.to_le_bytes()[..], &failure].concat()
+    }
+
+    pub(super) fn decode([kind, number @ ..]: [u8; Self::SIZE]) -> Option<Answer> {
+        let number = i32::from_le_bytes(number);
+        match kind {
+            b's' => Pid::from_raw(number).map(Answer::Started),
+            b'f' => {
+                let bytes = usize::try_from(number).ok()?;
+                (bytes <= MOST_FAILURE).then_some(Answer::Failed(bytes))
+            }
+            _ => None,
         }
     }
 }

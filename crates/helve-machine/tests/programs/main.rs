@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests work on real folders and processes")]
 #![expect(clippy::unwrap_used, reason = "tests say what they expect")]
 
+mod again;
 mod ending;
 mod gone;
 mod limits;

@@ -1,125 +1,140 @@
-//! A process that is about to become a program: it waits for its order, does what it says, and executes.
+//! A process that is about to become a program: it does what its order says, and executes.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
+use helve_core::process::Confine;
 use rustix::fs::Access;
 use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions};
 
 use crate::confine;
-use crate::process::sys;
-use crate::process::wire::{self, Failure, MOST_ORDER, Order, Step};
+use crate::process::sys::{self, Memory, Texts};
+use crate::process::wire::{Failure, MOST_FAILURE, Order, Step};
 
 /// Where programs are looked for if the environment does not say.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Returns only where it did not become the program, or where no order came.
-pub(super) fn become_program(helve: &OwnedFd) -> Result<(), Errno> {
-    // All that depends on no order comes before it.
-    rustix::process::setsid()?;
-    sys::default_signals()?;
-    let pid = rustix::process::getpid().as_raw_nonzero().get();
-    wire::send(helve, &pid.to_le_bytes(), &[])?;
-    let failure = match receive(helve) {
-        Ok(None) => return Ok(()),
-        Ok(Some((order, output))) => obey(&order, &output),
-        Err(error) => Failure::of(Step::Order, error),
-    };
-    wire::send(helve, &failure.encode(), &[]).map(|_| ())
+/// Starts a program, which has been executed when this returns.
+pub(super) fn start(order: &Order, output: &OwnedFd) -> Result<Pid, Failure> {
+    let sprout = Sprout::new(order, output).map_err(|error| Failure::of(Step::Execute, error))?;
+    let unprepared = |error| Failure::of(Step::Prepare, error);
+    // When it becomes the program its end closes without a word.
+    let (said, saying) = pipe_with(PipeFlags::CLOEXEC).map_err(unprepared)?;
+    let (said, mut saying) = (File::from(said), File::from(saying));
+    let memory = if order.confine.is_some() { Memory::Own } else { Memory::Shared };
+    let pid = sys::start(memory, || {
+        let failure = sprout.become_program();
+        // If even this fails, the end of the process tells.
+        saying.write_all(&failure.encode()).ok();
+    });
+    let pid = pid.map_err(unprepared)?;
+    drop(saying);
+    let mut failure = Vec::new();
+    match said.take(MOST_FAILURE as u64).read_to_end(&mut failure) {
+        Ok(1..) => {
+            rustix::process::waitpid(Some(pid), WaitOptions::empty()).ok();
+            Err(Failure::decode(&failure))
+        }
+        Ok(0) | Err(_) => Ok(pid),
+    }
 }
 
-/// The order and the handle that its output goes to.
-fn receive(helve: &OwnedFd) -> Result<Option<(Order, OwnedFd)>, Errno> {
-    let mut handles = Vec::new();
-    let mut bytes = vec![0; 4];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match wire::receive(helve, &mut bytes[filled..], &mut handles) {
-            Ok(0) => return Ok(None),
-            Ok(count) => filled += count,
-            Err(Errno::INTR) => continue,
-            Err(error) => return Err(error),
+/// All that can be made ready beforehand: who works in the memory of another should leave nothing there.
+struct Sprout<'a> {
+    /// Where the program may be, in the order of PATH.
+    places: Vec<CString>,
+    arguments: Texts,
+    environment: Texts,
+    folder: CString,
+    output: &'a OwnedFd,
+    is_terminal: bool,
+    confine: Option<&'a Confine>,
+}
+
+impl<'a> Sprout<'a> {
+    fn new(order: &'a Order, output: &'a OwnedFd) -> Result<Self, Errno> {
+        let arguments: Vec<_> =
+            order.program.iter().map(|word| text(word.as_bytes())).collect::<Result<_, _>>()?;
+        let variable = |(name, value): &(OsString, OsString)| {
+            text([name.as_bytes(), b"=", value.as_bytes()].concat())
+        };
+        let environment: Vec<_> =
+            order.environment.iter().map(variable).collect::<Result<_, _>>()?;
+        Ok(Sprout {
+            places: places(order)?,
+            arguments: arguments.into(),
+            environment: environment.into(),
+            folder: text(order.folder.as_os_str().as_bytes())?,
+            output,
+            is_terminal: order.is_terminal,
+            confine: order.confine.as_ref(),
+        })
+    }
+
+    /// Answers why it could not.
+    fn become_program(&self) -> Failure {
+        if let Err(error) = self.connect() {
+            return Failure::of(Step::Prepare, error);
         }
-        if filled == 4 && bytes.len() == 4 {
-            let length = [bytes[0], bytes[1], bytes[2], bytes[3]];
-            let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
-            if length > MOST_ORDER {
-                return Err(Errno::TOOBIG);
+        if let Err(error) = rustix::process::chdir(&self.folder) {
+            return Failure::of(Step::Folder, error);
+        }
+        if let Some(plan) = self.confine
+            && let Err(error) = confine::apply(plan)
+        {
+            let number = Errno::from_io_error(&error).unwrap_or(Errno::NOTSUP);
+            return Failure { step: Step::Confine, error: number, words: error.to_string() };
+        }
+        Failure::of(Step::Execute, self.execute())
+    }
+
+    fn connect(&self) -> Result<(), Errno> {
+        rustix::process::setsid()?;
+        sys::unblock_signals()?;
+        if self.is_terminal {
+            rustix::process::ioctl_tiocsctty(self.output.as_fd())?;
+            rustix::stdio::dup2_stdin(self.output)?;
+        }
+        rustix::stdio::dup2_stdout(self.output)?;
+        rustix::stdio::dup2_stderr(self.output)
+    }
+
+    /// Tries the places where the program may be.
+    fn execute(&self) -> Errno {
+        let mut worst = Errno::NOENT;
+        for place in &self.places {
+            // Looking first costs less than trying, which copies the environment.
+            if let Err(Errno::NOENT | Errno::NOTDIR) = rustix::fs::access(place, Access::EXISTS) {
+                continue;
             }
-            bytes.resize(4 + length, 0);
+            match sys::exec(place, &self.arguments, &self.environment) {
+                Errno::NOENT | Errno::NOTDIR => {}
+                // One that may not be executed is passed over for one that may.
+                Errno::ACCESS => worst = Errno::ACCESS,
+                error => return error,
+            }
         }
+        worst
     }
-    let order = Order::decode(&bytes[4..]).ok_or(Errno::BADMSG)?;
-    Ok(Some((order, handles.pop().ok_or(Errno::BADMSG)?)))
 }
 
-/// Answers why it could not.
-fn obey(order: &Order, output: &OwnedFd) -> Failure {
-    if let Err(error) = connect(order, output) {
-        return Failure::of(Step::Prepare, error);
-    }
-    if let Err(error) = rustix::process::chdir(&order.folder) {
-        return Failure::of(Step::Folder, error);
-    }
-    if let Some(plan) = &order.confine
-        && let Err(error) = confine::apply(plan)
-    {
-        let number = Errno::from_io_error(&error).unwrap_or(Errno::NOTSUP);
-        return Failure { step: Step::Confine, error: number, words: error.to_string() };
-    }
-    Failure::of(Step::Execute, execute(order))
+/// No text of the system's contains a null.
+fn text(bytes: impl Into<Vec<u8>>) -> Result<CString, Errno> {
+    CString::new(bytes).map_err(|_| Errno::INVAL)
 }
 
-fn connect(order: &Order, output: &OwnedFd) -> Result<(), Errno> {
-    if order.is_terminal {
-        rustix::process::ioctl_tiocsctty(output.as_fd())?;
-        rustix::stdio::dup2_stdin(output)?;
-    }
-    rustix::stdio::dup2_stdout(output)?;
-    rustix::stdio::dup2_stderr(output)
-}
-
-/// Tries the places where the program may be, in the order of PATH.
-fn execute(order: &Order) -> Errno {
-    let Some(program) = order.program.first() else { return Errno::INVAL };
-    let Ok(arguments) = order.program.iter().map(text).collect::<Result<Vec<_>, _>>() else {
-        return Errno::INVAL;
-    };
-    let environment: Result<Vec<_>, _> = order
-        .environment
-        .iter()
-        .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()))
-        .collect();
-    let Ok(environment) = environment else { return Errno::INVAL };
-    let mut worst = Errno::NOENT;
-    for place in places(program, &order.environment) {
-        let Ok(place) = text(&place) else { return Errno::INVAL };
-        // Looking first costs less than trying, which copies the environment.
-        if let Err(Errno::NOENT | Errno::NOTDIR) = rustix::fs::access(&place, Access::EXISTS) {
-            continue;
-        }
-        match sys::exec(&place, &arguments, &environment) {
-            Errno::NOENT | Errno::NOTDIR => {}
-            // One that may not be executed is passed over for one that may.
-            Errno::ACCESS => worst = Errno::ACCESS,
-            error => return error,
-        }
-    }
-    worst
-}
-
-fn text(word: &OsString) -> Result<CString, std::ffi::NulError> {
-    CString::new(word.as_bytes())
-}
-
-fn places(program: &OsStr, environment: &[(OsString, OsString)]) -> Vec<OsString> {
+fn places(order: &Order) -> Result<Vec<CString>, Errno> {
+    let program = order.program.first().ok_or(Errno::INVAL)?;
     if program.as_bytes().contains(&b'/') {
-        return vec![program.into()];
+        return Ok(vec![text(program.as_bytes())?]);
     }
-    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| &**value);
-    let path = path.unwrap_or(OsStr::new(DEFAULT_PATH)).as_bytes();
+    let path = order.environment.iter().find(|(name, _)| name == "PATH");
+    let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value).as_bytes();
     let folders = path.split(|byte| *byte == b':').filter(|folder| !folder.is_empty());
-    folders.map(|folder| Path::new(OsStr::from_bytes(folder)).join(program).into()).collect()
+    folders.map(|folder| text([folder, b"/", program.as_bytes()].concat())).collect()
 }

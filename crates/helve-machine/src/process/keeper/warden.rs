@@ -1,66 +1,131 @@
-//! A warden: the subreaper of one program, which tells Helve how it ends and ends it with Helve.
+//! A warden: the subreaper of one program at a time, which tells Helve how it ends and ends it with Helve.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use helve_core::process::State;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
 
 use super::{sprout, wait, wait_for_signal};
-use crate::process::sys::{self, Forked};
+use crate::process::sys;
 use crate::process::tree::{self, Left};
-use crate::process::wire::Word;
+use crate::process::wire::{self, Answer, Failure, MOST_ORDER, Order, Step, Word};
 
 pub(super) struct Warden {
-    pub(super) helve: OwnedFd,
-    /// For the program-to-be.
-    pub(super) program: OwnedFd,
+    helve: OwnedFd,
+    signals: OwnedFd,
+    keeper: Option<Pid>,
+}
+
+/// Whether it can watch over another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Order,
+    Leave,
 }
 
 impl Warden {
-    /// Returns when nothing of the tree lives; in the program-to-be only where it did not become the program.
-    pub(super) fn watch(self) -> Result<(), Errno> {
+    /// Makes a warden of this process.
+    pub(super) fn new(helve: OwnedFd) -> Result<Self, Errno> {
         rustix::thread::set_name(tree::WARDEN)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        let Warden { helve, program } = self;
-        let shell = match sys::fork()? {
-            Forked::Child => {
-                drop(helve);
-                return sprout::become_program(&program);
+        sys::default_signals();
+        Ok(Warden { helve, signals: sys::signals()?, keeper: getppid() })
+    }
+
+    /// Returns when nothing lives that it watched over, and Helve wants no more of it.
+    pub(super) fn serve(&self) -> Result<(), Errno> {
+        while let Some((order, output)) = self.order()? {
+            let started = sprout::start(&order, &output);
+            // Nobody but the program may hold what it writes to.
+            drop((order, output));
+            self.say(&Answer::encode(&started));
+            if let Ok(shell) = started
+                && (Watching { warden: self, shell, said: Vec::new() }).watch()? == Next::Leave
+            {
+                break;
             }
-            Forked::Parent(pid) => pid,
-        };
-        drop(program);
-        Watching { helve, signals: sys::signals()?, shell, said: Vec::new() }.watch()
+        }
+        Ok(())
+    }
+
+    /// What is to be executed, and the handle that its output goes to. Nothing where Helve is gone.
+    fn order(&self) -> Result<Option<(Order, OwnedFd)>, Errno> {
+        loop {
+            let news = wait(&self.helve, &self.signals, None)?;
+            if news.signalled && sys::told(&self.signals).asked_to_end {
+                return Ok(None);
+            }
+            if news.readable {
+                let order = receive(&self.helve);
+                if let Err(error) = &order {
+                    self.say(&Answer::encode(&Err(Failure::of(Step::Order, *error))));
+                }
+                return order;
+            }
+        }
+    }
+
+    fn say(&self, bytes: &[u8]) {
+        // Nobody may be there to hear it; there is room for these few bytes.
+        wire::send(&self.helve, bytes, &[]).ok();
     }
 }
 
-struct Watching {
-    helve: OwnedFd,
-    signals: OwnedFd,
+fn receive(helve: &OwnedFd) -> Result<Option<(Order, OwnedFd)>, Errno> {
+    let mut handles = Vec::new();
+    let mut bytes = vec![0; 4];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match wire::receive(helve, &mut bytes[filled..], &mut handles) {
+            Ok(0) => return Ok(None),
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error),
+        }
+        if filled == 4 && bytes.len() == 4 {
+            let length = [bytes[0], bytes[1], bytes[2], bytes[3]];
+            let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+            if length > MOST_ORDER {
+                return Err(Errno::TOOBIG);
+            }
+            bytes.resize(4 + length, 0);
+        }
+    }
+    let order = Order::decode(&bytes[4..]).ok_or(Errno::BADMSG)?;
+    Ok(Some((order, handles.pop().ok_or(Errno::BADMSG)?)))
+}
+
+struct Watching<'a> {
+    warden: &'a Warden,
     shell: Pid,
     /// What is to be said, so that it goes in one piece.
     said: Vec<u8>,
 }
 
-impl Watching {
-    fn watch(mut self) -> Result<(), Errno> {
+impl Watching<'_> {
+    fn watch(mut self) -> Result<Next, Errno> {
+        let Warden { helve, signals, keeper } = self.warden;
         loop {
-            let news = wait(&self.helve, &self.signals, None)?;
-            let told = if news.signalled { sys::told(&self.signals) } else { sys::Told::default() };
+            let news = wait(helve, signals, None)?;
+            let told = if news.signalled { sys::told(signals) } else { sys::Told::default() };
             if news.signalled && self.reap() == Left::None {
-                return self.leave(0);
+                self.all_ended(0);
+                // What it would leave behind if it were killed, only its keeper can end.
+                let is_alone = getppid() != *keeper;
+                return Ok(if told.asked_to_end || is_alone { Next::Leave } else { Next::Order });
             }
-            // Helve never says anything here: what comes is that it closed its side.
+            // Helve says nothing while a program runs: what comes is that it closed its side.
             if news.readable || told.asked_to_end {
-                if let Some(keeper) = rustix::process::getppid() {
+                if let Some(keeper) = getppid() {
                     // What it watches over may have stopped it, and then it would stay for ever.
                     rustix::process::kill_process(keeper, Signal::CONT).ok();
                 }
                 let me = rustix::process::getpid();
                 let ended = tree::end(me, |most| self.reap_within(most));
-                return self.leave(ended);
+                self.all_ended(ended);
+                return Ok(Next::Leave);
             }
             self.say();
         }
@@ -71,8 +136,8 @@ impl Watching {
             return Left::None;
         }
         // If even this fails, the next look is soon.
-        if wait_for_signal(&self.signals, most).is_ok() {
-            sys::told(&self.signals);
+        if wait_for_signal(&self.warden.signals, most).is_ok() {
+            sys::told(&self.warden.signals);
         }
         self.reap()
     }
@@ -90,16 +155,14 @@ impl Watching {
         }
     }
 
-    fn leave(&mut self, ended: usize) -> Result<(), Errno> {
+    fn all_ended(&mut self, ended: usize) {
         self.said.extend(Word::AllEnded(u32::try_from(ended).unwrap_or(u32::MAX)).encode());
         self.say();
-        Ok(())
     }
 
     fn say(&mut self) {
-        // Nobody may be there to hear it; there is room for these few bytes.
         if !self.said.is_empty() {
-            crate::process::wire::send(&self.helve, &self.said, &[]).ok();
+            self.warden.say(&self.said);
             self.said.clear();
         }
     }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use helve_core::process::State;
 use tokio::net::UnixStream;
 
-use super::{News, Program};
+use super::{News, Open, Program, Serving};
+use crate::process::link::Warden;
 use crate::process::pump::{PIPE, Pump};
 use crate::process::records::{self, Record};
 use crate::process::tree::Stat;
@@ -44,8 +45,13 @@ pub(in crate::process) enum Recorded {
 }
 
 impl Program {
-    /// Until nothing of the program lives and all it said has been taken in.
-    pub(in crate::process) async fn attend(self: Arc<Self>, pump: Pump, recording: Recording) {
+    /// Until nothing of the program lives and all it said has been taken in. Answers with the warden
+    /// where it can watch over another one.
+    pub(in crate::process) async fn attend(
+        self: Arc<Self>,
+        pump: Pump,
+        recording: Recording,
+    ) -> Option<Warden> {
         let listening = async {
             self.listen().await;
             let came = self.taken.lock().came;
@@ -70,10 +76,17 @@ impl Program {
             work.await;
             // Whatever is still said by those who are out of reach is not listened to.
             self.said_all();
-            self.open.lock().take();
+            self.let_go()
         };
-        tokio::join!(closing, self.drain(), self.record(recording));
+        let (warden, (), ()) = tokio::join!(closing, self.drain(), self.record(recording));
         self.news.send_modify(|news| news.is_attended = true);
+        warden
+    }
+
+    fn let_go(&self) -> Option<Warden> {
+        let Open { link, warden, .. } = self.open.lock().take()?;
+        let link = Arc::into_inner(link).filter(|_| warden == Serving::Done)?;
+        Some(Warden { pid: self.warden, link })
     }
 
     /// Until others can find it.
@@ -95,7 +108,7 @@ impl Program {
                 return;
             }
         }
-        let started = Stat::of(self.warden).map_or(0, |stat| stat.started);
+        let started = self.warden_started();
         loop {
             let now = *news.borrow_and_update();
             let folder = recording.folder.clone();
@@ -116,8 +129,13 @@ impl Program {
     }
 
     pub(in crate::process) fn record_now(&self) -> Record {
-        let started = Stat::of(self.warden).map_or(0, |stat| stat.started);
+        let started = self.warden_started();
         self.as_record(&self.news.borrow(), started)
+    }
+
+    /// With its id, what others know the warden by.
+    fn warden_started(&self) -> u64 {
+        self.warden().and_then(Stat::of).map_or(0, |stat| stat.started)
     }
 
     fn as_record(&self, news: &News, started: u64) -> Record {
@@ -128,7 +146,7 @@ impl Program {
             warden: self.warden.as_raw_nonzero().get(),
             started,
             boot: records::boot(),
-            program: self.pid.as_raw_nonzero().get(),
+            program: self.pid.map_or(0, |pid| pid.as_raw_nonzero().get()),
             began: records::now().saturating_sub(milliseconds(self.began.elapsed())),
             spool: self.spool.clone(),
             is_terminal: self.is_terminal,
@@ -171,12 +189,22 @@ impl Program {
             while let Some((word, rest)) = bytes.split_first_chunk() {
                 if let Some(word) = Word::decode(*word) {
                     self.heard(word);
+                    self.is_done(word);
                 }
                 bytes = rest.to_vec();
             }
             if self.has_all_ended() {
                 break;
             }
+        }
+    }
+
+    /// A warden that says that all has ended has nothing left to do.
+    fn is_done(&self, word: Word) {
+        if let (Word::AllEnded(_), Some(open)) = (word, &mut *self.open.lock())
+            && open.warden == Serving::One
+        {
+            open.warden = Serving::Done;
         }
     }
 
