@@ -1,5 +1,6 @@
 //! One call's view of the programs: what a script may do becomes parts of the call's one ask, and the grant starts it.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -193,7 +194,7 @@ impl Programs {
         program.push(launch.planned.command.clone().into());
         // More than a call ever shows, so that what is cut is cut once.
         let room = self.session.limits.bytes.saturating_mul(2);
-        let mut environment = environment(shell, &launch.planned);
+        let mut environment = environment(shell, &launch.planned).into_owned();
         let confine = self.confine(shell, &mut environment).await?;
         let path = self.session.outputs.reserve(&self.session.id).path;
         let spool = Some(Spool { path, most: MOST_SPOOLED });
@@ -415,9 +416,10 @@ fn readable(command: &str) -> Result<(), BadScript> {
 }
 
 /// The shell's environment, with what a hook set.
-fn environment(shell: &Shell, planned: &Planned) -> Vec<(OsString, OsString)> {
-    let mut all = shell.environment.clone();
+fn environment<'a>(shell: &'a Shell, planned: &Planned) -> Cow<'a, [(OsString, OsString)]> {
+    let mut all = Cow::Borrowed(&*shell.environment);
     for (name, value) in &planned.environment {
+        let all = all.to_mut();
         all.retain(|(known, _)| known != name);
         all.push((name.clone(), value.clone()));
     }
