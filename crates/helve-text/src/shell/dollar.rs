@@ -241,9 +241,7 @@ impl Reader<'_> {
             'e' | 'E' => 27,
             'f' => 12,
             'v' => 11,
-            // A plain shell would end the string at the quote.
-            '\'' => return self.syntax(),
-            '\\' | '"' | '?' => u32::from(c),
+            '\\' | '\'' | '"' | '?' => u32::from(c),
             'x' => return self.ansi_code(16, 2, 0x7f),
             'u' => return self.ansi_code(16, 4, 0x10_ffff),
             'U' => return self.ansi_code(16, 8, 0x10_ffff),
