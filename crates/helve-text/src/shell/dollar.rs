@@ -197,6 +197,8 @@ impl Reader<'_> {
                     Some(c) => text.extend(['\\', c]),
                     None => return self.syntax(),
                 },
+                // To brace expansion this one ends the quotes around.
+                Some('"') if quoted => return self.syntax(),
                 Some(c) => text.push(c),
             }
         }
