@@ -1,6 +1,7 @@
 //! The rules everybody has: the lowest of the user's wall, and two walls of their own.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::permission::{Action, Pattern, Policy, Rule, Source, Wall};
 
@@ -90,6 +91,15 @@ pub fn protected() -> Wall {
         }
     }
     Wall::narrowing("built-in", rules)
+}
+
+/// Whether something that runs or configures programs goes by this name. A folder of such things as a whole, and a
+/// pattern, are named mostly to be left out.
+pub(crate) fn guards(subject: &str) -> bool {
+    static RULES: LazyLock<Wall> = LazyLock::new(protected);
+    let name = subject.rsplit('/').next().unwrap_or(subject);
+    let is_left_out = PROTECTED_FOLDERS.contains(&name) || subject.contains(['*', '?']);
+    !is_left_out && RULES.rules.iter().any(|rule| rule.pattern.matches(subject))
 }
 
 /// What is refused to everyone: the inside of other processes, devices, and Helve's own memory, so

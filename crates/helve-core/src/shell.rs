@@ -12,6 +12,7 @@ use helve_text::shell::{
     self as script, Access, Doubt, Risk, RiskKind, Script, Surroundings, Target, Touch,
 };
 
+use crate::builtin;
 use crate::permission::{Part, Terms};
 
 mod arity;
@@ -218,9 +219,12 @@ impl<G: Ground> Wants<'_, G> {
     fn unclear(&mut self, access: Access, shown: &str, why: Unclear) {
         let permission = match access {
             Access::Write => "edit",
-            Access::Look | Access::Read | Access::Perhaps | Access::ReadAll | Access::Enter => {
-                "external_directory"
-            }
+            Access::Look
+            | Access::Read
+            | Access::Perhaps
+            | Access::Handed
+            | Access::ReadAll
+            | Access::Enter => "external_directory",
             Access::Name | Access::Fill | Access::Refill => "bash",
         };
         self.push(Part::new(permission, shown).under(Terms::Unclear(why)));
@@ -233,8 +237,14 @@ impl<G: Ground> Wants<'_, G> {
         let permission = match touch.access {
             // What is not there yet may be when it runs.
             Access::Read | Access::ReadAll => "read",
-            Access::Perhaps if resolution.exists || resolution.outside.is_some() => "read",
             Access::Write => "edit",
+            // It may write as well, and nobody should be surprised that it wrote there.
+            Access::Handed if resolution.subjects.iter().any(|it| builtin::guards(it)) => "edit",
+            Access::Perhaps | Access::Handed
+                if resolution.exists || resolution.outside.is_some() =>
+            {
+                "read"
+            }
             Access::Name => {
                 // It is a file after all, so what the command does to it must be spelled out.
                 if let Some(run) = touch.run.filter(|_| resolution.exists) {
@@ -243,9 +253,12 @@ impl<G: Ground> Wants<'_, G> {
                 }
                 return;
             }
-            Access::Perhaps | Access::Look | Access::Enter | Access::Fill | Access::Refill => {
-                return;
-            }
+            Access::Perhaps
+            | Access::Handed
+            | Access::Look
+            | Access::Enter
+            | Access::Fill
+            | Access::Refill => return,
         };
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&resolution.subjects);

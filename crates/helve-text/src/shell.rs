@@ -227,6 +227,8 @@ pub enum Access {
     Read,
     /// Read, should it be a file and not only a word.
     Perhaps,
+    /// Given to a program of which nobody knows what it does with it, should it be a file.
+    Handed,
     /// Read, and with it everything beneath, behind links too.
     ReadAll,
     /// Created, changed or removed.

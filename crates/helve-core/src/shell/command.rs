@@ -218,8 +218,8 @@ impl Command {
             && !first.contains(['*', '?'])
             && self.words.iter().skip(1).any(|(word, _)| {
                 let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-                // In a text for a shell, a program stands at the start or after one of these.
-                let starts = [';', '&', '|', '(', '`', '\n', '{', '!'];
+                // In a text for a shell, a program stands at the start or after one of these; in other code, in quotes.
+                let starts = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
                 let commands = [word.as_str(), value].into_iter().flat_map(|it| it.split(starts));
                 let mut programs = commands.flat_map(programs_of);
                 let is_first = |it: &str| {

@@ -280,15 +280,15 @@ pub(super) fn argument(walker: &mut Walker<'_>, word: &Word, state: &State, run:
                 // The shell did not fill in the home folder here, but the program may.
                 let home = path.starts_with('~');
                 let word = if home { unknown(path) } else { Word::Literal(path.to_string()) };
-                walker.touch(&word, Access::Perhaps, state, Some(run));
+                walker.touch(&word, Access::Handed, state, Some(run));
             }
         }
         Word::Glob(_) => {
             walker.touch(word, Access::Fill, state, Some(run));
-            walker.touch(word, Access::Perhaps, state, Some(run));
+            walker.touch(word, Access::Handed, state, Some(run));
         }
         Word::Dynamic(dynamic) if matches!(dynamic.kind, Unknown::Number | Unknown::Commit) => {}
-        Word::Dynamic(_) => walker.touch(word, Access::Perhaps, state, Some(run)),
+        Word::Dynamic(_) => walker.touch(word, Access::Handed, state, Some(run)),
     }
 }
 

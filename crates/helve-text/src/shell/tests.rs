@@ -52,6 +52,7 @@ fn render(script: &Script) -> String {
             Access::Look => "look",
             Access::Read => "read",
             Access::Perhaps => "perhaps",
+            Access::Handed => "handed",
             Access::ReadAll => "read all of",
             Access::Write => "write",
             Access::Enter => "enter",
@@ -194,8 +195,8 @@ fn every_command_is_found() {
             run g
             run h
             run echo ?($(a $(b))) ?(`c \`d\``) ?("$(e)") |(<(f)) ?(${x:-$(g)}) #($((`h`)))
-            perhaps ?($(b))
-            perhaps ?(`d`)
+            handed ?($(b))
+            handed ?(`d`)
             ? arithmetic on what may not be a number [$((`h`))]
         "#]],
     );
@@ -551,7 +552,7 @@ fn wrappers_are_peeled() {
             write /w/app/x
             write /w/app/src/x
             read /w/app/a.sh
-            perhaps /w/app/b
+            handed /w/app/b
             write /w/app/x
             ? code that comes in as data [sh]
         "#]],
@@ -584,8 +585,8 @@ fn wrappers_are_peeled() {
               run rm x
             run sudo -u me rm x
               run rm x
-            perhaps /w/app/rm
-            perhaps /w/app/x
+            handed /w/app/rm
+            handed /w/app/x
             write /w/app/x
             write /w/app/x
             write /w/app/x
@@ -662,7 +663,7 @@ fn joined_lines_of_a_here_document_are_read_where_they_hide_no_end() {
             run rm c
             run E
             read /w/app/E
-            perhaps /w/app/E
+            handed /w/app/E
             write /w/app/c
             ? syntax that is not understood [rm c
             E]
@@ -819,8 +820,8 @@ fn flags_that_reach_further_are_marked() {
             run python3 -m pytest -p x  !runs: -p
             run python3 -m venv v
             read /w/app/a.py
-            perhaps /w/app/1
-            perhaps /w/app/v
+            handed /w/app/1
+            handed /w/app/v
         "#]],
     );
     check(
@@ -929,7 +930,7 @@ fn what_is_not_understood_is_said() {
             run ]} $
             run a[1]
             run $[1]
-            perhaps /w/app/$
+            handed /w/app/$
             ? syntax that is not understood [[1] ]
         "#]],
     );
@@ -955,8 +956,8 @@ fn what_is_not_understood_is_said() {
             run set -a  !unlisted: -a
             run hash -p x ls
             write /w/app/x
-            perhaps /w/app/x
-            perhaps /w/app/ls
+            handed /w/app/x
+            handed /w/app/ls
             ? a change to how the shell works [alias]
             ? a change to how the shell works [trap]
             ? a change to how the shell works [shopt]
@@ -990,7 +991,7 @@ fn what_is_not_understood_is_said() {
             run cat EOF
             run never closed
             read /w/app/EOF
-            perhaps /w/app/closed
+            handed /w/app/closed
             ? syntax that is not understood []
         "#]],
     );
@@ -1078,7 +1079,7 @@ fn a_plain_shell_knows_less() {
               run [[ a
               run rm x ]]
             run bash -c "[[ a > b ]]"
-            perhaps /w/app/a
+            handed /w/app/a
             write /w/app/x
             write /w/app/]]
             ? syntax that is not understood [[[ a || rm x ]]]

@@ -108,13 +108,14 @@ impl Walker<'_> {
                 (Unknown::Pipe, _)
                 | (
                     Unknown::Number | Unknown::Commit,
-                    Access::Perhaps | Access::Look | Access::Fill | Access::Refill,
+                    Access::Perhaps | Access::Handed | Access::Look | Access::Fill | Access::Refill,
                 )
                 | (Unknown::Found { .. }, Access::Fill | Access::Refill) => return,
                 (Unknown::Found { .. }, Access::Look)
-                | (Unknown::Found { regular: true }, Access::Read | Access::Perhaps)
-                    if self.found_in == state.folders =>
-                {
+                | (
+                    Unknown::Found { regular: true },
+                    Access::Read | Access::Perhaps | Access::Handed,
+                ) if self.found_in == state.folders => {
                     return;
                 }
                 _ => vec![Target::Unknown(dynamic.shown.clone())],
