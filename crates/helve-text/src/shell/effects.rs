@@ -178,7 +178,11 @@ impl Assign {
             AssignValue::Text(raw) if !self.append && self.index.is_none() => {
                 expand::value(raw, state)
             }
-            AssignValue::Text(_) | AssignValue::Array(_) => Value::Unknown,
+            AssignValue::Text(raw) => {
+                let parts = [expand::value(raw, state), state.value(&self.name)];
+                if parts.iter().any(Value::is_wild) { Value::Wild } else { Value::Unknown }
+            }
+            AssignValue::Array(_) => Value::Unknown,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::braces::{self, Item};
 use super::grammar::is_name;
-use super::printed::{prints_commit, prints_folder, prints_number};
+use super::printed::{prints_commit, prints_folder, prints_number, prints_wildcard};
 use super::state::{State, Value};
 use super::syntax::{Operator, Parameter, Piece, Raw};
 use super::{Dynamic, LONGEST, Unknown, Word};
@@ -99,7 +99,10 @@ pub(super) fn is_wild(raw: &Raw, state: &State) -> bool {
     raw.pieces.iter().any(|piece| match piece {
         Piece::Parameter { parameter, quoted: false } => {
             state.value(&parameter.name) == Value::Wild
+                || parameter.operator.fills_in()
+                    && parameter.operand.iter().any(|piece| has_wildcard(piece, state))
         }
+        Piece::Command { body, quoted: false } => prints_wildcard(body),
         Piece::Parameter { .. }
         | Piece::Text { .. }
         | Piece::Command { .. }

@@ -133,8 +133,17 @@ impl Options<'_> {
         // Git lets a sign stand between the percent sign and what it means.
         let signs = ["%+", "%-", "% "];
         let plain = || signs.iter().fold(shown.to_string(), |text, it| text.replace(it, "%"));
-        self.never.iter().any(|never| shown.contains(never))
+        self.is_unspelled(at)
+            || self.never.iter().any(|never| shown.contains(never))
             || self.never.iter().any(|never| never.starts_with('%') && plain().contains(never))
+    }
+
+    /// Whether a word is the value of a flag that must be known in full, and is not.
+    fn is_unspelled(&self, at: usize) -> bool {
+        let Word::Dynamic(value) = &self.words[at] else { return false };
+        let before = at.checked_sub(1).and_then(|before| self.words[before].literal());
+        let joined = |flag: &&str| value.start.starts_with(*flag) || before == Some(*flag);
+        self.reading.block.spelled.iter().any(joined)
     }
 
     pub(super) fn risk(&mut self, word: usize, spelled: Option<&str>, kind: RiskKind) {

@@ -1,6 +1,6 @@
 //! Commands in words whose output is known for what it is.
 
-use super::syntax::{Node, Redirect, RedirectKind, Simple};
+use super::syntax::{Node, Piece, Redirect, RedirectKind, Simple};
 
 /// Whether a command is one of the few that print a number and nothing else.
 pub(super) fn prints_number(body: &Node) -> bool {
@@ -18,6 +18,31 @@ pub(super) fn prints_number(body: &Node) -> bool {
         ["nproc"] | ["id", "-u" | "-g"] => !fed,
         _ => false,
     }
+}
+
+/// Whether a format of `printf` puts how much was printed into variables: `%n`, with what may stand between.
+pub(super) fn sets_variables(format: &str) -> bool {
+    let between = |c: char| c.is_ascii_digit() || " #+-.*'hljztLq".contains(c);
+    let mut rest = format;
+    while let Some(at) = rest.find('%') {
+        rest = rest[at + 1..].trim_start_matches(between);
+        if rest.starts_with('n') {
+            return true;
+        }
+        // A percent sign after a percent sign begins nothing.
+        rest = rest.strip_prefix('%').unwrap_or(rest);
+    }
+    false
+}
+
+/// Whether a command plainly prints text with a wildcard in it.
+pub(super) fn prints_wildcard(body: &Node) -> bool {
+    let Node::Sequence(nodes) = body else { return false };
+    let [Node::Simple(simple)] = nodes.as_slice() else { return false };
+    let echoes = matches!(plain_words(simple).first(), Some(&("echo" | "printf")));
+    let is_wild =
+        |piece: &Piece| matches!(piece, Piece::Text { text, .. } if text.contains(['*', '?', '[']));
+    echoes && simple.words.iter().flat_map(|raw| &raw.pieces).any(is_wild)
 }
 
 /// Whether a command prints the name of a commit, or nothing.

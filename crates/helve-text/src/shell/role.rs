@@ -66,6 +66,12 @@ pub(super) enum Role {
     Mode,
     /// A text that must be known, and no file after an `@`.
     Fixed,
+    /// What a program takes as if it were typed at its keyboard.
+    Typed,
+    /// Digits, which end where other flags may begin.
+    Count,
+    /// Of `printf`.
+    Printed,
 }
 
 impl Role {
@@ -113,4 +119,7 @@ const ROLES: &[(&str, Role)] = &[
     ("goal", Role::Goal),
     ("mode", Role::Mode),
     ("fixed", Role::Fixed),
+    ("typed", Role::Typed),
+    ("count", Role::Count),
+    ("printed", Role::Printed),
 ];

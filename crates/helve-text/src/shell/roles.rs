@@ -5,7 +5,9 @@ use super::options::{Reading, Use};
 use super::role::Role;
 use super::state::{State, join_path};
 use super::walk::{Feed, Walker, unknown};
-use super::{Access, DoubtKind, Part, RiskKind, Unknown, Word, awk, builtins, jq, picks, sed};
+use super::{
+    Access, DoubtKind, Part, RiskKind, Unknown, Word, awk, builtins, jq, picks, printed, sed,
+};
 
 pub(super) fn apply(
     walker: &mut Walker<'_>,
@@ -136,6 +138,25 @@ pub(super) fn apply(
                 risk(RiskKind::Unlisted);
             }
         }
+        Role::Typed => {
+            if value.literal().is_none_or(|it| it.contains(char::is_control)) {
+                risk(RiskKind::Unlisted);
+            }
+        }
+        Role::Count => {
+            let digits = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '+');
+            if !value.literal().is_some_and(|it| it.chars().all(digits)) {
+                risk(RiskKind::Unlisted);
+            }
+        }
+        Role::Printed => {
+            if value.literal().is_none_or(printed::sets_variables) {
+                let may_name = |word: &&Word| word.literal().is_none_or(is_name);
+                for name in words[at + 1..].iter().filter(may_name) {
+                    builtins::fill(walker, name, state);
+                }
+            }
+        }
         Role::Encoded => {
             let start = value.start();
             let named = start.find(['@', '=']).map(|at| start[at..].starts_with('='));
@@ -189,7 +210,12 @@ pub(super) fn apply(
         }
         Role::Dd => operand_of_dd(walker, value, state, run, &shown, at),
         Role::Goal => {
-            if value.literal().is_none_or(|it| it.contains('=')) {
+            // A number names no program.
+            let is_harmless = |it: &str| match it.split_once('=') {
+                None => true,
+                Some((_, value)) => value.chars().all(|c| c.is_ascii_digit() || c == '.'),
+            };
+            if !value.literal().is_some_and(is_harmless) {
                 risk(RiskKind::Runs);
             }
         }

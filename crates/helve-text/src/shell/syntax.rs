@@ -199,6 +199,16 @@ pub(super) enum Operator {
     Indirect,
 }
 
+impl Operator {
+    /// Whether the value may be the operand, or have it in it.
+    pub(super) fn fills_in(self) -> bool {
+        match self {
+            Operator::Default | Operator::Assign | Operator::Edit | Operator::Indirect => true,
+            Operator::None | Operator::Length | Operator::Slice => false,
+        }
+    }
+}
+
 /// Why our reader stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {

@@ -70,6 +70,8 @@ pub(super) struct Block {
     pub(super) closed: Vec<&'static str>,
     /// No word may contain these.
     pub(super) never: Vec<&'static str>,
+    /// Flags whose value must be known in full.
+    pub(super) spelled: Vec<&'static str>,
     /// The program it runs when none is named.
     pub(super) default: Option<&'static str>,
     /// The file it writes when none is named.
@@ -212,8 +214,10 @@ impl Table {
     /// Takes over the flags of other blocks.
     fn used(&mut self, names: &str) -> Option<()> {
         for name in names.split_whitespace() {
-            let flags = self.blocks.get(*self.names.get(name)?)?.flags.clone();
-            self.blocks.last_mut()?.flags.extend(flags);
+            let Block { flags, spelled, .. } = self.blocks.get(*self.names.get(name)?)?.clone();
+            let block = self.blocks.last_mut()?;
+            block.flags.extend(flags);
+            block.spelled.extend(spelled);
         }
         Some(())
     }
@@ -235,6 +239,7 @@ impl Block {
             "shallow" => self.shallow.extend(words),
             "closed" => self.closed.extend(words),
             "never" => self.never.extend(words),
+            "spelled" => self.spelled.extend(words),
             "missing" => self.missing = Some(rest),
             "default" => self.default = Some(rest),
             "itself" => self.itself = Some(risk(rest)?),

@@ -22,6 +22,9 @@ const HARMLESS: &[&str] = &[
     "CGO_ENABLED",
     "PYTHONDONTWRITEBYTECODE",
     "PYTHONUNBUFFERED",
+    "PORT",
+    "DEBUG",
+    "LOG_LEVEL",
 ];
 
 /// Variables that may be set to these values only: others may name a program or a file to load.
@@ -29,6 +32,10 @@ const HARMLESS_VALUES: &[(&str, &[&str])] = &[
     ("PAGER", &["cat", ""]),
     ("GIT_PAGER", &["cat", ""]),
     ("NODE_ENV", &["test", "development"]),
+    ("RAILS_ENV", &["test", "development"]),
+    ("RACK_ENV", &["test", "development"]),
+    ("MIX_ENV", &["test", "dev"]),
+    ("APP_ENV", &["test", "development"]),
     ("GOOS", &["linux", "darwin", "windows", "freebsd", "openbsd", "netbsd"]),
     ("GOARCH", &["amd64", "arm64", "386", "arm", "riscv64"]),
 ];
