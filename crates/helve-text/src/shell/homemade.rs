@@ -6,11 +6,13 @@ use super::{Access, Doubt, DoubtKind, Part, Run, Script, Target, Touch, Word, ta
 
 /// A doubt for each file that is run under a name which the script gives to text of its own.
 pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
+    let doubt = |shown: &str| Doubt { kind: DoubtKind::Input, shown: shown.into() };
+    let mut doubts: Vec<Doubt> = repository(script).map(doubt).collect();
     let mut written: HashSet<&str> =
         script.touches.iter().filter_map(|touch| written(script, touch)).collect();
     carried(script, &mut written);
     if written.is_empty() {
-        return Vec::new();
+        return doubts;
     }
     let stems: HashSet<&str> = written.iter().map(|name| stem(name)).collect();
     let is_written = |word: &Word| match word.literal() {
@@ -24,8 +26,20 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
     };
     let files = script.runs.iter().flat_map(files).filter(|word| is_written(word));
     let modules = script.runs.iter().flat_map(modules).filter(|word| is_module(word));
-    let doubt = |word: &Word| Doubt { kind: DoubtKind::Input, shown: word.shown().into() };
-    files.chain(modules).map(doubt).collect()
+    doubts.extend(files.chain(modules).map(|word| doubt(word.shown())));
+    doubts
+}
+
+/// Files that make a repository of a folder: git, which is run as well, would do what they say.
+fn repository(script: &Script) -> impl Iterator<Item = &str> {
+    const MAKING: [&str; 5] = [".git", "HEAD", "commondir", "config", "config.worktree"];
+    let is_git = |run: &Run| run.words.first().is_some_and(|it| base(it.shown()) == "git");
+    let runs_git = script.runs.iter().any(is_git);
+    let made = script.touches.iter().filter_map(|touch| match &touch.at {
+        Target::Path(path) if touch.access == Access::Write => Some(path.as_str()),
+        Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
+    });
+    made.filter(move |path| runs_git && MAKING.contains(&base(path)))
 }
 
 /// The name of a file that takes what the script itself says: by a redirect, or through a program that passes it on.
@@ -74,7 +88,49 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
 const CODE: &[&str] = &[
     "sh", "bash", "zsh", "py", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "rb", "pl",
     "php", "lua", "go", "java", "kts", "groovy", "scala", "clj", "exs", "jl", "R", "sql", "cmake",
-    "mk", "tcl", "awk", "nix",
+    "mk", "tcl", "awk", "nix", "m", "gp", "ml", "lisp", "scm", "el", "escript", "hs", "cr", "nim",
+    "zig", "dart", "csx", "fsx", "just", "ninja", "gradle", "bats", "robot",
+];
+
+/// Programs that look at code and do not run it.
+const READERS: &[&str] = &[
+    "black",
+    "ruff",
+    "flake8",
+    "mypy",
+    "pyright",
+    "pylint",
+    "isort",
+    "eslint",
+    "tsc",
+    "prettier",
+    "biome",
+    "shellcheck",
+    "shfmt",
+    "rubocop",
+    "gofmt",
+    "goimports",
+    "gofumpt",
+    "javac",
+    "rustfmt",
+    "rustc",
+    "gcc",
+    "g++",
+    "clang",
+    "clang-format",
+    "cc",
+    "c++",
+    "ghc",
+    "ktlint",
+    "yamllint",
+    "stylua",
+    "luacheck",
+    "php-cs-fixer",
+    "checkbashisms",
+    "pyflakes",
+    "pycodestyle",
+    "cloc",
+    "bat",
 ];
 
 /// The files that a run executes: itself, if it is a file, and scripts; and what it may take for one.
@@ -86,10 +142,17 @@ fn files(run: &Run) -> impl Iterator<Item = &Word> {
     let may_run = !run.known
         || run.parts.contains(&Part::Script)
         || run.words.first().is_some_and(|it| table::traits(it.shown()).fed);
-    run.words.iter().zip(&run.parts).filter_map(move |(word, part)| match part {
+    let reads = run.words.first().is_some_and(|it| READERS.contains(&base(it.shown())));
+    // After a flag it may be settings, and those are code to some.
+    let after_flag =
+        |at: usize| at.checked_sub(1).is_some_and(|at| run.words[at].start().starts_with('-'));
+    let words = run.words.iter().zip(&run.parts).enumerate();
+    words.filter_map(move |(at, (word, part))| match part {
         Part::Program => word.shown().contains(['/', '.']).then_some(word),
         Part::Script => Some(word),
-        Part::Value | Part::Operand => (may_run && runs(word)).then_some(word),
+        Part::Value | Part::Operand => {
+            (may_run && runs(word) && (!reads || after_flag(at))).then_some(word)
+        }
         Part::Subcommand | Part::Flag => None,
     })
 }

@@ -155,6 +155,8 @@ impl Options<'_> {
         let block = self.reading.block;
         if self.ended {
             self.operand(at);
+        } else if text == "--" && block.traits.through {
+            self.reading.parts[at] = Part::Flag;
         } else if text == "--" {
             self.reading.parts[at] = Part::Flag;
             self.ended = true;

@@ -109,6 +109,8 @@ pub(super) struct Traits {
     pub(super) stop: bool,
     /// Everything after `--` is for somebody else.
     pub(super) rest: bool,
+    /// `--` ends nothing.
+    pub(super) through: bool,
     /// Every operand that is not listed as a subcommand must be spelled out.
     pub(super) subcommands: bool,
     /// Without operands it runs what comes in.
@@ -318,6 +320,7 @@ impl Traits {
             "plus" => &mut self.plus,
             "stop" => &mut self.stop,
             "rest" => &mut self.rest,
+            "through" => &mut self.through,
             "subcommands" => &mut self.subcommands,
             "input" => &mut self.input,
             "fed" => &mut self.fed,
