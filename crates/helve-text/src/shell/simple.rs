@@ -141,7 +141,7 @@ impl Reader<'_> {
         if kind != RedirectKind::Feed {
             self.target_at(place);
         }
-        Ok(Some(Redirect { kind, target, variable }))
+        Ok(Some(Redirect { kind, target, variable, numbered: !own }))
     }
 
     /// To some shells a dash here is a word by itself, whatever follows it.

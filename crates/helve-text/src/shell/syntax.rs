@@ -99,6 +99,8 @@ pub(super) struct Redirect {
     pub(super) target: Target,
     /// `{name}>`: the descriptor is stored in a variable.
     pub(super) variable: Option<String>,
+    /// Whether a descriptor stands before it.
+    pub(super) numbered: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -40,6 +40,7 @@ impl Walker<'_> {
                         // A pattern, several words or none: shells differ.
                         Ok([Word::Glob(_)]) | Err(_) => unknown(&raw.shown),
                     };
+                    self.streams.are_mixed |= mixes(redirect, &word);
                     if self.redirect(redirect.kind, &word, state) {
                         feed = Feed::File;
                     }
@@ -97,6 +98,14 @@ impl Walker<'_> {
         };
         self.script.unsure |= folders.len() > 1;
         let targets: Vec<Target> = match word {
+            Word::Literal(text) if access == Access::Write && is_output(text) => {
+                self.streams.are_opened = true;
+                return;
+            }
+            // The file that was opened for reading there is opened for writing.
+            Word::Literal(text) if access == Access::Write && is_descriptor(text) => {
+                vec![Target::Unknown(text.clone())]
+            }
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
             // To a program it means its own stream, to a redirect it is a file.
             Word::Literal(text)
@@ -143,18 +152,30 @@ fn is_special(c: char) -> bool {
     !(c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ','))
 }
 
+/// Whether a redirect may put something else than a file for output where output goes.
+fn mixes(redirect: &Redirect, word: &Word) -> bool {
+    match redirect.kind {
+        RedirectKind::Read | RedirectKind::ReadWrite => redirect.numbered,
+        RedirectKind::DuplicateOut | RedirectKind::DuplicateIn => {
+            !matches!(word.literal(), Some("1" | "2" | "-"))
+        }
+        RedirectKind::Write | RedirectKind::Feed => false,
+    }
+}
+
 /// Files that are only streams: nothing is kept in them and nothing secret comes out.
 fn is_stream(path: &str) -> bool {
-    let descriptor = path.strip_prefix("/dev/fd/");
-    descriptor.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
-        || matches!(
-            path,
-            "/dev/null"
-                | "/dev/stdin"
-                | "/dev/stdout"
-                | "/dev/stderr"
-                | "/dev/zero"
-                | "/dev/random"
-                | "/dev/urandom"
-        )
+    is_descriptor(path)
+        || matches!(path, "/dev/null" | "/dev/zero" | "/dev/random" | "/dev/urandom")
+}
+
+/// Names of what is open already.
+fn is_descriptor(path: &str) -> bool {
+    let number = path.strip_prefix("/dev/fd/");
+    number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
+        || matches!(path, "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
+}
+
+fn is_output(path: &str) -> bool {
+    matches!(path, "/dev/stdout" | "/dev/stderr" | "/dev/fd/1" | "/dev/fd/2")
 }

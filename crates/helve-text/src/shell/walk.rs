@@ -41,12 +41,22 @@ pub(super) struct Walker<'a> {
     /// The run that the text being read is for.
     pub(super) within: Option<usize>,
     pub(super) touched: HashSet<Touch>,
+    pub(super) streams: Streams,
     /// Whether the command being read has something on its standard input, and so has what its words run.
     pub(super) fed: bool,
     /// What the command just before prints, if that is names that `find` came upon.
     pub(super) found: Option<Found>,
     /// Where `find` ran whose names are among the words being read: elsewhere they mean other files.
     pub(super) found_in: Folders,
+}
+
+/// What a script does with its standard output and error by name: `/dev/stdout` is whatever file stands behind it,
+/// opened once more, and for writing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Streams {
+    pub(super) are_opened: bool,
+    /// Something else than a file for output may stand there.
+    pub(super) are_mixed: bool,
 }
 
 /// Names that `find` prints.
@@ -86,6 +96,7 @@ impl<'a> Walker<'a> {
             language: around.shell,
             within: None,
             touched: HashSet::new(),
+            streams: Streams::default(),
             fed: false,
             found: None,
             found_in: None,
@@ -93,6 +104,9 @@ impl<'a> Walker<'a> {
     }
 
     pub(super) fn finish(mut self) -> Script {
+        if self.streams.are_opened && self.streams.are_mixed {
+            self.doubt(DoubtKind::Indirect, "/dev/stdout");
+        }
         self.script.doubts.extend(homemade::doubts(&self.script));
         let mut seen = BTreeSet::new();
         self.script.doubts.retain(|doubt| seen.insert((doubt.kind, doubt.shown.clone())));
