@@ -12,8 +12,8 @@ use around::{
 };
 use within::{
     blanks, braces, case_of_letters, continue_line, dollar_quote, double_char, drop_char,
-    end_of_line, glob, insert_sign, invisible, look_alike, quote_word, splice, split_word,
-    swap_chars,
+    end_of_line, glob, insert_sign, insert_word, invisible, look_alike, quote_word, splice,
+    split_word, swap_chars,
 };
 
 type Change = fn(&str, &mut Random) -> String;
@@ -47,6 +47,7 @@ const CHANGES: &[Change] = &[
     swap_chars,
     insert_sign,
     insert_sign,
+    insert_word,
     join_with_daily,
     redirect,
     case_of_letters,

@@ -53,7 +53,7 @@ fn path(stopped: &Stopped, named: Named) -> Option<String> {
     let below = |folder: PathBuf, at: u64| -> Option<String> {
         let text = String::from_utf8_lossy(&sys::text_of(thread, at)?).into_owned();
         // A folder by its own name can be neither executed, written nor removed.
-        (!text.ends_with("/.")).then(|| normal(&folder.join(text)))
+        (!text.ends_with("/.")).then(|| opened(thread, normal(&folder.join(text))))
     };
     let current = || inside(thread, "cwd");
     match named {
@@ -90,6 +90,23 @@ fn address(thread: pid_t, at: u64) -> Option<String> {
             Some(format!("socket {}", String::from_utf8_lossy(&name)))
         }
         _ => None,
+    }
+}
+
+/// `/dev/stdin` and its like are the file that is open there.
+fn opened(thread: pid_t, path: String) -> String {
+    let number = match path.as_str() {
+        "/dev/stdin" => "0",
+        "/dev/stdout" => "1",
+        "/dev/stderr" => "2",
+        other => match other.strip_prefix("/dev/fd/").or(other.strip_prefix("/proc/self/fd/")) {
+            Some(number) => number,
+            None => return path,
+        },
+    };
+    match inside(thread, &format!("fd/{number}")) {
+        Some(file) if file.starts_with("/w") || file.starts_with("/h") => normal(&file),
+        Some(_) | None => path,
     }
 }
 

@@ -347,10 +347,15 @@ pub(super) fn redirect(text: &str, random: &mut Random) -> String {
         "'made'",
         "*.txt",
         "/tmp/x",
+        "/dev/stdin",
+        "/dev/fd/0",
+        "/dev/fd/3",
+        "/dev/stdout",
     ]);
     let sign =
         random.pick(&[">", ">>", ">|", "<>", ">&", "&>", "&>>", "2>", "3>", "1<>", "{fd}>", "<"]);
-    format!("{text} {sign}{to}")
+    let before = random.pick(&["", "", "<a.txt ", "3<a.txt ", "1<a.txt "]);
+    format!("{text} {before}{sign}{to}")
 }
 
 pub(super) fn positional(text: &str, random: &mut Random) -> String {

@@ -205,6 +205,14 @@ pub(super) fn insert_sign(text: &str, random: &mut Random) -> String {
     format!("{}{sign}{}", &text[..at], &text[at..])
 }
 
+/// Words that end flags, or stand for a stream, before another.
+pub(super) fn insert_word(text: &str, random: &mut Random) -> String {
+    with_word(text, random, |word, random| {
+        let more = random.pick(&["--", "--", "-", "-n", "-0", "+1", "''", "--help"]);
+        format!("{more} {word}")
+    })
+}
+
 pub(super) fn case_of_letters(text: &str, random: &mut Random) -> String {
     with_word(text, random, |word, random| match random.below(3) {
         0 => word.to_uppercase(),
