@@ -11,6 +11,16 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
     let mut written: HashSet<&str> =
         script.touches.iter().filter_map(|touch| written(script, touch)).collect();
     carried(script, &mut written);
+    // What interpreters run of a folder.
+    const ENTRIES: [&str; 6] =
+        ["__main__.py", "__init__.py", "index.js", "index.mjs", "index.cjs", "index.ts"];
+    let paths = script.touches.iter().filter_map(|touch| match &touch.at {
+        Target::Path(path) if touch.access == Access::Write => Some(path.rsplit_once('/')?),
+        Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
+    });
+    let entered = paths.filter(|(_, name)| ENTRIES.contains(name) && written.contains(name));
+    let entered: Vec<&str> = entered.flat_map(|(folder, _)| [base(folder), "."]).collect();
+    written.extend(entered);
     if written.is_empty() {
         return doubts;
     }
@@ -63,7 +73,7 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
         let before = written.len();
         for transfer in &script.transfers {
             let from_text = match &transfer.from {
-                Target::Path(path) => written.contains(base(path)),
+                Target::Path(path) => written.contains(base(path)) || path.starts_with("/dev/"),
                 Target::Glob(_) => !written.is_empty(),
                 Target::Unknown(_) => true,
             };

@@ -330,8 +330,11 @@ fn paths_in(text: &str) -> Vec<&str> {
     if let Some(at) = text.find('/').filter(|_| flag && !text.contains('=')) {
         paths.push(&text[at..]);
     }
-    if let Some((_, value)) = text.split_once('=').filter(|_| flag) {
-        paths.push(value);
+    // `--file=x`, `-fx`, `name=x`, `a@x`.
+    paths.extend(text.split_once('=').map(|(_, value)| value));
+    paths.extend(text.rsplit_once('@').map(|(_, value)| value));
+    if flag && !text.starts_with("--") {
+        paths.extend(text.get(2..));
     }
     paths.retain(|path| !path.is_empty() && !is_web(path));
     paths.dedup();
