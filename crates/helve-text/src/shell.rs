@@ -136,6 +136,8 @@ pub struct Dynamic {
     pub kind: Unknown,
     /// It may become several words, or none.
     pub splits: bool,
+    /// It may be no more than what it starts with.
+    pub open: bool,
 }
 
 /// What can be said of a word that is not known.

@@ -12,7 +12,14 @@ use super::{Dynamic, LONGEST, Unknown, Word};
 enum Bit {
     Text { text: String, quoted: bool },
     Glob(String),
-    Hole { kind: Unknown, splits: bool },
+    Hole { kind: Unknown, splits: bool, empty: Empty },
+}
+
+/// Whether nothing may be filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Empty {
+    Perhaps,
+    Never,
 }
 
 /// The words that a word becomes; `None` where that is too much to spell out.
@@ -149,7 +156,7 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
     let (tilde, rest) = tilde(items, state);
     bits.extend(tilde);
     if names_program(items) {
-        bits.push(Bit::Hole { kind: Unknown::Anything, splits: false });
+        bits.push(Bit::Hole { kind: Unknown::Anything, splits: false, empty: Empty::Perhaps });
     }
     let mut filled_in = 0_usize;
     let assigned = assigned(rest);
@@ -157,7 +164,11 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
         match item {
             // Some shells fill in the home folder here.
             Item::Char('~') if assigned.is_some_and(|sign| sign < at && opens(&rest[at - 1])) => {
-                bits.push(Bit::Hole { kind: Unknown::Anything, splits: false });
+                bits.push(Bit::Hole {
+                    kind: Unknown::Anything,
+                    splits: false,
+                    empty: Empty::Perhaps,
+                });
             }
             Item::Char(c) => text(&mut bits, &c.to_string(), false),
             Item::Piece(Piece::Text { text: it, quoted }) => text(&mut bits, it, *quoted),
@@ -166,7 +177,11 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
                 filled_in += bit_text(&bit).len();
                 match (bit, quoted) {
                     _ if filled_in > LONGEST => {
-                        bits.push(Bit::Hole { kind: Unknown::Anything, splits: true });
+                        bits.push(Bit::Hole {
+                            kind: Unknown::Anything,
+                            splits: true,
+                            empty: Empty::Perhaps,
+                        });
                     }
                     (Bit::Text { text: it, .. }, false) => split(&it, &mut bits, &mut fields),
                     (bit, _) => bits.push(bit),
@@ -183,15 +198,15 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
                             _ => Unknown::Anything,
                         };
                         // Where it fails it prints nothing, and the word is gone.
-                        bits.push(Bit::Hole { kind, splits: !quoted });
+                        bits.push(Bit::Hole { kind, splits: !quoted, empty: Empty::Perhaps });
                     }
                 }
             }
             Item::Piece(Piece::Arithmetic { .. }) => {
-                bits.push(Bit::Hole { kind: Unknown::Number, splits: false });
+                bits.push(Bit::Hole { kind: Unknown::Number, splits: false, empty: Empty::Never });
             }
             Item::Piece(Piece::Process { .. }) => {
-                bits.push(Bit::Hole { kind: Unknown::Pipe, splits: false });
+                bits.push(Bit::Hole { kind: Unknown::Pipe, splits: false, empty: Empty::Never });
             }
         }
     }
@@ -272,7 +287,7 @@ fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Ite
     };
     let bit = match state.value(variable).text() {
         Some(text) => Bit::Text { text: text.to_string(), quoted: true },
-        None => Bit::Hole { kind: Unknown::Anything, splits: false },
+        None => Bit::Hole { kind: Unknown::Anything, splits: false, empty: Empty::Perhaps },
     };
     (Some(bit), &items[if name.is_some() { end } else { 1 }..])
 }
@@ -282,18 +297,23 @@ fn parameter_bit(parameter: &Parameter, quoted: bool, state: &State) -> Bit {
         || parameter.index.as_deref().is_some_and(|index| {
             !matches!(index, [Piece::Text { text, .. }] if text.bytes().all(|it| it.is_ascii_digit()))
         });
-    let hole = Bit::Hole { kind: Unknown::Anything, splits: !quoted || several };
+    let splits = !quoted || several;
+    let hole = Bit::Hole { kind: Unknown::Anything, splits, empty: Empty::Perhaps };
+    let number = Bit::Hole { kind: Unknown::Number, splits: false, empty: Empty::Never };
     if parameter.index.is_some() || several {
         return match parameter.operator {
-            Operator::Length => Bit::Hole { kind: Unknown::Number, splits: false },
+            Operator::Length => number,
             _ => hole,
         };
     }
     match (parameter.operator, state.value(&parameter.name)) {
-        (Operator::Length, _) => Bit::Hole { kind: Unknown::Number, splits: false },
-        (Operator::None, Value::Number) => Bit::Hole { kind: Unknown::Number, splits: false },
-        (Operator::None, Value::Printed) => Bit::Hole { kind: Unknown::Number, splits: !quoted },
-        (Operator::None, Value::Commit) => Bit::Hole { kind: Unknown::Commit, splits: !quoted },
+        (Operator::Length, _) | (Operator::None, Value::Number) => number,
+        (Operator::None, Value::Printed) => {
+            Bit::Hole { kind: Unknown::Number, splits: !quoted, empty: Empty::Perhaps }
+        }
+        (Operator::None, Value::Commit) => {
+            Bit::Hole { kind: Unknown::Commit, splits: !quoted, empty: Empty::Perhaps }
+        }
         (Operator::None, Value::Text(text)) => Bit::Text { text, quoted },
         (Operator::None, Value::Glob(pattern)) => Bit::Glob(pattern),
         (Operator::None, Value::Counted | Value::Unknown | Value::Wild)
@@ -312,7 +332,7 @@ fn word(bits: &[Bit], shown: &str) -> Word {
     let holes: Vec<(Unknown, bool)> = bits
         .iter()
         .filter_map(|bit| match bit {
-            Bit::Hole { kind, splits } => Some((*kind, *splits)),
+            Bit::Hole { kind, splits, .. } => Some((*kind, *splits)),
             Bit::Text { .. } | Bit::Glob(_) => None,
         })
         .collect();
@@ -325,16 +345,20 @@ fn word(bits: &[Bit], shown: &str) -> Word {
             [(Unknown::Commit, _)] if makes_revision(bits) => Unknown::Revision,
             _ => Unknown::Anything,
         };
-        let start = match bits.iter().find(filled) {
-            Some(Bit::Text { text, quoted }) if *quoted || !is_glob(text) => text.clone(),
-            _ => String::new(),
-        };
+        let known =
+            |bit: &&Bit| matches!(bit, Bit::Text { text, quoted } if *quoted || !is_glob(text));
+        let start: String = bits.iter().take_while(known).map(bit_text).collect();
         // What stands around a commit or a number is a word even where there is none, and they have no blanks.
         let apart = |(hole, splits): &(Unknown, bool)| {
             *splits && (alone || !matches!(hole, Unknown::Number | Unknown::Commit))
         };
         let splits = holes.iter().any(apart);
-        return Word::Dynamic(Dynamic { shown: shown.to_string(), start, kind, splits });
+        let vanishes = |bit: &Bit| match bit {
+            Bit::Hole { empty, .. } => *empty == Empty::Perhaps,
+            Bit::Text { text, .. } | Bit::Glob(text) => text.is_empty(),
+        };
+        let open = bits.iter().skip_while(known).all(vanishes);
+        return Word::Dynamic(Dynamic { shown: shown.to_string(), start, kind, splits, open });
     }
     let unquoted: String = bits
         .iter()

@@ -36,6 +36,10 @@ impl Options<'_> {
             Some(Takes::Value(role)) if !start.is_empty() => {
                 self.reading.parts[at] = Part::Flag;
                 self.flag(&flag);
+                if start == flag && dynamic.open {
+                    // Then the value is the next word, and every other means something else.
+                    self.risk(at, None, RiskKind::Unlisted);
+                }
                 self.take(role, at, value, &flag);
             }
             Some(Takes::Attached) => {

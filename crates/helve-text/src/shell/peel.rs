@@ -307,6 +307,7 @@ fn fed_words(inner: &mut Vec<Word>, reading: &Reading, feed: &Feed) {
             start: start.into(),
             kind,
             splits: true,
+            open: true,
         }));
     }
 }
@@ -323,7 +324,7 @@ fn replace(word: &mut Word, token: &str, kind: Unknown) {
         _ => before.to_string(),
     };
     let kind = if whole { kind } else { Unknown::Anything };
-    *word = Word::Dynamic(Dynamic { shown: text.clone(), start, kind, splits: false });
+    *word = Word::Dynamic(Dynamic { shown: text.clone(), start, kind, splits: false, open: false });
 }
 
 /// Whether what `find` comes upon before this word can only be files and folders themselves: a link would lead elsewhere.

@@ -410,5 +410,6 @@ pub(super) fn unknown(shown: &str) -> Word {
         start: String::new(),
         kind: Unknown::Anything,
         splits: true,
+        open: true,
     })
 }
