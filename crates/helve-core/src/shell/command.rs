@@ -205,7 +205,8 @@ impl Command {
         let name = self.words.first().map_or("", |(word, _)| word);
         let base = name.rsplit('/').next().unwrap_or(name);
         let other = OTHER_NAMES.iter().find(|(other, _)| base.eq_ignore_ascii_case(other));
-        let names = [name, base, base.strip_prefix('=').unwrap_or(base)];
+        let foreign = base.strip_suffix(".exe").unwrap_or(base);
+        let names = [name, base, foreign, base.strip_prefix('=').unwrap_or(base)];
         names.into_iter().chain(other.map(|(_, name)| *name))
     }
 
@@ -328,7 +329,8 @@ fn apart(run: &Run, words: &[String]) -> Option<String> {
 }
 
 /// Programs that are another under a name of their own.
-const OTHER_NAMES: &[(&str, &str)] = &[("sudoedit", "sudo")];
+const OTHER_NAMES: &[(&str, &str)] =
+    &[("sudoedit", "sudo"), ("sudo-rs", "sudo"), ("sudo.ws", "sudo"), ("grm", "rm")];
 
 /// Whether a token of a rule spells this word outside its wildcards.
 fn spells(token: &str, word: &str, start: &str) -> bool {

@@ -202,7 +202,7 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
             walker.doubt(DoubtKind::Indirect, text);
             continue;
         }
-        let reaches = exports && value.is_some() && !is_harmless(name);
+        let reaches = exports && !is_harmless(name);
         if reaches || steers(name, walker.around) {
             walker.script.runs[run].risks.push(super::Risk {
                 word: at,

@@ -27,9 +27,18 @@ pub(super) fn has_subcommands(name: &str) -> bool {
 /// What a program is called in the table, which knows no versions: `python3.11` is `python`.
 pub(super) fn known_as(base: &str) -> Option<&'static str> {
     let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    let names = [base, versionless];
+    let foreign = base.strip_suffix(".exe").unwrap_or(base);
+    // As GNU's tools are called where others have the plain names.
+    let plain = base.strip_prefix('g').filter(|name| GNU.contains(name)).unwrap_or(base);
+    let names = [base, versionless, foreign, plain];
     names.into_iter().find_map(|name| PROGRAMS.names.get_key_value(name)).map(|(name, _)| *name)
 }
+
+const GNU: &[&str] = &[
+    "awk", "cat", "chmod", "chown", "cp", "cut", "dd", "grep", "head", "install", "ln", "ls",
+    "mkdir", "mv", "rm", "rmdir", "sed", "shred", "sort", "split", "tail", "tar", "tee", "touch",
+    "tr", "truncate", "uniq", "wc",
+];
 
 struct Table {
     blocks: Vec<Block>,
