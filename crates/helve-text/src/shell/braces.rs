@@ -93,7 +93,12 @@ fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
     let step = i64::from(step.parse::<i32>().ok()?.unsigned_abs().max(1));
     let letters = |text: &str| text.len() == 1 && text.as_bytes()[0].is_ascii_alphabetic();
     let (from, to) = if letters(first) && letters(last) {
-        (i64::from(first.as_bytes()[0]), i64::from(last.as_bytes()[0]))
+        let (first, last) = (first.as_bytes()[0], last.as_bytes()[0]);
+        if first.is_ascii_uppercase() != last.is_ascii_uppercase() {
+            // Between capitals and small letters lie signs, which the shell reads once more.
+            return Some(None);
+        }
+        (i64::from(first), i64::from(last))
     } else {
         let number = |text: &str| text.parse::<i32>().ok().map(i64::from);
         (number(first)?, number(last)?)

@@ -70,6 +70,22 @@ fn spelled(expression: &str) -> Option<Word> {
     SPELLED.iter().find(has).map(|(_, secret)| Word::Literal((*secret).to_string()))
 }
 
+/// The file that a revision with a path, or a path of git's own kind, picks: `HEAD:.env`, `:(top).env`, `'.en?'`.
+pub(super) fn of_git(text: &str) -> Option<Word> {
+    let path = match text.strip_prefix(":(") {
+        Some(magic) => {
+            let (magic, path) = magic.split_once(')')?;
+            (!magic.contains("exclude")).then_some(path)?
+        }
+        None => match text.split_once(':') {
+            Some((_, path)) => path.trim_start_matches(['/', '0', '1', '2', '3', ':']),
+            None => Some(text).filter(|text| text.contains(['*', '?', '[']))?,
+        },
+    };
+    let is_left_out = path.starts_with(['!', '^']) || path.is_empty();
+    picked(path).filter(|_| !is_left_out)
+}
+
 /// What `find` is told to pick: the names in its tests, and hidden files that it starts from.
 pub(super) fn of_find(words: &[Word]) -> Vec<Word> {
     let texts: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("")).collect();

@@ -60,6 +60,9 @@ pub(super) fn apply(
             walker.touch(value, Access::ReadAll, state, Some(run));
         }
         Role::Revision => {
+            if let Some(picked) = value.literal().and_then(picks::of_git) {
+                walker.touch(&picked, Access::Read, state, Some(run));
+            }
             let is_revision = |kind| matches!(kind, Unknown::Commit | Unknown::Revision);
             let known = matches!(value, Word::Dynamic(it) if is_revision(it.kind));
             if !known {

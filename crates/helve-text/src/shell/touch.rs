@@ -58,10 +58,9 @@ impl Walker<'_> {
         }
         let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
         let is_descriptor = digits || text == "-";
-        let number =
-            matches!(word, Word::Dynamic(it) if it.kind == Unknown::Number && it.start.is_empty());
         match kind {
-            RedirectKind::DuplicateOut | RedirectKind::DuplicateIn if is_descriptor || number => {}
+            // A number that is not known may be negative, and then it is a file.
+            RedirectKind::DuplicateOut | RedirectKind::DuplicateIn if is_descriptor => {}
             RedirectKind::DuplicateIn => self.doubt(DoubtKind::Syntax, word.shown()),
             // The shell expands this word a second time, whatever quotes it had.
             RedirectKind::DuplicateOut if text.is_empty() || text.contains(is_special) => {
