@@ -69,9 +69,11 @@ pub struct Surroundings {
 /// Which words and signs a shell knows. The same text can mean different things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
-    /// Bash, zsh, ksh and their like.
+    /// Bash, ksh and their like.
     #[default]
     Bash,
+    /// As bash, with more names that mean something by themselves.
+    Zsh,
     /// A plain `sh`, to which `[[` and `((` are ordinary: what it does not know is a doubt.
     Plain,
 }

@@ -71,7 +71,8 @@ const KNOWN: &str = "bash, zsh, ksh, mksh, sh, dash, ash";
 /// What a shell makes of a script; `None` for one whose scripts mean something else.
 fn language(program: &Path) -> Option<Language> {
     match program.file_name()?.to_str()? {
-        "bash" | "zsh" | "ksh" | "mksh" => Some(Language::Bash),
+        "bash" | "ksh" | "mksh" => Some(Language::Bash),
+        "zsh" => Some(Language::Zsh),
         "sh" | "dash" | "ash" => Some(Language::Plain),
         _ => None,
     }

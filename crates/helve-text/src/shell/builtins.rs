@@ -168,7 +168,7 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
     };
     // What is only shown is not set, `local` means nothing outside of functions, and not every shell knows the others.
     let known = match walker.language {
-        Language::Bash => name != Some("local"),
+        Language::Bash | Language::Zsh => name != Some("local"),
         Language::Plain => matches!(name, Some("export" | "readonly")),
     };
     let sure = known && !['p', 'f', 'F'].into_iter().any(flags) && !walker.skips;
@@ -179,7 +179,7 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
             let name = word.start().split('=').next().unwrap_or("");
             if !word.start().contains('=')
                 || !is_name(name)
-                || steers(name, walker.around)
+                || steers(name, walker.around, walker.language)
                 || exports
             {
                 walker.doubt(DoubtKind::Variable, word.shown());
@@ -203,14 +203,16 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
             continue;
         }
         let reaches = exports && !is_harmless(name);
-        if reaches || steers(name, walker.around) {
+        if reaches || steers(name, walker.around, walker.language) {
             walker.script.runs[run].risks.push(super::Risk {
                 word: at,
                 spelled: text.to_string(),
                 kind: RiskKind::Code,
             });
         }
-        if steers(name, walker.around) || value.is_some() && names_file(name, value) {
+        if steers(name, walker.around, walker.language)
+            || value.is_some() && names_file(name, value)
+        {
             walker.doubt(DoubtKind::Variable, text);
         }
         match value.map(|value| Value::Text(value.to_string())) {
@@ -332,7 +334,8 @@ fn is_number(word: &Word) -> bool {
 pub(super) fn fill(walker: &mut Walker<'_>, word: &Word, state: &mut State) {
     match word.literal() {
         Some(name) if is_name(name) => {
-            if steers(name, walker.around) && name != "REPLY" && name != "MAPFILE" {
+            if steers(name, walker.around, walker.language) && name != "REPLY" && name != "MAPFILE"
+            {
                 walker.doubt(DoubtKind::Variable, name);
             }
             state.set(name, Value::Unknown);

@@ -11,7 +11,9 @@ impl Walker<'_> {
         self.skips |= arithmetic::may_fail(pieces);
         self.visit(pieces, shown, state);
         match arithmetic::names(pieces, state) {
-            Some(names) if names.iter().any(|name| variables::steers(name, self.around)) => {
+            Some(names)
+                if names.iter().any(|name| variables::steers(name, self.around, self.language)) =>
+            {
                 self.doubt(DoubtKind::Variable, shown);
             }
             Some(names) => names.iter().for_each(|name| state.perhaps(name, &Value::Number)),
@@ -51,7 +53,7 @@ impl Walker<'_> {
                             continue;
                         }
                         Operator::Assign => {
-                            if variables::steers(&parameter.name, self.around) {
+                            if variables::steers(&parameter.name, self.around, self.language) {
                                 self.doubt(DoubtKind::Variable, shown);
                             }
                             state.set(&parameter.name, Value::Unknown);
@@ -160,7 +162,7 @@ impl Walker<'_> {
     fn assign(&mut self, assignment: &Assign, state: &mut State, sure: bool) {
         let (name, value) = (&assignment.name, assignment.known(state));
         let names_file = variables::names_file(name, value.text());
-        if names_file || variables::steers(name, self.around) {
+        if names_file || variables::steers(name, self.around, self.language) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }
         if sure && !self.skips {

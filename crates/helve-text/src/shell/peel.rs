@@ -21,7 +21,8 @@ pub(super) enum ShellKind {
 pub(super) fn shell_kind(base: &str) -> Option<ShellKind> {
     let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     match versionless {
-        "bash" | "zsh" | "ksh" | "mksh" | "rbash" | "oksh" => Some(ShellKind::Ours(Language::Bash)),
+        "bash" | "ksh" | "mksh" | "rbash" | "oksh" => Some(ShellKind::Ours(Language::Bash)),
+        "zsh" => Some(ShellKind::Ours(Language::Zsh)),
         "sh" | "dash" | "ash" | "yash" => Some(ShellKind::Ours(Language::Plain)),
         "fish" | "csh" | "tcsh" | "pwsh" | "powershell" | "nu" | "elvish" | "xonsh" | "cmd" => {
             Some(ShellKind::Other)
@@ -50,7 +51,7 @@ pub(super) fn shell(
     let (operands, takes_text) = shell_flags(walker, &words, run);
     match (words.get(operands), takes_text) {
         (Some(Word::Literal(text)), true) => {
-            let mut inner = state.of_another_shell(walker.around);
+            let mut inner = state.of_another_shell(walker.around, walker.language);
             for n in 0..10_usize {
                 let value = match words.get(operands + 1 + n) {
                     Some(Word::Literal(text)) => Value::Text(text.clone()),
@@ -75,7 +76,7 @@ pub(super) fn shell(
                 roles::code_from_input(walker, run);
             }
             if let Feed::Text(Some(text)) = feed {
-                let mut inner = state.of_another_shell(walker.around);
+                let mut inner = state.of_another_shell(walker.around, walker.language);
                 builtins::inside(walker, run, text, &mut inner, &Feed::Nothing);
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Surroundings, variables};
+use super::{Language, Surroundings, variables};
 
 /// More variables than this are not followed.
 const VARIABLES: usize = 256;
@@ -43,6 +43,8 @@ pub(super) struct State {
     pub(super) entered: Option<Entered>,
     /// There were too many variables to follow, so a name that is not listed may hold anything.
     pub(super) crowded: bool,
+    /// Of the shell that holds it.
+    language: Language,
 }
 
 /// Where a script is after a `cd` that succeeded.
@@ -74,16 +76,17 @@ impl State {
             stack: Vec::new(),
             entered: None,
             crowded: false,
+            language: around.shell,
         }
     }
 
     /// What another shell starts with that is started here: of variables only those that were handed on, and which those
     /// are is not told.
-    pub(super) fn of_another_shell(&self, around: &Surroundings) -> Self {
+    pub(super) fn of_another_shell(&self, around: &Surroundings, language: Language) -> Self {
         let fresh = Self::new(around);
         let crowded = self.crowded || self.variables != fresh.variables;
         let (folders, previous) = (self.folders.clone(), self.previous.clone());
-        Self { folders, previous, crowded, ..fresh }
+        Self { folders, previous, crowded, language, ..fresh }
     }
 
     /// What the name holds. A name that the script never set comes from outside.
@@ -116,12 +119,16 @@ impl State {
 
     /// What a name holds that is set here for the first time.
     fn never_set(&self, name: &str) -> Value {
-        if self.crowded || variables::is_filled(name) { Value::Unknown } else { Value::Counted }
+        if self.crowded || variables::is_filled(name, self.language) {
+            Value::Unknown
+        } else {
+            Value::Counted
+        }
     }
 
     /// Gives a name a value that it certainly has from here on. What the shell fills itself has none.
     pub(super) fn replace(&mut self, name: &str, value: Value) {
-        let value = if variables::is_filled(name) { Value::Unknown } else { value };
+        let value = if variables::is_filled(name, self.language) { Value::Unknown } else { value };
         if self.variables.len() >= VARIABLES && !self.variables.contains_key(name) {
             self.crowded = true;
             return;
@@ -153,7 +160,7 @@ impl State {
 
     /// Whether a name holds a number, or what it held before the script began.
     pub(super) fn counts(&self, name: &str) -> bool {
-        let never_set = !self.crowded && !variables::is_filled(name);
+        let never_set = !self.crowded && !variables::is_filled(name, self.language);
         self.variables.get(name).map_or(never_set, Value::counts)
     }
 

@@ -15,7 +15,7 @@ impl Walker<'_> {
         let mut feed = feed.clone();
         for redirect in redirects {
             if let Some(name) = &redirect.variable {
-                if variables::steers(name, self.around) {
+                if variables::steers(name, self.around, self.language) {
                     self.doubt(DoubtKind::Variable, name);
                 }
                 state.perhaps(name, &Value::Number);

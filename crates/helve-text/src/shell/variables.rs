@@ -1,6 +1,6 @@
 //! Variables that steer the shell.
 
-use super::Surroundings;
+use super::{Language, Surroundings};
 
 /// Variables that may be set for a program without asking: they choose a language, a zone, how and how much to print.
 const HARMLESS: &[&str] = &[
@@ -104,6 +104,10 @@ const STEERING: &[&str] = &[
     "ftp_proxy",
     "all_proxy",
     "no_proxy",
+];
+
+/// And those of zsh, which are names like any other elsewhere.
+const STEERING_ZSH: &[&str] = &[
     "path",
     "cdpath",
     "fpath",
@@ -132,11 +136,15 @@ const STEERING: &[&str] = &[
 const STEERING_STARTS: &[&str] = &["BASH", "LD_", "DYLD_", "GIT_", "ZSH", "KSH_"];
 
 /// Whether assigning to this name may change what runs, or what a program sees.
-pub(super) fn steers(name: &str, around: &Surroundings) -> bool {
-    !is_harmless(name)
-        && (around.exported.contains(name)
-            || STEERING.contains(&name)
-            || STEERING_STARTS.iter().any(|start| name.starts_with(start)))
+pub(super) fn steers(name: &str, around: &Surroundings, language: Language) -> bool {
+    !is_harmless(name) && (around.exported.contains(name) || is_own(name, language))
+}
+
+/// Whether the name means something to a shell by itself.
+fn is_own(name: &str, language: Language) -> bool {
+    STEERING.contains(&name)
+        || language == Language::Zsh && STEERING_ZSH.contains(&name)
+        || STEERING_STARTS.iter().any(|start| name.starts_with(start))
 }
 
 /// Whether a program may take the value of this variable for the name of a file.
@@ -160,11 +168,8 @@ pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>)
 }
 
 /// Whether the shell itself puts text into this variable, which may come from the script.
-pub(super) fn is_filled(name: &str) -> bool {
+pub(super) fn is_filled(name: &str, language: Language) -> bool {
     const FILLED: &[&str] =
         &["_", "FUNCNAME", "GROUPS", "PIPESTATUS", "HOSTNAME", "MATCH", "match", "funcstack"];
-    STEERING.contains(&name)
-        || FILLED.contains(&name)
-        || STEERING_STARTS.iter().any(|start| name.starts_with(start))
-        || name.starts_with("COMP_")
+    is_own(name, language) || FILLED.contains(&name) || name.starts_with("COMP_")
 }
