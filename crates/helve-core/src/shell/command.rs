@@ -210,14 +210,17 @@ impl Command {
         names.into_iter().chain(other.map(|(_, name)| *name))
     }
 
-    /// A stranger whose words name a program that a rule refuses.
+    /// A stranger, or the code that an interpreter is given, that names a program which a rule refuses.
     fn names_refused(&self, rule: &Rule) -> bool {
         let first = rule.pattern.as_str().split(' ').next().unwrap_or("");
         rule.action == Action::Deny
-            && !self.known
+            && (!self.known || self.interprets)
             && !first.is_empty()
             && !first.contains(['*', '?'])
             && self.words.iter().skip(1).any(|(word, _)| {
+                if self.known && !word.contains(['(', '"', '!']) {
+                    return false;
+                }
                 let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
                 // In a text for a shell, a program stands at the start or after one of these; in other code, in quotes.
                 let starts = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
@@ -377,8 +380,11 @@ fn quote(word: &Word, special: &str) -> String {
 
 /// The programs that a command starts, one through the other.
 fn programs_of(command: &str) -> impl Iterator<Item = &str> {
-    const HANDING_ON: [&str; 8] =
-        ["env", "command", "builtin", "exec", "sudo", "nohup", "time", "xargs"];
+    // In a shell, and in what others have for starting one.
+    const HANDING_ON: [&str; 16] = [
+        "env", "command", "builtin", "exec", "sudo", "nohup", "time", "xargs", "sh", "shell",
+        ".shell", "system", ".system", "host", "run", "spawn",
+    ];
     let mut hands_on = true;
     let words = command.split_whitespace().filter(|word| !word.contains('='));
     words.take_while(move |word| std::mem::replace(&mut hands_on, HANDING_ON.contains(word)))

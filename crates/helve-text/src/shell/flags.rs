@@ -109,10 +109,20 @@ impl Options<'_> {
                 self.risk(at, Some(name), kind);
                 self.next_value(Role::Text, name);
             }
+            // Whole words after one dash are mostly Go's, to whom every switch has a value.
+            (Some(Takes::Nothing), Some("true" | "false")) if block.traits.long => {}
+            (None, None) if block.traits.long && self.is_counted(name) => {}
             (Some(Takes::Nothing | Takes::Pair(_) | Takes::Exec), Some(_)) | (None, _) => {
                 self.risk(at, Some(name), RiskKind::Unlisted);
             }
         }
+    }
+
+    /// Whether it is a flag with its number in the same word.
+    fn is_counted(&self, name: &str) -> bool {
+        let flag = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let takes = self.reading.block.flag(flag);
+        flag.len() < name.len() && matches!(takes, Some(Takes::Value(Role::Text)))
     }
 
     /// Takes the next word as the value of a flag.

@@ -58,6 +58,10 @@ impl Walker<'_> {
             Some(reading) => {
                 let run = self.run(words.clone(), assignments, Some(&reading));
                 self.note_found(base, &words, &reading, state);
+                if name == "exec" && words.len() == 1 {
+                    // Nothing but its redirects, which are judged by themselves.
+                    self.script.runs[run].standing = super::Standing::Free;
+                }
                 let prints = name == "cat" && words.len() == 1;
                 if prints
                     && matches!(feed, Feed::Text(_))

@@ -298,15 +298,15 @@ fn redirects_touch_files() {
     check(
         ">a; : >b; exec 3>c; ls >/dev/tcp/h/80",
         expect![[r#"
-        free :
-        run exec
-        run ls
-        write /w/app/a
-        write /w/app/b
-        write /w/app/c
-        write /dev/tcp/h/80
-        ? a network connection [/dev/tcp/h/80]
-    "#]],
+            free :
+            free exec
+            run ls
+            write /w/app/a
+            write /w/app/b
+            write /w/app/c
+            write /dev/tcp/h/80
+            ? a network connection [/dev/tcp/h/80]
+        "#]],
     );
 }
 
@@ -821,7 +821,7 @@ fn flags_that_reach_further_are_marked() {
             run python3 -m venv v
             read /w/app/a.py
             handed /w/app/1
-            handed /w/app/v
+            write /w/app/v
         "#]],
     );
     check(
