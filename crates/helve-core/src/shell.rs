@@ -108,6 +108,7 @@ fn may_be_entered(folder: &str, ground: &impl Ground) -> bool {
 pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Part> {
     let mut wants = Wants {
         ground,
+        made: made(script),
         places: HashMap::new(),
         all: Vec::new(),
         seen: HashSet::new(),
@@ -144,8 +145,28 @@ pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Part> {
     wants.all
 }
 
+/// The folders that `mkdir` makes, and nothing else puts something else there.
+fn made(script: &Script) -> Vec<String> {
+    let written = script.touches.iter().filter_map(|touch| match &touch.at {
+        Target::Path(path) if touch.access == Access::Write => Some((path, touch.run)),
+        Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
+    });
+    let is_mkdir = |run: Option<usize>| {
+        let run = run.and_then(|run| script.runs.get(run));
+        run.is_some_and(|run| run.words.first().is_some_and(|it| it.shown() == "mkdir"))
+    };
+    let (made, others): (Vec<_>, Vec<_>) = written.partition(|(_, run)| is_mkdir(*run));
+    let only = |path: &String| {
+        !others.iter().any(|(other, _)| *other == path)
+            && !script.transfers.iter().any(|transfer| transfer.to == *path)
+    };
+    made.into_iter().map(|(path, _)| path).filter(|path| only(path)).cloned().collect()
+}
+
 struct Wants<'g, G> {
     ground: &'g G,
+    /// Folders that are new.
+    made: Vec<String>,
     /// What was looked up already: many commands touch the same files.
     places: HashMap<Target, Option<Rc<Places>>>,
     all: Vec<Part>,
@@ -207,13 +228,25 @@ impl<G: Ground> Wants<'_, G> {
                     apart: false,
                     listed: Vec::new(),
                 };
-                self.ground.resolve(path).map(alone)
+                self.ground.resolve(path).or_else(|| self.above_new(path)).map(alone)
             }
             Target::Glob(pattern) => glob::expand(pattern, self.ground),
         };
         let places = places.map(Rc::new);
         self.places.insert(target.clone(), places.clone());
         places
+    }
+
+    /// `..` of a folder that is not there yet and will be no link is the folder it is made in.
+    fn above_new(&self, path: &str) -> Option<Resolution> {
+        let above = |made: &String| {
+            let rest = path.strip_prefix(made.as_str())?.strip_prefix("/..")?;
+            let is_new = self.ground.resolve(made)?.is_new_inside();
+            let (folder, _) = made.rsplit_once('/')?;
+            (is_new && (rest.is_empty() || rest.starts_with('/')))
+                .then(|| format!("{folder}{rest}"))
+        };
+        self.made.iter().find_map(above).and_then(|path| self.ground.resolve(&path))
     }
 
     fn unclear(&mut self, access: Access, shown: &str, why: Unclear) {

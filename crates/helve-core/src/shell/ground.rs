@@ -24,6 +24,12 @@ pub struct Resolution {
     pub exists: bool,
 }
 
+impl Resolution {
+    pub(super) fn is_new_inside(&self) -> bool {
+        !self.exists && self.outside.is_none()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub name: String,
