@@ -156,9 +156,13 @@ fn made(script: &Script) -> Vec<String> {
         run.is_some_and(|run| run.words.first().is_some_and(|it| it.shown() == "mkdir"))
     };
     let (made, others): (Vec<_>, Vec<_>) = written.partition(|(_, run)| is_mkdir(*run));
+    // Neither there nor at a folder above.
     let only = |path: &String| {
-        !others.iter().any(|(other, _)| *other == path)
-            && !script.transfers.iter().any(|transfer| transfer.to == *path)
+        let is_reached = |other: &str| {
+            path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        !others.iter().any(|(other, _)| is_reached(other))
+            && !script.transfers.iter().any(|transfer| is_reached(&transfer.to))
     };
     made.into_iter().map(|(path, _)| path).filter(|path| only(path)).cloned().collect()
 }
