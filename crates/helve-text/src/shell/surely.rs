@@ -15,10 +15,17 @@ const LOOKING: &[&str] =
 pub(super) fn enters(walker: &Walker<'_>, words: &[Word], from: &Folders, to: &Folders) -> bool {
     let (Some([from]), Some([to])) = (from.as_deref(), to.as_deref()) else { return false };
     // Not every shell knows other commands, and flags.
-    let plain = words.len() == 2 && words[0].literal() == Some("cd");
+    let plain = words.len() == 2
+        && words[0].literal() == Some("cd")
+        && words[1].literal().is_some_and(is_straight);
     let above = from.strip_prefix(to.trim_end_matches('/')).is_some_and(|it| it.starts_with('/'));
     let back = above && runs_alone(walker) && !walker.script.runs.iter().any(sets_up);
     plain && (back || walker.around.folders.contains(to) && files_are_as_found(walker))
+}
+
+/// Whether it only goes up and then down. What stands before any other `..` has to be there.
+fn is_straight(path: &str) -> bool {
+    !path.split('/').skip_while(|name| matches!(*name, "" | "." | "..")).any(|name| name == "..")
 }
 
 /// Whether all files are as they were when the script began.
