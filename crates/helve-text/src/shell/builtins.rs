@@ -4,7 +4,7 @@ use super::grammar::is_name;
 use super::options::Reading;
 use super::state::{Entered, State, Value, either, enter_path};
 use super::syntax::Piece;
-use super::variables::{is_harmless, names_file, steers};
+use super::variables::{is_harmless, is_odd, steers};
 use super::walk::{Feed, Walker, unknown};
 use super::{Access, DoubtKind, Language, RiskKind, Unknown, Word, surely};
 
@@ -210,9 +210,7 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
                 kind: RiskKind::Code,
             });
         }
-        if steers(name, walker.around, walker.language)
-            || value.is_some() && names_file(name, value)
-        {
+        if steers(name, walker.around, walker.language) || value.is_some() && is_odd(name, value) {
             walker.doubt(DoubtKind::Variable, text);
         }
         match value.map(|value| Value::Text(value.to_string())) {

@@ -161,8 +161,8 @@ impl Walker<'_> {
 
     fn assign(&mut self, assignment: &Assign, state: &mut State, sure: bool) {
         let (name, value) = (&assignment.name, assignment.known(state));
-        let names_file = variables::names_file(name, value.text());
-        if names_file || variables::steers(name, self.around, self.language) {
+        let is_odd = variables::is_odd(name, value.text());
+        if is_odd || variables::steers(name, self.around, self.language) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }
         if sure && !self.skips {

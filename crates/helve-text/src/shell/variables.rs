@@ -147,10 +147,13 @@ fn is_own(name: &str, language: Language) -> bool {
         || STEERING_STARTS.iter().any(|start| name.starts_with(start))
 }
 
-/// Whether a program may take the value of this variable for the name of a file.
-pub(super) fn names_file(name: &str, value: Option<&str>) -> bool {
+/// Whether a program may take the value of this variable for more than a word: for the name of a file, or, as `make`
+/// does with every variable, for code.
+pub(super) fn is_odd(name: &str, value: Option<&str>) -> bool {
     let located = matches!(name, "TZ" | "LANG" | "LANGUAGE") || name.starts_with("LC_");
-    located && value.is_none_or(|it| it.starts_with(['/', ':']) || it.contains(".."))
+    let names_file = |it: &str| located && (it.starts_with(['/', ':']) || it.contains(".."));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/*@%+=~-".contains(c);
+    is_harmless(name) && value.is_none_or(|it| names_file(it) || !it.chars().all(is_plain))
 }
 
 pub(super) fn is_harmless(name: &str) -> bool {
@@ -162,7 +165,7 @@ pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>)
     let listed = |(known, values): &(&str, &[&str])| {
         *known == name && value.is_some_and(|value| values.contains(&value))
     };
-    is_harmless(name) && !names_file(name, value)
+    is_harmless(name) && !is_odd(name, value)
         || HARMLESS_VALUES.iter().any(listed)
         || (program == "read" && name == "IFS")
 }
