@@ -167,10 +167,24 @@ impl Look<'_> {
         self.read_config(&repository.common.join("config"), named).await;
         self.read_config(&repository.own.join("config.worktree"), named).await;
         self.read_hooks(&repository.common.join("hooks"), named).await;
-        // Looking at a repository looks into its submodules.
-        for module in self.names(&repository.common.join("modules")).await {
-            let module = repository.common.join("modules").join(module);
-            self.read_config(&module.join("config"), named).await;
+        // Looking at a repository looks into its submodules, and theirs. Their names may have slashes.
+        let mut folders = vec![repository.common.join("modules")];
+        let mut looked = 0;
+        while let Some(folder) = folders.pop() {
+            for name in self.names(&folder).await.names {
+                looked += 1;
+                if looked > MOST_MODULES {
+                    let shown = self.shown(&folder).await;
+                    return named.push(format!("{shown}: what git runs cannot be told"));
+                }
+                let module = folder.join(name);
+                if self.kind(&module.join("HEAD")).await.is_some() {
+                    self.read_config(&module.join("config"), named).await;
+                    folders.push(module.join("modules"));
+                } else {
+                    folders.push(module);
+                }
+            }
         }
     }
 
@@ -183,18 +197,25 @@ impl Look<'_> {
         let Some(settings) = settings else {
             return named.push(format!("{shown}: what git runs cannot be told"));
         };
+        // Then even who only looks fetches what is missing.
+        let fetches = settings.iter().any(names::is_partial);
+        let reached = if fetches { Moment::Changing } else { self.moment };
         for setting in settings {
-            if names::runs(&setting).is_some_and(|moment| moment <= self.moment) {
+            if names::runs(&setting).is_some_and(|moment| moment <= reached) {
                 named.push(format!("{shown}: {}", told(&setting)));
             }
         }
     }
 
     async fn read_hooks(&self, folder: &Path, named: &mut Vec<String>) {
-        for name in self.names(folder).await {
+        let Names { names, left_out } = self.names(folder).await;
+        for name in names {
             if names::hook(&name).is_some_and(|moment| moment <= self.moment) {
                 named.push(self.shown(&folder.join(name)).await);
             }
+        }
+        if left_out {
+            named.push(format!("{}: what git runs cannot be told", self.shown(folder).await));
         }
     }
 
@@ -225,17 +246,26 @@ impl Look<'_> {
         Some(String::from_utf8_lossy(&whole.bytes).into_owned())
     }
 
-    async fn names(&self, folder: &Path) -> Vec<String> {
-        let Ok(folder) = files::look_up(self.session, folder).await else { return Vec::new() };
+    async fn names(&self, folder: &Path) -> Names {
+        let Ok(folder) = files::look_up(self.session, folder).await else {
+            return Names::default();
+        };
         if folder.kind() != Some(Kind::Folder) {
-            return Vec::new();
+            return Names::default();
         }
         let listing = folder.machine.list(&folder.place, MOST_MODULES).await.unwrap_or_default();
         let mut names: Vec<_> =
             listing.entries.into_iter().filter_map(|entry| entry.name.into_string().ok()).collect();
         names.sort();
-        names
+        Names { names, left_out: listing.left_out > 0 }
     }
+}
+
+/// The first of the names in a folder.
+#[derive(Debug, Default)]
+struct Names {
+    names: Vec<String>,
+    left_out: bool,
 }
 
 /// The setting on one line; what may hold a password is named only.

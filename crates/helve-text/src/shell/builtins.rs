@@ -4,7 +4,7 @@ use super::grammar::is_name;
 use super::options::Reading;
 use super::state::{Entered, State, Value, either, enter_path};
 use super::syntax::Piece;
-use super::variables::{is_harmless, is_odd, steers};
+use super::variables::{is_harmless, is_odd, reaches, steers};
 use super::walk::{Feed, Walker, unknown};
 use super::{Access, DoubtKind, Language, RiskKind, Unknown, Word, surely};
 
@@ -202,8 +202,8 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
             walker.doubt(DoubtKind::Indirect, text);
             continue;
         }
-        let reaches = exports && !is_harmless(name);
-        if reaches || steers(name, walker.around, walker.language) {
+        let is_exported = exports && !is_harmless(name);
+        if is_exported || steers(name, walker.around, walker.language) {
             walker.script.runs[run].risks.push(super::Risk {
                 word: at,
                 spelled: text.to_string(),
@@ -332,8 +332,8 @@ fn is_number(word: &Word) -> bool {
 pub(super) fn fill(walker: &mut Walker<'_>, word: &Word, state: &mut State) {
     match word.literal() {
         Some(name) if is_name(name) => {
-            if steers(name, walker.around, walker.language) && name != "REPLY" && name != "MAPFILE"
-            {
+            let own = matches!(name, "REPLY" | "MAPFILE");
+            if !own && reaches(name, walker.around, walker.language) {
                 walker.doubt(DoubtKind::Variable, name);
             }
             state.set(name, Value::Unknown);

@@ -37,6 +37,10 @@ impl Walker<'_> {
             None => return,
         };
         let base = basename(&name);
+        if base == "git" && state.folders.is_none() {
+            // Another repository may make it run anything.
+            self.doubt(DoubtKind::Indirect, &name);
+        }
         if let Some(kind) = peel::shell_kind(base) {
             return peel::shell(self, words, assignments, kind, state, feed);
         }

@@ -20,7 +20,7 @@ impl Walker<'_> {
         state: &mut State,
         feed: &Feed,
     ) {
-        if variables::steers(name, self.around, self.language) {
+        if variables::reaches(name, self.around, self.language) {
             self.doubt(DoubtKind::Variable, name);
         }
         let mut words = Vec::new();
@@ -64,7 +64,7 @@ impl Walker<'_> {
         state: &mut State,
         feed: &Feed,
     ) {
-        if variables::steers(name, self.around, self.language) {
+        if variables::reaches(name, self.around, self.language) {
             self.doubt(DoubtKind::Variable, name);
         }
         for raw in over {

@@ -75,11 +75,16 @@ pub(super) fn of_git(text: &str) -> Option<Word> {
     let path = match text.strip_prefix(":(") {
         Some(magic) => {
             let (magic, path) = magic.split_once(')')?;
-            (!magic.contains("exclude")).then_some(path)?
+            (!magic.split(',').any(|word| word == "exclude")).then_some(path)?
         }
         None => match text.split_once(':') {
             Some((_, path)) => path.trim_start_matches(['/', '0', '1', '2', '3', ':']),
-            None => Some(text).filter(|text| text.contains(['*', '?', '[']))?,
+            None => {
+                // What is not there any more may be in the history.
+                let is_hidden = text.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
+                let is_pattern = text.contains(['*', '?', '[', '\\']);
+                (is_pattern || is_hidden && !text.contains("..")).then_some(text)?
+            }
         },
     };
     let is_left_out = path.starts_with(['!', '^']) || path.is_empty();

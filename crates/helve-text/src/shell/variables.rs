@@ -75,6 +75,7 @@ const STEERING: &[&str] = &[
     "POSIXLY_CORRECT",
     "PWD",
     "OLDPWD",
+    "SHLVL",
     "DIRSTACK",
     "UID",
     "EUID",
@@ -138,6 +139,11 @@ const STEERING_STARTS: &[&str] = &["BASH", "LD_", "DYLD_", "GIT_", "ZSH", "KSH_"
 /// Whether assigning to this name may change what runs, or what a program sees.
 pub(super) fn steers(name: &str, around: &Surroundings, language: Language) -> bool {
     !is_harmless(name) && (around.exported.contains(name) || is_own(name, language))
+}
+
+/// Whether programs get what this name is given, whatever that is.
+pub(super) fn reaches(name: &str, around: &Surroundings, language: Language) -> bool {
+    around.exported.contains(name) || steers(name, around, language)
 }
 
 /// Whether the name means something to a shell by itself.

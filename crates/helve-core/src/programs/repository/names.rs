@@ -71,6 +71,8 @@ pub(super) fn runs(setting: &Setting) -> Option<Moment> {
         ("diff", "external" | "command" | "textconv") => Moment::Looking,
         ("include" | "includeif", "path") => Moment::Looking,
         ("core", "hookspath") => Moment::Looking,
+        // A format may ask for signatures.
+        ("format" | "pretty", _) if value.contains("%G") || value.contains("%(") => Moment::Looking,
         ("core", "worktree" | "gitproxy" | "alternaterefscommand") => Moment::Changing,
         ("gpg", "program" | "defaultkeycommand") => Moment::Changing,
         ("credential", "helper") => Moment::Changing,
@@ -93,11 +95,19 @@ pub(super) fn runs(setting: &Setting) -> Option<Moment> {
     Some(moment)
 }
 
+/// Whether a setting makes git fetch what is missing when it comes to it.
+pub(super) fn is_partial(setting: &Setting) -> bool {
+    let ends = |end: &str| setting.key.ends_with(end);
+    ends(".promisor") || ends(".partialclone") || ends(".partialclonefilter")
+}
+
 /// Whether git runs a file of this name in its folder of hooks.
 pub(super) fn hook(name: &str) -> Option<Moment> {
     match name {
         // Whenever it notes down what it saw.
         "post-index-change" => Some(Moment::Looking),
+        // Whenever a branch comes or goes.
+        "reference-transaction" => Some(Moment::Looking),
         _ => HOOKS.contains(&name).then_some(Moment::Changing),
     }
 }
