@@ -85,6 +85,36 @@ fn hooks_are_asked_about_where_they_would_run() {
     fs::remove_file(stage.path("trace")).unwrap();
     program(&stage, "app/.git/hooks/post-index-change");
     check_asked(&stage, "git status", ".git/hooks/post-index-change");
+    fs::remove_file(stage.path("app/.git/hooks/post-index-change")).unwrap();
+    program(&stage, "app/.git/hooks/reference-transaction");
+    check_asked(&stage, "git branch new", ".git/hooks/reference-transaction");
+    fs::remove_file(stage.path("app/.git/hooks/reference-transaction")).unwrap();
+    // Where there are too many to look at, any may be among them.
+    for n in 0..100 {
+        stage.write(&format!("app/.git/hooks/a{n}"), "");
+    }
+    check_asked(&stage, "git commit -qam two", ".git/hooks: what git runs cannot be told");
+}
+
+#[test]
+fn submodules_are_looked_into_however_deep_they_are() {
+    for module in ["one", "with/slash", "one/modules/inner"] {
+        let stage = repository();
+        stage.write(&format!("app/.git/modules/{module}/HEAD"), "ref: refs/heads/main\n");
+        stage.write("app/.git/modules/one/HEAD", "ref: refs/heads/main\n");
+        let config = format!("app/.git/modules/{module}/config");
+        stage.write(&config, "[filter \"x\"]\nclean = ./evil.sh\n");
+        check_asked(&stage, "git status", "filter.x.clean = ./evil.sh");
+    }
+}
+
+#[test]
+fn who_looks_at_a_partial_clone_may_fetch() {
+    let stage = repository();
+    git(&stage, "app", &["config", "remote.origin.uploadpack", "./evil.sh"]);
+    assert_eq!(bash(&stage, "git show", &[]).code, 0);
+    git(&stage, "app", &["config", "remote.origin.promisor", "true"]);
+    check_asked(&stage, "git show", "remote.origin.uploadpack = ./evil.sh");
 }
 
 #[test]

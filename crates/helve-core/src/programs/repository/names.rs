@@ -158,6 +158,8 @@ mod tests {
             ("include.path", "../x"),
             ("includeif.gitdir:~/.path", "x"),
             ("core.hookspath", ".husky/_"),
+            ("format.pretty", "format:%G?"),
+            ("pretty.x", "format:%G?"),
         ] {
             assert_eq!(moment(key, value), Some(Moment::Looking), "{key}");
         }
@@ -180,6 +182,7 @@ mod tests {
             ("alias.st", "status"),
             ("diff.renames", "true"),
             ("submodule.x.url", "../x"),
+            ("format.pretty", "oneline"),
         ] {
             assert_eq!(moment(key, value), None, "{key}");
         }
