@@ -7,8 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+mod argument;
 mod arithmetic;
 mod awk;
+mod bits;
 mod braces;
 mod bracket;
 mod builtins;

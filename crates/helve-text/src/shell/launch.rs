@@ -1,11 +1,12 @@
 //! From the words of one command to what it starts, touches and sets.
 
 use super::options::{self, Use};
+use super::picks::{self, Found};
 use super::role::Role;
 use super::state::State;
 use super::table;
-use super::walk::{Feed, Found, Walker, unknown};
-use super::{Access, DoubtKind, RiskKind, Word, builtins, peel, picks, roles, transfer};
+use super::walk::{Feed, Walker, unknown};
+use super::{Access, DoubtKind, RiskKind, Word, argument, builtins, peel, roles, transfer};
 
 /// Commands that only move the shell to another folder.
 const MOVERS: &[&str] = &["cd", "chdir", "pushd", "popd", "dirs"];
@@ -126,7 +127,7 @@ impl Walker<'_> {
         }
         if !builtins::is_own(name) {
             for word in &words[1..] {
-                roles::argument(self, word, state, run);
+                argument::note(self, word, state, run);
             }
         }
         builtins::effect(self, name, &words, run, state);

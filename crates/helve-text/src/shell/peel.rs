@@ -3,10 +3,11 @@
 use super::flags::exec_end;
 use super::launch::basename;
 use super::options::{Reading, Use};
+use super::picks::{self, Found};
 use super::state::{State, Value};
-use super::walk::{Feed, Found, Walker, unknown};
+use super::walk::{Feed, Walker, unknown};
 use super::{
-    Access, DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, builtins, picks, roles,
+    Access, DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, argument, builtins, roles,
     variables, visible,
 };
 
@@ -66,7 +67,7 @@ pub(super) fn shell(
             walker.script.runs[run].parts[operands] = Part::Script;
             roles::script(walker, word, state, run);
             for word in &words[operands + 1..] {
-                roles::argument(walker, word, state, run);
+                argument::note(walker, word, state, run);
             }
         }
         (None, _) => {
@@ -167,7 +168,7 @@ pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state:
         roles::script(walker, file, state, run);
     }
     for word in words.iter().skip(2) {
-        roles::argument(walker, word, state, run);
+        argument::note(walker, word, state, run);
     }
     // What virtual environments bring is well known, and stays where it is.
     let activates =

@@ -1,5 +1,6 @@
 //! Names that a search is told to pick: what they stand for is asked about like a file that is named outright.
 
+use super::state::Folders;
 use super::{Word, bracket};
 use crate::wildcard;
 
@@ -18,6 +19,18 @@ const HIDDEN: &[&str] = &[".*", ".?*", ".[!.]*", ".[^.]*"];
 
 /// Patterns with more alternatives than this are taken to pick anything.
 const ALTERNATIVES: usize = 32;
+
+/// Names that `find` prints.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) regular: bool,
+    /// Each is ended by a NUL, so none can be taken for two.
+    pub(super) exact: bool,
+    /// Files that it is told to find.
+    pub(super) picked: Vec<Word>,
+    /// Where it looks from.
+    pub(super) folders: Folders,
+}
 
 /// The file that a name or a pattern picks; `None` where it picks too much to be meant for one.
 pub(super) fn picked(value: &str) -> Option<Word> {

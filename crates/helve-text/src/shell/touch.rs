@@ -5,6 +5,15 @@ use super::syntax::{Redirect, RedirectKind, Target as Into};
 use super::walk::{Feed, Walker, unknown};
 use super::{Access, DoubtKind, Target, Touch, Unknown, Word, expand, table, variables};
 
+/// What a script does with its standard output and error by name: `/dev/stdout` is whatever file stands behind it,
+/// opened once more, and for writing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Streams {
+    pub(super) are_opened: bool,
+    /// Something else than a file for output may stand there.
+    pub(super) are_mixed: bool,
+}
+
 impl Walker<'_> {
     pub(super) fn redirects(
         &mut self,

@@ -5,9 +5,11 @@ use std::collections::{BTreeSet, HashSet};
 use super::expand;
 use super::loops::{self, loosen};
 use super::options::Reading;
+use super::picks::Found;
 use super::reader::{Reader, script};
 use super::state::{Folders, State};
 use super::syntax::{Link, Node, Stop};
+use super::touch::Streams;
 use super::{
     Doubt, DoubtKind, Language, Run, Script, Surroundings, Touch, Unknown, Word, arithmetic,
     builtins, homemade, visible, witness,
@@ -48,27 +50,6 @@ pub(super) struct Walker<'a> {
     pub(super) found: Option<Found>,
     /// Where `find` ran whose names are among the words being read: elsewhere they mean other files.
     pub(super) found_in: Folders,
-}
-
-/// What a script does with its standard output and error by name: `/dev/stdout` is whatever file stands behind it,
-/// opened once more, and for writing.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Streams {
-    pub(super) are_opened: bool,
-    /// Something else than a file for output may stand there.
-    pub(super) are_mixed: bool,
-}
-
-/// Names that `find` prints.
-#[derive(Clone, Debug)]
-pub(super) struct Found {
-    pub(super) regular: bool,
-    /// Each is ended by a NUL, so none can be taken for two.
-    pub(super) exact: bool,
-    /// Files that it is told to find.
-    pub(super) picked: Vec<Word>,
-    /// Where it looks from.
-    pub(super) folders: Folders,
 }
 
 /// What a command reads as its standard input.
