@@ -217,8 +217,8 @@ impl Command {
             && (!self.known || self.interprets)
             && !first.is_empty()
             && !first.contains(['*', '?'])
-            && self.words.iter().skip(1).any(|(word, _)| {
-                if self.known && !word.contains(['(', '"', '!']) {
+            && self.words.iter().enumerate().skip(1).any(|(at, (word, _))| {
+                if self.known && !word.contains(['(', '"', '!']) || self.is_name(at) {
                     return false;
                 }
                 let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
@@ -231,6 +231,48 @@ impl Command {
                 };
                 word == first || is_first(value) || programs.any(is_first)
             })
+    }
+
+    /// Whether a word of a stranger is a plain name that it does not run: a subcommand of its own, or what it installs or
+    /// tells about.
+    fn is_name(&self, at: usize) -> bool {
+        const MANAGING: [&str; 12] = [
+            "docker",
+            "podman",
+            "nerdctl",
+            "kubectl",
+            "helm",
+            "terraform",
+            "tofu",
+            "pnpm",
+            "bun",
+            "gcloud",
+            "fly",
+            "heroku",
+        ];
+        const GROUPS: [&str; 8] =
+            ["compose", "volume", "network", "image", "container", "state", "context", "builder"];
+        const TELLING: [&str; 13] = [
+            "install",
+            "uninstall",
+            "reinstall",
+            "remove",
+            "upgrade",
+            "show",
+            "info",
+            "list",
+            "search",
+            "status",
+            "logs",
+            "describe",
+            "inspect",
+        ];
+        let word = |at: usize| self.words.get(at).map_or("", |(word, _)| word.as_str());
+        let is_plain =
+            word(at).chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+        let manages = self.program_names().any(|name| MANAGING.contains(&name));
+        let own = manages && (at == 1 || at == 2 && GROUPS.contains(&word(1)));
+        is_plain && (own || at > 1 && TELLING.contains(&word(1)))
     }
 
     fn other_spellings(&self, quoted: &[String]) -> Vec<String> {

@@ -83,9 +83,13 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
         }
         // What a program makes of such a file that nobody knows, under whatever name, is as good as the file.
         for run in script.runs.iter().filter(|run| !run.known) {
-            let words = || run.words.iter().skip(1).filter_map(Word::literal).map(base);
-            if words().any(|word| written.contains(word)) {
-                written.extend(words());
+            let words = || run.words.iter().skip(1);
+            // One that is not known may be any of them.
+            let is_written = |word: &Word| {
+                word.literal().map_or(!written.is_empty(), |it| written.contains(base(it)))
+            };
+            if words().any(is_written) {
+                written.extend(words().filter_map(Word::literal).map(base));
             }
         }
         if written.len() == before {
