@@ -130,7 +130,12 @@ impl Judged {
         }
         match event.what {
             // The shell tries a folder like any other name, and fails.
-            What::Execute => self.lists_program(event) || world.has_folder(&event.path),
+            // A folder cannot be executed; those of the system are the same inside.
+            What::Execute => {
+                self.lists_program(event)
+                    || world.has_folder(&event.path)
+                    || std::path::Path::new(&event.path).is_dir()
+            }
             What::Read | What::ReadItself => {
                 let real = match event.what {
                     What::ReadItself => None,

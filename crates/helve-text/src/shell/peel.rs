@@ -163,16 +163,17 @@ pub(super) fn eval(
 /// `source file`: afterwards nothing that was known of variables and folders holds.
 pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
     walker.script.runs[run].interprets = true;
-    if let Some(file) = words.get(1) {
-        walker.script.runs[run].parts[1] = Part::Script;
+    let at = if words.get(1).and_then(Word::literal) == Some("--") { 2 } else { 1 };
+    if let Some(file) = words.get(at) {
+        walker.script.runs[run].parts[at] = Part::Script;
         roles::script(walker, file, state, run);
     }
-    for word in words.iter().skip(2) {
+    for word in words.iter().skip(at + 1) {
         argument::note(walker, word, state, run);
     }
     // What virtual environments bring is well known, and stays where it is.
     let activates =
-        words.get(1).and_then(Word::literal).is_some_and(|it| it.ends_with("/bin/activate"));
+        words.get(at).and_then(Word::literal).is_some_and(|it| it.ends_with("/bin/activate"));
     if activates {
         state.forget_variables();
     } else {

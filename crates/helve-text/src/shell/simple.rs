@@ -115,8 +115,8 @@ impl Reader<'_> {
             self.at = start;
             return Ok(None);
         };
-        if variable.is_some() {
-            // Elsewhere it is a word.
+        if variable.is_some() || operator.starts_with('&') {
+            // Elsewhere it is a word, or the end of a command.
             self.beyond_plain()?;
         }
         for _ in operator.chars() {
