@@ -84,9 +84,12 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
         // What a program makes of such a file that nobody knows, under whatever name, is as good as the file.
         for run in script.runs.iter().filter(|run| !run.known) {
             let words = || run.words.iter().skip(1);
-            // One that is not known may be any of them.
-            let is_written = |word: &Word| {
-                word.literal().map_or(!written.is_empty(), |it| written.contains(base(it)))
+            // One that is not known may be any of them, and what comes in may be text of the script's.
+            let is_written = |word: &Word| match word.literal() {
+                Some(text) => {
+                    written.contains(base(text)) || text == "-" || text.starts_with("/dev/")
+                }
+                None => !written.is_empty(),
             };
             if words().any(is_written) {
                 written.extend(words().filter_map(Word::literal).map(base));
