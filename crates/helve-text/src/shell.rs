@@ -24,6 +24,8 @@ mod homemade;
 mod jq;
 mod launch;
 mod loops;
+mod named;
+mod names;
 mod options;
 mod peel;
 mod picks;

@@ -22,6 +22,10 @@ pub struct Command {
     /// Further spellings that a rule which asks or refuses is also about.
     spellings: Vec<String>,
     words: Vec<(String, Place)>,
+    /// Another program whose rules count for it.
+    kin: Option<String>,
+    /// Programs that it may start.
+    named: Vec<String>,
     risks: Vec<Risk>,
     /// There are assignments that an allowing rule must spell out.
     assigned: Vec<String>,
@@ -71,6 +75,8 @@ impl Command {
             assigning: assigning.then(|| all.join(" ")),
             spellings: Vec::new(),
             words,
+            kin: run.kin(),
+            named: run.named(),
             risks,
             assigned: run.assignments.clone(),
             standing: run.standing,
@@ -204,75 +210,19 @@ impl Command {
     fn program_names(&self) -> impl Iterator<Item = &str> {
         let name = self.words.first().map_or("", |(word, _)| word);
         let base = name.rsplit('/').next().unwrap_or(name);
-        let other = OTHER_NAMES.iter().find(|(other, _)| base.eq_ignore_ascii_case(other));
         let foreign = base.strip_suffix(".exe").unwrap_or(base);
         let names = [name, base, foreign, base.strip_prefix('=').unwrap_or(base)];
-        names.into_iter().chain(other.map(|(_, name)| *name))
+        names.into_iter().chain(self.kin.as_deref())
     }
 
-    /// A stranger, or the code that an interpreter is given, that names a program which a rule refuses.
+    /// Whether it may start a program that a rule refuses.
     fn names_refused(&self, rule: &Rule) -> bool {
         let first = rule.pattern.as_str().split(' ').next().unwrap_or("");
+        let is_first = |name: &String| name.eq_ignore_ascii_case(first);
         rule.action == Action::Deny
-            && (!self.known || self.interprets)
             && !first.is_empty()
             && !first.contains(['*', '?'])
-            && self.words.iter().enumerate().skip(1).any(|(at, (word, _))| {
-                if self.known && !word.contains(['(', '"', '!']) || self.is_name(at) {
-                    return false;
-                }
-                let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-                // In a text for a shell, a program stands at the start or after one of these; in other code, in quotes.
-                let starts = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
-                let commands = [word.as_str(), value].into_iter().flat_map(|it| it.split(starts));
-                let mut programs = commands.flat_map(programs_of);
-                let is_first = |it: &str| {
-                    it.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(first))
-                };
-                word == first || is_first(value) || programs.any(is_first)
-            })
-    }
-
-    /// Whether a word of a stranger is a plain name that it does not run: a subcommand of its own, or what it installs or
-    /// tells about.
-    fn is_name(&self, at: usize) -> bool {
-        const MANAGING: [&str; 12] = [
-            "docker",
-            "podman",
-            "nerdctl",
-            "kubectl",
-            "helm",
-            "terraform",
-            "tofu",
-            "pnpm",
-            "bun",
-            "gcloud",
-            "fly",
-            "heroku",
-        ];
-        const GROUPS: [&str; 8] =
-            ["compose", "volume", "network", "image", "container", "state", "context", "builder"];
-        const TELLING: [&str; 13] = [
-            "install",
-            "uninstall",
-            "reinstall",
-            "remove",
-            "upgrade",
-            "show",
-            "info",
-            "list",
-            "search",
-            "status",
-            "logs",
-            "describe",
-            "inspect",
-        ];
-        let word = |at: usize| self.words.get(at).map_or("", |(word, _)| word.as_str());
-        let is_plain =
-            word(at).chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-        let manages = self.program_names().any(|name| MANAGING.contains(&name));
-        let own = manages && (at == 1 || at == 2 && GROUPS.contains(&word(1)));
-        is_plain && (own || at > 1 && TELLING.contains(&word(1)))
+            && self.named.iter().any(is_first)
     }
 
     fn other_spellings(&self, quoted: &[String]) -> Vec<String> {
@@ -373,10 +323,6 @@ fn apart(run: &Run, words: &[String]) -> Option<String> {
     (run.known && all.len() > words.len()).then(|| all.join(" "))
 }
 
-/// Programs that are another under a name of their own.
-const OTHER_NAMES: &[(&str, &str)] =
-    &[("sudoedit", "sudo"), ("sudo-rs", "sudo"), ("sudo.ws", "sudo"), ("grm", "rm")];
-
 /// Whether a token of a rule spells this word outside its wildcards.
 fn spells(token: &str, word: &str, start: &str) -> bool {
     match token.find(['*', '?']) {
@@ -418,16 +364,4 @@ fn quote(word: &Word, special: &str) -> String {
         }
         Word::Literal(_) | Word::Glob(_) | Word::Dynamic(_) => word.shown().to_string(),
     }
-}
-
-/// The programs that a command starts, one through the other.
-fn programs_of(command: &str) -> impl Iterator<Item = &str> {
-    // In a shell, and in what others have for starting one.
-    const HANDING_ON: [&str; 16] = [
-        "env", "command", "builtin", "exec", "sudo", "nohup", "time", "xargs", "sh", "shell",
-        ".shell", "system", ".system", "host", "run", "spawn",
-    ];
-    let mut hands_on = true;
-    let words = command.split_whitespace().filter(|word| !word.contains('='));
-    words.take_while(move |word| std::mem::replace(&mut hands_on, HANDING_ON.contains(word)))
 }

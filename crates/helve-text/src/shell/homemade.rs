@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::names::{self, Sort};
 use super::{Access, Doubt, DoubtKind, Part, Run, Script, Target, Touch, Word, table};
 
 /// A doubt for each file that is run under a name which the script gives to text of its own.
@@ -11,14 +12,11 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
     let mut written: HashSet<&str> =
         script.touches.iter().filter_map(|touch| written(script, touch)).collect();
     carried(script, &mut written);
-    // What interpreters run of a folder.
-    const ENTRIES: [&str; 6] =
-        ["__main__.py", "__init__.py", "index.js", "index.mjs", "index.cjs", "index.ts"];
     let paths = script.touches.iter().filter_map(|touch| match &touch.at {
         Target::Path(path) if touch.access == Access::Write => Some(path.rsplit_once('/')?),
         Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
     });
-    let entered = paths.filter(|(_, name)| ENTRIES.contains(name) && written.contains(name));
+    let entered = paths.filter(|(_, it)| names::is(Sort::Entry, it) && written.contains(it));
     let entered: Vec<&str> = entered.flat_map(|(folder, _)| [base(folder), "."]).collect();
     written.extend(entered);
     if written.is_empty() {
@@ -42,14 +40,13 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
 
 /// Files that make a repository of a folder: git, which is run as well, would do what they say.
 fn repository(script: &Script) -> impl Iterator<Item = &str> {
-    const MAKING: [&str; 5] = [".git", "HEAD", "commondir", "config", "config.worktree"];
-    let is_git = |run: &Run| run.words.first().is_some_and(|it| base(it.shown()) == "git");
-    let runs_git = script.runs.iter().any(is_git);
+    let obeys = |run: &Run| run.words.first().is_some_and(|it| table::traits(it.shown()).local);
+    let is_obeyed = script.runs.iter().any(obeys);
     let made = script.touches.iter().filter_map(|touch| match &touch.at {
         Target::Path(path) if touch.access == Access::Write => Some(path.as_str()),
         Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
     });
-    made.filter(move |path| runs_git && MAKING.contains(&base(path)))
+    made.filter(move |path| is_obeyed && names::is(Sort::Repository, base(path)))
 }
 
 /// The name of a file that takes what the script itself says: by a redirect, or through a program that passes it on.
@@ -101,65 +98,17 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
     }
 }
 
-/// Endings of files that are there to be run.
-const CODE: &[&str] = &[
-    "sh", "bash", "zsh", "py", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "rb", "pl",
-    "php", "lua", "go", "java", "kts", "groovy", "scala", "clj", "exs", "jl", "R", "sql", "cmake",
-    "mk", "tcl", "awk", "nix", "m", "gp", "ml", "lisp", "scm", "el", "escript", "hs", "cr", "nim",
-    "zig", "dart", "csx", "fsx", "just", "ninja", "gradle", "bats", "robot",
-];
-
-/// Programs that look at code and do not run it.
-const READERS: &[&str] = &[
-    "black",
-    "ruff",
-    "flake8",
-    "mypy",
-    "pyright",
-    "pylint",
-    "isort",
-    "eslint",
-    "tsc",
-    "prettier",
-    "biome",
-    "shellcheck",
-    "shfmt",
-    "rubocop",
-    "gofmt",
-    "goimports",
-    "gofumpt",
-    "javac",
-    "rustfmt",
-    "rustc",
-    "gcc",
-    "g++",
-    "clang",
-    "clang-format",
-    "cc",
-    "c++",
-    "ghc",
-    "ktlint",
-    "yamllint",
-    "stylua",
-    "luacheck",
-    "php-cs-fixer",
-    "checkbashisms",
-    "pyflakes",
-    "pycodestyle",
-    "cloc",
-    "bat",
-];
-
 /// The files that a run executes: itself, if it is a file, and scripts; and what it may take for one.
 fn files(run: &Run) -> impl Iterator<Item = &Word> {
     let runs = |word: &Word| {
         let ending = word.literal().and_then(|it| Some(it.rsplit_once('.')?.1));
-        ending.is_some_and(|ending| CODE.contains(&ending))
+        ending.is_some_and(|ending| names::is(Sort::Code, ending))
     };
     let may_run = !run.known
         || run.parts.contains(&Part::Script)
         || run.words.first().is_some_and(|it| table::traits(it.shown()).fed);
-    let reads = run.words.first().is_some_and(|it| READERS.contains(&base(it.shown())));
+    let reads =
+        run.words.first().is_some_and(|it| names::is(Sort::ReadsCode, base(it.shown())));
     // After a flag it may be settings, and those are code to some.
     let after_flag =
         |at: usize| at.checked_sub(1).is_some_and(|at| run.words[at].start().starts_with('-'));

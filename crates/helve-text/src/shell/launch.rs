@@ -38,8 +38,8 @@ impl Walker<'_> {
             None => return,
         };
         let base = basename(&name);
-        if base == "git" && state.folders.is_none() {
-            // Another repository may make it run anything.
+        if table::traits(base).local && state.folders.is_none() {
+            // Other settings may make it run anything.
             self.doubt(DoubtKind::Indirect, &name);
         }
         if let Some(kind) = peel::shell_kind(base) {
@@ -63,16 +63,9 @@ impl Walker<'_> {
             Some(reading) => {
                 let run = self.run(words.clone(), assignments, Some(&reading));
                 self.note_found(base, &words, &reading, state);
-                if name == "exec" && words.len() == 1 {
-                    // Nothing but its redirects, which are judged by themselves.
-                    self.script.runs[run].standing = super::Standing::Free;
-                }
-                let prints = name == "cat" && words.len() == 1;
-                if prints
-                    && matches!(feed, Feed::Text(_))
-                    && self.script.runs[run].assignments.is_empty()
+                if words == [Word::Literal(base.to_string())]
+                    && self.is_free_alone(run, &reading, feed)
                 {
-                    // `"$(cat <<'EOF'` is how many write a text with quotes in it.
                     self.script.runs[run].standing = super::Standing::Free;
                 }
                 let folders = state.folders.clone();
@@ -97,6 +90,13 @@ impl Walker<'_> {
             }
             None => self.stranger(&name, words, assignments, state, feed),
         }
+    }
+
+    /// Whether a program without arguments needs no rule.
+    fn is_free_alone(&self, run: usize, reading: &options::Reading, feed: &Feed) -> bool {
+        let traits = reading.block.traits;
+        let is_told = traits.told && matches!(feed, Feed::Text(_));
+        traits.alone || is_told && self.script.runs[run].assignments.is_empty()
     }
 
     /// A program that is not in the table.
@@ -196,7 +196,7 @@ impl Walker<'_> {
                 }
                 let text = words_text(&words[wanted.word..wanted.end], &wanted.value, wanted);
                 let mut around = state.clone();
-                if peel::runs_elsewhere(words[0].literal().map_or("", basename), wanted) {
+                if reading.block.runs_elsewhere(wanted.flag.as_deref()) {
                     around.folders = None;
                 }
                 match text {

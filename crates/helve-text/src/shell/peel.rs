@@ -195,7 +195,7 @@ pub(super) fn command(
     let mut inner = words[wanted.word..wanted.end].to_vec();
     let mut assignments = Vec::new();
     let mut around = state.clone();
-    if runs_elsewhere(name, wanted) {
+    if reading.block.runs_elsewhere(wanted.flag.as_deref()) {
         around.folders = None;
     }
     let mut found_in = walker.found_in.clone();
@@ -253,15 +253,6 @@ fn lose(word: &mut Word) {
         && let Unknown::Found { .. } = dynamic.kind
     {
         dynamic.kind = Unknown::Anything;
-    }
-}
-
-/// Whether what a program runs does not run where the program does: in the folder of what was found, or at the top of the
-/// work tree.
-pub(super) fn runs_elsewhere(name: &str, wanted: &Use) -> bool {
-    match name {
-        "find" => matches!(wanted.flag.as_deref(), Some("-execdir" | "-okdir")),
-        name => name == "git",
     }
 }
 

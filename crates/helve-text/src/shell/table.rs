@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::RiskKind;
 use super::role::Role;
+use super::{RiskKind, names};
 
 static PROGRAMS: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("programs.txt")));
 
@@ -28,17 +28,10 @@ pub(super) fn has_subcommands(name: &str) -> bool {
 pub(super) fn known_as(base: &str) -> Option<&'static str> {
     let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let foreign = base.strip_suffix(".exe").unwrap_or(base);
-    // As GNU's tools are called where others have the plain names.
-    let plain = base.strip_prefix('g').filter(|name| GNU.contains(name)).unwrap_or(base);
+    let plain = names::plain(base).unwrap_or(base);
     let names = [base, versionless, foreign, plain];
     names.into_iter().find_map(|name| PROGRAMS.names.get_key_value(name)).map(|(name, _)| *name)
 }
-
-const GNU: &[&str] = &[
-    "awk", "cat", "chmod", "chown", "cp", "cut", "dd", "grep", "head", "install", "ln", "ls",
-    "mkdir", "mv", "rm", "rmdir", "sed", "shred", "sort", "split", "tail", "tar", "tee", "touch",
-    "tr", "truncate", "uniq", "wc",
-];
 
 struct Table {
     blocks: Vec<Block>,
@@ -77,6 +70,8 @@ pub(super) struct Block {
     pub(super) shallow: Vec<&'static str>,
     /// Flags with which no folder is.
     pub(super) closed: Vec<&'static str>,
+    /// Flags whose command runs in another folder than the program.
+    pub(super) elsewhere: Vec<&'static str>,
     /// No word may contain these.
     pub(super) never: Vec<&'static str>,
     /// Flags whose value must be known in full.
@@ -142,6 +137,14 @@ pub(super) struct Traits {
     pub(super) deep_always: bool,
     /// An operand that starts with `+` is a command for it.
     pub(super) startup: bool,
+    /// Whatever it starts runs in another folder.
+    pub(super) elsewhere: bool,
+    /// Does what settings in its folder say.
+    pub(super) local: bool,
+    /// Needs no rule without arguments.
+    pub(super) alone: bool,
+    /// The same, where the script itself gives the text that it is fed.
+    pub(super) told: bool,
     /// Operands that are not listed are no worse than the subcommand itself.
     pub(super) whole: bool,
 }
@@ -249,6 +252,7 @@ impl Block {
             "deep" if !rest.is_empty() => self.deep.extend(words),
             "shallow" => self.shallow.extend(words),
             "closed" => self.closed.extend(words),
+            "elsewhere" if !rest.is_empty() => self.elsewhere.extend(words),
             "never" => self.never.extend(words),
             "spelled" => self.spelled.extend(words),
             "missing" => self.missing = Some(rest),
@@ -301,6 +305,12 @@ impl Block {
         }
     }
 
+    /// Whether what it is told to run does not run in its own folder, but where something was found, or at the top of a
+    /// work tree.
+    pub(super) fn runs_elsewhere(&self, flag: Option<&str>) -> bool {
+        self.traits.elsewhere || flag.is_some_and(|flag| self.elsewhere.contains(&flag))
+    }
+
     /// Whether a word is one of the flags, or one with its value.
     pub(super) fn lists(&self, word: &str) -> bool {
         let name = word.split('=').next().unwrap_or(word);
@@ -341,6 +351,10 @@ impl Traits {
             "dashless" => &mut self.dashless,
             "deep" => &mut self.deep_always,
             "startup" => &mut self.startup,
+            "elsewhere" => &mut self.elsewhere,
+            "local" => &mut self.local,
+            "alone" => &mut self.alone,
+            "told" => &mut self.told,
             "whole" => &mut self.whole,
             _ => return None,
         };

@@ -1,0 +1,59 @@
+//! Programs that a command may start because its words name them.
+
+use super::launch::basename;
+use super::names::{self, Sort};
+use super::{Run, Word};
+
+impl Run {
+    /// The program whose rules count for this one, too: `sudoedit` is refused with `sudo`.
+    pub fn kin(&self) -> Option<String> {
+        let name = basename(self.words.first()?.shown()).to_ascii_lowercase();
+        names::kin(&name).map(str::to_string)
+    }
+
+    /// Programs that are named in the words of one that is not known, or in the code that an interpreter is given: nobody
+    /// can tell that they are not run.
+    pub fn named(&self) -> Vec<String> {
+        let mut named = Vec::new();
+        if self.known && !self.interprets {
+            return named;
+        }
+        for (at, word) in self.words.iter().enumerate().skip(1) {
+            let text = word.shown();
+            let is_code = text.contains(['(', '"', '!']);
+            if self.known && !is_code || self.is_plain_name(at) {
+                continue;
+            }
+            let value = text.split_once('=').map_or(text, |(_, value)| value);
+            // In a text for a shell, a program stands at the start or after one of these; in other code, in quotes.
+            let starts = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
+            let commands = [text, value].into_iter().flat_map(|it| it.split(starts));
+            let programs = commands.flat_map(programs_of).map(last_part);
+            named.extend([text, last_part(value)].into_iter().chain(programs).map(str::to_string));
+        }
+        named.sort();
+        named.dedup();
+        named
+    }
+
+    /// Whether a word is a plain name that is not run: a subcommand, or what is installed or told about.
+    fn is_plain_name(&self, at: usize) -> bool {
+        let word = |at: usize| self.words.get(at).map_or("", Word::shown);
+        let is_plain =
+            word(at).chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+        let manages = names::is(Sort::Manages, basename(word(0)));
+        let own = manages && (at == 1 || at == 2 && names::is(Sort::Group, word(1)));
+        is_plain && (own || at > 1 && names::is(Sort::Tells, word(1)))
+    }
+}
+
+/// The programs that a command starts, one through the other.
+fn programs_of(command: &str) -> impl Iterator<Item = &str> {
+    let mut hands_on = true;
+    let words = command.split_whitespace().filter(|word| !word.contains('='));
+    words.take_while(move |word| std::mem::replace(&mut hands_on, names::is(Sort::HandsOn, word)))
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
