@@ -107,8 +107,7 @@ fn files(run: &Run) -> impl Iterator<Item = &Word> {
     let may_run = !run.known
         || run.parts.contains(&Part::Script)
         || run.words.first().is_some_and(|it| table::traits(it.shown()).fed);
-    let reads =
-        run.words.first().is_some_and(|it| names::is(Sort::ReadsCode, base(it.shown())));
+    let reads = run.words.first().is_some_and(|it| names::is(Sort::ReadsCode, base(it.shown())));
     // After a flag it may be settings, and those are code to some.
     let after_flag =
         |at: usize| at.checked_sub(1).is_some_and(|at| run.words[at].start().starts_with('-'));
