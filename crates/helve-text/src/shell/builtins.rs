@@ -40,15 +40,7 @@ pub(super) fn effect(
 ) {
     match name {
         "cd" | "chdir" => enter(walker, words, run, state),
-        "pushd" => {
-            let mut stack = std::mem::take(&mut state.stack);
-            stack.push(state.folders.clone());
-            enter(walker, words, run, state);
-            // It may fail; then what `popd` comes back to is another folder.
-            if let Some(entered) = &mut state.entered {
-                entered.stack = stack;
-            }
-        }
+        "pushd" => push(walker, words, run, state),
         "popd" => {
             let back = if words.len() == 1 { state.stack.pop().flatten() } else { None };
             if back.is_none() {
@@ -98,6 +90,25 @@ pub(super) fn inside(
     feed: &Feed,
 ) {
     walker.inside(run, |walker| walker.text(text, state, feed));
+}
+
+/// `pushd`: it may fail, and then `popd` still comes back to the same folder if there is no other to come back to.
+fn push(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
+    if words.len() == 1 {
+        // It changes places with the one before.
+        walker.touch(&unknown("pushd"), Access::Enter, state, Some(run));
+        (state.folders, state.previous) = (None, None);
+        return state.stack.clear();
+    }
+    let mut stack = std::mem::take(&mut state.stack);
+    stack.push(state.folders.clone());
+    enter(walker, words, run, state);
+    if stack.len() == 1 {
+        state.stack.clone_from(&stack);
+    }
+    if let Some(entered) = &mut state.entered {
+        entered.stack = stack;
+    }
 }
 
 fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {

@@ -127,14 +127,29 @@ impl Walker<'_> {
             words.extend(self.expand(raw, state));
         }
         let feed = self.redirects(&simple.redirects, state, feed);
-        let sure = simple.redirects.iter().all(Redirect::is_sure);
+        let mut after = state.clone();
         if words.is_empty() {
-            for assignment in &simple.assignments {
-                self.assign(assignment, state, sure);
-            }
             // Words that vanish leave their assignments to the shell.
-            return;
+            for assignment in &simple.assignments {
+                self.assign(assignment, &mut after);
+            }
+        } else {
+            let redirected = usize::from(!simple.redirects.is_empty());
+            self.beside += redirected;
+            self.start(simple, words, &mut after, &feed);
+            self.beside -= redirected;
         }
+        if simple.redirects.iter().all(Redirect::is_sure) {
+            *state = after;
+        } else {
+            let entered = after.entered.clone();
+            state.join(&after);
+            state.entered = entered;
+        }
+    }
+
+    /// Starts what the words say, with the assignments that stand before them.
+    fn start(&mut self, simple: &Simple, words: Vec<Word>, state: &mut State, feed: &Feed) {
         let name = words.first().and_then(Word::literal).unwrap_or("");
         let is_harmless =
             |it: &&Assign| variables::is_harmless_before(name, &it.name, it.known(state).text());
@@ -142,33 +157,22 @@ impl Walker<'_> {
         let (harmless, harmful): (Vec<&Assign>, Vec<&Assign>) =
             simple.assignments.iter().partition(is_harmless);
         let run = self.script.runs.len();
-        let redirected = usize::from(!simple.redirects.is_empty());
-        self.beside += redirected;
-        let mut after = state.clone();
-        self.launch(words, shown(harmful), &mut after, &feed);
-        let entered = after.entered.clone();
-        if sure {
-            *state = after;
-        } else {
-            state.join(&after);
-            state.entered = entered;
-        }
-        self.beside -= redirected;
+        self.launch(words, shown(harmful), state, feed);
         if let Some(run) = self.script.runs.get_mut(run) {
             run.harmless = shown(harmless);
         }
     }
 
-    fn assign(&mut self, assignment: &Assign, state: &mut State, sure: bool) {
+    fn assign(&mut self, assignment: &Assign, state: &mut State) {
         let (name, value) = (&assignment.name, assignment.known(state));
         let is_odd = variables::is_odd(name, value.text());
         if is_odd || variables::steers(name, self.around, self.language) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }
-        if sure && !self.skips {
-            state.set(name, value);
-        } else {
+        if self.skips {
             state.perhaps(name, &value);
+        } else {
+            state.set(name, value);
         }
     }
 }

@@ -20,13 +20,7 @@ impl Walker<'_> {
         state: &mut State,
         feed: &Feed,
     ) {
-        if variables::reaches(name, self.around, self.language) {
-            self.doubt(DoubtKind::Variable, name);
-        }
-        let mut words = Vec::new();
-        for raw in over.unwrap_or(&[]) {
-            words.extend(self.expand(raw, state));
-        }
+        let words = self.loop_head(name, over.unwrap_or(&[]), state);
         let words = self.names_of(words, state);
         loosen(state, body);
         let values: Option<Vec<Value>> = words
@@ -47,13 +41,7 @@ impl Walker<'_> {
             Some(_) | None => vec![Value::Unknown],
         };
         self.bodies = self.bodies.saturating_sub(values.len());
-        self.beside += 1;
-        for value in values {
-            state.replace(name, value);
-            self.branch(body, state, feed);
-        }
-        self.beside -= 1;
-        state.replace(name, Value::Unknown);
+        self.loop_bodies(name, values, body, state, feed);
     }
 
     pub(super) fn select(
@@ -64,16 +52,32 @@ impl Walker<'_> {
         state: &mut State,
         feed: &Feed,
     ) {
+        self.loop_head(name, over, state);
+        loosen(state, body);
+        self.loop_bodies(name, vec![Value::Unknown], body, state, feed);
+    }
+
+    /// Notes that a loop sets its variable, and returns what it is over.
+    fn loop_head(&mut self, name: &str, over: &[Raw], state: &mut State) -> Vec<Word> {
         if variables::reaches(name, self.around, self.language) {
             self.doubt(DoubtKind::Variable, name);
         }
-        for raw in over {
-            self.expand(raw, state);
-        }
-        loosen(state, body);
-        state.replace(name, Value::Unknown);
+        over.iter().flat_map(|raw| self.expand(raw, state)).collect()
+    }
+
+    fn loop_bodies(
+        &mut self,
+        name: &str,
+        values: Vec<Value>,
+        body: &Node,
+        state: &mut State,
+        feed: &Feed,
+    ) {
         self.beside += 1;
-        self.branch(body, state, feed);
+        for value in values {
+            state.replace(name, value);
+            self.branch(body, state, feed);
+        }
         self.beside -= 1;
         state.replace(name, Value::Unknown);
     }
