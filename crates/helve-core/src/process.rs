@@ -257,6 +257,16 @@ pub struct Process {
     /// Whether another Helve runs it.
     pub is_foreign: bool,
     pub spool: Option<PathBuf>,
+    /// What it asked the system for and did not get, each once, as far as this is told.
+    pub withheld: Vec<Withheld>,
+}
+
+/// What a confined program asked the system for and did not get. What it may not write it learns from the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    Network,
+    /// To trace another process, or to look into its memory.
+    Tracing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

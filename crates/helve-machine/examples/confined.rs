@@ -25,7 +25,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if let Err(err) = confine::apply(&plan) {
+    if let Err(err) = confine::apply(&plan, confine::Telling::Nobody) {
         eprintln!("not confined: {err}");
         return ExitCode::from(3);
     }

@@ -22,6 +22,8 @@ mod filter;
 #[cfg(target_os = "linux")]
 mod hold;
 #[cfg(target_os = "linux")]
+mod listener;
+#[cfg(target_os = "linux")]
 mod probe;
 #[cfg(target_os = "linux")]
 mod rights;
@@ -31,18 +33,30 @@ mod view;
 #[cfg(target_os = "linux")]
 pub use hold::{Held, hold};
 #[cfg(target_os = "linux")]
+pub use listener::Listener;
+#[cfg(target_os = "linux")]
 pub use probe::probe;
 
 use std::io;
 
 use helve_core::process::Confine;
 
-/// Confines this process and all that it will start, for good.
+/// Who is told of what a confined program asks for and does not get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    Nobody,
+    /// Whoever holds what [`apply`] answers with. The program waits until it is answered; when nobody holds it any more,
+    /// all that would have been told fails.
+    Listener,
+}
+
+/// Confines this process and all that it will start, for good. Answers with who is to be told, unless nobody is, or
+/// somebody else is told already.
 ///
 /// To be called in a process of one thread, before it becomes the program, with its folder set. What of `protected` is
 /// not there must be held ([`hold`]). On an error the process may be half confined: it must end.
 #[cfg(target_os = "linux")]
-pub fn apply(plan: &Confine) -> io::Result<()> {
+pub fn apply(plan: &Confine, telling: Telling) -> io::Result<Option<Listener>> {
     let folder = std::env::current_dir().map_err(|err| named("finding the current folder", err))?;
     let owner = view::enter()?;
     view::build(plan)?;
@@ -51,7 +65,7 @@ pub fn apply(plan: &Confine) -> io::Result<()> {
         .map_err(|err| named(&format!("returning to {}", folder.display()), err))?;
     rights::drop_capabilities(owner)?;
     rights::restrict(plan)?;
-    filter::install(plan.network)
+    filter::install(plan.network, telling)
 }
 
 /// An error that says what was being done.
@@ -64,4 +78,4 @@ fn named(what: &str, err: impl Into<io::Error>) -> io::Error {
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Held, apply, hold, probe};
+pub use elsewhere::{Held, Listener, apply, hold, probe};

@@ -392,7 +392,7 @@ fn denials_are_named() {
             Denied::Write(place.root().join(".git")),
             Denied::Network(None),
         ];
-        assert_eq!(denied(&plan, &place.root(), &said), expected);
+        assert_eq!(denied(&plan, &place.root(), &said, &[]), expected);
     });
 }
 

@@ -39,6 +39,30 @@ fn a_command_stays_in_the_workspace() {
 }
 
 #[test]
+fn what_a_command_keeps_to_itself_is_named_all_the_same() {
+    let stage = stage("workspace-write");
+    if stage.run(&["doctor"]).code != 0 {
+        assert_ne!(stage.run(&[&BASH[..], &["command=true"]].concat()).code, 0);
+        return;
+    }
+    let trace = "import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)";
+    let connect = "import socket\ntry: socket.socket()\nexcept OSError: pass";
+    for (code, expected) in [
+        ("pass", None),
+        (connect, Some("[the sandbox denied using the network. Only the user can change that")),
+        (trace, Some("[the sandbox denied tracing other processes. Only the user can")),
+    ] {
+        let script = format!("command=python3 -c '{code}'");
+        let ran = stage.run(&[&BASH[..], &[&script]].concat());
+        assert!(ran.out.contains("[exit code 0"), "{}", ran.shown());
+        match expected {
+            Some(sentence) => assert!(ran.out.contains(sentence), "{}", ran.shown()),
+            None => assert!(!ran.out.contains("the sandbox denied"), "{}", ran.shown()),
+        }
+    }
+}
+
+#[test]
 fn without_a_sandbox_doctor_says_what_could_be_had() {
     let doctor = Stage::new().run(&["doctor"]);
     assert!(doctor.out.contains("sandbox: off; could"), "{}", doctor.shown());

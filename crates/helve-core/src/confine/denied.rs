@@ -1,4 +1,4 @@
-//! What a sandbox denied, found in what a program said.
+//! What a sandbox denied, found in what a program said and in what the system refused it.
 //!
 //! A program tells of a refusal in its own words. Only what the plan really denies is taken from them: a path that may
 //! not be written, or the network where that is off. A file that may not be read is none of the sandbox's doing.
@@ -6,7 +6,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::denies;
-use crate::process::{Confine, Network};
+use crate::process::{Confine, Network, Withheld};
 
 /// Something that a sandbox denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Denied {
     Write(PathBuf),
     /// The host, where it was named.
     Network(Option<String>),
+    /// Looking into other processes.
+    Tracing,
 }
 
 /// No more are told.
@@ -21,8 +23,22 @@ pub const MOST_DENIED: usize = 10;
 /// Longer lines are not messages.
 const LONGEST_LINE: usize = 4096;
 
-/// What a plan denied a program that ran in `folder`, in the order it said so, each once.
-pub fn denied(plan: &Confine, folder: &Path, output: &str) -> Vec<Denied> {
+/// What a plan denied a program that ran in `folder`, in the order it said so, each once; then what the system refused
+/// it and it did not speak of.
+pub fn denied(plan: &Confine, folder: &Path, output: &str, withheld: &[Withheld]) -> Vec<Denied> {
+    let mut all = said(plan, folder, output);
+    let network = |one: &Denied| matches!(one, Denied::Network(_));
+    for what in withheld {
+        match what {
+            Withheld::Network if all.iter().any(network) => {}
+            Withheld::Network => all.push(Denied::Network(None)),
+            Withheld::Tracing => all.push(Denied::Tracing),
+        }
+    }
+    all
+}
+
+fn said(plan: &Confine, folder: &Path, output: &str) -> Vec<Denied> {
     let mut all = Vec::new();
     for line in output.lines().filter(|line| line.len() <= LONGEST_LINE) {
         let write = write(plan, folder, line).map(Denied::Write);

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::{Denied, Linked, Sandbox, denied, denies, link, plan};
-use crate::process::{Confine, Network};
+use crate::process::{Confine, Network, Withheld};
 
 fn sandbox(sandbox: Sandbox) -> Confine {
     plan(sandbox, Network::Off, Path::new("/w"), Path::new("/scratch")).unwrap()
@@ -72,11 +72,12 @@ fn what_a_plan_denies() {
 
 #[track_caller]
 fn check(output: &str, expect: Expect) {
-    let all = denied(&sandbox(Sandbox::WorkspaceWrite), Path::new("/w/src"), output);
+    let all = denied(&sandbox(Sandbox::WorkspaceWrite), Path::new("/w/src"), output, &[]);
     let word = |one: &Denied| match one {
         Denied::Write(path) => format!("write {}", path.display()),
         Denied::Network(Some(host)) => format!("network {host}"),
         Denied::Network(None) => "network".into(),
+        Denied::Tracing => "tracing".into(),
     };
     expect.assert_eq(&all.iter().map(word).collect::<Vec<_>>().join(", "));
 }
@@ -116,14 +117,24 @@ fn denied_network() {
     check("ping: socket: Operation not permitted", expect!["network"]);
     check("connect: Network is unreachable\nconnect: Network is unreachable", expect!["network"]);
     let on = Confine { network: Network::On, ..sandbox(Sandbox::WorkspaceWrite) };
-    assert_eq!(denied(&on, Path::new("/w"), "connect: Network is unreachable"), []);
+    assert_eq!(denied(&on, Path::new("/w"), "connect: Network is unreachable", &[]), []);
+}
+
+#[test]
+fn what_the_system_refused_is_told_once() {
+    let plan = sandbox(Sandbox::WorkspaceWrite);
+    let withheld = [Withheld::Network, Withheld::Tracing];
+    let silent = denied(&plan, Path::new("/w"), "", &withheld);
+    assert_eq!(silent, [Denied::Network(None), Denied::Tracing]);
+    let named = denied(&plan, Path::new("/w"), "Could not resolve host: example.com", &withheld);
+    assert_eq!(named, [Denied::Network(Some("example.com".into())), Denied::Tracing]);
 }
 
 #[test]
 fn hostile_output_is_survived() {
     let many: String = (0..100).map(|n| format!("x: /o/{n}: Read-only file system\n")).collect();
     let plan = sandbox(Sandbox::WorkspaceWrite);
-    assert_eq!(denied(&plan, Path::new("/w"), &many).len(), super::MOST_DENIED);
+    assert_eq!(denied(&plan, Path::new("/w"), &many, &[]).len(), super::MOST_DENIED);
 }
 
 proptest! {
@@ -132,7 +143,7 @@ proptest! {
         for phrase in ["Read-only file system", "Could not resolve host: "] {
             let said = format!("{before}{phrase}{after}");
             let plan = sandbox(Sandbox::WorkspaceWrite);
-            for one in denied(&plan, Path::new("/w"), &said) {
+            for one in denied(&plan, Path::new("/w"), &said, &[]) {
                 prop_assert!(!matches!(one, Denied::Write(path) if !denies(&plan, &path)));
             }
         }

@@ -7,9 +7,10 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::thread::UnshareFlags;
+use seccompiler::sock_filter;
 
 /// Makes a mount and all mounts below it read-only; what they are already stays.
 pub(super) fn make_read_only(tree: BorrowedFd<'_>) -> io::Result<()> {
@@ -52,6 +53,47 @@ pub(super) fn has_seccomp() -> bool {
     let answer =
         unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0_u32, &raw const action) };
     answer == 0
+}
+
+/// Installs a filter that holds calls up; answers with where the system tells of them.
+pub(super) fn listen(filter: &[sock_filter]) -> io::Result<OwnedFd> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(io::Error::other)?,
+        filter: filter.as_ptr().cast_mut().cast(),
+    };
+    // SAFETY: the kernel copies the filter, which is laid out as it wants it, and writes nothing. The handle is new.
+    unsafe {
+        let answer = libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        );
+        match libc::c_int::try_from(answer) {
+            Ok(handle @ 0..) => Ok(OwnedFd::from_raw_fd(handle)),
+            Ok(_) | Err(_) => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// The next call that is held up.
+pub(super) fn held_up(listener: BorrowedFd<'_>) -> io::Result<libc::seccomp_notif> {
+    let data = libc::seccomp_data { nr: 0, arch: 0, instruction_pointer: 0, args: [0; 6] };
+    let mut call = libc::seccomp_notif { id: 0, pid: 0, flags: 0, data };
+    // SAFETY: the kernel fills the structure, which outlives the call.
+    let answer =
+        unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) };
+    if answer == 0 { Ok(call) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets a call that is held up fail.
+pub(super) fn fail(listener: BorrowedFd<'_>, id: u64, error: libc::c_int) -> io::Result<()> {
+    let mut answer = libc::seccomp_notif_resp { id, val: 0, error: -error, flags: 0 };
+    // SAFETY: the kernel reads the structure, which outlives the call.
+    let taken = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer)
+    };
+    if taken == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Leaves the namespaces of the parent. Only in a process of one thread.

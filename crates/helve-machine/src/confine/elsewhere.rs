@@ -18,6 +18,10 @@ pub fn hold(_: &Confine) -> io::Result<Held> {
     Err(io::Error::new(io::ErrorKind::Unsupported, WHY))
 }
 
-pub fn apply(_: &Confine) -> io::Result<()> {
+/// Nobody is told anything.
+#[derive(Debug)]
+pub enum Listener {}
+
+pub fn apply(_: &Confine, _: super::Telling) -> io::Result<Option<Listener>> {
     Err(io::Error::new(io::ErrorKind::Unsupported, WHY))
 }

@@ -11,25 +11,41 @@ use seccompiler::{
     apply_filter, sock_filter,
 };
 
-use super::named;
+use super::{Listener, Telling, calls, named};
+
+/// The step with which a filter decides.
+const RETURN: u16 = 0x06;
 
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-pub(super) fn install(network: Network) -> io::Result<()> {
-    let install = || -> Result<(), Fault> {
+pub(super) fn install(network: Network, telling: Telling) -> io::Result<Option<Listener>> {
+    let install = || -> Result<Option<Listener>, Fault> {
         apply_filter(&missing()?)?;
         #[cfg(target_arch = "x86_64")]
         apply_filter(&second_numbering())?;
-        Ok(apply_filter(&refused(network)?)?)
+        apply_filter(&refused(network)?)?;
+        let told = told(network)?;
+        if telling == Telling::Listener
+            && let Ok(listener) = calls::listen(&holding_up(&told))
+        {
+            return Ok(Some(listener.into()));
+        }
+        // There can be one listener only, and who runs this machine may have it.
+        apply_filter(&told)?;
+        Ok(None)
     };
     install().map_err(|err| named("filtering system calls", io::Error::other(err)))
 }
 
+/// Never, and told of: looking into other processes.
+const TRACING: [libc::c_long; 3] =
+    [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev];
+
+/// What has to do with the network. Others are asked for in passing, by programs that can do without.
+const NETWORKS: [libc::c_int; 2] = [libc::AF_INET, libc::AF_INET6];
+
 /// Never: other processes, mounts and namespaces, the kernel itself, and what goes around the other rules.
-const NEVER: [libc::c_long; 45] = [
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
+const NEVER: [libc::c_long; 42] = [
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
@@ -110,14 +126,49 @@ fn refused(network: Network) -> Result<BpfProgram, Fault> {
     match network {
         Network::On => {}
         Network::Off => {
-            let local = u64::try_from(libc::AF_UNIX)?;
-            rules.insert(libc::SYS_socket, vec![only(0, Dword, Ne, local)?]);
+            let others = NETWORKS.iter().chain(&[libc::AF_UNIX]);
+            let others: Result<_, Fault> = others.map(|it| domain(*it, Ne)).collect();
+            rules.insert(libc::SYS_socket, vec![SeccompRule::new(others?)?]);
             // A local socket leads to services that have the network. Pairs need no connecting.
             rules.insert(libc::SYS_connect, Vec::new());
             rules.insert(libc::SYS_sendto, vec![only(4, Qword, Ne, 0)?]);
         }
     }
     program(rules, libc::EPERM)
+}
+
+/// What is refused, too, and may be told.
+fn told(network: Network) -> Result<BpfProgram, Fault> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        TRACING.into_iter().map(|call| (call, Vec::new())).collect();
+    match network {
+        Network::On => {}
+        Network::Off => {
+            let each = NETWORKS.iter().map(|it| Ok(SeccompRule::new(vec![domain(*it, Eq)?])?));
+            rules.insert(libc::SYS_socket, each.collect::<Result<_, Fault>>()?);
+        }
+    }
+    program(rules, libc::EPERM)
+}
+
+/// The same, where each call waits until somebody has answered it.
+fn holding_up(program: &BpfProgram) -> BpfProgram {
+    let refusing = libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs();
+    let step = |step: &sock_filter| match step {
+        sock_filter { code: RETURN, k, .. } if *k == refusing => {
+            sock_filter { k: libc::SECCOMP_RET_USER_NOTIF, ..step.clone() }
+        }
+        _ => step.clone(),
+    };
+    program.iter().map(step).collect()
+}
+
+/// What a socket is for.
+fn domain(
+    domain: libc::c_int,
+    operator: seccompiler::SeccompCmpOp,
+) -> Result<SeccompCondition, Fault> {
+    Ok(SeccompCondition::new(0, Dword, operator, u64::try_from(domain)?)?)
 }
 
 /// Calls whose flags lie in memory, where a filter cannot look; programs that find them missing use the older ones.
@@ -148,7 +199,6 @@ fn only(
 fn second_numbering() -> BpfProgram {
     const LOAD: u16 = 0x20;
     const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
     const HIGH_BIT: u32 = 0x4000_0000;
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     vec![
@@ -157,4 +207,25 @@ fn second_numbering() -> BpfProgram {
         step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()),
         step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::{Network, Telling, calls, install};
+
+    #[test]
+    fn where_somebody_listens_already_it_is_refused_all_the_same() {
+        let tried = calls::try_in_child(|| {
+            let first = install(Network::Off, Telling::Listener)?;
+            let second = install(Network::Off, Telling::Listener)?;
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(|err| err.raw_os_error());
+            match socket {
+                Err(Some(libc::EPERM)) if first.is_some() && second.is_none() => Ok(()),
+                Ok(_) | Err(_) => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+            }
+        });
+        assert!(tried.is_ok(), "{tried:?}");
+    }
 }

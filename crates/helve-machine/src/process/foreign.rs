@@ -56,6 +56,7 @@ pub(super) fn look(record: &Record) -> Process {
         said: said(record),
         is_terminal: record.is_terminal,
         is_foreign: true,
+        withheld: Vec::new(),
         spool: record.spool.clone(),
     }
 }

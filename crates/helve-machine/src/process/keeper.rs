@@ -28,6 +28,7 @@ use warden::Warden;
 use super::detached::{self, DETACHED};
 use super::sys::{self, Forked};
 use super::{tree, wire};
+use crate::confine::Listener;
 
 /// How long wardens may take to end their trees when Helve is gone.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -176,18 +177,22 @@ enum Side {
 struct News {
     readable: bool,
     signalled: bool,
+    /// What came of a listener, nothing where there is none.
+    listener: PollFlags,
 }
 
-fn wait(helve: &OwnedFd, signals: &OwnedFd, most: Option<Duration>) -> Result<News, Errno> {
-    let mut both =
-        [PollFd::new(helve, PollFlags::IN | PollFlags::RDHUP), PollFd::new(signals, PollFlags::IN)];
-    let most = most.and_then(|most| Timespec::try_from(most).ok());
-    match poll(&mut both, most.as_ref()) {
+fn wait(helve: &OwnedFd, signals: &OwnedFd, listener: Option<&Listener>) -> Result<News, Errno> {
+    let mut all = vec![
+        PollFd::new(helve, PollFlags::IN | PollFlags::RDHUP),
+        PollFd::new(signals, PollFlags::IN),
+    ];
+    all.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
+    match poll(&mut all, None) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error),
     }
-    let [helve, signals] = both.map(|one| !one.revents().is_empty());
-    Ok(News { readable: helve, signalled: signals })
+    let came = |at: usize| all.get(at).map_or(PollFlags::empty(), PollFd::revents);
+    Ok(News { readable: !came(0).is_empty(), signalled: !came(1).is_empty(), listener: came(2) })
 }
 
 fn wait_for_signal(signals: &OwnedFd, most: Duration) -> Result<(), Errno> {

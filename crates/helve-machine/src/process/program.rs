@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use helve_core::process::{About, Keep, Output, Process, ProcessId, Spawn, State, Stdin};
+use helve_core::process::{About, Keep, Output, Process, ProcessId, Spawn, State, Stdin, Withheld};
 use parking_lot::Mutex;
 use rustix::net::Shutdown;
 use rustix::process::Pid;
@@ -60,6 +60,7 @@ struct Taken {
     is_taking: bool,
     /// Whether a line is held back that may still be rewritten.
     is_holding: bool,
+    withheld: Vec<Withheld>,
 }
 
 #[derive(Debug)]
@@ -151,6 +152,7 @@ impl Program {
                 came: 0,
                 is_taking: false,
                 is_holding: false,
+                withheld: Vec::new(),
             }),
             news: watch::Sender::new(news),
             said: watch::Sender::new(0),
@@ -276,6 +278,7 @@ impl Program {
             said: *self.said.borrow(),
             is_terminal: self.is_terminal,
             is_foreign: false,
+            withheld: self.taken.lock().withheld.clone(),
             spool: self.spool.clone(),
         }
     }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use helve_core::process::{Confine, Network, Spawn, SpawnError, State, Stdin};
+use helve_core::process::{Confine, Network, Spawn, SpawnError, State, Stdin, Withheld};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -26,6 +26,9 @@ pub(super) const WANT_WARDEN: u8 = b'w';
 
 /// The system takes about 2 MiB of arguments and environment; this is beyond what it takes.
 pub(super) const MOST_ORDER: usize = 8 << 20;
+
+/// Comes with the handle on which the system tells what a confined program is refused.
+pub(super) const LISTENER: u8 = b'l';
 
 /// How much a program-to-be may say about why it failed.
 pub(super) const MOST_FAILURE: usize = 4096;
@@ -163,7 +166,7 @@ pub(super) enum Answer {
 impl Answer {
     pub(super) const SIZE: usize = 5;
 
-    pub(super) fn encode(started: &Result<Pid, Failure>) -> Vec<u8> {
+    pub(super) fn encode(started: Result<Pid, &Failure>) -> Vec<u8> {
         let (kind, number, failure) = match started {
             Ok(pid) => (b's', pid.as_raw_nonzero().get(), Vec::new()),
             Err(failure) => {
@@ -195,6 +198,8 @@ pub(super) enum Word {
     Ended(State),
     /// Nothing that it started lives; so many were ended by the warden.
     AllEnded(u32),
+    /// Something of it asked for this, and did not get it. Said once of each.
+    Withheld(Withheld),
 }
 
 impl Word {
@@ -206,6 +211,8 @@ impl Word {
             Word::Ended(State::Killed(signal)) => (b'k', signal.to_le_bytes()),
             Word::Ended(State::Lost | State::Running) => (b'l', [0; 4]),
             Word::AllEnded(count) => (b'a', count.to_le_bytes()),
+            Word::Withheld(Withheld::Network) => (b'n', [0; 4]),
+            Word::Withheld(Withheld::Tracing) => (b't', [0; 4]),
         };
         let [a, b, c, d] = number;
         [kind, a, b, c, d]
@@ -217,6 +224,8 @@ impl Word {
             b'k' => Word::Ended(State::Killed(i32::from_le_bytes(number))),
             b'l' => Word::Ended(State::Lost),
             b'a' => Word::AllEnded(u32::from_le_bytes(number)),
+            b'n' => Word::Withheld(Withheld::Network),
+            b't' => Word::Withheld(Withheld::Tracing),
             _ => return None,
         })
     }

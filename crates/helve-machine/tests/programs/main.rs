@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests say what they expect")]
 
 mod again;
+mod confined;
 mod ending;
 mod gone;
 mod limits;

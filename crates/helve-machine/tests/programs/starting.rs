@@ -1,9 +1,9 @@
 //! What a program starts with, and why it does not start.
 
-use helve_core::process::{Confine, Network, Processes, SpawnError, Support, Until};
+use helve_core::process::{Processes, SpawnError};
 use helve_machine::Programs;
 
-use crate::stage::{LONG, Stage, refused, run, settings, soon};
+use crate::stage::{Stage, refused, run, settings};
 
 #[test]
 fn output_keeps_its_order_and_the_end_is_told() {
@@ -88,41 +88,5 @@ fn without_a_keeper_nothing_starts() {
             Ok(helve_machine::Keeper { program: "/bin/true".into(), arguments: Vec::new() });
         let error = refused(Programs::new(settings).spawn(stage.bash("true")).await);
         assert!(matches!(error, SpawnError::NoKeeper(_)), "{error:?}");
-    });
-}
-
-#[test]
-fn a_confined_program_writes_where_it_may_or_does_not_start() {
-    run(async {
-        let stage = Stage::new();
-        let (open, closed) = (stage.root().join("open"), stage.root().join("closed"));
-        std::fs::create_dir(&open).unwrap();
-        std::fs::create_dir(&closed).unwrap();
-        let script =
-            "echo in > open/file; echo out > closed/file; sleep 1000 & echo $! ready; wait";
-        let mut spawn = stage.bash(script);
-        let protected = open.join("protected");
-        spawn.confine = Some(Confine {
-            writable: vec![open.clone()],
-            protected: vec![protected.clone()],
-            network: Network::Off,
-        });
-        let started = stage.programs.spawn(spawn).await;
-        match stage.programs.confinement().await.writes {
-            Support::Yes(_) => {
-                let id = started.unwrap();
-                stage.until(&id, Until::Text("ready".into())).await;
-                assert!(open.join("file").exists() && !closed.join("file").exists());
-                assert!(protected.exists());
-                assert_eq!(stage.programs.end(&id).await, Ok(2));
-                stage.until(&id, Until::AllEnded).await;
-                // What was held in its place is gone with the program.
-                assert!(soon(LONG, || !protected.exists()).await);
-            }
-            Support::No(_) => {
-                let error = refused(started);
-                assert!(matches!(error, SpawnError::NotConfined(_)), "{error:?}");
-            }
-        }
     });
 }

@@ -1,47 +1,73 @@
 //! A process that is about to become a program: it does what its order says, and executes.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::File;
-use std::io::{Read, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use helve_core::process::Confine;
 use rustix::fs::Access;
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, WaitOptions};
 
-use crate::confine;
+use crate::confine::{self, Listener, Telling};
 use crate::process::sys::{self, Memory, Texts};
-use crate::process::wire::{Failure, MOST_FAILURE, Order, Step};
+use crate::process::wire::{self, Failure, LISTENER, MOST_FAILURE, Order, Step};
 
 /// Where programs are looked for if the environment does not say.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// A program that has been executed.
+pub(super) struct Started {
+    pub(super) pid: Pid,
+    /// Where the system tells what it is refused, if it is confined.
+    pub(super) listener: Option<Listener>,
+}
+
 /// Starts a program, which has been executed when this returns.
-pub(super) fn start(order: &Order, output: &OwnedFd) -> Result<Pid, Failure> {
+pub(super) fn start(order: &Order, output: &OwnedFd) -> Result<Started, Failure> {
     let sprout = Sprout::new(order, output).map_err(|error| Failure::of(Step::Execute, error))?;
     let unprepared = |error| Failure::of(Step::Prepare, error);
     // When it becomes the program its end closes without a word.
-    let (said, saying) = pipe_with(PipeFlags::CLOEXEC).map_err(unprepared)?;
-    let (said, mut saying) = (File::from(said), File::from(saying));
+    let (said, saying) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(unprepared)?;
     let memory = if order.confine.is_some() { Memory::Own } else { Memory::Shared };
     let pid = sys::start(memory, || {
-        let failure = sprout.become_program();
+        let failure = sprout.become_program(&saying);
         // If even this fails, the end of the process tells.
-        saying.write_all(&failure.encode()).ok();
+        wire::send(&saying, &failure.encode(), &[]).ok();
     });
     let pid = pid.map_err(unprepared)?;
     drop(saying);
-    let mut failure = Vec::new();
-    match said.take(MOST_FAILURE as u64).read_to_end(&mut failure) {
-        Ok(1..) => {
-            rustix::process::waitpid(Some(pid), WaitOptions::empty()).ok();
-            Err(Failure::decode(&failure))
-        }
-        Ok(0) | Err(_) => Ok(pid),
+    let (failure, listener) = last_words(&said);
+    if failure.is_empty() {
+        return Ok(Started { pid, listener });
     }
+    rustix::process::waitpid(Some(pid), WaitOptions::empty()).ok();
+    Err(Failure::decode(&failure))
+}
+
+/// What a process says until it has become the program or ended: why it could not, nothing if it could.
+fn last_words(said: &OwnedFd) -> (Vec<u8>, Option<Listener>) {
+    let (mut failure, mut handles) = (Vec::new(), Vec::new());
+    let mut listener = None;
+    while failure.len() < MOST_FAILURE {
+        let mut buffer = [0; 512];
+        match wire::receive(said, &mut buffer, &mut handles) {
+            Ok(0) => break,
+            Ok(count) => failure.extend(&buffer[..count]),
+            // One that there was no room for tells nobody, and what it would have told of fails.
+            Err(Errno::INTR | Errno::MFILE) => {}
+            Err(_) => break,
+        }
+        if let Some(handle) = handles.pop() {
+            failure.remove(0);
+            listener = Some(handle.into());
+        }
+    }
+    (failure, listener)
 }
 
 /// All that can be made ready beforehand: who works in the memory of another should leave nothing there.
@@ -77,7 +103,7 @@ impl<'a> Sprout<'a> {
     }
 
     /// Answers why it could not.
-    fn become_program(&self) -> Failure {
+    fn become_program(&self, warden: &OwnedFd) -> Failure {
         if let Err(error) = self.connect() {
             return Failure::of(Step::Prepare, error);
         }
@@ -85,7 +111,7 @@ impl<'a> Sprout<'a> {
             return Failure::of(Step::Folder, error);
         }
         if let Some(plan) = self.confine
-            && let Err(error) = confine::apply(plan)
+            && let Err(error) = confine(plan, warden)
         {
             let number = Errno::from_io_error(&error).unwrap_or(Errno::NOTSUP);
             return Failure { step: Step::Confine, error: number, words: error.to_string() };
@@ -121,6 +147,13 @@ impl<'a> Sprout<'a> {
         }
         worst
     }
+}
+
+fn confine(plan: &Confine, warden: &OwnedFd) -> io::Result<()> {
+    if let Some(listener) = confine::apply(plan, Telling::Listener)? {
+        wire::send(warden, &[LISTENER], &[listener.as_fd()])?;
+    }
+    Ok(())
 }
 
 /// No text of the system's contains a null.

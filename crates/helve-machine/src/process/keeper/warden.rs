@@ -3,11 +3,14 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use helve_core::process::State;
+use helve_core::process::{State, Withheld};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
 
-use super::{sprout, wait, wait_for_signal};
+use super::sprout::{self, Started};
+use super::{wait, wait_for_signal};
+use crate::confine::Listener;
 use crate::process::sys;
 use crate::process::tree::{self, Left};
 use crate::process::wire::{self, Answer, Failure, MOST_ORDER, Order, Step, Word};
@@ -40,9 +43,9 @@ impl Warden {
             let started = sprout::start(&order, &output);
             // Nobody but the program may hold what it writes to.
             drop((order, output));
-            self.say(&Answer::encode(&started));
-            if let Ok(shell) = started
-                && (Watching { warden: self, shell, said: Vec::new() }).watch()? == Next::Leave
+            self.say(&Answer::encode(started.as_ref().map(|started| started.pid)));
+            if let Ok(started) = started
+                && Watching::new(self, started).watch()? == Next::Leave
             {
                 break;
             }
@@ -60,7 +63,7 @@ impl Warden {
             if news.readable {
                 let order = receive(&self.helve);
                 if let Err(error) = &order {
-                    self.say(&Answer::encode(&Err(Failure::of(Step::Order, *error))));
+                    self.say(&Answer::encode(Err(&Failure::of(Step::Order, *error))));
                 }
                 return order;
             }
@@ -100,15 +103,24 @@ fn receive(helve: &OwnedFd) -> Result<Option<(Order, OwnedFd)>, Errno> {
 struct Watching<'a> {
     warden: &'a Warden,
     shell: Pid,
+    /// Until nothing lives that it hears of.
+    listener: Option<Listener>,
+    /// What the program was told that it does not get.
+    withheld: Vec<Withheld>,
     /// What is to be said, so that it goes in one piece.
     said: Vec<u8>,
 }
 
-impl Watching<'_> {
+impl<'a> Watching<'a> {
+    fn new(warden: &'a Warden, Started { pid: shell, listener }: Started) -> Self {
+        Watching { warden, shell, listener, withheld: Vec::new(), said: Vec::new() }
+    }
+
     fn watch(mut self) -> Result<Next, Errno> {
         let Warden { helve, signals, keeper } = self.warden;
         loop {
-            let news = wait(helve, signals, None)?;
+            let news = wait(helve, signals, self.listener.as_ref())?;
+            self.hear(news.listener);
             let told = if news.signalled { sys::told(signals) } else { sys::Told::default() };
             if news.signalled && self.reap() == Left::None {
                 self.all_ended(0);
@@ -128,6 +140,21 @@ impl Watching<'_> {
                 return Ok(Next::Leave);
             }
             self.say();
+        }
+    }
+
+    /// Takes note of what is refused, which waits for this.
+    fn hear(&mut self, came: PollFlags) {
+        let Some(listener) = self.listener.take_if(|_| !came.is_empty()) else { return };
+        if !came.contains(PollFlags::IN) {
+            return;
+        }
+        // Where even this fails, all that it would have told of fails from now on.
+        let Ok(refused) = listener.refuse() else { return };
+        self.listener = Some(listener);
+        if let Some(what) = refused.filter(|it| !self.withheld.contains(it)) {
+            self.withheld.push(what);
+            self.said.extend(Word::Withheld(what).encode());
         }
     }
 

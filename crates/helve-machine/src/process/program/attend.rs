@@ -215,7 +215,11 @@ impl Program {
             let held = self.open.lock().as_mut().map(|open| std::mem::take(&mut open.held));
             drop(held);
         }
+        if let Word::Withheld(what) = word {
+            return self.taken.lock().withheld.push(what);
+        }
         self.news.send_modify(|news| match word {
+            Word::Withheld(_) => {}
             Word::Ended(state) => {
                 news.state = state;
                 news.ended = Some(now);

@@ -96,14 +96,14 @@ fn failures_and_words_arrive_as_they_were_sent() {
     for step in STEPS {
         let failure = Failure { step, error: Errno::NOENT, words: "why".into() };
         assert_eq!(Failure::decode(&failure.encode()), failure);
-        let answer = Answer::encode(&Err(failure));
+        let answer = Answer::encode(Err(&failure));
         let (head, rest) = answer.split_first_chunk().unwrap();
         assert_eq!(Answer::decode(*head), Some(Answer::Failed(rest.len())));
     }
     let endless = Failure { step: Step::Confine, error: Errno::IO, words: "why".repeat(10_000) };
-    assert_eq!(Answer::encode(&Err(endless)).len(), Answer::SIZE + MOST_FAILURE);
+    assert_eq!(Answer::encode(Err(&endless)).len(), Answer::SIZE + MOST_FAILURE);
     let me = rustix::process::getpid();
-    let started: [u8; Answer::SIZE] = Answer::encode(&Ok(me)).try_into().unwrap();
+    let started: [u8; Answer::SIZE] = Answer::encode(Ok(me)).try_into().unwrap();
     assert_eq!(Answer::decode(started), Some(Answer::Started(me)));
     for wrong in [*b"x0000", *b"f\xff\xff\xff\x7f", *b"f\xff\xff\xff\xff", [b's', 0, 0, 0, 0]] {
         assert_eq!(Answer::decode(wrong), None);
@@ -113,6 +113,8 @@ fn failures_and_words_arrive_as_they_were_sent() {
         Word::Ended(State::Killed(9)),
         Word::Ended(State::Lost),
         Word::AllEnded(7),
+        Word::Withheld(Withheld::Network),
+        Word::Withheld(Withheld::Tracing),
     ] {
         assert_eq!(Word::decode(word.encode()), Some(word));
     }

@@ -153,13 +153,14 @@ fn denials(told: &Told<'_>) -> Option<String> {
     let plan = told.confine?;
     let [head, tail] = [&told.output.head, &told.output.tail].map(|it| String::from_utf8_lossy(it));
     let said = format!("{head}\n{tail}");
-    let all = denied(plan, &told.launch.folder().real(), &said);
+    let all = denied(plan, &told.launch.folder().real(), &said, &told.process.withheld);
     let each: Vec<String> = all
         .iter()
         .map(|one| match one {
             Denied::Write(path) => format!("writing {}", clip(&path.to_string_lossy())),
             Denied::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
             Denied::Network(None) => "using the network".into(),
+            Denied::Tracing => "tracing other processes".into(),
         })
         .collect();
     (!each.is_empty()).then(|| {
