@@ -185,7 +185,7 @@ impl Processes for Programs {
             let signals = numbers(signal);
             match self.find(id).await? {
                 Found::Own(program) => {
-                    let warden = program.warden().filter(|_| !program.has_all_ended());
+                    let warden = program.tell_warden();
                     let warden = warden.ok_or(ProcessError::Ended)?;
                     let told = blocking(move || tree::signal(warden, signals)).await?;
                     if told.is_empty() { Err(ProcessError::Ended) } else { Ok(()) }
@@ -250,7 +250,7 @@ fn list(programs: &[Arc<Program>], folder: &Path) -> Vec<Process> {
 impl Table {
     fn add(&mut self, entry: Entry, most: usize) {
         self.running.push(entry);
-        let over = self.running.extract_if(.., |entry| entry.program.news().borrow().is_over());
+        let over = self.running.extract_if(.., |entry| entry.program.news().borrow().is_attended());
         self.over.extend(over);
         while self.running.len() + self.over.len() > most && self.over.pop_front().is_some() {}
     }
@@ -293,7 +293,7 @@ async fn write_all(terminal: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<
 }
 
 async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
-    let warden = program.warden().filter(|_| !program.has_all_ended());
+    let warden = program.tell_warden();
     if let Some(warden) = warden
         && program.is_terminal
     {

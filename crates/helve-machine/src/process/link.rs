@@ -16,7 +16,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
 use super::tree::Stat;
-use super::wire::{self, Answer, Failure, Order};
+use super::wire::{self, Answer, Failure, Order, Step};
 
 /// A program that becomes the keeper: one that calls [`crate::keeper::main`] when it is started like this.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,12 @@ const TRIES: usize = 3;
 
 /// How long a keeper may take to answer; it takes less than a millisecond.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a program may take to be executed: its folder may be on a disk that does not answer.
+const STARTING: Duration = Duration::from_secs(30);
+
+/// After how long a warden that does not answer counts as stopped by somebody.
+const STOPPED: Duration = Duration::from_secs(1);
 
 /// How many wardens that have nothing to do are kept for what is started next.
 const MOST_FREE: usize = 4;
@@ -80,16 +86,26 @@ impl Link {
                 continue;
             }
             self.refill().await;
-            return match warden.started().await {
-                Ok(Ok(program)) => Ok((warden, Some(program))),
+            let mut unanswered = Unanswered(Some(warden.pid));
+            let answer = warden.answer().await?;
+            unanswered.0 = None;
+            match answer {
+                Ok(Ok(program)) => return Ok((warden, Some(program))),
                 Ok(Err(failure)) => {
-                    self.take_back(warden);
+                    // Who could not read its order leaves.
+                    if failure.step != Step::Order {
+                        self.take_back(warden);
+                    }
                     let program = spawn.program.first().map(|word| &**word).unwrap_or_default();
-                    Err(failure.told(program, &spawn.folder))
+                    return Err(failure.told(program, &spawn.folder));
+                }
+                // It left before it had read the order, so nothing was started.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    self.free.lock().clear();
                 }
                 // It was killed, by the program maybe. That has done something by then, so nothing is tried again.
-                Err(_) => Ok((warden, None)),
-            };
+                Err(_) => return Ok((warden, None)),
+            }
         }
         Err(SpawnError::NoKeeper("each process that was to watch over it was killed".into()))
     }
@@ -123,6 +139,8 @@ impl Link {
                     }
                     Some(_) | None => {
                         last = error.to_string();
+                        // Those that it made would watch over programs that nobody ends when they are killed.
+                        self.free.lock().clear();
                         if let Some(broken) = open.take() {
                             broken.give_up();
                         }
@@ -221,6 +239,21 @@ impl Open {
     }
 }
 
+/// A warden that has not said yet how its order went. It hears nothing meanwhile, so who gives up kills it; its keeper
+/// ends what it began.
+struct Unanswered(Option<Pid>);
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(warden) = self.0
+            && Stat::of(warden).is_some_and(|stat| stat.is_warden())
+        {
+            // It may have ended meanwhile.
+            rustix::process::kill_process(warden, Signal::KILL).ok();
+        }
+    }
+}
+
 impl Warden {
     /// Hands an order over.
     async fn send(&mut self, order: &[u8], output: &OwnedFd) -> io::Result<()> {
@@ -237,6 +270,19 @@ impl Warden {
             None | Some([]) => Ok(()),
             Some(rest) => link.write_all(rest).await,
         }
+    }
+
+    /// How its order went, unless that takes too long.
+    async fn answer(&mut self) -> Result<io::Result<Result<Pid, Failure>>, SpawnError> {
+        let pid = self.pid;
+        let mut started = std::pin::pin!(self.started());
+        if let Ok(answer) = tokio::time::timeout(STOPPED, &mut started).await {
+            return Ok(answer);
+        }
+        // To one that was not stopped this means nothing.
+        rustix::process::kill_process(pid, Signal::CONT).ok();
+        let answer = tokio::time::timeout(STARTING, started).await;
+        answer.map_err(|_| SpawnError::Other(format!("it was not executed within {STARTING:?}")))
     }
 
     /// The program's process id, or why there is no program.

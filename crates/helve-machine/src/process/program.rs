@@ -111,6 +111,11 @@ impl News {
         self.has_said_all && (!self.is_confined || self.all_ended.is_some())
     }
 
+    /// Nothing is left to do for it.
+    pub(super) fn is_attended(&self) -> bool {
+        self.is_attended
+    }
+
     /// Nothing will change any more.
     pub(super) fn is_over(&self) -> bool {
         self.all_ended.is_some() && self.has_said_all
@@ -292,12 +297,11 @@ impl Program {
         (!self.has_all_ended()).then_some(seen)
     }
 
-    /// The warden, to be told to others or to be signalled, until it is let go.
-    pub(super) fn warden(&self) -> Option<Pid> {
+    /// The warden, for somebody who will know it from now on. Nothing where all has ended.
+    pub(super) fn tell_warden(&self) -> Option<Pid> {
         let mut open = self.open.lock();
-        let open = open.as_mut()?;
-        open.warden = Serving::Known;
-        Some(self.warden)
+        open.as_mut()?.warden = Serving::Known;
+        (!self.has_all_ended()).then_some(self.warden)
     }
 
     /// Whether looking takes no time.

@@ -1,5 +1,8 @@
-//! The system calls that have no safe form elsewhere. All unsafe code of this crate is here.
-#![expect(unsafe_code, reason = "fork, exec, signal masks and inherited handles have no safe form")]
+//! The system calls that have no safe form elsewhere. Outside of confinement, all unsafe code of this crate is here.
+#![expect(
+    unsafe_code,
+    reason = "fork, clone, exec, stacks, signal masks and inherited handles have no safe form"
+)]
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -25,11 +28,12 @@ pub(super) fn fork() -> Result<Forked, Errno> {
     // SAFETY: a child of a process with one thread is whole: nobody else held a lock or was in the
     // middle of anything. `keeper::main` refuses to go on where there are more threads.
     let pid = unsafe { libc::fork() };
-    match Pid::from_raw(pid) {
-        None => Ok(Forked::Child),
-        Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(Forked::Parent(pid)),
-        Some(_) => Err(last_error()),
-    }
+    Ok(child(pid)?.map_or(Forked::Child, Forked::Parent))
+}
+
+/// The child, where this is not the child itself.
+fn child(pid: libc::pid_t) -> Result<Option<Pid>, Errno> {
+    if pid < 0 { Err(last_error()) } else { Ok(Pid::from_raw(pid)) }
 }
 
 /// Whose memory a process works in until it becomes a program.
@@ -42,7 +46,8 @@ pub(super) enum Memory {
 }
 
 /// Starts a process that acts, and ends if it has not become a program by then. Only for a process
-/// that has a single thread. Where memory is shared, what the act allocates and does not free stays.
+/// that has a single thread. Where memory is shared, what the act allocates and does not free stays,
+/// it must not panic, and this process hears nothing until the act is over.
 pub(super) fn start(memory: Memory, mut act: impl FnMut()) -> Result<Pid, Errno> {
     match memory {
         Memory::Shared => start_in_place(&mut act),
@@ -69,7 +74,7 @@ fn start_in_place(mut act: &mut dyn FnMut()) -> Result<Pid, Errno> {
     // SAFETY: the child has a stack of its own, and this process does nothing before the child has
     // become a program or ended, so that no memory is used by both. There are no other threads.
     let pid = unsafe { libc::clone(begin, stack.top(), flags, (&raw mut act).cast()) };
-    Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(last_error)
+    child(pid)?.ok_or(Errno::CHILD)
 }
 
 /// Memory for a process that works in that of another.
@@ -77,7 +82,7 @@ struct Stack(*mut libc::c_void);
 
 impl Stack {
     const SIZE: usize = 256 * 1024;
-    /// Below it: who goes beyond the end meets the system, and not somebody's values.
+    /// Its lowest part: who goes beyond the rest meets the system, and not somebody's values.
     const GUARD: usize = 64 * 1024;
 
     fn new() -> Result<Stack, Errno> {

@@ -72,6 +72,10 @@ impl Stat {
         self.name.as_bytes() == KEEPER.to_bytes()
     }
 
+    pub(super) fn is_warden(&self) -> bool {
+        self.name.as_bytes() == WARDEN.to_bytes()
+    }
+
     pub(super) fn lives(&self) -> bool {
         !matches!(self.state, b'Z' | b'X' | b'x')
     }

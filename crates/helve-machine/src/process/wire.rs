@@ -181,7 +181,7 @@ impl Answer {
     pub(super) fn decode([kind, number @ ..]: [u8; Self::SIZE]) -> Option<Answer> {
         let number = i32::from_le_bytes(number);
         match kind {
-            b's' => Pid::from_raw(number).map(Answer::Started),
+            b's' if number > 0 => Pid::from_raw(number).map(Answer::Started),
             b'f' => {
                 let bytes = usize::try_from(number).ok()?;
                 (bytes <= MOST_FAILURE).then_some(Answer::Failed(bytes))

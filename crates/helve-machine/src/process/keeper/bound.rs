@@ -11,7 +11,7 @@ use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
 
-use crate::process::tree::Stat;
+use crate::process::tree::{self, Stat};
 
 /// A program that multiplies gets no more than these, where there is a control group for them.
 const MOST: u64 = 4096;
@@ -36,7 +36,7 @@ impl Bound {
         limit_user();
         let Some(above) = above() else { return Bound { group: None } };
         sweep(&above);
-        let group = above.join(format!("{NAME}{}", std::process::id()));
+        let group = above.join(format!("{NAME}{}-{}", namespace(), std::process::id()));
         let is_set = (0..TRIES).any(|_| enter(&group).is_ok());
         Bound { group: is_set.then_some(group) }
     }
@@ -44,7 +44,7 @@ impl Bound {
     /// Ends whatever is left in the group, whoever its parent is. To be called when nothing that was started should live.
     pub(super) fn empty(&self) {
         if let Some(group) = &self.group {
-            empty(group);
+            empty(group, Vec::new);
         }
     }
 
@@ -100,40 +100,71 @@ fn join(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), std::process::id().to_string())
 }
 
-/// Ends and removes what killed keepers left.
+/// Ends and removes what killed keepers left, but for what a warden still watches over.
 fn sweep(above: &Path) {
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
-        let name = entry.file_name();
+        let (name, group) = (entry.file_name(), entry.path());
         let Some(whose) = name.to_str().and_then(|name| name.strip_prefix(NAME)) else { continue };
-        let keeper = whose.parse().ok().and_then(Pid::from_raw);
         let keeps = |stat: Stat| stat.is_keeper() && stat.lives();
-        let is_kept = keeper.and_then(Stat::of).is_some_and(keeps);
-        if keeper.is_some() && !is_kept {
-            empty(&entry.path());
+        if let Some(keeper) = keeper(whose, &namespace())
+            && !Stat::of(keeper).is_some_and(keeps)
+        {
+            empty(&group, || watched(&group));
         }
         // The system keeps what still has processes.
-        fs::remove_dir(entry.path()).ok();
+        fs::remove_dir(group).ok();
     }
 }
 
-/// Kills everything in a group but this process. With no room for more, what is killed is not replaced.
-fn empty(group: &Path) {
+/// Whose a group is, by the rest of its name. Nobody's where processes have other numbers.
+fn keeper(whose: &str, namespace: &str) -> Option<Pid> {
+    let (theirs, keeper) = whose.split_once('-')?;
+    let number = keeper.parse().ok().filter(|number| *number > 0 && theirs == namespace)?;
+    Pid::from_raw(number)
+}
+
+/// Where processes have the numbers that they have here.
+fn namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
+}
+
+fn members(group: &Path) -> Vec<Pid> {
+    let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    let numbers = listed.lines().filter_map(|pid| pid.parse().ok());
+    // Those of others who cannot be seen from here are all called 0.
+    numbers.filter(|number| *number > 0).filter_map(Pid::from_raw).collect()
+}
+
+/// The wardens in a group, and what is beneath them.
+fn watched(group: &Path) -> Vec<Pid> {
+    let is_warden = |pid: &Pid| Stat::of(*pid).is_some_and(|stat| stat.is_warden() && stat.lives());
+    let wardens = members(group).into_iter().filter(is_warden);
+    wardens.flat_map(|warden| [vec![warden], tree::beneath(warden)].concat()).collect()
+}
+
+/// Kills everything in a group but this process and who is spared. With no room for more, what is killed is not replaced.
+fn empty(group: &Path, spared: impl Fn() -> Vec<Pid>) {
     let me = rustix::process::getpid();
     let others = || -> Vec<Pid> {
-        let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-        let pids = listed.lines().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
-        pids.filter(|pid| *pid != me).collect()
+        let spared = spared();
+        members(group).into_iter().filter(|pid| *pid != me && !spared.contains(pid)).collect()
     };
     let began = Instant::now();
     let mut left = others();
+    let most = group.join("pids.max");
+    let before = fs::read_to_string(&most);
     if !left.is_empty() {
-        fs::write(group.join("pids.max"), "1").ok();
+        fs::write(&most, "1").ok();
     }
     while !left.is_empty() && began.elapsed() < EMPTYING {
         left.into_iter().for_each(|pid| kill(pid, group));
         let pause = Timespec::try_from(PAUSE).ok();
         rustix::event::poll(&mut [], pause.as_ref()).ok();
         left = others();
+    }
+    if let Ok(before) = before {
+        fs::write(most, before.trim_end()).ok();
     }
 }
 
@@ -209,6 +240,16 @@ mod tests {
     #[track_caller]
     fn check(groups: &str, mounts: &str, expected: Option<&str>) {
         assert_eq!(folder(groups, mounts).as_deref(), expected.map(Path::new));
+    }
+
+    #[test]
+    fn a_group_is_its_keepers_where_numbers_mean_the_same() {
+        let keeper = |whose: &str| keeper(whose, "77").map(|pid| pid.as_raw_nonzero().get());
+        assert_eq!(keeper("77-12"), Some(12));
+        for nobodys in ["78-12", "12", "77-0", "77--1", "probe-12", "77-x", ""] {
+            assert_eq!(keeper(nobodys), None, "{nobodys}");
+        }
+        assert!(!namespace().is_empty());
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) struct Started {
     pub(super) listener: Option<Listener>,
 }
 
-/// Starts a program, which has been executed when this returns.
+/// Starts a program, which has been executed when this returns. Where it could not even say why that failed, its end tells.
 pub(super) fn start(order: &Order, output: &OwnedFd) -> Result<Started, Failure> {
     let sprout = Sprout::new(order, output).map_err(|error| Failure::of(Step::Execute, error))?;
     let unprepared = |error| Failure::of(Step::Prepare, error);

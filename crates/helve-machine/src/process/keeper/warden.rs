@@ -3,14 +3,14 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use helve_core::process::{State, Withheld};
-use rustix::event::PollFlags;
+use helve_core::process::{Confine, State, Withheld};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
 
 use super::sprout::{self, Started};
 use super::{wait, wait_for_signal};
-use crate::confine::Listener;
+use crate::confine::{self, Listener};
 use crate::process::sys;
 use crate::process::tree::{self, Left};
 use crate::process::wire::{self, Answer, Failure, MOST_ORDER, Order, Step, Word};
@@ -42,10 +42,10 @@ impl Warden {
         while let Some((order, output)) = self.order()? {
             let started = sprout::start(&order, &output);
             // Nobody but the program may hold what it writes to.
-            drop((order, output));
+            drop(output);
             self.say(&Answer::encode(started.as_ref().map(|started| started.pid)));
             if let Ok(started) = started
-                && Watching::new(self, started).watch()? == Next::Leave
+                && Watching::new(self, order.confine, started).watch()? == Next::Leave
             {
                 break;
             }
@@ -61,6 +61,10 @@ impl Warden {
                 return Ok(None);
             }
             if news.readable {
+                // What it would leave behind if it were killed, only its keeper can end.
+                if self.is_alone() {
+                    return Ok(None);
+                }
                 let order = receive(&self.helve);
                 if let Err(error) = &order {
                     self.say(&Answer::encode(Err(&Failure::of(Step::Order, *error))));
@@ -68,6 +72,17 @@ impl Warden {
                 return order;
             }
         }
+    }
+
+    fn is_alone(&self) -> bool {
+        getppid() != self.keeper
+    }
+
+    /// Whether Helve is gone, and not only wants the program to end.
+    fn is_left(&self) -> bool {
+        let mut helve = [PollFd::new(&self.helve, PollFlags::empty())];
+        let looked = poll(&mut helve, Some(&Timespec::default()));
+        looked.is_ok() && helve[0].revents().contains(PollFlags::HUP)
     }
 
     fn say(&self, bytes: &[u8]) {
@@ -103,6 +118,7 @@ fn receive(helve: &OwnedFd) -> Result<Option<(Order, OwnedFd)>, Errno> {
 struct Watching<'a> {
     warden: &'a Warden,
     shell: Pid,
+    confine: Option<Confine>,
     /// Until nothing lives that it hears of.
     listener: Option<Listener>,
     /// What the program was told that it does not get.
@@ -112,21 +128,21 @@ struct Watching<'a> {
 }
 
 impl<'a> Watching<'a> {
-    fn new(warden: &'a Warden, Started { pid: shell, listener }: Started) -> Self {
-        Watching { warden, shell, listener, withheld: Vec::new(), said: Vec::new() }
+    fn new(warden: &'a Warden, confine: Option<Confine>, started: Started) -> Self {
+        let Started { pid: shell, listener } = started;
+        Watching { warden, shell, confine, listener, withheld: Vec::new(), said: Vec::new() }
     }
 
     fn watch(mut self) -> Result<Next, Errno> {
-        let Warden { helve, signals, keeper } = self.warden;
+        let Warden { helve, signals, .. } = self.warden;
         loop {
             let news = wait(helve, signals, self.listener.as_ref())?;
             self.hear(news.listener);
             let told = if news.signalled { sys::told(signals) } else { sys::Told::default() };
             if news.signalled && self.reap() == Left::None {
                 self.all_ended(0);
-                // What it would leave behind if it were killed, only its keeper can end.
-                let is_alone = getppid() != *keeper;
-                return Ok(if told.asked_to_end || is_alone { Next::Leave } else { Next::Order });
+                let leaves = told.asked_to_end || self.warden.is_alone();
+                return Ok(if leaves { Next::Leave } else { Next::Order });
             }
             // Helve says nothing while a program runs: what comes is that it closed its side.
             if news.readable || told.asked_to_end {
@@ -137,6 +153,10 @@ impl<'a> Watching<'a> {
                 let me = rustix::process::getpid();
                 let ended = tree::end(me, |most| self.reap_within(most));
                 self.all_ended(ended);
+                if let Some(plan) = self.confine.filter(|_| self.warden.is_left()) {
+                    // Helve would have removed what stood in the workspace.
+                    drop(confine::hold(&plan));
+                }
                 return Ok(Next::Leave);
             }
             self.say();

@@ -85,7 +85,9 @@ impl Program {
 
     fn let_go(&self) -> Option<Warden> {
         let Open { link, warden, .. } = self.open.lock().take()?;
-        let link = Arc::into_inner(link).filter(|_| warden == Serving::Done)?;
+        // A confined program can reach its warden's limits, and that one the next program.
+        let is_confined = self.news.borrow().is_confined;
+        let link = Arc::into_inner(link).filter(|_| warden == Serving::Done && !is_confined)?;
         Some(Warden { pid: self.warden, link })
     }
 
@@ -135,7 +137,7 @@ impl Program {
 
     /// With its id, what others know the warden by.
     fn warden_started(&self) -> u64 {
-        self.warden().and_then(Stat::of).map_or(0, |stat| stat.started)
+        self.tell_warden().and_then(Stat::of).map_or(0, |stat| stat.started)
     }
 
     fn as_record(&self, news: &News, started: u64) -> Record {
@@ -167,7 +169,7 @@ impl Program {
                 tokio::time::sleep(pause).await;
                 blocking(keeper::end_lost).await.ok();
             }
-            self.heard(Word::AllEnded(0));
+            self.all_ended(0);
         }
     }
 
@@ -189,7 +191,6 @@ impl Program {
             while let Some((word, rest)) = bytes.split_first_chunk() {
                 if let Some(word) = Word::decode(*word) {
                     self.heard(word);
-                    self.is_done(word);
                 }
                 bytes = rest.to_vec();
             }
@@ -199,37 +200,34 @@ impl Program {
         }
     }
 
-    /// A warden that says that all has ended has nothing left to do.
-    fn is_done(&self, word: Word) {
-        if let (Word::AllEnded(_), Some(open)) = (word, &mut *self.open.lock())
-            && open.warden == Serving::One
-        {
-            open.warden = Serving::Done;
+    fn heard(&self, word: Word) {
+        match word {
+            Word::Withheld(what) => self.taken.lock().withheld.push(what),
+            Word::Ended(state) => self.news.send_modify(|news| {
+                news.state = state;
+                news.ended = Some(Instant::now());
+            }),
+            Word::AllEnded(count) => {
+                self.all_ended(count);
+                // Whoever says this has nothing left to do.
+                if let Some(open) = &mut *self.open.lock()
+                    && open.warden == Serving::One
+                {
+                    open.warden = Serving::Done;
+                }
+            }
         }
     }
 
-    fn heard(&self, word: Word) {
-        let now = Instant::now();
-        if let Word::AllEnded(_) = word {
-            // Before it is told: whoever hears of it may be gone with this process in the next moment.
-            let held = self.open.lock().as_mut().map(|open| std::mem::take(&mut open.held));
-            drop(held);
-        }
-        if let Word::Withheld(what) = word {
-            return self.taken.lock().withheld.push(what);
-        }
-        self.news.send_modify(|news| match word {
-            Word::Withheld(_) => {}
-            Word::Ended(state) => {
-                news.state = state;
-                news.ended = Some(now);
-            }
-            Word::AllEnded(count) => {
-                news.all_ended = Some(count);
-                if news.state == State::Running {
-                    news.state = State::Lost;
-                    news.ended = Some(now);
-                }
+    fn all_ended(&self, count: u32) {
+        // Before it is told: whoever hears of it may be gone with this process in the next moment.
+        let held = self.open.lock().as_mut().map(|open| std::mem::take(&mut open.held));
+        drop(held);
+        self.news.send_modify(|news| {
+            news.all_ended = Some(count);
+            if news.state == State::Running {
+                news.state = State::Lost;
+                news.ended = Some(Instant::now());
             }
         });
     }

@@ -88,6 +88,10 @@ proptest! {
         Errand::decode(&bytes);
         Failure::decode(&bytes);
         decode_started(&bytes).ok();
+        if let Some((head, _)) = bytes.split_first_chunk() {
+            Answer::decode(*head);
+            Word::decode(*head);
+        }
     }
 }
 
@@ -105,7 +109,13 @@ fn failures_and_words_arrive_as_they_were_sent() {
     let me = rustix::process::getpid();
     let started: [u8; Answer::SIZE] = Answer::encode(Ok(me)).try_into().unwrap();
     assert_eq!(Answer::decode(started), Some(Answer::Started(me)));
-    for wrong in [*b"x0000", *b"f\xff\xff\xff\x7f", *b"f\xff\xff\xff\xff", [b's', 0, 0, 0, 0]] {
+    for wrong in [
+        *b"x0000",
+        *b"f\xff\xff\xff\x7f",
+        *b"f\xff\xff\xff\xff",
+        [b's', 0, 0, 0, 0],
+        [b's', 255, 255, 255, 255],
+    ] {
         assert_eq!(Answer::decode(wrong), None);
     }
     for word in [
