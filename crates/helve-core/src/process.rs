@@ -347,6 +347,8 @@ pub enum SpawnError {
     NoProgram(String),
     #[error("the folder {0} is not there")]
     NoFolder(PathBuf),
+    #[error("{0} is not a folder")]
+    NotAFolder(PathBuf),
     #[error("it cannot be confined: {0}")]
     NotConfined(String),
     #[error("{0} programs run already")]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use helve_text::redact::redacted;
 use helve_text::shell::{self as script, Doubt, DoubtKind, Language, Script, Surroundings};
 
 use crate::confine::{self, Sandbox};
@@ -215,8 +216,7 @@ impl Programs {
             },
         };
         let id = shell.processes.spawn(want).await.map_err(NotStarted::Spawn)?;
-        let processes = shell.processes.clone();
-        Ok(Running { processes, id, confine, ends: Ends::WithTheCall })
+        Ok(Running::new(shell, id, confine, Ends::WithTheCall))
     }
 
     /// A program that was started before, for what was granted.
@@ -224,8 +224,7 @@ impl Programs {
         if !grant.covers(&Let::Steer(id.clone())) {
             return None;
         }
-        let processes = self.shell()?.processes.clone();
-        Some(Running { processes, id: id.clone(), confine: None, ends: Ends::Apart })
+        Some(Running::new(self.shell()?, id.clone(), None, Ends::Apart))
     }
 
     /// The programs of this workspace, whichever Helve runs them.
@@ -233,6 +232,7 @@ impl Programs {
         let Some(shell) = self.shell() else { return Vec::new() };
         let mut all = shell.processes.list().await;
         all.retain(|process| process.about.root == self.session.workspace.root());
+        all.iter_mut().for_each(|process| hide(process, &shell.secrets));
         all
     }
 
@@ -341,6 +341,7 @@ impl Programs {
 /// A program that this call may watch and steer.
 pub struct Running {
     processes: Arc<dyn Processes>,
+    secrets: Vec<Bytes>,
     pub id: ProcessId,
     /// What it is kept from, where this call started it.
     pub confine: Option<Confine>,
@@ -355,9 +356,16 @@ enum Ends {
 }
 
 impl Running {
+    fn new(shell: &Shell, id: ProcessId, confine: Option<Confine>, ends: Ends) -> Self {
+        let (processes, secrets) = (shell.processes.clone(), shell.secrets.clone());
+        Running { processes, secrets, id, confine, ends }
+    }
+
     /// Waits until something holds, then tells what was said since a cursor.
     pub async fn watch(&self, want: Watch) -> Result<Watched, ProcessError> {
-        self.processes.watch(&self.id, want).await
+        let mut watched = self.processes.watch(&self.id, want).await?;
+        hide(&mut watched.process, &self.secrets);
+        Ok(watched)
     }
 
     pub async fn output(&self) -> Result<Output, ProcessError> {
@@ -391,6 +399,13 @@ impl Drop for Running {
             let (processes, id) = (self.processes.clone(), self.id.clone());
             runtime.spawn(async move { processes.end(&id).await });
         }
+    }
+}
+
+/// Takes out of a list of processes what is never told: a value that a script only names is spelled in it.
+fn hide(process: &mut Process, secrets: &[Bytes]) {
+    for member in process.children.iter_mut().chain(&mut process.waits) {
+        member.command = redacted(&member.command, secrets);
     }
 }
 

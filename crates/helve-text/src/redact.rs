@@ -18,6 +18,21 @@ pub struct Redactor {
     replaced: u64,
 }
 
+/// So much of a secret counts as one where a text ends.
+const CUT_OFF: usize = 4;
+
+/// A text without some values. Where it ends it may have been cut, in the middle of one.
+pub fn redacted(text: &str, secrets: &[impl AsRef<[u8]>]) -> String {
+    let (mut redactor, mut out) = (Redactor::new(secrets), Vec::new());
+    redactor.push(text.as_bytes(), &mut out);
+    if redactor.held.len() >= CUT_OFF {
+        out.extend_from_slice(REDACTED);
+    } else {
+        redactor.finish(&mut out);
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// Finds where a secret may begin.
 #[derive(Debug)]
 enum Search {
@@ -272,6 +287,19 @@ mod tests {
             rest = &rest[length..];
         }
         (out, replaced)
+    }
+
+    #[test]
+    fn a_text_may_end_in_the_middle_of_a_secret() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(redacted(text, &["hunter22", "hunter22andmore"]), expected);
+        };
+        check("ls -l", "ls -l");
+        check("login hunter22 --now", "login [redacted] --now");
+        check("login hunter22", "login [redacted]");
+        check("login hunt", "login [redacted]");
+        check("touch h", "touch h");
+        assert_eq!(redacted("anything", &[] as &[&str]), "anything");
     }
 
     proptest! {

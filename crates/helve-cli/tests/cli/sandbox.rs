@@ -1,7 +1,9 @@
 //! Commands in a sandbox, and what they are given of the environment.
 
 use std::fs;
+use std::process::Command;
 
+use crate::shell::wait_until;
 use crate::stage::Stage;
 
 const BASH: [&str; 3] = ["--yes", "call", "bash"];
@@ -63,6 +65,29 @@ fn what_a_command_keeps_to_itself_is_named_all_the_same() {
 }
 
 #[test]
+fn what_stands_in_the_workspace_goes_however_helve_ends() {
+    let stage = stage("workspace-write");
+    if stage.run(&["doctor"]).code != 0 {
+        assert_ne!(stage.run(&[&BASH[..], &["command=true"]].concat()).code, 0);
+        return;
+    }
+    for signal in ["-TERM", "-HUP", "-KILL"] {
+        let mut command = stage.command();
+        let mut helve = command.args(BASH).arg("command=echo > begun; sleep 300").spawn().unwrap();
+        let (begun, stand_in) = (stage.path("app/begun"), stage.path("app/.vscode"));
+        wait_until("the command", || begun.exists());
+        assert!(stand_in.exists());
+        let pid = helve.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        helve.wait().unwrap();
+        wait_until("an empty workspace", || {
+            !stand_in.exists() && !stage.path("app/helve.json").exists()
+        });
+        fs::remove_file(begun).unwrap();
+    }
+}
+
+#[test]
 fn without_a_sandbox_doctor_says_what_could_be_had() {
     let doctor = Stage::new().run(&["doctor"]);
     assert!(doctor.out.contains("sandbox: off; could"), "{}", doctor.shown());
@@ -88,7 +113,7 @@ fn a_linked_worktree_can_be_committed_in_and_its_repository_is_protected() {
     }
     stage.write("home/.gitconfig", "[user]\nname = x\nemail = x@x\n");
     let setup = "git init -q ../main && cd ../main && git commit -q --allow-empty -m one && git worktree add -q ../app/tree && cp -r .git ../other.git";
-    let mut free = stage.dressed(std::process::Command::new("bash"));
+    let mut free = stage.dressed(Command::new("bash"));
     assert!(free.args(["-c", setup]).status().unwrap().success());
     let run = |script: &str| {
         let command = format!("command={script}");

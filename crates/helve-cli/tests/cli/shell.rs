@@ -221,7 +221,7 @@ fn a_thousand_calls_many_at_once_all_succeed_and_leave_nothing_open() {
         let all = std::fs::read_dir(&files).unwrap();
         all.filter_map(Result::ok).filter(|it| !is_record(it)).count()
     };
-    // A few of those who watch over commands are kept.
+    // A few of those who watch over commands are kept; what each call left open would be far more.
     let base = open() + 4;
     let calls = [
         ("bash", json!({"command": "echo hello"})),
@@ -279,6 +279,13 @@ fn secrets_of_the_environment_are_not_told() {
     let ran = stage.finish(&mut command);
     assert!(ran.out.contains("[redacted] swordfish-two"), "{ran:?}");
     assert!(!ran.out.contains("swordfish-and-more"), "{ran:?}");
+    // Nor by a list of processes, where the shell has put it.
+    let mut command = stage.command();
+    command.env("SERVICE_TOKEN", "swordfish-and-more");
+    let script = "command=bash -c 'exec -a \"serve-$SERVICE_TOKEN\" sleep 300' & sleep 0.3";
+    let ran = stage.finish(command.args(["--yes", "call", "bash", script]));
+    assert!(ran.out.contains("serve-[redacted] 300"), "{ran:?}");
+    assert!(!ran.out.contains("swordfish"), "{ran:?}");
 }
 
 #[test]

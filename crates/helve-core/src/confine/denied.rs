@@ -65,13 +65,16 @@ const NO_PERMISSION: &str = "permission denied";
 fn write(plan: &Confine, folder: &Path, line: &str) -> Option<PathBuf> {
     let low = line.to_ascii_lowercase();
     let is = |path: &Path| match () {
-        () if low.contains(READ_ONLY) => denies(plan, path),
+        () if low.contains(READ_ONLY) => denies(plan, path) || is_beside_protected(plan, path),
         () if low.contains(BUSY) => holds_protected(plan, path),
         () if low.contains(NO_PERMISSION) => path.starts_with("/dev") && denies(plan, path),
         () => false,
     };
     let phrase = [READ_ONLY, BUSY, NO_PERMISSION].into_iter().find_map(|it| low.find(it))?;
-    let candidates = quoted(line).into_iter().chain(before(line, phrase));
+    // Of two names the last is mostly where something was to go, and what is copied stays as it is.
+    let most = if low.contains("copy") { 1 } else { usize::MAX };
+    let named = quoted(line).into_iter().rev().take(most);
+    let candidates = named.chain(before(line, phrase));
     candidates.map(|text| absolute(folder, text)).find(|path| is(path))
 }
 
@@ -80,6 +83,15 @@ fn holds_protected(plan: &Confine, path: &Path) -> bool {
     let is_writable = plan.writable.iter().any(|folder| path.starts_with(folder));
     let near = |it: &PathBuf| it.starts_with(path) || path.starts_with(it);
     is_writable && plan.protected.iter().any(near)
+}
+
+/// Whether something protected is in the same folder below a writable one, or further down in it. Where that folder was
+/// not there, all of it is kept.
+fn is_beside_protected(plan: &Confine, path: &Path) -> bool {
+    let is_below =
+        |folder: &Path| plan.writable.iter().any(|top| folder.starts_with(top) && folder != top);
+    let mut folders = plan.protected.iter().flat_map(|it| it.ancestors().skip(1));
+    folders.any(|folder| is_below(folder) && path.starts_with(folder))
 }
 
 /// Everything in quotes of any kind.

@@ -95,6 +95,8 @@ fn denied_writes() {
     check("bash: ../.git/hooks/a: Read-only file system", expect!["write /w/.git/hooks/a"]);
     check("mv: cannot move '../.git' to 'g': Device or resource busy", expect!["write /w/.git"]);
     check("dd: failed to open '/dev/sda': Permission denied", expect!["write /dev/sda"]);
+    check("cannot copy '/o/a' to '/w/.git/x': Read-only file system", expect!["write /w/.git/x"]);
+    check("cannot move '/o/a' to '/w/b': Read-only file system", expect!["write /o/a"]);
 }
 
 #[test]

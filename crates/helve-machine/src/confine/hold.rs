@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use helve_core::process::Confine;
 use rustix::fs::{FlockOperation, flock};
@@ -43,14 +44,35 @@ pub fn hold(plan: &Confine) -> io::Result<Held> {
     Ok(held)
 }
 
+/// How often who lets go patiently looks whether others have.
+const LOOK: Duration = Duration::from_millis(10);
+
+impl Held {
+    /// Lets go, but waits for others who may be about to.
+    pub fn let_go(mut self, patience: Duration) {
+        let began = Instant::now();
+        self.remove();
+        while !self.stand_ins.is_empty() && began.elapsed() < patience {
+            std::thread::sleep(LOOK);
+            self.remove();
+        }
+    }
+
+    /// Removes what nobody else holds. What is no longer empty stays.
+    fn remove(&mut self) {
+        self.stand_ins.retain(|(path, folder)| {
+            let is_last = flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
+            if is_last {
+                fs::remove_dir(path).unwrap_or_default();
+            }
+            !is_last
+        });
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
-        for (path, folder) in self.stand_ins.drain(..) {
-            // Others hold it, or it is no longer empty: it stays.
-            if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                fs::remove_dir(&path).unwrap_or_default();
-            }
-        }
+        self.remove();
         for path in self.unwanted.drain(..) {
             // Most often it is not there.
             fs::remove_file(&path).unwrap_or_default();

@@ -48,6 +48,8 @@ fn run() -> Result<(), Errno> {
         return Err(Errno::NOTSUP);
     }
     sys::close_inherited();
+    // Whoever started Helve may have ignored some, and then nobody would hear of children that end.
+    sys::default_signals();
     let helve = take_standard_input()?;
     // Helve waits for the launcher only, so the keeper is nobody's child to forget.
     match sys::fork()? {

@@ -182,9 +182,12 @@ pub(super) async fn launch(keeper: Keeper) -> Result<UnixStream, SpawnError> {
     command.args(&keeper.arguments).env_clear().stdin(Stdio::from(theirs));
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let launched = tokio::task::spawn_blocking(move || command.status()).await;
-    let status = launched.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(failed)?;
-    if !status.success() {
-        return Err(failed(io::Error::other(format!("it ended with {status}"))));
+    match launched.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        Ok(status) if status.success() => {}
+        Ok(status) => return Err(failed(io::Error::other(format!("it ended with {status}")))),
+        // Where nobody wants to hear of children that end, nobody is told how. If it failed, the socket is closed.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::CHILD) => {}
+        Err(error) => return Err(failed(error)),
     }
     stream(ours).map_err(failed)
 }

@@ -112,6 +112,11 @@ impl Failure {
         Failure { step, error, words: String::new() }
     }
 
+    pub(super) fn not_confined(error: &std::io::Error) -> Self {
+        let number = Errno::from_io_error(error).unwrap_or(Errno::NOTSUP);
+        Failure { step: Step::Confine, error: number, words: error.to_string() }
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let step = STEPS.iter().position(|step| *step == self.step).unwrap_or_default();
         let mut bytes = vec![u8::try_from(step).unwrap_or_default()];
@@ -139,7 +144,8 @@ impl Failure {
         match (self.step, self.error) {
             (_, Errno::TOOBIG) => SpawnError::TooLong,
             (_, Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
-            (Step::Folder, Errno::NOENT | Errno::NOTDIR) => SpawnError::NoFolder(folder.into()),
+            (Step::Folder, Errno::NOENT) => SpawnError::NoFolder(folder.into()),
+            (Step::Folder, Errno::NOTDIR) => SpawnError::NotAFolder(folder.into()),
             (Step::Folder, error) => SpawnError::Other(format!("{}: {error}", folder.display())),
             (Step::Confine, error) => SpawnError::NotConfined(match &*self.words {
                 "" => error.to_string(),

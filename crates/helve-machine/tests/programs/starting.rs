@@ -53,6 +53,9 @@ fn why_it_does_not_start() {
         missing.program[0] = "no-such-program".into();
         let mut folder = stage.bash("");
         folder.folder = stage.root().join("gone");
+        let mut file = stage.bash("");
+        file.folder = stage.root().join("file");
+        std::fs::write(&file.folder, "").unwrap();
         let mut long = stage.bash("");
         long.program[2] = "x".repeat(200_000).into();
         let mut longer = stage.bash("");
@@ -62,6 +65,7 @@ fn why_it_does_not_start() {
         for (spawn, error) in [
             (missing, SpawnError::NoProgram("no-such-program".into())),
             (folder, SpawnError::NoFolder(stage.root().join("gone"))),
+            (file, SpawnError::NotAFolder(stage.root().join("file"))),
             (long, SpawnError::TooLong),
             (longer, SpawnError::TooLong),
         ] {

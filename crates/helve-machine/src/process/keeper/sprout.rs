@@ -113,8 +113,7 @@ impl<'a> Sprout<'a> {
         if let Some(plan) = self.confine
             && let Err(error) = confine(plan, warden)
         {
-            let number = Errno::from_io_error(&error).unwrap_or(Errno::NOTSUP);
-            return Failure { step: Step::Confine, error: number, words: error.to_string() };
+            return Failure::not_confined(&error);
         }
         Failure::of(Step::Execute, self.execute())
     }

@@ -3,14 +3,14 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use helve_core::process::{Confine, State, Withheld};
+use helve_core::process::{State, Withheld};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
 
 use super::sprout::{self, Started};
 use super::{wait, wait_for_signal};
-use crate::confine::{self, Listener};
+use crate::confine::{self, Held, Listener};
 use crate::process::sys;
 use crate::process::tree::{self, Left};
 use crate::process::wire::{self, Answer, Failure, MOST_ORDER, Order, Step, Word};
@@ -20,6 +20,9 @@ pub(super) struct Warden {
     signals: OwnedFd,
     keeper: Option<Pid>,
 }
+
+/// How long a Helve that was killed may take until all that it held is let go.
+const GONE: Duration = Duration::from_secs(1);
 
 /// Whether it can watch over another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +43,12 @@ impl Warden {
     /// Returns when nothing lives that it watched over, and Helve wants no more of it.
     pub(super) fn serve(&self) -> Result<(), Errno> {
         while let Some((order, output)) = self.order()? {
-            let started = sprout::start(&order, &output);
+            let started = start(&order, &output);
             // Nobody but the program may hold what it writes to.
-            drop(output);
-            self.say(&Answer::encode(started.as_ref().map(|started| started.pid)));
-            if let Ok(started) = started
-                && Watching::new(self, order.confine, started).watch()? == Next::Leave
+            drop((order, output));
+            self.say(&Answer::encode(started.as_ref().map(|(started, _)| started.pid)));
+            if let Ok((started, held)) = started
+                && Watching::new(self, started, held).watch()? == Next::Leave
             {
                 break;
             }
@@ -91,6 +94,13 @@ impl Warden {
     }
 }
 
+/// Starts a program, and holds what its confinement needs: Helve does, too, but may be killed.
+fn start(order: &Order, output: &OwnedFd) -> Result<(Started, Held), Failure> {
+    let held = order.confine.as_ref().map(confine::hold).transpose();
+    let held = held.map_err(|error| Failure::not_confined(&error))?;
+    Ok((sprout::start(order, output)?, held.unwrap_or_default()))
+}
+
 fn receive(helve: &OwnedFd) -> Result<Option<(Order, OwnedFd)>, Errno> {
     let mut handles = Vec::new();
     let mut bytes = vec![0; 4];
@@ -118,7 +128,7 @@ fn receive(helve: &OwnedFd) -> Result<Option<(Order, OwnedFd)>, Errno> {
 struct Watching<'a> {
     warden: &'a Warden,
     shell: Pid,
-    confine: Option<Confine>,
+    held: Held,
     /// Until nothing lives that it hears of.
     listener: Option<Listener>,
     /// What the program was told that it does not get.
@@ -128,9 +138,9 @@ struct Watching<'a> {
 }
 
 impl<'a> Watching<'a> {
-    fn new(warden: &'a Warden, confine: Option<Confine>, started: Started) -> Self {
+    fn new(warden: &'a Warden, started: Started, held: Held) -> Self {
         let Started { pid: shell, listener } = started;
-        Watching { warden, shell, confine, listener, withheld: Vec::new(), said: Vec::new() }
+        Watching { warden, shell, held, listener, withheld: Vec::new(), said: Vec::new() }
     }
 
     fn watch(mut self) -> Result<Next, Errno> {
@@ -153,10 +163,6 @@ impl<'a> Watching<'a> {
                 let me = rustix::process::getpid();
                 let ended = tree::end(me, |most| self.reap_within(most));
                 self.all_ended(ended);
-                if let Some(plan) = self.confine.filter(|_| self.warden.is_left()) {
-                    // Helve would have removed what stood in the workspace.
-                    drop(confine::hold(&plan));
-                }
                 return Ok(Next::Leave);
             }
             self.say();
@@ -203,6 +209,9 @@ impl<'a> Watching<'a> {
     }
 
     fn all_ended(&mut self, ended: usize) {
+        // Before it is told, for then Helve lets go. One that is gone may take a moment to be gone in all.
+        let patience = if self.warden.is_left() { GONE } else { Duration::ZERO };
+        std::mem::take(&mut self.held).let_go(patience);
         self.said.extend(Word::AllEnded(u32::try_from(ended).unwrap_or(u32::MAX)).encode());
         self.say();
     }

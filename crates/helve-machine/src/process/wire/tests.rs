@@ -132,6 +132,7 @@ fn failures_and_words_arrive_as_they_were_sent() {
         Ok(()),
         Err(SpawnError::NoProgram("p".into())),
         Err(SpawnError::NoFolder("/f".into())),
+        Err(SpawnError::NotAFolder("/f".into())),
         Err(SpawnError::NotConfined("c".into())),
         Err(SpawnError::TooMany(3)),
         Err(SpawnError::TooLong),

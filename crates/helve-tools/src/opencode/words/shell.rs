@@ -280,6 +280,11 @@ pub(in crate::opencode) fn not_started(why: &NotStarted, words: &dyn Words) -> T
                 format!("The folder {} does not exist. Nothing was run.", folder.display()),
             )
             .hint("Name another workdir, or create it first."),
+            SpawnError::NotAFolder(file) => ToolError::new(
+                ErrorKind::NotFound,
+                format!("{} is not a folder. Nothing was run.", file.display()),
+            )
+            .hint("Name a folder as workdir."),
             SpawnError::NotConfined(why) => failed(format!(
                 "The configuration asks for a sandbox that this machine cannot give: {why}. Nothing was run."
             ))
