@@ -266,7 +266,10 @@ fn stand_ins_stay_while_somebody_needs_them() {
     assert!(stand_in.is_dir());
     drop(second);
     assert!(!stand_in.exists());
+    // An empty folder that was there before is somebody's own.
     fs::create_dir(&stand_in).unwrap();
+    drop((hold(&plan).unwrap(), hold(&plan).unwrap()));
+    assert!(stand_in.is_dir());
     fs::write(stand_in.join("helve.json"), "{}").unwrap();
     drop(hold(&plan).unwrap());
     assert!(stand_in.join("helve.json").exists());

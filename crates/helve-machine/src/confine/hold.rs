@@ -3,9 +3,9 @@
 //! What does not exist cannot be mounted on, and a program could make it. An empty folder is as good as nothing to
 //! everybody else (git does not see it, and it goes away without losing anything), and several Helves share it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ impl Held {
     fn remove(&mut self) {
         self.stand_ins.retain(|(path, folder)| {
             let is_last = flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
-            if is_last {
+            if is_last && is_ours(folder) {
                 fs::remove_dir(path).unwrap_or_default();
             }
             !is_last
@@ -144,12 +144,20 @@ fn is_empty(folder: &Path) -> io::Result<bool> {
     }
 }
 
+/// What a stand-in is known by: no folder that people make has this mode.
+const MODE: u32 = 0o1500;
+
+/// An empty folder may be somebody's own, and then it stays.
+fn is_ours(folder: &File) -> bool {
+    folder.metadata().is_ok_and(|it| it.mode() & 0o7777 == MODE)
+}
+
 /// How often another Helve may take the folder away while it is being taken hold of.
 const TRIES: usize = 100;
 
 fn stand_in(path: &Path) -> io::Result<File> {
     for _ in 0..TRIES {
-        match fs::create_dir(path) {
+        match DirBuilder::new().mode(MODE).create(path) {
             Ok(()) => {}
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => {}
             Err(err) => return Err(err),
