@@ -3,6 +3,7 @@
 //! Plain data in, plain data out, like the verbs on files: a running program is a handle.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -197,10 +198,30 @@ pub struct About {
 pub struct Watch {
     /// Where telling begins, counted in bytes of output as kept.
     pub from: u64,
-    /// At most so many bytes are told, the newest if there are more.
+    /// At most so many bytes are told.
     pub most: usize,
+    /// Which, if there are more.
+    pub told: Excerpt,
     pub until: Until,
     pub deadline: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excerpt {
+    Newest,
+    /// Those at the cursor, so that all can be read one after the other.
+    Oldest,
+}
+
+impl Watch {
+    /// Which bytes are told, of as many as were said.
+    pub fn window(&self, said: u64) -> Range<u64> {
+        let (from, most) = (self.from.min(said), self.most as u64);
+        match self.told {
+            Excerpt::Newest => from.max(said.saturating_sub(most))..said,
+            Excerpt::Oldest => from..said.min(from.saturating_add(most)),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use helve_core::process::{
-    About, Keep, Lifetime, ProcessId, Processes, Spawn, Stdin, Until, Watch,
+    About, Excerpt, Keep, Lifetime, ProcessId, Processes, Spawn, Stdin, Until, Watch,
 };
 use helve_machine::{Keeper, Programs, Settings};
 use tokio::task::JoinSet;
@@ -93,7 +93,8 @@ async fn end(programs: &Programs, folder: &Path, script: &str) -> Outcome<Durati
 async fn start(programs: &Programs, folder: &Path, script: &str) -> Outcome<(ProcessId, Vec<u32>)> {
     let id = programs.spawn(spawn(folder, script)).await?;
     let until = Until::Text("ready".into());
-    let want = Watch { from: 0, most: 0, until, deadline: Duration::from_secs(30) };
+    let want =
+        Watch { from: 0, most: 0, told: Excerpt::Newest, until, deadline: Duration::from_secs(30) };
     programs.watch(&id, want).await?;
     let head = programs.output(&id).await?.head;
     let words = String::from_utf8_lossy(&head);

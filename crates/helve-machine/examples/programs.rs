@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use helve_core::process::{About, Keep, Lifetime, Processes, Spawn, Spool, Stdin, Until, Watch};
+use helve_core::process::{
+    About, Excerpt, Keep, Lifetime, Processes, Spawn, Spool, Stdin, Until, Watch,
+};
 use helve_machine::{Keeper, Programs, Settings};
 
 const ROUNDS: usize = 300;
@@ -93,7 +95,13 @@ async fn through(
     };
     let began = Instant::now();
     let id = programs.spawn(spawn).await?;
-    let want = Watch { from: 0, most: 0, until: Until::Ended, deadline: Duration::from_secs(60) };
+    let want = Watch {
+        from: 0,
+        most: 0,
+        told: Excerpt::Newest,
+        until: Until::Ended,
+        deadline: Duration::from_secs(60),
+    };
     programs.watch(&id, want).await?;
     let took = began.elapsed();
     programs.output(&id).await?;

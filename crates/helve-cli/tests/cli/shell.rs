@@ -244,6 +244,35 @@ fn a_thousand_calls_many_at_once_all_succeed_and_leave_nothing_open() {
 }
 
 #[test]
+fn all_that_a_program_said_can_be_read_bit_by_bit() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &["--yes"]);
+    let command = "seq 1 20000; echo end; sleep 300";
+    let (_, text) = client.call("bash", json!({"command": command, "run_in_background": true}));
+    let id = handle_in(&text);
+    let (_, waited) = client
+        .call("process", json!({"action": "wait", "id": id, "text": "end", "timeout": 20000}));
+    assert!(waited.starts_with('[') && waited.contains("\n20000\nend\n\n["), "{waited}");
+    assert!(waited.ends_with("[the text end: reached]"), "{waited}");
+    let (mut all, mut cursor) = (String::new(), 0);
+    while cursor < 108_898 {
+        let read = json!({"action": "read", "id": id, "cursor": cursor});
+        let (failed, text) = client.call("process", read);
+        let (said, rest) = text.rsplit_once("\n\n[").unwrap();
+        assert!(!failed && !said.contains("left out"), "{text}");
+        all.push_str(said);
+        all.push('\n');
+        let next = rest.split("next cursor ").nth(1).unwrap();
+        let next: String = next.chars().take_while(char::is_ascii_digit).collect();
+        let next = next.parse().unwrap();
+        assert!(next > cursor, "{text}");
+        cursor = next;
+    }
+    let expected: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(all, expected + "end\n");
+}
+
+#[test]
 fn other_shells_run_or_say_why_not() {
     let stage = Stage::new();
     let with = |shell: &str| {

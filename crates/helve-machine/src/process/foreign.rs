@@ -184,12 +184,12 @@ impl Search {
             false if is_late => Met::Deadline,
             false => return None,
         };
-        let Watch { from, most, .. } = self.want;
-        let begin = from.max(process.said.saturating_sub(most as u64)).min(process.said);
-        let mut text = self.read(begin, process.said);
+        let (from, window) = (self.want.from, self.want.window(process.said));
+        let begin = window.start;
+        let mut text = self.read(begin, window.end);
         let cut = if begin > from { cut_begin(&text) } else { 0 };
         text.drain(..cut);
-        if !is_over {
+        if !is_over || window.end < process.said {
             text.truncate(whole_end(&text).len());
         }
         let begin = begin + cut as u64;

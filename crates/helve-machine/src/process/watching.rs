@@ -102,21 +102,21 @@ async fn piece(program: &Program, from: u64, to: u64) -> Option<Vec<u8>> {
     (bytes.len() as u64 == to - from).then_some(bytes)
 }
 
-/// The newest of what was said since the cursor, and where it begins.
+/// What is told of what was said since the cursor, and where it begins.
 async fn since(program: &Program, want: &Watch) -> Result<(u64, Bytes), ProcessError> {
     let news = *program.news().borrow();
     let said = *program.saying().borrow();
-    let begin = want.from.max(said.saturating_sub(want.most as u64)).min(said);
-    let (mut begin, mut bytes) = match piece(program, begin, said).await {
-        Some(bytes) => (begin, bytes),
-        None => newest(program, begin, want.most),
+    let window = want.window(said);
+    let (mut begin, mut bytes) = match piece(program, window.start, window.end).await {
+        Some(bytes) => (window.start, bytes),
+        None => newest(program, window.start, want.most),
     };
     if begin > want.from {
         let cut = cut_begin(&bytes);
         bytes.drain(..cut);
         begin += cut as u64;
     }
-    if !news.has_said_all {
+    if !news.has_said_all || window.end < said {
         // The rest of the character is still to come.
         bytes.truncate(whole_end(&bytes).len());
     }

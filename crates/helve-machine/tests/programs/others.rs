@@ -101,6 +101,7 @@ fn a_record_whose_times_make_no_sense_harms_nobody() {
             let want = helve_core::process::Watch {
                 from: 0,
                 most: 10,
+                told: helve_core::process::Excerpt::Newest,
                 until: Until::AllEnded,
                 deadline: Duration::from_millis(20),
             };

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use helve_core::process::{
-    About, Keep, Lifetime, Output, ProcessId, Processes, Spawn, SpawnError, Spool, State, Stdin,
-    Until, Watch, Watched,
+    About, Excerpt, Keep, Lifetime, Output, ProcessId, Processes, Spawn, SpawnError, Spool, State,
+    Stdin, Until, Watch, Watched,
 };
 use helve_machine::{Keeper, Programs, Settings};
 
@@ -41,7 +41,7 @@ impl Stage {
     }
 
     pub(crate) async fn until(&self, id: &ProcessId, until: Until) -> Watched {
-        let want = Watch { from: 0, most: 1 << 20, until, deadline: LONG };
+        let want = Watch { from: 0, most: 1 << 20, told: Excerpt::Newest, until, deadline: LONG };
         self.programs.watch(id, want).await.unwrap()
     }
 

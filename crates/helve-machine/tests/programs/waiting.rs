@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use helve_core::process::{Met, ProcessError, ProcessId, Processes, Signal, State, Until, Watch};
+use helve_core::process::{
+    Excerpt, Met, ProcessError, ProcessId, Processes, Signal, State, Until, Watch,
+};
 
 use crate::stage::{LONG, Stage, pids, run, spooled};
 
@@ -14,7 +16,8 @@ fn a_deadline_holds_whatever_the_program_does() {
             let id = stage.start(script).await;
             let deadline = Duration::from_millis(50);
             let began = Instant::now();
-            let want = Watch { from: 0, most: 10, until: Until::Ended, deadline };
+            let want =
+                Watch { from: 0, most: 10, told: Excerpt::Newest, until: Until::Ended, deadline };
             let watched = stage.programs.watch(&id, want).await.unwrap();
             assert_eq!((watched.met, watched.process.state), (Met::Deadline, State::Running));
             assert!(began.elapsed() >= deadline && watched.text.len() <= 10);
@@ -33,7 +36,8 @@ fn what_cannot_come_any_more_is_told() {
         assert_eq!(stage.until(&id, Until::Port(1)).await.met, Met::Never);
         assert_eq!(stage.until(&id, Until::AllEnded).await.met, Met::Yes);
         let unknown = ProcessId("unknown".into());
-        let want = Watch { from: 0, most: 1, until: Until::Now, deadline: LONG };
+        let want =
+            Watch { from: 0, most: 1, told: Excerpt::Newest, until: Until::Now, deadline: LONG };
         assert_eq!(stage.programs.watch(&unknown, want).await, Err(ProcessError::Unknown));
         assert_eq!(stage.programs.signal(&id, Signal::Terminate).await, Err(ProcessError::Ended));
         assert_eq!(stage.programs.end(&id).await, Ok(0));
@@ -49,7 +53,7 @@ fn reading_goes_on_from_a_cursor_on_whole_characters() {
         let id = stage.programs.spawn(spooled(stage.bash(script), 10 << 20)).await.unwrap();
         stage.until(&id, Until::Text("ready\na".into())).await;
         let next = |from, until| {
-            let want = Watch { from, most: 1 << 20, until, deadline: LONG };
+            let want = Watch { from, most: 1 << 20, told: Excerpt::Newest, until, deadline: LONG };
             stage.programs.watch(&id, want)
         };
         let first = next(6, Until::Now).await.unwrap();
@@ -61,7 +65,8 @@ fn reading_goes_on_from_a_cursor_on_whole_characters() {
         let third = next(second.next, Until::AllEnded).await.unwrap();
         // More than is in memory: from the spool.
         assert_eq!((third.text.len(), third.left_out), (588_895, 0));
-        let want = Watch { from: 0, most: 7, until: Until::Now, deadline: LONG };
+        let want =
+            Watch { from: 0, most: 7, told: Excerpt::Newest, until: Until::Now, deadline: LONG };
         let newest = stage.programs.watch(&id, want).await.unwrap();
         assert_eq!((&*newest.text, newest.left_out), (&b"100000\n"[..], 588_898));
     });
@@ -79,7 +84,8 @@ fn a_port_is_waited_for_and_only_one_of_its_own() {
         assert_eq!(stage.until(&id, Until::Port(port)).await.met, Met::Yes);
         let other = stage.start("sleep 1000").await;
         let deadline = Duration::from_millis(100);
-        let want = Watch { from: 0, most: 1, until: Until::Port(port), deadline };
+        let want =
+            Watch { from: 0, most: 1, told: Excerpt::Newest, until: Until::Port(port), deadline };
         assert_eq!(stage.programs.watch(&other, want).await.unwrap().met, Met::Deadline);
         stage.programs.end(&id).await.unwrap();
         stage.programs.end(&other).await.unwrap();

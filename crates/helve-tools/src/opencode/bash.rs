@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use helve_core::process::{Lifetime, Met, Process, Stdin, Until, Watch};
+use helve_core::process::{Excerpt, Lifetime, Met, Process, Stdin, Until, Watch};
 use helve_core::programs::{How, Launch, Leftovers, Running};
 use helve_core::{Ask, Progress, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
@@ -123,7 +123,13 @@ async fn background(
     launch: &Launch,
     running: Running,
 ) -> Result<ToolOutput, ToolError> {
-    let want = Watch { from: 0, most: PREVIEW, until: Until::AllEnded, deadline: FIRST_LOOK };
+    let want = Watch {
+        from: 0,
+        most: PREVIEW,
+        told: Excerpt::Newest,
+        until: Until::AllEnded,
+        deadline: FIRST_LOOK,
+    };
     let watched = running.watch(want).await.map_err(|err| shell::lost(&err))?;
     let output = running.output().await.map_err(|err| shell::lost(&err))?;
     let ending = match watched.met {
@@ -156,7 +162,13 @@ async fn follow(ctx: &ToolContext, running: &Running, timeout: Duration) -> Foll
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let deadline = next_look.min(left);
-        let watching = running.watch(Watch { from, most: PREVIEW, until: Until::Ended, deadline });
+        let watching = running.watch(Watch {
+            from,
+            most: PREVIEW,
+            told: Excerpt::Newest,
+            until: Until::Ended,
+            deadline,
+        });
         let watched = match ctx.cancel.run_until_cancelled(watching).await {
             Some(Ok(watched)) => watched,
             Some(Err(err)) => return Followed::Lost(err),

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use helve_core::process::{Met, Process as Program, Signal, State, Until, Watch, Watched};
+use helve_core::process::{Excerpt, Met, Process as Program, Signal, State, Until, Watch, Watched};
 use helve_core::programs::Running;
 use helve_core::{Ask, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_text::cut::Keep;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -173,13 +174,42 @@ async fn watch(
     deadline: Duration,
 ) -> Result<ToolOutput, ToolError> {
     let from = args.cursor.unwrap_or(0);
-    let most = ctx.limits().bytes / 2;
-    let want = Watch { from, most, until: until.clone(), deadline };
-    let watched = match ctx.cancel.run_until_cancelled(running.watch(want)).await {
+    let limits = ctx.limits();
+    let told = match (args.action, args.cursor) {
+        (Action::Read, Some(_)) => Excerpt::Oldest,
+        _ => Excerpt::Newest,
+    };
+    let want = Watch { from, most: limits.bytes / 2, told, until: until.clone(), deadline };
+    let mut watched = match ctx.cancel.run_until_cancelled(running.watch(want)).await {
         Some(watched) => watched.map_err(|err| shell::lost(&err))?,
         None => return Err(ctx.words().aborted()),
     };
+    fit(&mut watched, told, limits.lines / 2);
     Ok(say(args, &watched, &until, deadline))
+}
+
+/// Leaves out whole lines beyond so many, and the beginning of one that is told with the next; the cursor goes back to
+/// what is left out.
+fn fit(watched: &mut Watched, told: Excerpt, lines: usize) {
+    let bytes = watched.text.iter().enumerate();
+    let ends: Vec<usize> =
+        bytes.filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    let whole = watched.text.len();
+    match told {
+        Excerpt::Newest => {
+            let beyond = ends.len().saturating_sub(lines);
+            let begin = beyond.checked_sub(1).map_or(0, |last| ends[last]);
+            watched.left_out += begin as u64;
+            watched.text = watched.text.slice(begin..);
+        }
+        Excerpt::Oldest => {
+            let is_all = watched.next >= watched.process.said && ends.len() <= lines;
+            let end =
+                ends.iter().take(lines).next_back().copied().filter(|_| !is_all).unwrap_or(whole);
+            watched.next -= (whole - end) as u64;
+            watched.text = watched.text.slice(..end);
+        }
+    }
 }
 
 fn say(args: &Args, watched: &Watched, until: &Until, deadline: Duration) -> ToolOutput {
@@ -190,24 +220,35 @@ fn say(args: &Args, watched: &Watched, until: &Until, deadline: Duration) -> Too
         text => text.to_string(),
     };
     if watched.left_out > 0 {
-        let gap = format!("[{} bytes before this are left out]", watched.left_out);
+        let at = args.cursor.unwrap_or(0);
+        let gap = format!(
+            "[{} bytes before this are left out; read them with cursor {at}]",
+            watched.left_out
+        );
         whole = format!("{gap}\n{whole}");
     }
     let state = match process.state {
         State::Running => "running".to_string(),
         ended => format!("{}, {}", shell::state(ended), shell::took(process.took)),
     };
-    let mut sentences = vec![format!("{}: {state}; next cursor {}", process.id.0, watched.next)];
+    let more = match process.said.saturating_sub(watched.next) {
+        0 => String::new(),
+        bytes => format!(", {bytes} bytes more are there"),
+    };
+    let mut sentences =
+        vec![format!("{}: {state}; next cursor {}{more}", process.id.0, watched.next)];
     if process.state != State::Running && !process.children.is_empty() {
         sentences.push(format!("still running: {}", shell::named(process)));
     }
     if args.action == Action::Wait {
         sentences.push(waited(watched.met, until, deadline));
     }
+    sentences.extend(shell::withheld(process));
     for sentence in sentences {
         whole.push_str(&format!("\n\n[{sentence}]"));
     }
     ToolOutput::text(process.id.0.clone(), whole)
+        .keep(Keep::All)
         .with("cursor", watched.next)
         .with("met", watched.met == Met::Yes)
 }

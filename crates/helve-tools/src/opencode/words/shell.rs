@@ -5,7 +5,7 @@ mod input;
 use std::time::Duration;
 
 use helve_core::confine::{Denied, denied};
-use helve_core::process::{Confine, Output, Process, ProcessError, SpawnError, State};
+use helve_core::process::{Confine, Output, Process, ProcessError, SpawnError, State, Withheld};
 use helve_core::programs::{BadScript, Launch, NotStarted};
 use helve_core::{Cut, ErrorKind, Saved, ToolContext, ToolError, ToolOutput, Words};
 use helve_text::cut::{Keep, Limits, cut};
@@ -154,15 +154,28 @@ fn denials(told: &Told<'_>) -> Option<String> {
     let [head, tail] = [&told.output.head, &told.output.tail].map(|it| String::from_utf8_lossy(it));
     let said = format!("{head}\n{tail}");
     let all = denied(plan, &told.launch.folder().real(), &said, &told.process.withheld);
-    let each: Vec<String> = all
-        .iter()
-        .map(|one| match one {
-            Denied::Write(path) => format!("writing {}", clip(&path.to_string_lossy())),
-            Denied::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
-            Denied::Network(None) => "using the network".into(),
-            Denied::Tracing => "tracing other processes".into(),
-        })
-        .collect();
+    sandbox_denied(all.iter().map(|one| match one {
+        Denied::Write(path) => format!("writing {}", clip(&path.to_string_lossy())),
+        Denied::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
+        Denied::Network(None) => named_withheld(Withheld::Network).into(),
+        Denied::Tracing => named_withheld(Withheld::Tracing).into(),
+    }))
+}
+
+/// What the system did not give a program, of which nobody knows any more what else it was kept from.
+pub(in crate::opencode) fn withheld(process: &Process) -> Option<String> {
+    sandbox_denied(process.withheld.iter().map(|what| named_withheld(*what).into()))
+}
+
+fn named_withheld(what: Withheld) -> &'static str {
+    match what {
+        Withheld::Network => "using the network",
+        Withheld::Tracing => "tracing other processes",
+    }
+}
+
+fn sandbox_denied(each: impl Iterator<Item = String>) -> Option<String> {
+    let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| {
         format!(
             "the sandbox denied {}. Only the user can change that, in the configuration",
