@@ -39,11 +39,16 @@ const LIMITS: Limits = Limits {
     unswept: 64 << 20,
 };
 
+/// How many digits name a folder for temporary files.
+const SCRATCH_NAME: usize = 10;
+
 /// Saved outputs in the folder `outputs` of a data folder.
 pub struct OutputFiles(Arc<Files>);
 
 struct Files {
     folder: PathBuf,
+    /// Folders for temporary files, one for each session.
+    scratch: PathBuf,
     limits: Limits,
     swept: Mutex<Swept>,
 }
@@ -62,7 +67,8 @@ impl OutputFiles {
 
     fn with(data: &Path, limits: Limits) -> Self {
         let swept = Mutex::new(Swept { next: None, since: 0 });
-        Self(Arc::new(Files { folder: data.join("outputs"), limits, swept }))
+        let (folder, scratch) = (data.join("outputs"), data.join("tmp"));
+        Self(Arc::new(Files { folder, scratch, limits, swept }))
     }
 }
 
@@ -78,7 +84,7 @@ impl Outputs for OutputFiles {
         Box::pin(off_the_hot_path(move || {
             let saved = files.save(&folder, &text)?;
             if files.is_sweep_due(saved.bytes) {
-                spawn(move || sweep::sweep(&files.folder, &files.limits));
+                spawn(move || files.sweep());
             }
             Ok(saved)
         }))
@@ -87,15 +93,19 @@ impl Outputs for OutputFiles {
     fn reserve(&self, session: &str) -> Saved {
         if self.0.is_sweep_due(0) {
             let files = self.0.clone();
-            spawn(move || sweep::sweep(&files.folder, &files.limits));
+            spawn(move || files.sweep());
         }
         let id = Uuid::new_v4().simple().to_string();
         Saved { path: self.folder(session).join(format!("{id}.txt")), id, bytes: 0 }
     }
 
     fn scratch(&self, session: &str) -> Result<PathBuf, StoreError> {
-        let folder = self.folder(session).join("scratch");
+        // Sockets are made in it, whose paths may have a hundred bytes.
+        let name = blake3::hash(session.as_bytes()).to_hex();
+        let folder = self.0.scratch.join(&name[..SCRATCH_NAME]);
         private::folder(&folder)?;
+        // Who uses it again keeps it.
+        File::open(&folder)?.set_modified(SystemTime::now())?;
         folder.canonicalize()
     }
 
@@ -189,6 +199,11 @@ impl Files {
             return Err(error);
         }
         Ok(Saved { id, path, bytes: u64::try_from(text.len()).unwrap_or(u64::MAX) })
+    }
+
+    fn sweep(&self) {
+        sweep::sweep(&self.folder, &self.limits);
+        sweep::sweep_scratch(&self.scratch, self.limits.age);
     }
 
     /// Whether it is this process's turn to look for what is too old or too much.

@@ -1,6 +1,6 @@
 //! `bash` and `process` through the program: nothing hangs, nothing is left behind, everything is said.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -241,6 +241,23 @@ fn a_thousand_calls_many_at_once_all_succeed_and_leave_nothing_open() {
         }
     }
     wait_until("the files of before", || open() <= base);
+}
+
+#[test]
+fn a_program_ends_with_all_of_helve_at_once() {
+    let stage = Stage::new();
+    let mut client = Client::start(&stage, &["--yes"]);
+    let command = "echo $$ $PPID $(ps -o ppid= -p $PPID); exec sleep 300";
+    let (_, text) = client.call("bash", json!({"command": command, "run_in_background": true}));
+    let id = handle_in(&text);
+    let wait = json!({"action": "wait", "id": id, "text": "\n", "timeout": 20000});
+    let (_, text) = client.call("process", wait);
+    let pids: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
+    let [program, warden, keeper] = pids[..] else { panic!("{text}") };
+    let helve = client.child.id().to_string();
+    let killed = Command::new("kill").args(["-KILL", keeper, warden, &helve]).status();
+    assert!(killed.unwrap().success());
+    wait_until("the end of the program", || !lives(program));
 }
 
 #[test]

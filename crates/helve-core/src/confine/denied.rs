@@ -99,6 +99,12 @@ fn quoted(line: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut rest = line;
     while let Some(open) = rest.find(['\'', '"', '`', '‘']) {
+        // Within a word it is an apostrophe.
+        let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        if rest[open..].starts_with('\'') && is_letter(rest[..open].chars().next_back()) {
+            rest = &rest[open + 1..];
+            continue;
+        }
         let mut chars = rest[open..].chars();
         let close = match chars.next() {
             Some('‘') => "’",

@@ -96,6 +96,7 @@ fn denied_writes() {
     check("mv: cannot move '../.git' to 'g': Device or resource busy", expect!["write /w/.git"]);
     check("dd: failed to open '/dev/sda': Permission denied", expect!["write /dev/sda"]);
     check("cannot copy '/o/a' to '/w/.git/x': Read-only file system", expect!["write /w/.git/x"]);
+    check("gpg: can't create directory '/o/g': Read-only file system", expect!["write /o/g"]);
     check("cannot move '/o/a' to '/w/b': Read-only file system", expect!["write /o/a"]);
 }
 

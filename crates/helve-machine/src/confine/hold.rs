@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use helve_core::process::Confine;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, access, flock};
+use rustix::process::geteuid;
 
 use super::named;
 
@@ -122,6 +123,7 @@ pub(super) fn guard(plan: &Confine, protected: &Path) -> io::Result<Option<Guard
             Err(err) if err.kind() != io::ErrorKind::NotFound => {
                 return Err(named(&format!("looking at {}", guard.path.display()), err));
             }
+            Err(_) if is_out_of_reach(&guard.path) => return Ok(None),
             Err(_) if name == REDIRECT => {
                 guard.state = There::Nowhere;
                 return Ok(Some(guard));
@@ -135,6 +137,13 @@ pub(super) fn guard(plan: &Confine, protected: &Path) -> io::Result<Option<Guard
     Ok(Some(guard))
 }
 
+/// Whether nobody but others can put something here.
+fn is_out_of_reach(missing: &Path) -> bool {
+    let Some(above) = missing.parent() else { return false };
+    let is_own = fs::metadata(above).is_ok_and(|it| it.uid() == geteuid().as_raw());
+    !is_own && access(above, Access::WRITE_OK).is_err()
+}
+
 fn is_empty(folder: &Path) -> io::Result<bool> {
     match fs::read_dir(folder) {
         Ok(mut entries) => Ok(entries.next().is_none()),
@@ -144,12 +153,14 @@ fn is_empty(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// What a stand-in is known by: no folder that people make has this mode.
-const MODE: u32 = 0o1500;
+/// Everybody may look into a stand-in. By these two bits of its mode it is known, as no folder that people make has them:
+/// sticky, and not writable to its owner.
+const MODE: u32 = 0o1555;
+const KNOWN_BY: u32 = 0o1200;
 
 /// An empty folder may be somebody's own, and then it stays.
 fn is_ours(folder: &File) -> bool {
-    folder.metadata().is_ok_and(|it| it.mode() & 0o7777 == MODE)
+    folder.metadata().is_ok_and(|it| it.mode() & KNOWN_BY == MODE & KNOWN_BY)
 }
 
 /// How often another Helve may take the folder away while it is being taken hold of.

@@ -46,6 +46,17 @@ pub(super) fn sweep(folder: &Path, limits: &Limits) {
     }
 }
 
+/// Removes the temporary files of sessions that have not used any for long.
+pub(super) fn sweep_scratch(scratch: &Path, age: Duration) {
+    for folder in folders(scratch) {
+        let used = std::fs::metadata(&folder).and_then(|folder| folder.modified());
+        if used.is_ok_and(|used| used.elapsed().is_ok_and(|unused| unused > age)) {
+            // What cannot be removed is tried again.
+            std::fs::remove_dir_all(folder).ok();
+        }
+    }
+}
+
 struct Output {
     path: PathBuf,
     bytes: u64,

@@ -244,6 +244,24 @@ fn a_sweep_is_due_once_an_hour_for_all_processes() {
 }
 
 #[test]
+fn temporary_files_lie_in_a_short_place_until_nobody_uses_them() {
+    let data = tempfile::tempdir().unwrap();
+    let files = OutputFiles::with(data.path(), SMALL);
+    let [one, two] = ["session_1", "session_2"].map(|session| files.scratch(session).unwrap());
+    assert_ne!(one, two);
+    let below = one.strip_prefix(data.path().canonicalize().unwrap()).unwrap();
+    assert!(below.as_os_str().len() < 20, "{below:?}");
+    std::fs::write(one.join("f"), "x").unwrap();
+    std::fs::write(two.join("f"), "x").unwrap();
+    let long_ago = SystemTime::now() - 2 * SMALL.age;
+    File::open(&one).unwrap().set_modified(long_ago).unwrap();
+    File::open(&two).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(files.scratch("session_2").unwrap(), two);
+    files.0.sweep();
+    assert!(!one.exists() && two.join("f").exists());
+}
+
+#[test]
 fn a_folder_that_cannot_be_made_is_an_error() {
     let data = tempfile::tempdir().unwrap();
     std::fs::write(data.path().join("outputs"), "").unwrap();

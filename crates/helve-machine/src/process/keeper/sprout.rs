@@ -9,7 +9,7 @@ use helve_core::process::Confine;
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::confine::{self, Listener, Telling};
 use crate::process::sys::{self, Memory, Texts};
@@ -115,6 +115,9 @@ impl<'a> Sprout<'a> {
         {
             return Failure::not_confined(&error);
         }
+        // Should its warden be killed together with the keeper, this much is left to end it. It is lost with some changes
+        // of identity, so it comes last.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
         Failure::of(Step::Execute, self.execute())
     }
 
