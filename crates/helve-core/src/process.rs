@@ -374,6 +374,8 @@ pub enum SpawnError {
     NotConfined(String),
     #[error("{0} programs run already")]
     TooMany(usize),
+    #[error("no more processes can be started")]
+    NoMoreProcesses,
     #[error("the command is too long for the system")]
     TooLong,
     #[error("too many open files")]

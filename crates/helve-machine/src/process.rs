@@ -247,12 +247,19 @@ fn list(programs: &[Arc<Program>], folder: &Path) -> Vec<Process> {
     all.into_iter().map(|(_, process)| process).collect()
 }
 
+/// How much of what ended programs said is kept in memory, of all together.
+const MOST_KEPT: usize = 32 << 20;
+
 impl Table {
     fn add(&mut self, entry: Entry, most: usize) {
         self.running.push(entry);
         let over = self.running.extract_if(.., |entry| entry.program.news().borrow().is_attended());
         self.over.extend(over);
-        while self.running.len() + self.over.len() > most && self.over.pop_front().is_some() {}
+        let mut kept: usize = self.over.iter().map(|entry| entry.program.in_memory_bytes()).sum();
+        while self.running.len() + self.over.len() > most || kept > MOST_KEPT {
+            let Some(oldest) = self.over.pop_front() else { break };
+            kept -= oldest.program.in_memory_bytes();
+        }
     }
 
     /// Those that were asked for last are mostly the newest.

@@ -56,6 +56,10 @@ impl Kept {
         self.tail.extend(rest);
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+
     pub(super) fn lines(&self) -> u64 {
         self.line_ends + u64::from(self.ends_in_line)
     }

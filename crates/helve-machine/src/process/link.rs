@@ -134,9 +134,7 @@ impl Link {
                 Ok(warden) => return Ok(warden),
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::MFILE | Errno::NFILE) => return Err(SpawnError::TooManyOpen),
-                    Some(Errno::AGAIN | Errno::NOMEM) => {
-                        return Err(SpawnError::Other(format!("no more processes: {error}")));
-                    }
+                    Some(Errno::AGAIN | Errno::NOMEM) => return Err(SpawnError::NoMoreProcesses),
                     Some(_) | None => {
                         last = error.to_string();
                         // Those that it made would watch over programs that nobody ends when they are killed.

@@ -239,6 +239,11 @@ impl Program {
         self.taken.lock().kept.range(from, to)
     }
 
+    /// How much of what was said is in memory.
+    pub(super) fn in_memory_bytes(&self) -> usize {
+        self.taken.lock().kept.bytes()
+    }
+
     /// What is in memory of some bytes: from the beginning and from the end.
     pub(super) fn pieces(&self, from: u64, to: u64) -> [Vec<u8>; 2] {
         self.taken.lock().kept.pieces(from, to)

@@ -144,6 +144,7 @@ impl Failure {
         match (self.step, self.error) {
             (_, Errno::TOOBIG) => SpawnError::TooLong,
             (_, Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
+            (Step::Prepare, Errno::AGAIN) => SpawnError::NoMoreProcesses,
             (Step::Folder, Errno::NOENT) => SpawnError::NoFolder(folder.into()),
             (Step::Folder, Errno::NOTDIR) => SpawnError::NotAFolder(folder.into()),
             (Step::Folder, error) => SpawnError::Other(format!("{}: {error}", folder.display())),

@@ -44,6 +44,20 @@ fn a_thousand_leave_no_file_open() {
 }
 
 #[test]
+fn what_ended_programs_said_does_not_fill_the_memory() {
+    run(async {
+        let stage = Stage::new();
+        for _ in 0..300 {
+            let (_, output) = stage.run("head -c 200000 /dev/zero | tr '\\0' x").await;
+            assert_eq!((output.bytes, output.head.len()), (200_000, 64 << 10));
+        }
+        // Each is remembered with 128 KiB.
+        let remembered = stage.programs.list().await.len();
+        assert!((200..=260).contains(&remembered), "{remembered}");
+    });
+}
+
+#[test]
 fn more_than_may_run_are_refused_until_one_ends() {
     run(async {
         let stage = Stage::new();

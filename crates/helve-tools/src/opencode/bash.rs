@@ -15,7 +15,7 @@ pub(super) struct Args {
     /// The command, as for bash -c
     #[schemars(length(min = 1))]
     command: String,
-    /// Milliseconds after which it is ended, 120000 unless given
+    /// Milliseconds after which it is ended, 120000 unless given; not in the background
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
     /// The folder to run it in

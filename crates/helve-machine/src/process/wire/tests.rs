@@ -135,6 +135,7 @@ fn failures_and_words_arrive_as_they_were_sent() {
         Err(SpawnError::NotAFolder("/f".into())),
         Err(SpawnError::NotConfined("c".into())),
         Err(SpawnError::TooMany(3)),
+        Err(SpawnError::NoMoreProcesses),
         Err(SpawnError::TooLong),
         Err(SpawnError::TooManyOpen),
         Err(SpawnError::NoKeeper("k".into())),

@@ -306,6 +306,10 @@ pub(in crate::opencode) fn not_started(why: &NotStarted, words: &dyn Words) -> T
                 "{running} programs run already, which is the most. Nothing was run."
             ))
             .hint("End one of them with the process tool."),
+            SpawnError::NoMoreProcesses => failed(
+                "The system starts no more processes: as many run as may. Nothing was run.".into(),
+            )
+            .hint("End what started so many, with the process tool."),
             SpawnError::TooLong => failed(
                 "The command and its environment are too long for the system. Nothing was run.".into(),
             )
