@@ -66,12 +66,22 @@ fn programs_of_its_settings_are_asked_about_by_name() {
         ("filter.x.process", "./evil.sh", "cd src && git status"),
         ("core.hookspath", ".", "git status"),
         ("include.path", "../other", "git diff"),
-        ("gpg.program", "./evil.sh", "git commit -qam two"),
+        ("gpg.program", "./evil.sh", "git log"),
     ] {
         let stage = repository();
         git(&stage, "app", &["config", key, value]);
         check_asked(&stage, command, &format!(".git/config: {key} = {value}"));
     }
+}
+
+/// A signature is looked at wherever a format says so, in whatever spelling.
+#[test]
+fn who_looks_at_signatures_is_asked_about() {
+    let stage = repository();
+    git(&stage, "app", &["config", "format.pretty", "format:%+G?"]);
+    assert_eq!(bash(&stage, "git log", &[]).code, 0);
+    git(&stage, "app", &["config", "gpg.x509.program", "./evil.sh"]);
+    check_asked(&stage, "git log", "gpg.x509.program = ./evil.sh");
 }
 
 #[test]

@@ -71,10 +71,10 @@ pub(super) fn runs(setting: &Setting) -> Option<Moment> {
         ("diff", "external" | "command" | "textconv") => Moment::Looking,
         ("include" | "includeif", "path") => Moment::Looking,
         ("core", "hookspath") => Moment::Looking,
-        // A format may ask for signatures.
-        ("format" | "pretty", _) if value.contains("%G") || value.contains("%(") => Moment::Looking,
+        // A format, wherever it is set, may ask for signatures.
+        ("gpg", "program") => Moment::Looking,
         ("core", "worktree" | "gitproxy" | "alternaterefscommand") => Moment::Changing,
-        ("gpg", "program" | "defaultkeycommand") => Moment::Changing,
+        ("gpg", "defaultkeycommand") => Moment::Changing,
         ("credential", "helper") => Moment::Changing,
         ("remote", "uploadpack" | "receivepack" | "vcs") => Moment::Changing,
         ("remote" | "url" | "submodule", _) if rest.contains("::") || value.contains("::") => {
@@ -158,8 +158,8 @@ mod tests {
             ("include.path", "../x"),
             ("includeif.gitdir:~/.path", "x"),
             ("core.hookspath", ".husky/_"),
-            ("format.pretty", "format:%G?"),
-            ("pretty.x", "format:%G?"),
+            ("gpg.program", "./x"),
+            ("gpg.ssh.program", "./x"),
         ] {
             assert_eq!(moment(key, value), Some(Moment::Looking), "{key}");
         }
@@ -171,7 +171,7 @@ mod tests {
             ("url.ext::x.insteadof", "https://"),
             ("alias.st", "!./x"),
             ("merge.x.driver", "./x"),
-            ("gpg.ssh.program", "./x"),
+            ("gpg.ssh.defaultkeycommand", "./x"),
         ] {
             assert_eq!(moment(key, value), Some(Moment::Changing), "{key}");
         }
@@ -183,6 +183,7 @@ mod tests {
             ("diff.renames", "true"),
             ("submodule.x.url", "../x"),
             ("format.pretty", "oneline"),
+            ("pretty.x", "format:%+G?"),
         ] {
             assert_eq!(moment(key, value), None, "{key}");
         }
