@@ -20,6 +20,8 @@ const HIDDEN: &[&str] = &[".*", ".?*", ".[!.]*", ".[^.]*"];
 /// Patterns with more alternatives than this are taken to pick anything.
 const ALTERNATIVES: usize = 32;
 
+const LONGEST_PATH: usize = 4_096;
+
 /// Names that `find` prints.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
@@ -32,19 +34,33 @@ pub(super) struct Found {
     pub(super) folders: Folders,
 }
 
-/// The file that a name or a pattern picks; `None` where it picks too much to be meant for one.
-pub(super) fn picked(value: &str) -> Option<Word> {
+/// The files that a name or a pattern picks, in whatever case; none where it picks too much to be meant for one.
+pub(super) fn picked(value: &str) -> Vec<Word> {
     if value.starts_with('!') {
-        return None;
+        return Vec::new();
     }
     // A kind of files is named before its pattern.
     let named =
         value.split_once(':').filter(|(kind, _)| kind.bytes().all(|c| c.is_ascii_alphanumeric()));
-    let value = named.map_or(value, |(_, pattern)| pattern).to_ascii_lowercase();
-    if !value.contains(['*', '?', '[', '{', '\\']) {
-        return Some(Word::Literal(value));
+    in_either_case(named.map_or(value, |(_, pattern)| pattern))
+}
+
+fn in_either_case(value: &str) -> Vec<Word> {
+    let lower = value.to_ascii_lowercase();
+    let folded = (lower != value).then(|| meant(&lower)).flatten();
+    meant(value).into_iter().chain(folded).collect()
+}
+
+/// The file that a name or a pattern stands for.
+fn meant(value: &str) -> Option<Word> {
+    // No path is as long, and what cannot be looked at may be anything.
+    if value.len() > LONGEST_PATH {
+        return Some(Word::Literal(SECRET[0].to_string()));
     }
-    let mut patterns = vec![value];
+    if !value.contains(['*', '?', '[', '{', '\\']) {
+        return Some(Word::Literal(value.to_string()));
+    }
+    let mut patterns = vec![value.to_ascii_lowercase()];
     while let Some(at) = patterns.iter().position(|it| alternatives(it).is_some()) {
         let more = alternatives(&patterns.swap_remove(at)).unwrap_or_default();
         patterns.extend(more);
@@ -55,12 +71,13 @@ pub(super) fn picked(value: &str) -> Option<Word> {
     patterns.iter().find_map(|pattern| secret(pattern))
 }
 
-/// `a{b,c}` is `ab` and `ac`.
+/// `a{b,c}` is `ab` and `ac`. One more than are looked at shows that there are too many.
 fn alternatives(pattern: &str) -> Option<Vec<String>> {
     let end = pattern.find('}')?;
     let start = pattern[..end].rfind('{')?;
     let (before, after) = (&pattern[..start], &pattern[end + 1..]);
-    Some(pattern[start + 1..end].split(',').map(|it| format!("{before}{it}{after}")).collect())
+    let inside = pattern[start + 1..end].split(',').take(ALTERNATIVES + 1);
+    Some(inside.map(|it| format!("{before}{it}{after}")).collect())
 }
 
 fn secret(pattern: &str) -> Option<Word> {
@@ -83,25 +100,39 @@ fn spelled(expression: &str) -> Option<Word> {
     SPELLED.iter().find(has).map(|(_, secret)| Word::Literal((*secret).to_string()))
 }
 
-/// The file that a revision with a path, or a path of git's own kind, picks: `HEAD:.env`, `:(top).env`, `'.en?'`.
-pub(super) fn of_git(text: &str) -> Option<Word> {
-    let path = match text.strip_prefix(":(") {
-        Some(magic) => {
-            let (magic, path) = magic.split_once(')')?;
-            (!magic.split(',').any(|word| word == "exclude")).then_some(path)?
+/// The files that a revision with a path, or a path of git's own kind, picks: `HEAD:.env`, `:(top).env`, `'.en?'`.
+pub(super) fn of_git(text: &str) -> Vec<Word> {
+    let Some(path) = path_of_git(text).filter(|path| !path.is_empty()) else { return Vec::new() };
+    // A revision, or lines of a file, may have colons of their own.
+    let last = path.rsplit_once(':').map(|(_, last)| last).filter(|last| !last.is_empty());
+    let paths = [Some(path), last].into_iter().flatten();
+    if text.starts_with(":(") {
+        return paths.flat_map(in_either_case).collect();
+    }
+    paths.filter_map(meant).collect()
+}
+
+fn path_of_git(text: &str) -> Option<&str> {
+    if let Some(magic) = text.strip_prefix(":(") {
+        let (magic, path) = magic.split_once(')')?;
+        return (!magic.split(',').any(|word| word == "exclude")).then_some(path);
+    }
+    match text.split_once(':') {
+        Some(("", rest)) => {
+            let staged =
+                rest.strip_prefix(['0', '1', '2', '3']).and_then(|it| it.strip_prefix(':'));
+            let path = staged.unwrap_or(rest).trim_start_matches('/');
+            let is_left_out = staged.is_none() && path.starts_with(['!', '^']);
+            (!is_left_out).then_some(path)
         }
-        None => match text.split_once(':') {
-            Some((_, path)) => path.trim_start_matches(['/', '0', '1', '2', '3', ':']),
-            None => {
-                // What is not there any more may be in the history.
-                let is_hidden = text.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
-                let is_pattern = text.contains(['*', '?', '[', '\\']);
-                (is_pattern || is_hidden && !text.contains("..")).then_some(text)?
-            }
-        },
-    };
-    let is_left_out = path.starts_with(['!', '^']) || path.is_empty();
-    picked(path).filter(|_| !is_left_out)
+        Some((_, path)) => Some(path),
+        None => {
+            // What is not there any more may be in the history.
+            let is_hidden = text.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
+            let is_pattern = text.contains(['*', '?', '[', '\\']) && !text.starts_with('^');
+            (is_pattern || is_hidden && !text.contains("..")).then_some(text)
+        }
+    }
 }
 
 /// What `find` is told to pick: the names in its tests, and hidden files that it starts from.
@@ -113,11 +144,11 @@ pub(super) fn of_find(words: &[Word]) -> Vec<Word> {
         name.starts_with('.') && name.len() > 1 && name != ".."
     };
     let starts = starts.filter(hidden).map(|text| Word::Literal((*text).to_string()));
-    let tests = texts.windows(3).filter_map(|test| match test {
-        ["!" | "-not", ..] => None,
+    let tests = texts.windows(3).flat_map(|test| match test {
+        ["!" | "-not", ..] => Vec::new(),
         [_, flag, value] if BY_NAME.contains(flag) => picked(value),
-        [_, flag, value] if BY_EXPRESSION.contains(flag) => spelled(value),
-        _ => None,
+        [_, flag, value] if BY_EXPRESSION.contains(flag) => spelled(value).into_iter().collect(),
+        _ => Vec::new(),
     });
     starts.chain(tests).collect()
 }
@@ -139,4 +170,58 @@ fn plain(pattern: &str) -> String {
         rest = &inside[negated + length..];
     }
     plain + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let picked = of_git(text);
+        let picked: Vec<&str> = picked.iter().map(Word::shown).collect();
+        assert_eq!(picked, expected, "{text:?}");
+    }
+
+    #[test]
+    fn a_path_of_git_is_told_as_it_is() {
+        check("HEAD:A/B", &["A/B"]);
+        check("HEAD:3rdparty/.env", &["3rdparty/.env"]);
+        check("HEAD:1", &["1"]);
+        check("HEAD:!x", &["!x"]);
+        check("HEAD:.EN?", &[".env"]);
+        check(":2:.env", &[".env"]);
+        check(":2:!x", &["!x"]);
+        check(":3rd", &["3rd"]);
+        check(":/.env", &[".env"]);
+        check(":/:.env", &[":.env", ".env"]);
+        check(":name:.env", &["name:.env", ".env"]);
+        check("HEAD^{/fix: it}:.env", &[" it}:.env", ".env"]);
+        check(":(top).env", &[".env"]);
+        check(":(icase)A/B", &["A/B", "a/b"]);
+        check("old/.env", &["old/.env"]);
+        for nothing in ["HEAD:", ":/!.env", ":^.env", ":(exclude,top).env", "main..", "^v1.*", "a"]
+        {
+            check(nothing, &[]);
+        }
+    }
+
+    #[test]
+    fn names_are_picked_in_either_case() {
+        let picked =
+            |value| picked(value).iter().map(|it| it.shown().to_string()).collect::<Vec<_>>();
+        assert_eq!(picked("A.txt"), ["A.txt", "a.txt"]);
+        assert_eq!(picked("web:*.ENV"), [".env", ".env"]);
+        assert!(picked("!.env").is_empty() && picked("*.rs").is_empty());
+    }
+
+    #[test]
+    fn what_is_too_much_to_look_at_may_be_anything() {
+        let start = std::time::Instant::now();
+        let many = format!("HEAD:{{{}}}{}", ",".repeat(64_000), "x".repeat(64_000));
+        check(&many, &[".env"]);
+        check(&format!("HEAD:{}", "{a}".repeat(1_300)), &[]);
+        check(&format!("HEAD:{{{}}}x", ",".repeat(33)), &[".env"]);
+        assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
+    }
 }

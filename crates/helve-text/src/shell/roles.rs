@@ -64,7 +64,7 @@ pub(super) fn apply(
             walker.touch(value, Access::ReadAll, state, Some(run));
         }
         Role::Revision => {
-            if let Some(picked) = value.literal().and_then(picks::of_git) {
+            for picked in value.literal().map_or_else(Vec::new, picks::of_git) {
                 walker.touch(&picked, Access::Read, state, Some(run));
             }
             let is_revision = |kind| matches!(kind, Unknown::Commit | Unknown::Revision);
@@ -83,7 +83,7 @@ pub(super) fn apply(
             walker.touch(value, Access::Write, state, Some(run));
         }
         Role::Pick => {
-            if let Some(picked) = picks::picked(value.shown()) {
+            for picked in picks::picked(value.shown()) {
                 walker.touch(&picked, Access::Read, state, Some(run));
             }
         }
