@@ -200,6 +200,9 @@ impl<G: Ground> Wants<'_, G> {
         let Some(places) = self.places(&touch.at) else {
             return self.unclear(touch.access, shown, Unclear::Target);
         };
+        if touch.access == Access::Handed && self.is_label(shown) {
+            return;
+        }
         for part in &places.listed {
             self.push(part.clone());
         }
@@ -251,6 +254,15 @@ impl<G: Ground> Wants<'_, G> {
                 .then(|| format!("{folder}{rest}"))
         };
         self.made.iter().find_map(above).and_then(|path| self.ground.resolve(&path))
+    }
+
+    /// `//src:all` is a label to some programs and `//title` a query: with two slashes, a path is one where there is
+    /// something, or a folder to put it in.
+    fn is_label(&self, path: &str) -> bool {
+        let folder = path.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
+        let is_there = |path: &str| self.ground.resolve(path).is_none_or(|it| it.exists);
+        let is_in_folder = folder.contains(|c| c != '/') && is_there(folder);
+        path.starts_with("//") && !is_in_folder && !is_there(path)
     }
 
     fn unclear(&mut self, access: Access, shown: &str, why: Unclear) {

@@ -25,26 +25,37 @@ pub(super) fn note(walker: &mut Walker<'_>, word: &Word, state: &State, run: usi
 }
 
 /// `src`, `--out=/x`, `-I/x`, `/a:/b`: the parts of a word that may be paths.
-fn paths_in(text: &str) -> Vec<&str> {
-    let flag = text.starts_with('-');
-    let mut paths: Vec<&str> = local_address(text).into_iter().collect();
-    if !flag {
-        paths.push(text);
+pub(super) fn paths_in(text: &str) -> Vec<&str> {
+    let is_flag = text.starts_with('-');
+    // Where one may begin that has such signs in it: `--file=x`, `a@x`, `-fx`, `--out/x`.
+    let mut starts: Vec<usize> = match is_flag {
+        true => text.find('/').filter(|_| !text.contains('=')).into_iter().collect(),
+        false => vec![0],
+    };
+    if is_flag && text[1..].starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        starts.push(2);
     }
-    let pieces = text.split(['=', ':', ',', '@']);
-    paths.extend(pieces.filter(|it| it.starts_with(['/', '~']) || it.starts_with("..")));
-    if let Some(at) = text.find('/').filter(|_| flag && !text.contains('=')) {
-        paths.push(&text[at..]);
-    }
-    // `--file=x`, `-fx`, `name=x`, `a@x`.
-    paths.extend(text.split_once('=').map(|(_, value)| value));
-    paths.extend(text.rsplit_once('@').map(|(_, value)| value));
-    if flag && !text.starts_with("--") {
-        paths.extend(text.get(2..));
+    starts.extend([text.find('='), text.rfind('@')].into_iter().flatten().map(|at| at + 1));
+    let whole = starts.iter().filter(|at| !is_host(text, **at)).map(|at| &text[*at..]);
+    let mut paths: Vec<&str> = local_address(text).into_iter().chain(whole).collect();
+    starts.extend(text.match_indices(SIGNS).map(|(at, _)| at + 1));
+    for rest in starts.into_iter().filter(|at| !is_host(text, *at)).map(|at| &text[at..]) {
+        paths.push(rest.split(SIGNS).next().unwrap_or(rest));
     }
     paths.retain(|path| !path.is_empty() && !is_web(path));
+    paths.sort_unstable();
     paths.dedup();
     paths
+}
+
+/// What stands between paths, or before one.
+const SIGNS: [char; 4] = ['=', ':', ',', '@'];
+
+/// Whether an address on the network goes on here: `//` after `https:` and its like.
+fn is_host(text: &str, at: usize) -> bool {
+    let scheme = text[..at].strip_suffix(':');
+    text[at..].starts_with("//")
+        && scheme.is_some_and(|it| it.ends_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
 /// The path in `file:///x` and its like, which is absolute whatever host stands before it.
@@ -58,5 +69,39 @@ fn local_address(text: &str) -> Option<&str> {
 }
 
 fn is_web(text: &str) -> bool {
-    text.starts_with("//") || text.starts_with("http://") || text.starts_with("https://")
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::paths_in;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(paths_in(text), expected, "{text:?}");
+    }
+
+    #[test]
+    fn whatever_may_be_a_path_is_found() {
+        check("src", &["src"]);
+        check("//etc/x", &["//etc/x"]);
+        check("--in=//etc/x", &["//etc/x"]);
+        check("-f//etc/x", &["//etc/x"]);
+        check(".env:/x", &[".env", ".env:/x", "/x"]);
+        check("--files=a,.env", &[".env", "a", "a,.env"]);
+        check("-Isrc", &["src"]);
+        check("file:///x", &["/x", "file", "file:///x"]);
+        check("me@.env", &[".env", "me", "me@.env"]);
+        check("-é", &[]);
+        check("-//x/y", &["//x/y"]);
+        check("-cover=./...", &["./...", "over", "over=./..."]);
+    }
+
+    #[test]
+    fn addresses_are_no_paths() {
+        check("https://h/x", &["https"]);
+        check("-Lhttps://h/x", &["https"]);
+        check("--url=https://h/x", &["https"]);
+        check("git+ssh://h/x", &["git+ssh", "git+ssh://h/x"]);
+    }
 }
