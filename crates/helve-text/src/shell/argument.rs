@@ -26,7 +26,7 @@ pub(super) fn note(walker: &mut Walker<'_>, word: &Word, state: &State, run: usi
 
 /// `src`, `--out=/x`, `-I/x`, `/a:/b`: the parts of a word that may be paths.
 pub(super) fn paths_in(text: &str) -> Vec<&str> {
-    let is_flag = text.starts_with('-');
+    let is_flag = text.starts_with('-') && text != "-";
     // Where one may begin that has such signs in it: `--file=x`, `a@x`, `-fx`, `--out/x`.
     let mut starts: Vec<usize> = match is_flag {
         true => text.find('/').filter(|_| !text.contains('=')).into_iter().collect(),

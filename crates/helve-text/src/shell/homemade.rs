@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::names::{self, Sort};
-use super::{Access, Doubt, DoubtKind, Part, Run, Script, Target, Touch, Word, table};
+use super::{Access, Doubt, DoubtKind, Part, Run, Script, Target, Touch, Word, argument, table};
 
 /// A doubt for each file that is run under a name which the script gives to text of its own.
 pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
@@ -83,13 +83,14 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
             let words = || run.words.iter().skip(1);
             // One that is not known may be any of them, and what comes in may be text of the script's.
             let is_written = |word: &Word| match word.literal() {
-                Some(text) => {
-                    written.contains(base(text)) || text == "-" || text.starts_with("/dev/")
-                }
+                Some(text) => argument::paths_in(text).into_iter().any(|path| {
+                    written.contains(base(path)) || path == "-" || path.starts_with("/dev/")
+                }),
                 None => !written.is_empty(),
             };
             if words().any(is_written) {
-                written.extend(words().filter_map(Word::literal).map(base));
+                let paths = words().filter_map(Word::literal).flat_map(argument::paths_in);
+                written.extend(paths.map(base));
             }
         }
         if written.len() == before {
