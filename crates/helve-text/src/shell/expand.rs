@@ -109,7 +109,8 @@ fn has_wildcard(piece: &Piece, state: &State) -> bool {
     match piece {
         Piece::Text { text, .. } => text.contains(['*', '?', '[']),
         Piece::Parameter { parameter, .. } => state.value(&parameter.name).is_wild(),
-        Piece::Command { .. } | Piece::Arithmetic { .. } | Piece::Process { .. } => false,
+        Piece::Command { body, .. } => prints_wildcard(body),
+        Piece::Arithmetic { .. } | Piece::Process { .. } => false,
     }
 }
 
