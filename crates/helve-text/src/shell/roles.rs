@@ -217,11 +217,7 @@ pub(super) fn apply(
         }
         Role::Dd => operand_of_dd(walker, value, state, run, &shown, at),
         Role::Goal => {
-            // A number names no program.
-            let is_harmless = |it: &str| match it.split_once('=') {
-                None => true,
-                Some((_, value)) => value.chars().all(|c| c.is_ascii_digit() || c == '.'),
-            };
+            let is_harmless = |it: &str| it.split_once('=').is_none_or(is_plain_variable);
             if !value.literal().is_some_and(is_harmless) {
                 risk(RiskKind::Runs);
             }
@@ -233,6 +229,14 @@ pub(super) fn apply(
             builtins::expression(walker, &words[at..], state, Some(run));
         }
     }
+}
+
+/// Whether `make` takes this for a variable with a number: that names no program. But to some variables it is a file.
+fn is_plain_variable((name, value): (&str, &str)) -> bool {
+    // `NAME:=1`, `NAME += 1`.
+    let name = name.trim_end_matches([':', '+', '?']).trim();
+    let is_own = name.starts_with("MAKE") || matches!(name, "GNUMAKEFLAGS" | "SHELL" | "VPATH");
+    !is_own && is_name(name) && value.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// What follows from the command as a whole.
