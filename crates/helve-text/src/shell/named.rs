@@ -4,6 +4,9 @@ use super::launch::basename;
 use super::names::{self, Sort};
 use super::{Run, Word};
 
+/// What a program stands after in a text for a shell, where it does not begin it; in other code it stands in quotes.
+const STARTS: [char; 10] = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
+
 impl Run {
     /// The program whose rules count for this one, too: `sudoedit` is refused with `sudo`.
     pub fn kin(&self) -> Option<String> {
@@ -20,14 +23,11 @@ impl Run {
         }
         for (at, word) in self.words.iter().enumerate().skip(1) {
             let text = word.shown();
-            let is_code = text.contains(['(', '"', '!']);
-            if self.known && !is_code || self.is_plain_name(at) {
+            if self.known && !text.contains(STARTS) || self.is_plain_name(at) {
                 continue;
             }
             let value = text.split_once('=').map_or(text, |(_, value)| value);
-            // In a text for a shell, a program stands at the start or after one of these; in other code, in quotes.
-            let starts = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
-            let commands = [text, value].into_iter().flat_map(|it| it.split(starts));
+            let commands = [text, value].into_iter().flat_map(|it| it.split(STARTS));
             let programs = commands.flat_map(programs_of).map(last_part);
             named.extend([text, last_part(value)].into_iter().chain(programs).map(str::to_string));
         }
