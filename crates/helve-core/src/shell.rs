@@ -105,7 +105,7 @@ fn may_be_entered(folder: &str, ground: &impl Ground) -> bool {
 }
 
 /// Everything a script wants. `source` is the script itself.
-pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Part> {
+pub fn wants<'g>(source: &str, script: &'g Script, ground: &'g impl Ground) -> Vec<Part> {
     let mut wants = Wants {
         ground,
         made: made(script),
@@ -145,32 +145,28 @@ pub fn wants(source: &str, script: &Script, ground: &impl Ground) -> Vec<Part> {
     wants.all
 }
 
-/// The folders that `mkdir` makes, and nothing else puts something else there.
-fn made(script: &Script) -> Vec<String> {
-    let written = script.touches.iter().filter_map(|touch| match &touch.at {
-        Target::Path(path) if touch.access == Access::Write => Some((path, touch.run)),
-        Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
-    });
+/// The folders that `mkdir` makes, and nothing else puts something else there. What is written where cannot be told is
+/// asked about anyway.
+fn made(script: &Script) -> HashSet<&str> {
     let is_mkdir = |run: Option<usize>| {
         let run = run.and_then(|run| script.runs.get(run));
         run.is_some_and(|run| run.words.first().is_some_and(|it| it.shown() == "mkdir"))
     };
-    let (made, others): (Vec<_>, Vec<_>) = written.partition(|(_, run)| is_mkdir(*run));
+    let (made, others): (Vec<_>, Vec<_>) = script.written().partition(|(_, run)| is_mkdir(*run));
+    let put = script.transfers.iter().map(|transfer| transfer.to.as_str());
+    let others: HashSet<&str> = others.into_iter().map(|(path, _)| path).chain(put).collect();
     // Neither there nor at a folder above.
-    let only = |path: &String| {
-        let is_reached = |other: &str| {
-            path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        !others.iter().any(|(other, _)| is_reached(other))
-            && !script.transfers.iter().any(|transfer| is_reached(&transfer.to))
+    let is_reached = |path: &str| {
+        let above = path.match_indices('/').map(|(at, _)| &path[..at]);
+        above.chain([path]).any(|place| others.contains(place))
     };
-    made.into_iter().map(|(path, _)| path).filter(|path| only(path)).cloned().collect()
+    made.into_iter().map(|(path, _)| path).filter(|path| !is_reached(path)).collect()
 }
 
 struct Wants<'g, G> {
     ground: &'g G,
     /// Folders that are new.
-    made: Vec<String>,
+    made: HashSet<&'g str>,
     /// What was looked up already: many commands touch the same files.
     places: HashMap<Target, Option<Rc<Places>>>,
     all: Vec<Part>,
@@ -246,14 +242,14 @@ impl<G: Ground> Wants<'_, G> {
 
     /// `..` of a folder that is not there yet and will be no link is the folder it is made in.
     fn above_new(&self, path: &str) -> Option<Resolution> {
-        let above = |made: &String| {
-            let rest = path.strip_prefix(made.as_str())?.strip_prefix("/..")?;
+        let above = path.match_indices("/..").find_map(|(at, dots)| {
+            let (made, rest) = (&path[..at], &path[at + dots.len()..]);
+            let (folder, _) = self.made.get(made)?.rsplit_once('/')?;
             let is_new = self.ground.resolve(made)?.is_new_inside();
-            let (folder, _) = made.rsplit_once('/')?;
             (is_new && (rest.is_empty() || rest.starts_with('/')))
                 .then(|| format!("{folder}{rest}"))
-        };
-        self.made.iter().find_map(above).and_then(|path| self.ground.resolve(&path))
+        });
+        above.and_then(|path| self.ground.resolve(&path))
     }
 
     /// `//src:all` is a label to some programs and `//title` a query: with two slashes, a path is one where there is

@@ -95,6 +95,16 @@ pub struct Script {
     pub unsure: bool,
 }
 
+impl Script {
+    /// The paths that are written, as far as they are known, and the runs that do so; none where a redirect does.
+    pub fn written(&self) -> impl Iterator<Item = (&str, Option<usize>)> {
+        self.touches.iter().filter_map(|touch| match &touch.at {
+            Target::Path(path) if touch.access == Access::Write => Some((path.as_str(), touch.run)),
+            Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
+        })
+    }
+}
+
 /// One program with its words, after quotes are removed and what is known is filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {

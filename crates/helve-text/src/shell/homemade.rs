@@ -3,19 +3,16 @@
 use std::collections::HashSet;
 
 use super::names::{self, Sort};
-use super::{Access, Doubt, DoubtKind, Part, Run, Script, Target, Touch, Word, argument, table};
+use super::{Doubt, DoubtKind, Part, Run, Script, Target, Word, argument, table};
 
 /// A doubt for each file that is run under a name which the script gives to text of its own.
 pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
     let doubt = |shown: &str| Doubt { kind: DoubtKind::Input, shown: shown.into() };
     let mut doubts: Vec<Doubt> = repository(script).map(doubt).collect();
-    let mut written: HashSet<&str> =
-        script.touches.iter().filter_map(|touch| written(script, touch)).collect();
+    let by_text = script.written().filter(|(path, run)| is_text(script, path, *run));
+    let mut written: HashSet<&str> = by_text.map(|(path, _)| base(path)).collect();
     carried(script, &mut written);
-    let paths = script.touches.iter().filter_map(|touch| match &touch.at {
-        Target::Path(path) if touch.access == Access::Write => Some(path.rsplit_once('/')?),
-        Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
-    });
+    let paths = script.written().filter_map(|(path, _)| path.rsplit_once('/'));
     let entered = paths.filter(|(_, it)| names::is(Sort::Entry, it) && written.contains(it));
     let entered: Vec<&str> = entered.flat_map(|(folder, _)| [base(folder), "."]).collect();
     written.extend(entered);
@@ -42,25 +39,17 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
 fn repository(script: &Script) -> impl Iterator<Item = &str> {
     let obeys = |run: &Run| run.words.first().is_some_and(|it| table::traits(it.shown()).local);
     let is_obeyed = script.runs.iter().any(obeys);
-    let made = script.touches.iter().filter_map(|touch| match &touch.at {
-        Target::Path(path) if touch.access == Access::Write => Some(path.as_str()),
-        Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
-    });
+    let made = script.written().map(|(path, _)| path);
     made.filter(move |path| is_obeyed && names::is(Sort::Repository, base(path)))
 }
 
-/// The name of a file that takes what the script itself says: by a redirect, or through a program that passes it on.
-fn written<'s>(script: &'s Script, touch: &'s Touch) -> Option<&'s str> {
-    let by_text = match touch.run.and_then(|run| script.runs.get(run)) {
-        None => touch.run.is_none(),
-        Some(run) => run.words.first().is_some_and(|it| table::traits(it.shown()).copies),
-    };
-    match &touch.at {
-        Target::Path(path) if by_text && touch.access == Access::Write => {
-            (!path.starts_with("/dev/")).then(|| base(path))
-        }
-        Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
-    }
+/// Whether a file takes what the script itself says: by a redirect, or through a program that passes it on.
+fn is_text(script: &Script, path: &str, run: Option<usize>) -> bool {
+    let by_text = run.is_none_or(|run| {
+        let program = script.runs.get(run).and_then(|run| run.words.first());
+        program.is_some_and(|it| table::traits(it.shown()).copies)
+    });
+    by_text && !path.starts_with("/dev/")
 }
 
 /// Adds the names under which such files are put elsewhere.
