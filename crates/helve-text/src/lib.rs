@@ -4,6 +4,7 @@ pub mod cut;
 pub mod diff;
 pub mod edit;
 pub mod git_config;
+pub mod git_index;
 pub mod lines;
 pub mod merge;
 pub mod names;

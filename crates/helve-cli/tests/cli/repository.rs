@@ -1,6 +1,8 @@
 //! Programs that a repository's own files make git run: no rule about git commands lets them run unasked.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -116,6 +118,81 @@ fn submodules_are_looked_into_however_deep_they_are() {
         stage.write(&config, "[filter \"x\"]\nclean = ./evil.sh\n");
         check_asked(&stage, "git status", "filter.x.clean = ./evil.sh");
     }
+}
+
+/// A module is a repository like any other.
+#[test]
+fn all_of_a_submodule_is_looked_at() {
+    let module = || {
+        let stage = repository();
+        stage.write("app/.git/modules/one/HEAD", "ref: refs/heads/main\n");
+        stage
+    };
+    let stage = module();
+    program(&stage, "app/.git/modules/one/hooks/post-index-change");
+    check_asked(&stage, "git status", ".git/modules/one/hooks/post-index-change");
+    let stage = module();
+    stage.write("app/.git/modules/one/config.worktree", "[diff]\nexternal = ./evil.sh\n");
+    check_asked(&stage, "git status", "one/config.worktree: diff.external = ./evil.sh");
+    let stage = module();
+    for n in 0..100 {
+        stage.write(&format!("app/.git/modules/a{n}/x"), "");
+    }
+    check_asked(&stage, "git status", ".git/modules: what git runs cannot be told");
+    let stage = module();
+    let odd = stage.path("app/.git/modules").join(OsStr::from_bytes(b"\xff"));
+    fs::create_dir(&odd).unwrap();
+    fs::write(odd.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(odd.join("config"), "[filter \"x\"]\nclean = ./evil.sh\n").unwrap();
+    check_asked(&stage, "git status", "filter.x.clean = ./evil.sh");
+}
+
+/// Repositories in the working tree of another, which its index names.
+#[test]
+fn repositories_in_a_repository_are_looked_into() {
+    let nested = |folders: &[&str]| {
+        let stage = repository();
+        for folder in folders {
+            stage.write(&format!("app/{folder}/a.md"), "a\n");
+            stage.write(&format!("app/{folder}/.gitattributes"), "*.md filter=x\n");
+            git(&stage, &format!("app/{folder}"), &["init", "-q"]);
+        }
+        for folder in folders.iter().rev() {
+            git(&stage, &format!("app/{folder}"), &["add", "."]);
+            git(&stage, &format!("app/{folder}"), &["commit", "-qm", "one"]);
+        }
+        git(&stage, "app", &["add", "."]);
+        assert_eq!(bash(&stage, "git status", &[]).code, 0);
+        stage
+    };
+    let set = |stage: &Stage, folder: &str| {
+        git(stage, folder, &["config", "filter.x.clean", "../evil.sh"]);
+        stage.write(&format!("{folder}/a.md"), "changed\n");
+    };
+    for kind in [&["--index-version", "2"], &["--index-version", "4"], &["--split-index", "-q"]] {
+        let stage = nested(&["sub"]);
+        git(&stage, "app", &[&["update-index"], &kind[..]].concat());
+        assert_eq!(bash(&stage, "git status", &[]).code, 0, "{kind:?}");
+        set(&stage, "app/sub");
+        check_asked(&stage, "git status", "sub/.git/config: filter.x.clean = ../evil.sh");
+    }
+    let stage = nested(&["sub", "sub/inner"]);
+    set(&stage, "app/sub/inner");
+    check_asked(&stage, "git status", "sub/inner/.git/config: filter.x.clean");
+    let stage = nested(&["sub"]);
+    fs::rename(stage.path("app/sub/.git"), stage.path("app/src/kept")).unwrap();
+    stage.write("app/sub/.git", "gitdir: ../src/kept\n");
+    set(&stage, "app/sub");
+    check_asked(&stage, "git status", "src/kept/config: filter.x.clean");
+    let stage = nested(&["sub"]);
+    fs::create_dir(stage.path("app/src/tree")).unwrap();
+    fs::rename(stage.path("app/sub"), stage.path("app/src/tree/sub")).unwrap();
+    git(&stage, "app", &["config", "core.worktree", "../src/tree"]);
+    set(&stage, "app/src/tree/sub");
+    check_asked(&stage, "git status", "src/tree/sub/.git/config: filter.x.clean");
+    let stage = nested(&[]);
+    stage.write("app/.git/index", "DIRC");
+    check_asked(&stage, "git status", ".git/index: what git runs cannot be told");
 }
 
 #[test]

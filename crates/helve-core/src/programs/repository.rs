@@ -4,8 +4,11 @@
 //! Git clones none of this, but an archive, or whoever wrote there before, can bring it. What the environment settles
 //! for every git (the file monitor, pagers, passwords, editors, ssh) is not looked for.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use helve_text::git_config::{self, Setting};
 use helve_text::shell::{Access, Part as Place, Run, Script, Target};
 
@@ -15,6 +18,7 @@ use crate::machine::Kind;
 use crate::permission::Part;
 use crate::session::Session;
 
+mod modules;
 mod names;
 
 use names::Moment;
@@ -23,8 +27,8 @@ use names::Moment;
 const MOST_CONFIG: u64 = 1 << 20;
 /// How many folders that a script works in are looked at.
 const MOST_FOLDERS: usize = 64;
-/// How many submodules are.
-const MOST_MODULES: usize = 64;
+/// How many names in a folder are.
+const MOST_NAMES: usize = 64;
 /// How much of a value is shown.
 const MOST_SHOWN: usize = 200;
 
@@ -47,12 +51,13 @@ pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> 
     for folder in folders {
         for repository in look.repositories(&folder).await {
             if !seen.contains(&repository) {
-                look.read_repository(&repository, &mut named).await;
+                look.read_with_modules(&repository, &mut named).await;
                 seen.push(repository);
             }
         }
     }
-    named.dedup();
+    let mut told = HashSet::new();
+    named.retain(|it| told.insert(it.clone()));
     named.into_iter().map(|named| Part::new("bash", named).always_exactly()).collect()
 }
 
@@ -74,7 +79,7 @@ pub(super) async fn linked(session: &Session) -> Option<Linked> {
     let back = look.text(&own.join("gitdir")).await?;
     let is_meant = look.real(&own.join(named.trim_end())).await.as_ref() == Some(&common)
         && look.real(&own.join(back.trim_end())).await == Some(dot)
-        && look.is_taken(&Repository { own: own.clone(), common: common.clone() }).await;
+        && look.is_taken(&own, &common).await;
     if !is_meant {
         return None;
     }
@@ -107,6 +112,8 @@ fn moment(run: &Run) -> Option<Moment> {
 struct Repository {
     own: PathBuf,
     common: PathBuf,
+    /// The folder it was found for: its working tree, unless its settings name another.
+    tree: PathBuf,
 }
 
 struct Look<'s> {
@@ -120,19 +127,25 @@ impl Look<'_> {
         let mut found = Vec::new();
         let Ok(folder) = files::look_up(self.session, folder).await else { return found };
         for above in folder.real().ancestors() {
-            let Some(own) = self.own(above).await else { continue };
-            let common = match self.text(&own.join("commondir")).await {
-                Some(text) => own.join(text.trim_end()),
-                None => own.clone(),
-            };
-            let repository = Repository { own, common };
-            let is_taken = self.is_taken(&repository).await;
+            let Some(repository) = self.repository(above).await else { continue };
+            let is_taken = self.is_taken(&repository.own, &repository.common).await;
             found.push(repository);
             if is_taken {
                 break;
             }
         }
         found
+    }
+
+    /// The one whose working tree this folder may be.
+    async fn repository(&self, folder: &Path) -> Option<Repository> {
+        let own = self.own(folder).await?;
+        let own = self.real(&own).await.unwrap_or(own);
+        let common = match self.text(&own.join("commondir")).await {
+            Some(text) => own.join(text.trim_end()),
+            None => own.clone(),
+        };
+        Some(Repository { own, common, tree: folder.into() })
     }
 
     /// What git would try in this folder.
@@ -152,71 +165,64 @@ impl Look<'_> {
     }
 
     /// Whether git certainly goes no further up.
-    async fn is_taken(&self, repository: &Repository) -> bool {
-        let head = self.text(&repository.own.join("HEAD")).await.unwrap_or_default();
+    async fn is_taken(&self, own: &Path, common: &Path) -> bool {
+        let head = self.text(&own.join("HEAD")).await.unwrap_or_default();
         let names_branch =
             head.strip_prefix("ref:").is_some_and(|name| name.trim_start().starts_with("refs/"));
         let names_commit =
             head.len() >= 40 && head.trim_end().bytes().all(|c| c.is_ascii_hexdigit());
         (names_branch || names_commit)
-            && self.kind(&repository.common.join("objects")).await == Some(Kind::Folder)
-            && self.kind(&repository.common.join("refs")).await == Some(Kind::Folder)
+            && self.kind(&common.join("objects")).await == Some(Kind::Folder)
+            && self.kind(&common.join("refs")).await == Some(Kind::Folder)
     }
 
-    async fn read_repository(&self, repository: &Repository, named: &mut Vec<String>) {
-        self.read_config(&repository.common.join("config"), named).await;
-        self.read_config(&repository.own.join("config.worktree"), named).await;
+    async fn read_repository(
+        &self,
+        repository: &Repository,
+        named: &mut Vec<String>,
+    ) -> Vec<Setting> {
+        let mut settings = self.read_config(&repository.common.join("config"), named).await;
+        settings.extend(self.read_config(&repository.own.join("config.worktree"), named).await);
         self.read_hooks(&repository.common.join("hooks"), named).await;
-        // Looking at a repository looks into its submodules, and theirs. Their names may have slashes.
-        let mut folders = vec![repository.common.join("modules")];
-        let mut looked = 0;
-        while let Some(folder) = folders.pop() {
-            for name in self.names(&folder).await.names {
-                looked += 1;
-                if looked > MOST_MODULES {
-                    let shown = self.shown(&folder).await;
-                    return named.push(format!("{shown}: what git runs cannot be told"));
-                }
-                let module = folder.join(name);
-                if self.kind(&module.join("HEAD")).await.is_some() {
-                    self.read_config(&module.join("config"), named).await;
-                    folders.push(module.join("modules"));
-                } else {
-                    folders.push(module);
-                }
-            }
-        }
+        settings
     }
 
-    async fn read_config(&self, path: &Path, named: &mut Vec<String>) {
+    async fn read_config(&self, path: &Path, named: &mut Vec<String>) -> Vec<Setting> {
         if self.kind(path).await != Some(Kind::File) {
-            return;
+            return Vec::new();
         }
-        let shown = self.shown(path).await;
         let settings = self.text(path).await.and_then(|text| git_config::settings(&text));
         let Some(settings) = settings else {
-            return named.push(format!("{shown}: what git runs cannot be told"));
+            self.untold(path, named).await;
+            return Vec::new();
         };
+        let shown = self.shown(path).await;
         // Then even who only looks fetches what is missing.
         let fetches = settings.iter().any(names::is_partial);
         let reached = if fetches { Moment::Changing } else { self.moment };
-        for setting in settings {
-            if names::runs(&setting).is_some_and(|moment| moment <= reached) {
-                named.push(format!("{shown}: {}", told(&setting)));
+        for setting in &settings {
+            if names::runs(setting).is_some_and(|moment| moment <= reached) {
+                named.push(format!("{shown}: {}", told(setting)));
             }
         }
+        settings
     }
 
     async fn read_hooks(&self, folder: &Path, named: &mut Vec<String>) {
-        let Names { names, left_out } = self.names(folder).await;
+        let Names { names, is_partial } = self.names(folder).await;
         for name in names {
-            if names::hook(&name).is_some_and(|moment| moment <= self.moment) {
+            let moment = name.to_str().and_then(names::hook);
+            if moment.is_some_and(|moment| moment <= self.moment) {
                 named.push(self.shown(&folder.join(name)).await);
             }
         }
-        if left_out {
-            named.push(format!("{}: what git runs cannot be told", self.shown(folder).await));
+        if is_partial {
+            self.untold(folder, named).await;
         }
+    }
+
+    async fn untold(&self, path: &Path, named: &mut Vec<String>) {
+        named.push(format!("{}: what git runs cannot be told", self.shown(path).await));
     }
 
     /// With every link followed, where something is there.
@@ -238,12 +244,16 @@ impl Look<'_> {
     }
 
     async fn text(&self, path: &Path) -> Option<String> {
+        let bytes = self.bytes(path, MOST_CONFIG).await?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    async fn bytes(&self, path: &Path, most: u64) -> Option<Bytes> {
         let path = files::look_up(self.session, path).await.ok()?;
         if path.kind() != Some(Kind::File) {
             return None;
         }
-        let whole = path.machine.read(&path.place, MOST_CONFIG).await.ok()?;
-        Some(String::from_utf8_lossy(&whole.bytes).into_owned())
+        Some(path.machine.read(&path.place, most).await.ok()?.bytes)
     }
 
     async fn names(&self, folder: &Path) -> Names {
@@ -253,19 +263,21 @@ impl Look<'_> {
         if folder.kind() != Some(Kind::Folder) {
             return Names::default();
         }
-        let listing = folder.machine.list(&folder.place, MOST_MODULES).await.unwrap_or_default();
-        let mut names: Vec<_> =
-            listing.entries.into_iter().filter_map(|entry| entry.name.into_string().ok()).collect();
+        let Ok(listing) = folder.machine.list(&folder.place, MOST_NAMES).await else {
+            return Names { is_partial: true, ..Names::default() };
+        };
+        let mut names: Vec<_> = listing.entries.into_iter().map(|entry| entry.name).collect();
         names.sort();
-        Names { names, left_out: listing.left_out > 0 }
+        Names { names, is_partial: listing.left_out > 0 }
     }
 }
 
-/// The first of the names in a folder.
+/// The names in a folder.
 #[derive(Debug, Default)]
 struct Names {
-    names: Vec<String>,
-    left_out: bool,
+    names: Vec<OsString>,
+    /// There are others.
+    is_partial: bool,
 }
 
 /// The setting on one line; what may hold a password is named only.

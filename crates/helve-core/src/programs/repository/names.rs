@@ -1,6 +1,7 @@
 //! Which settings and hooks of a repository are programs, and when git runs them.
 
 use helve_text::git_config::Setting;
+use helve_text::git_index::Naming;
 
 /// When git runs something, from the more to the less harmless command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +72,9 @@ pub(super) fn runs(setting: &Setting) -> Option<Moment> {
         ("diff", "external" | "command" | "textconv") => Moment::Looking,
         ("include" | "includeif", "path") => Moment::Looking,
         ("core", "hookspath") => Moment::Looking,
+        // Then it looks into submodules that only its history knows.
+        ("diff", "submodule") if value == "diff" => Moment::Looking,
+        ("status", "submodulesummary") => Moment::Looking,
         // A format, wherever it is set, may ask for signatures.
         ("gpg", "program") => Moment::Looking,
         ("core", "worktree" | "gitproxy" | "alternaterefscommand") => Moment::Changing,
@@ -99,6 +103,15 @@ pub(super) fn runs(setting: &Setting) -> Option<Moment> {
 pub(super) fn is_partial(setting: &Setting) -> bool {
     let ends = |end: &str| setting.key.ends_with(end);
     ends(".promisor") || ends(".partialclone") || ends(".partialclonefilter")
+}
+
+/// What a repository with these settings names its objects by.
+pub(super) fn naming(settings: &[Setting]) -> Naming {
+    let named = settings.iter().rfind(|it| it.key == "extensions.objectformat");
+    match named.is_some_and(|it| it.value == "sha256") {
+        true => Naming::Sha256,
+        false => Naming::Sha1,
+    }
 }
 
 /// Whether git runs a file of this name in its folder of hooks.
@@ -159,6 +172,8 @@ mod tests {
             ("includeif.gitdir:~/.path", "x"),
             ("core.hookspath", ".husky/_"),
             ("gpg.program", "./x"),
+            ("diff.submodule", "diff"),
+            ("status.submodulesummary", "true"),
             ("gpg.ssh.program", "./x"),
         ] {
             assert_eq!(moment(key, value), Some(Moment::Looking), "{key}");
@@ -183,6 +198,7 @@ mod tests {
             ("diff.renames", "true"),
             ("submodule.x.url", "../x"),
             ("format.pretty", "oneline"),
+            ("diff.submodule", "log"),
             ("pretty.x", "format:%+G?"),
         ] {
             assert_eq!(moment(key, value), None, "{key}");
