@@ -112,6 +112,8 @@ pub struct Run {
     pub words: Vec<Word>,
     /// What each word is to the program.
     pub parts: Vec<Part>,
+    /// The words that are several flags of one letter each.
+    pub clusters: Vec<usize>,
     /// Assignments before the name that are not known to be harmless, as written.
     pub assignments: Vec<String>,
     /// Those that are, as written.

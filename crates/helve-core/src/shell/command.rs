@@ -313,10 +313,9 @@ fn rule(pattern: Pattern) -> Rule {
 /// The words with each letter of `-abc` by itself, where the program is known to take them so.
 fn apart(run: &Run, words: &[String]) -> Option<String> {
     let letters = |at: usize| {
-        let letters = words[at].strip_prefix('-').filter(|it| it.len() > 1)?;
-        let flags =
-            run.parts[at] == Place::Flag && letters.bytes().all(|c| c.is_ascii_alphabetic());
-        flags.then(|| letters.chars().map(|letter| format!("-{letter}")).collect::<Vec<_>>())
+        let letters = words[at].strip_prefix('-').filter(|_| run.clusters.contains(&at))?;
+        let are_plain = letters.bytes().all(|c| c.is_ascii_alphabetic());
+        are_plain.then(|| letters.chars().map(|letter| format!("-{letter}")).collect::<Vec<_>>())
     };
     let split = |at: usize| letters(at).unwrap_or_else(|| vec![words[at].clone()]);
     let all: Vec<String> = (0..words.len()).flat_map(split).collect();

@@ -177,6 +177,9 @@ impl Options<'_> {
             let flag = format!("-{letter}");
             let rest = &letters[place + letter.len_utf8()..];
             let spelled = if place == 0 { flag.as_str() } else { text };
+            if rest.is_empty() && place > 0 {
+                self.reading.clusters.push(at);
+            }
             self.flag(&flag);
             match block.flag(&flag) {
                 Some(Takes::Nothing) => {}

@@ -12,6 +12,8 @@ pub(super) struct Reading {
     pub(super) uses: Vec<Use>,
     /// The flags that were seen, without their values.
     pub(super) flags: Vec<String>,
+    /// Words that are several flags of one letter each.
+    pub(super) clusters: Vec<usize>,
     pub(super) block: &'static Block,
     pub(super) operands: usize,
 }
@@ -62,6 +64,7 @@ pub(super) fn interpret(words: &[Word], name: &str) -> Option<Reading> {
             risks: Vec::new(),
             uses: Vec::new(),
             flags: Vec::new(),
+            clusters: Vec::new(),
             block,
             operands: 0,
         },

@@ -338,6 +338,7 @@ impl<'a> Walker<'a> {
             self.script.runs.push(Run {
                 words: vec![Word::Literal(word.to_string())],
                 parts: vec![super::Part::Program],
+                clusters: Vec::new(),
                 assignments: Vec::new(),
                 harmless: Vec::new(),
                 within: self.within,
@@ -363,6 +364,7 @@ impl<'a> Walker<'a> {
         self.script.runs.push(Run {
             words,
             parts,
+            clusters: reading.map_or_else(Vec::new, |reading| reading.clusters.clone()),
             assignments,
             harmless: Vec::new(),
             within: self.within,
