@@ -95,6 +95,15 @@ fn show(word: &Word) -> String {
 }
 
 #[test]
+fn a_stream_that_is_opened_by_name_is_shown_by_it() {
+    check("ls 2<a.txt > /dev/fd/2", expect![[r#"
+        run ls
+        read /w/app/a.txt
+        ? text that is expanded again [/dev/fd/2]
+    "#]]);
+}
+
+#[test]
 fn quotes_and_escapes_are_removed() {
     check(
         r#"l"s" 'a b' c\ d "e\$f" $'g\th' $'\x69' "" "#,

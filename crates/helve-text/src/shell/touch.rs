@@ -7,9 +7,10 @@ use super::{Access, DoubtKind, Target, Touch, Unknown, Word, expand, table, vari
 
 /// What a script does with its standard output and error by name: `/dev/stdout` is whatever file stands behind it,
 /// opened once more, and for writing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Streams {
-    pub(super) are_opened: bool,
+    /// By which name one of them is opened.
+    pub(super) opened: Option<String>,
     /// Something else than a file for output may stand there.
     pub(super) are_mixed: bool,
 }
@@ -89,8 +90,9 @@ impl Walker<'_> {
         matches!(kind, RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateIn)
     }
 
-    /// Whether a program takes a dash for its own stream; to some it is a file like any other, and to most where they write.
-    fn streams(&self, run: usize, access: Access) -> bool {
+    /// Whether a program takes a dash for its own stream. To some that read, and to most that write, it is a file like any
+    /// other.
+    fn takes_dash_for_stream(&self, run: usize, access: Access) -> bool {
         let program = self.script.runs.get(run).and_then(|run| run.words.first());
         let traits = table::traits(program.map_or("", Word::shown));
         if access == Access::Write { traits.prints } else { !traits.dash }
@@ -107,7 +109,7 @@ impl Walker<'_> {
         self.script.unsure |= folders.len() > 1;
         let targets: Vec<Target> = match word {
             Word::Literal(text) if access == Access::Write && is_output(text) => {
-                self.streams.are_opened = true;
+                self.streams.opened = Some(text.clone());
                 return;
             }
             // The file that was opened for reading there is opened for writing.
@@ -117,7 +119,8 @@ impl Walker<'_> {
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
             // To a program it means its own stream, to a redirect it is a file.
             Word::Literal(text)
-                if text == "-" && run.is_some_and(|run| self.streams(run, access)) =>
+                if text == "-"
+                    && run.is_some_and(|run| self.takes_dash_for_stream(run, access)) =>
             {
                 return;
             }

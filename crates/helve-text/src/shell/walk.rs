@@ -85,8 +85,8 @@ impl<'a> Walker<'a> {
     }
 
     pub(super) fn finish(mut self) -> Script {
-        if self.streams.are_opened && self.streams.are_mixed {
-            self.doubt(DoubtKind::Indirect, "/dev/stdout");
+        if let Some(opened) = self.streams.opened.take().filter(|_| self.streams.are_mixed) {
+            self.doubt(DoubtKind::Indirect, &opened);
         }
         self.script.doubts.extend(homemade::doubts(&self.script));
         let mut seen = BTreeSet::new();
