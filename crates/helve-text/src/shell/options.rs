@@ -29,6 +29,11 @@ impl Reading {
         self.has_any(&self.block.writing)
     }
 
+    /// Whether flags are there with which a folder behind a link is not looked into, and none that take them back.
+    pub(super) fn is_shallow(&self) -> bool {
+        self.has_any(&self.block.shallow) && !self.has_any(&self.block.unshallow)
+    }
+
     /// Whether flags are there with which operands that are read are written, too.
     pub(super) fn rewrites(&self) -> bool {
         self.has_any(&self.block.rewriting)

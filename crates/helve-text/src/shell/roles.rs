@@ -30,10 +30,7 @@ pub(super) fn apply(
         Role::Look => walker.touch(value, Access::Look, state, Some(run)),
         Role::List => {
             let closed = reading.has_any(&reading.block.closed);
-            // Another form of listing takes the long one back.
-            let long = !reading.has_any(&["-C", "-x", "-m", "--format"]);
-            let shallow = long && reading.has_any(&reading.block.shallow);
-            let entered = !closed && !shallow;
+            let entered = !closed && !reading.is_shallow();
             // Any of these may be the name of a link to a folder.
             let may_lead = |kind| match kind {
                 Unknown::Number | Unknown::Commit | Unknown::Found { regular: false } => true,

@@ -68,6 +68,8 @@ pub(super) struct Block {
     pub(super) deep: Vec<&'static str>,
     /// Flags with which a folder behind a link is not looked into.
     pub(super) shallow: Vec<&'static str>,
+    /// Flags with which it is all the same.
+    pub(super) unshallow: Vec<&'static str>,
     /// Flags with which no folder is.
     pub(super) closed: Vec<&'static str>,
     /// Flags whose command runs in another folder than the program.
@@ -251,6 +253,7 @@ impl Block {
             "sparing" => self.sparing.extend(words),
             "deep" if !rest.is_empty() => self.deep.extend(words),
             "shallow" => self.shallow.extend(words),
+            "unshallow" => self.unshallow.extend(words),
             "closed" => self.closed.extend(words),
             "elsewhere" if !rest.is_empty() => self.elsewhere.extend(words),
             "never" => self.never.extend(words),

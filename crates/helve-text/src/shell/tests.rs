@@ -96,11 +96,14 @@ fn show(word: &Word) -> String {
 
 #[test]
 fn a_stream_that_is_opened_by_name_is_shown_by_it() {
-    check("ls 2<a.txt > /dev/fd/2", expect![[r#"
+    check(
+        "ls 2<a.txt > /dev/fd/2",
+        expect![[r#"
         run ls
         read /w/app/a.txt
         ? text that is expanded again [/dev/fd/2]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
