@@ -314,15 +314,3 @@ fn parameter_bit(parameter: &Parameter, quoted: bool, state: &State) -> Bit {
         ) => hole,
     }
 }
-
-/// A text as a pattern that stands for itself.
-pub(super) fn escape(text: &str) -> String {
-    let mut pattern = String::new();
-    for c in text.chars() {
-        if matches!(c, '*' | '?' | '[' | ']' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern
-}

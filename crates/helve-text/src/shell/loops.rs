@@ -4,7 +4,7 @@ use super::changes::Changes;
 use super::state::{State, Value, join_path};
 use super::syntax::{Node, Raw};
 use super::walk::{Feed, Walker};
-use super::{DoubtKind, Surroundings, Unknown, Word, expand, surely, variables};
+use super::{DoubtKind, Surroundings, Unknown, Word, bits, surely, variables};
 
 /// Loops over more words than this are read once, with the variable unknown.
 const UNROLLED: usize = 8;
@@ -110,7 +110,7 @@ fn names(pattern: &str, folder: &str, around: &Surroundings) -> Option<Vec<Word>
     if pattern.split('*').next_back().is_some_and(|rest| rest.contains('/')) {
         return None;
     }
-    let paths = around.names.get(&join_path(&expand::escape(folder), pattern))?;
+    let paths = around.names.get(&join_path(&bits::escape(folder), pattern))?;
     let start = if pattern.starts_with('/') { "" } else { folder.trim_end_matches('/') };
     let name = |path: &String| {
         let name = path.strip_prefix(start)?;

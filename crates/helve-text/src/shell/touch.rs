@@ -3,7 +3,7 @@
 use super::state::{State, Value, join_path};
 use super::syntax::{Redirect, RedirectKind, Target as Into};
 use super::walk::{Feed, Walker, unknown};
-use super::{Access, DoubtKind, Target, Touch, Unknown, Word, expand, table, variables};
+use super::{Access, DoubtKind, Target, Touch, Unknown, Word, bits, expand, table, variables};
 
 /// What a script does with its standard output and error by name: `/dev/stdout` is whatever file stands behind it,
 /// opened once more, and for writing.
@@ -146,7 +146,7 @@ impl Walker<'_> {
             }
             Word::Glob(pattern) => folders
                 .iter()
-                .map(|folder| Target::Glob(join_path(&expand::escape(folder), pattern)))
+                .map(|folder| Target::Glob(join_path(&bits::escape(folder), pattern)))
                 .collect(),
         };
         for at in targets {

@@ -4,7 +4,7 @@ use super::options::{Reading, Use};
 use super::role::Role;
 use super::state::{State, join_path};
 use super::walk::{Walker, unknown};
-use super::{Access, Target, Transfer, Word, expand};
+use super::{Access, Target, Transfer, Word, bits};
 
 const PROGRAMS: &[&str] = &["cp", "mv", "ln", "install", "rsync", "scp", "git"];
 /// Flags whose value is the folder that everything goes to.
@@ -92,7 +92,7 @@ fn add(walker: &mut Walker<'_>, from: &Word, to: &Word, state: &State, way: Way)
         let from = match from {
             Word::Literal(text) if way.symbolic => Target::Path(text.clone()),
             Word::Literal(text) => Target::Path(join_path(folder, text)),
-            Word::Glob(pattern) => Target::Glob(join_path(&expand::escape(folder), pattern)),
+            Word::Glob(pattern) => Target::Glob(join_path(&bits::escape(folder), pattern)),
             Word::Dynamic(dynamic) => Target::Unknown(dynamic.shown.clone()),
         };
         let text = from_text(&from);
