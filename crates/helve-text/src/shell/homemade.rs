@@ -10,18 +10,18 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
     let doubt = |shown: &str| Doubt { kind: DoubtKind::Input, shown: shown.into() };
     let mut doubts: Vec<Doubt> = repository(script).map(doubt).collect();
     let by_text = script.written().filter(|(path, run)| is_text(script, path, *run));
-    let mut written: HashSet<&str> = by_text.map(|(path, _)| base(path)).collect();
+    let mut written: HashSet<&str> = by_text.map(|(path, _)| file_name(path)).collect();
     carried(script, &mut written);
     let paths = script.written().filter_map(|(path, _)| path.rsplit_once('/'));
     let entered = paths.filter(|(_, it)| names::is(Sort::Entry, it) && written.contains(it));
-    let entered: Vec<&str> = entered.flat_map(|(folder, _)| [base(folder), "."]).collect();
+    let entered: Vec<&str> = entered.flat_map(|(folder, _)| [file_name(folder), "."]).collect();
     written.extend(entered);
     if written.is_empty() {
         return doubts;
     }
     let stems: HashSet<&str> = written.iter().map(|name| stem(name)).collect();
     let is_written = |word: &Word| match word.literal() {
-        Some(text) => written.contains(base(text)) || stems.contains(base(text)),
+        Some(text) => written.contains(file_name(text)) || stems.contains(file_name(text)),
         // It may be any of them.
         None => true,
     };
@@ -40,7 +40,7 @@ fn repository(script: &Script) -> impl Iterator<Item = &str> {
     let obeys = |run: &Run| run.words.first().is_some_and(|it| table::traits(it.shown()).local);
     let is_obeyed = script.runs.iter().any(obeys);
     let made = script.written().map(|(path, _)| path);
-    made.filter(move |path| is_obeyed && names::is(Sort::Repository, base(path)))
+    made.filter(move |path| is_obeyed && names::is(Sort::Repository, file_name(path)))
 }
 
 /// Whether a file takes what the script itself says: by a redirect, or through a program that passes it on.
@@ -59,12 +59,14 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
         let before = written.len();
         for transfer in &script.transfers {
             let from_text = match &transfer.from {
-                Target::Path(path) => written.contains(base(path)) || path.starts_with("/dev/"),
+                Target::Path(path) => {
+                    written.contains(file_name(path)) || path.starts_with("/dev/")
+                }
                 Target::Glob(_) => !written.is_empty(),
                 Target::Unknown(_) => true,
             };
             if from_text {
-                written.insert(base(&transfer.to));
+                written.insert(file_name(&transfer.to));
             }
         }
         // What a program makes of such a file that nobody knows, under whatever name, is as good as the file.
@@ -73,13 +75,13 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
             // One that is not known may be any of them, and what comes in may be text of the script's.
             let is_written = |word: &Word| match word.literal() {
                 Some(text) => argument::paths_in(text).into_iter().any(|path| {
-                    written.contains(base(path)) || path == "-" || path.starts_with("/dev/")
+                    written.contains(file_name(path)) || path == "-" || path.starts_with("/dev/")
                 }),
                 None => !written.is_empty(),
             };
             if words().any(is_written) {
                 let paths = words().filter_map(Word::literal).flat_map(argument::paths_in);
-                written.extend(paths.map(base));
+                written.extend(paths.map(file_name));
             }
         }
         if written.len() == before {
@@ -97,7 +99,8 @@ fn files(run: &Run) -> impl Iterator<Item = &Word> {
     let may_run = !run.known
         || run.parts.contains(&Part::Script)
         || run.words.first().is_some_and(|it| table::traits(it.shown()).fed);
-    let reads = run.words.first().is_some_and(|it| names::is(Sort::ReadsCode, base(it.shown())));
+    let reads =
+        run.words.first().is_some_and(|it| names::is(Sort::ReadsCode, file_name(it.shown())));
     // After a flag it may be settings, and those are code to some.
     let after_flag =
         |at: usize| at.checked_sub(1).is_some_and(|at| run.words[at].start().starts_with('-'));
@@ -118,7 +121,8 @@ fn modules(run: &Run) -> impl Iterator<Item = &Word> {
     pairs.filter(|pair| pair[0].literal() == Some("-m")).map(|pair| &pair[1])
 }
 
-fn base(path: &str) -> &str {
+/// What a file or folder is called, however its path ends.
+fn file_name(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 

@@ -28,8 +28,8 @@ impl Run {
             }
             let value = text.split_once('=').map_or(text, |(_, value)| value);
             let commands = [text, value].into_iter().flat_map(|it| it.split(STARTS));
-            let programs = commands.flat_map(programs_of).map(last_part);
-            named.extend([text, last_part(value)].into_iter().chain(programs).map(str::to_string));
+            let programs = commands.flat_map(programs_of).map(basename);
+            named.extend([text, basename(value)].into_iter().chain(programs).map(str::to_string));
         }
         named.sort();
         named.dedup();
@@ -52,8 +52,4 @@ fn programs_of(command: &str) -> impl Iterator<Item = &str> {
     let mut hands_on = true;
     let words = command.split_whitespace().filter(|word| !word.contains('='));
     words.take_while(move |word| std::mem::replace(&mut hands_on, names::is(Sort::HandsOn, word)))
-}
-
-fn last_part(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
