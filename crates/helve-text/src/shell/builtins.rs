@@ -4,7 +4,7 @@ use super::grammar::is_name;
 use super::options::Reading;
 use super::state::{Entered, State, Value, either, enter_path};
 use super::syntax::Piece;
-use super::variables::{is_harmless, is_odd, reaches, steers};
+use super::variables::{is_harmless, is_more_than_a_word, reaches, steers};
 use super::walk::{Feed, Walker, unknown};
 use super::{Access, DoubtKind, Language, RiskKind, Unknown, Word, surely};
 
@@ -213,15 +213,15 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
             walker.doubt(DoubtKind::Indirect, text);
             continue;
         }
-        let is_exported = exports && !is_harmless(name);
-        if is_exported || steers(name, walker.around, walker.language) {
+        let steers = steers(name, walker.around, walker.language);
+        if steers || exports && !is_harmless(name) {
             walker.script.runs[run].risks.push(super::Risk {
                 word: at,
                 spelled: text.to_string(),
                 kind: RiskKind::Code,
             });
         }
-        if steers(name, walker.around, walker.language) || value.is_some() && is_odd(name, value) {
+        if steers || value.is_some() && is_more_than_a_word(name, value) {
             walker.doubt(DoubtKind::Variable, text);
         }
         match value.map(|value| Value::Text(value.to_string())) {

@@ -165,8 +165,8 @@ impl Walker<'_> {
 
     fn assign(&mut self, assignment: &Assign, state: &mut State) {
         let (name, value) = (&assignment.name, assignment.known(state));
-        let is_odd = variables::is_odd(name, value.text());
-        if is_odd || variables::steers(name, self.around, self.language) {
+        let is_more = variables::is_more_than_a_word(name, value.text());
+        if is_more || variables::steers(name, self.around, self.language) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }
         if self.skips {

@@ -153,9 +153,9 @@ fn is_own(name: &str, language: Language) -> bool {
         || STEERING_STARTS.iter().any(|start| name.starts_with(start))
 }
 
-/// Whether a program may take the value of this variable for more than a word: for the name of a file, or, as `make`
-/// does with every variable, for code.
-pub(super) fn is_odd(name: &str, value: Option<&str>) -> bool {
+/// Whether a program may take the value of a variable that is harmless otherwise for more than a word: for the name of a
+/// file, or, as `make` does with every variable, for code.
+pub(super) fn is_more_than_a_word(name: &str, value: Option<&str>) -> bool {
     let located = matches!(name, "TZ" | "LANG" | "LANGUAGE") || name.starts_with("LC_");
     let names_file = |it: &str| located && (it.starts_with(['/', ':']) || it.contains(".."));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/*@%+=~-".contains(c);
@@ -171,7 +171,7 @@ pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>)
     let listed = |(known, values): &(&str, &[&str])| {
         *known == name && value.is_some_and(|value| values.contains(&value))
     };
-    is_harmless(name) && !is_odd(name, value)
+    is_harmless(name) && !is_more_than_a_word(name, value)
         || HARMLESS_VALUES.iter().any(listed)
         || (program == "read" && name == "IFS")
 }
