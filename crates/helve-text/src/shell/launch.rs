@@ -63,9 +63,8 @@ impl Walker<'_> {
             Some(reading) => {
                 let run = self.run(words.clone(), assignments, Some(&reading));
                 self.note_found(base, &words, &reading, state);
-                if words == [Word::Literal(base.to_string())]
-                    && self.is_free_alone(run, &reading, feed)
-                {
+                let is_alone = words.len() == 1 && name == base;
+                if is_alone && self.is_free_alone(run, &reading, feed) {
                     self.script.runs[run].standing = super::Standing::Free;
                 }
                 let folders = state.folders.clone();
