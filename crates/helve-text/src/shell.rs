@@ -82,6 +82,33 @@ pub enum Language {
     Plain,
 }
 
+impl Language {
+    /// The shells whose scripts are understood.
+    pub const SHELLS: &[(&str, Language)] = &[
+        ("bash", Language::Bash),
+        ("zsh", Language::Zsh),
+        ("sh", Language::Plain),
+        ("dash", Language::Plain),
+        ("ash", Language::Plain),
+        ("yash", Language::Plain),
+        ("ksh", Language::Bash),
+        ("mksh", Language::Bash),
+        ("oksh", Language::Bash),
+        ("rbash", Language::Bash),
+    ];
+
+    /// What a shell of this name makes of a script; `None` for one whose scripts mean something else.
+    pub fn of(shell: &str) -> Option<Language> {
+        let versionless = without_version(shell);
+        Self::SHELLS.iter().find(|(name, _)| *name == versionless).map(|(_, language)| *language)
+    }
+}
+
+/// `bash` of `bash-5.2`.
+fn without_version(shell: &str) -> &str {
+    shell.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
+}
+
 /// What a script may do, as far as reading it tells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {

@@ -1,6 +1,6 @@
 //! How programs are run in a toolbox: by which keeper, in which environment, confined to what.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,13 +33,15 @@ pub(crate) fn shell(config: &Config, wanted: Wanted<'_>) -> Shell {
         program.push("bash".into());
     }
     let name = PathBuf::from(&program[0]);
-    let language = language(&name);
+    let language = name.file_name().and_then(OsStr::to_str).and_then(Language::of);
     program.push("-c".into());
     let processes: Arc<dyn Processes> = match language {
         Some(_) => Arc::new(programs(wanted.keeper, wanted.data)),
         None => {
             let name = name.display();
-            let why = format!("scripts for {name} cannot be judged; the shells that can: {KNOWN}");
+            let known: Vec<&str> = Language::SHELLS.iter().map(|(name, _)| *name).collect();
+            let known = known.join(", ");
+            let why = format!("scripts for {name} cannot be judged; the shells that can: {known}");
             Arc::new(NoProcesses { why })
         }
     };
@@ -66,17 +68,6 @@ pub(crate) fn shell(config: &Config, wanted: Wanted<'_>) -> Shell {
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 const MOST_TIMEOUT: Duration = Duration::from_secs(600);
-const KNOWN: &str = "bash, zsh, ksh, mksh, sh, dash, ash";
-
-/// What a shell makes of a script; `None` for one whose scripts mean something else.
-fn language(program: &Path) -> Option<Language> {
-    match program.file_name()?.to_str()? {
-        "bash" | "ksh" | "mksh" => Some(Language::Bash),
-        "zsh" => Some(Language::Zsh),
-        "sh" | "dash" | "ash" => Some(Language::Plain),
-        _ => None,
-    }
-}
 
 fn programs(keeper: Option<PathBuf>, data: &Path) -> Programs {
     // A program that embeds the library and is no keeper itself needs the installed one.

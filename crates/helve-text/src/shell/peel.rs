@@ -8,7 +8,7 @@ use super::state::{State, Value};
 use super::walk::{Feed, Walker, unknown};
 use super::{
     Access, DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, argument, builtins, roles,
-    variables, visible,
+    variables, visible, without_version,
 };
 
 /// Whose language a shell speaks.
@@ -20,15 +20,11 @@ pub(super) enum ShellKind {
 }
 
 pub(super) fn shell_kind(base: &str) -> Option<ShellKind> {
-    let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    match versionless {
-        "bash" | "ksh" | "mksh" | "rbash" | "oksh" => Some(ShellKind::Ours(Language::Bash)),
-        "zsh" => Some(ShellKind::Ours(Language::Zsh)),
-        "sh" | "dash" | "ash" | "yash" => Some(ShellKind::Ours(Language::Plain)),
-        "fish" | "csh" | "tcsh" | "pwsh" | "powershell" | "nu" | "elvish" | "xonsh" | "cmd" => {
-            Some(ShellKind::Other)
-        }
-        _ => None,
+    const OTHERS: &[&str] =
+        &["fish", "csh", "tcsh", "pwsh", "powershell", "nu", "elvish", "xonsh", "cmd"];
+    match Language::of(base) {
+        Some(language) => Some(ShellKind::Ours(language)),
+        None => OTHERS.contains(&without_version(base)).then_some(ShellKind::Other),
     }
 }
 

@@ -95,6 +95,21 @@ fn show(word: &Word) -> String {
 }
 
 #[test]
+fn shells_are_known_by_name() {
+    for (shell, language) in [
+        ("bash", Some(Language::Bash)),
+        ("bash-5.2", Some(Language::Bash)),
+        ("oksh", Some(Language::Bash)),
+        ("zsh", Some(Language::Zsh)),
+        ("yash", Some(Language::Plain)),
+        ("fish", None),
+        ("", None),
+    ] {
+        assert_eq!(Language::of(shell), language, "{shell}");
+    }
+}
+
+#[test]
 fn a_stream_that_is_opened_by_name_is_shown_by_it() {
     check(
         "ls 2<a.txt > /dev/fd/2",
