@@ -255,10 +255,13 @@ impl<G: Ground> Wants<'_, G> {
     /// `//src:all` is a label to some programs and `//title` a query: with two slashes, a path is one where there is
     /// something, or a folder to put it in.
     fn is_label(&self, path: &str) -> bool {
+        if !path.starts_with("//") {
+            return false;
+        }
         let folder = path.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
         let is_there = |path: &str| self.ground.resolve(path).is_none_or(|it| it.exists);
-        let is_in_folder = folder.contains(|c| c != '/') && is_there(folder);
-        path.starts_with("//") && !is_in_folder && !is_there(path)
+        let has_folder = folder.contains(|c| c != '/') && is_there(folder);
+        !has_folder && !is_there(path)
     }
 
     fn unclear(&mut self, access: Access, shown: &str, why: Unclear) {
