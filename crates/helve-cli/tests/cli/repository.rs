@@ -167,7 +167,7 @@ fn repositories_in_a_repository_are_looked_into() {
     };
     let set = |stage: &Stage, folder: &str| {
         git(stage, folder, &["config", "filter.x.clean", "../evil.sh"]);
-        stage.write(&format!("{folder}/a.md"), "changed\n");
+        stage.write(&format!("{folder}/a.md"), "b\n");
     };
     for kind in [&["--index-version", "2"], &["--index-version", "4"], &["--split-index", "-q"]] {
         let stage = nested(&["sub"]);
@@ -175,6 +175,8 @@ fn repositories_in_a_repository_are_looked_into() {
         assert_eq!(bash(&stage, "git status", &[]).code, 0, "{kind:?}");
         set(&stage, "app/sub");
         check_asked(&stage, "git status", "sub/.git/config: filter.x.clean = ../evil.sh");
+        bash(&stage, "git status", &["--yes"]);
+        assert!(stage.path("trace").exists(), "{kind:?}");
     }
     let stage = nested(&["sub", "sub/inner"]);
     set(&stage, "app/sub/inner");
