@@ -123,6 +123,9 @@ impl Reader<'_> {
             operator = Operator::Indirect;
         }
         let operand = if quoted { self.quoted_operand()? } else { self.pieces(Place::Operand)? };
+        if operator == Operator::Slice && operand.is_empty() {
+            return self.syntax();
+        }
         self.expect("}")?;
         Ok(Parameter { name, index, operator, operand })
     }

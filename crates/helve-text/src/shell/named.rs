@@ -39,11 +39,16 @@ impl Run {
     /// Whether a word is a plain name that is not run: a subcommand, or what is installed or told about.
     fn is_plain_name(&self, at: usize) -> bool {
         let word = |at: usize| self.words.get(at).map_or("", Word::shown);
-        let is_plain =
-            word(at).chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-        let manages = names::is(Sort::Manages, basename(word(0)));
-        let own = manages && (at == 1 || at == 2 && names::is(Sort::Group, word(1)));
-        is_plain && (own || at > 1 && names::is(Sort::Tells, word(1)))
+        let program = basename(word(0));
+        let manages = names::is(Sort::Manages, program);
+        let is_group = manages && names::is(Sort::Group, word(1));
+        let own = manages && (at == 1 || at == 2 && is_group);
+        let subcommand = if is_group { 2 } else { 1 };
+        let told = names::is(Sort::Shows, program)
+            || at > subcommand && names::is(Sort::Tells, word(subcommand));
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let is_name = |c: char| is_word(c) || "./:@=".contains(c);
+        own && word(at).chars().all(is_word) || told && word(at).chars().all(is_name)
     }
 }
 

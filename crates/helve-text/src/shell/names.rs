@@ -16,7 +16,10 @@ pub(super) enum Sort {
     Manages,
     Group,
     Tells,
+    Shows,
     HandsOn,
+    Setting,
+    SettingOff,
 }
 
 const SORTS: &[(&str, Sort)] = &[
@@ -28,7 +31,10 @@ const SORTS: &[(&str, Sort)] = &[
     ("manages", Sort::Manages),
     ("group", Sort::Group),
     ("tells", Sort::Tells),
+    ("shows", Sort::Shows),
     ("hands-on", Sort::HandsOn),
+    ("setting", Sort::Setting),
+    ("setting-off", Sort::SettingOff),
 ];
 
 pub(super) fn is(sort: Sort, name: &str) -> bool {

@@ -341,9 +341,12 @@ fn count(word: &Word) -> (usize, bool) {
     }
 }
 
-/// `+50` and `+G`: where to start, and nothing else.
+/// `+50`, `+G` and `+/word`: where to start, and nothing else.
 fn goes_to_line(word: &str) -> bool {
-    word.strip_prefix('+').is_some_and(|it| it == "G" || it.bytes().all(|c| c.is_ascii_digit()))
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-');
+    let searches = |it: &str| it.strip_prefix('/').is_some_and(|it| it.chars().all(is_plain));
+    let counts = |it: &str| it.bytes().all(|c| c.is_ascii_digit());
+    word.strip_prefix('+').is_some_and(|it| it == "G" || counts(it) || searches(it))
 }
 
 /// Whether a word that is not known may turn out to be the name of a subcommand.

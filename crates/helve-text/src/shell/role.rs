@@ -55,7 +55,11 @@ pub(super) enum Role {
     /// What git sorts by: signatures are checked by another program.
     Key,
     Remote,
+    /// A remote by its name: an address is where nobody said that anything may go.
+    Target,
     Refspec,
+    /// A setting of git's, `key=value`.
+    Setting,
     /// `if=` and `of=`
     Dd,
     /// Of `test`.
@@ -113,6 +117,8 @@ const ROLES: &[(&str, Role)] = &[
     ("name", Role::Name),
     ("key", Role::Key),
     ("remote", Role::Remote),
+    ("target", Role::Target),
+    ("setting", Role::Setting),
     ("refspec", Role::Refspec),
     ("dd", Role::Dd),
     ("expression", Role::Expression),

@@ -1,6 +1,7 @@
 //! What a program does with a value or an operand, by its role.
 
 use super::grammar::is_name;
+use super::names::{self, Sort};
 use super::options::{Reading, Use};
 use super::role::Role;
 use super::state::{State, join_path};
@@ -180,9 +181,7 @@ pub(super) fn apply(
         }
         Role::Without => {
             if !value.start().starts_with("no:") {
-                let spelled = wanted.flag.as_deref().unwrap_or(&shown);
-                let flag = if shown.starts_with('-') { at } else { at.saturating_sub(1) };
-                walker.risk(run, flag, spelled, RiskKind::Runs);
+                blame_flag(walker, wanted, words, run);
             }
         }
         Role::Name => {
@@ -202,6 +201,17 @@ pub(super) fn apply(
                 risk(RiskKind::Runs);
             }
             walker.touch(value, Access::Look, state, Some(run));
+        }
+        Role::Target => {
+            if value.literal().is_none_or(|it| it.contains([':', '/', '.', '@'])) {
+                risk(RiskKind::Runs);
+            }
+            walker.touch(value, Access::Look, state, Some(run));
+        }
+        Role::Setting => {
+            if !value.literal().is_some_and(is_harmless_setting) {
+                blame_flag(walker, wanted, words, run);
+            }
         }
         Role::Refspec => {
             let place = |it: &str| it.contains("::") || it.starts_with(['/', '.', '~', '-']);
@@ -226,6 +236,25 @@ pub(super) fn apply(
             builtins::expression(walker, &words[at..], state, Some(run));
         }
     }
+}
+
+/// Marks the flag that a value belongs to, which may be in the same word.
+fn blame_flag(walker: &mut Walker<'_>, wanted: &Use, words: &[Word], run: usize) {
+    let shown = words[wanted.word].shown();
+    let flag = if shown.starts_with('-') { wanted.word } else { wanted.word.saturating_sub(1) };
+    let spelled = wanted.flag.as_deref().unwrap_or(shown);
+    walker.risk(run, flag, spelled, RiskKind::Runs);
+}
+
+/// Whether a setting only chooses how something is printed, or who is named.
+fn is_harmless_setting(text: &str) -> bool {
+    let Some((key, value)) = text.split_once('=') else { return false };
+    let key = key.to_ascii_lowercase();
+    let section = key.split_inclusive('.').next().unwrap_or("");
+    let is_plain = |c: char| c.is_alphanumeric() || " -_.@+".contains(c);
+    let chooses = names::is(Sort::Setting, &key) || names::is(Sort::Setting, section);
+    let is_off = matches!(value, "" | "cat" | "false" | "no" | "off" | "0" | "never");
+    value.chars().all(is_plain) && (chooses || is_off && names::is(Sort::SettingOff, &key))
 }
 
 /// Whether `make` takes this for a variable with a number: that names no program. But to some variables it is a file.

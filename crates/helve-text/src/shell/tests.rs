@@ -801,13 +801,13 @@ fn flags_that_reach_further_are_marked() {
     check(
         "git stash drop; git nope; git push origin +x; git fetch ext::sh",
         expect![[r#"
-        run git stash drop  !destroys: drop
-        run git nope  !unlisted: nope
-        run git push origin +x  !destroys: +x
-        run git fetch ext::sh  !runs: ext::sh
-        look /w/app/origin
-        look /w/app/ext::sh
-    "#]],
+            run git stash drop  !destroys: drop
+            run git nope  !unlisted: nope
+            run git push origin +x  !destroys: +x
+            run git fetch ext::sh  !runs: ext::sh
+            look /w/app/origin
+            look /w/app/ext::sh
+        "#]],
     );
     check(
         "tar tf a; tar czf out src; tar xf a; tar tf host:a",
