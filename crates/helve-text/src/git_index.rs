@@ -1,7 +1,5 @@
 //! A git index, as far as it tells which folders git works in besides.
 
-use std::collections::HashSet;
-
 /// What an index says of folders, by their paths beneath the working tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folders {
@@ -56,7 +54,7 @@ impl Index<'_> {
             return None;
         }
         let mut found = Folders::default();
-        let mut starts = HashSet::new();
+        let mut starts = Vec::new();
         let mut name: Vec<u8> = Vec::new();
         let mut at = HEAD;
         for _ in 0..self.number(8)? {
@@ -74,7 +72,7 @@ impl Index<'_> {
             };
             name.truncate(name.len().checked_sub(cut)?);
             if name.is_empty() {
-                starts.insert(at);
+                starts.push(at);
             }
             let rest = self.bytes.get(start..)?;
             let length = match flags & NAME {
@@ -101,7 +99,7 @@ impl Index<'_> {
     }
 
     /// What follows the entries, up to the hash of the whole.
-    fn extensions(&self, from: usize, starts: &HashSet<usize>, found: &mut Folders) -> Option<()> {
+    fn extensions(&self, from: usize, starts: &[usize], found: &mut Folders) -> Option<()> {
         let end = self.bytes.len().checked_sub(self.hash)?;
         // Where it says where they begin, git believes it.
         let told = end.checked_sub(8 + 4 + self.hash).filter(|at| self.tag(*at) == Some(b"EOIE"));
@@ -122,7 +120,8 @@ impl Index<'_> {
                         let offset: [u8; 4] = block.get(..4)?.try_into().ok()?;
                         usize::try_from(u32::from_be_bytes(offset)).ok()
                     };
-                    let is_known = |block| begins(block).is_some_and(|at| starts.contains(&at));
+                    let is_known =
+                        |block| begins(block).is_some_and(|at| starts.binary_search(&at).is_ok());
                     inside.get(4..)?.chunks(8).all(is_known).then_some(())?;
                 }
                 _ => {}

@@ -163,7 +163,10 @@ fn empty(group: &Path, spared: impl Fn() -> Vec<Pid>) {
         rustix::event::poll(&mut [], pause.as_ref()).ok();
         left = others();
     }
-    if let Ok(before) = before {
+    if let Ok(before) = before.as_deref()
+        && left.is_empty()
+    {
+        // Those who were spared may need more.
         fs::write(most, before.trim_end()).ok();
     }
 }
