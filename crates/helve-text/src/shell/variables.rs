@@ -31,6 +31,8 @@ const HARMLESS: &[&str] = &[
 const HARMLESS_VALUES: &[(&str, &[&str])] = &[
     ("PAGER", &["cat", ""]),
     ("GIT_PAGER", &["cat", ""]),
+    ("GIT_EDITOR", &["true", ":"]),
+    ("GIT_TERMINAL_PROMPT", &["0"]),
     ("NODE_ENV", &["test", "development"]),
     ("RAILS_ENV", &["test", "development"]),
     ("RACK_ENV", &["test", "development"]),
