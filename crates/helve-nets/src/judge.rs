@@ -129,12 +129,14 @@ impl Judged {
             return true;
         }
         match event.what {
-            // The shell tries a folder like any other name, and fails.
-            // A folder cannot be executed; those of the system are the same inside.
+            // The shell tries a folder like any other name, and fails: one that was there, one of the system's, which are
+            // the same inside, or one that the script made.
             What::Execute => {
+                let made = |it: &Event| it.what == What::MakeFolder && it.path == event.path;
                 self.lists_program(event)
                     || world.has_folder(&event.path)
                     || std::path::Path::new(&event.path).is_dir()
+                    || traced.events.iter().any(made)
             }
             What::Read | What::ReadItself => {
                 let real = match event.what {
