@@ -73,9 +73,10 @@ pub struct Surroundings {
 /// Which words and signs a shell knows. The same text can mean different things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
-    /// Bash, ksh and their like.
     #[default]
     Bash,
+    /// Ksh and its like: as bash, but `[` computes, too.
+    Korn,
     /// As bash, with more names that mean something by themselves.
     Zsh,
     /// A plain `sh`, to which `[[` and `((` are ordinary: what it does not know is a doubt.
@@ -91,9 +92,9 @@ impl Language {
         ("dash", Language::Plain),
         ("ash", Language::Plain),
         ("yash", Language::Plain),
-        ("ksh", Language::Bash),
-        ("mksh", Language::Bash),
-        ("oksh", Language::Bash),
+        ("ksh", Language::Korn),
+        ("mksh", Language::Korn),
+        ("oksh", Language::Korn),
         ("rbash", Language::Bash),
     ];
 

@@ -179,7 +179,7 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
     };
     // What is only shown is not set, `local` means nothing outside of functions, and not every shell knows the others.
     let known = match walker.language {
-        Language::Bash | Language::Zsh => name != Some("local"),
+        Language::Bash | Language::Korn | Language::Zsh => name != Some("local"),
         Language::Plain => matches!(name, Some("export" | "readonly")),
     };
     let sure = known && !['p', 'f', 'F'].into_iter().any(flags) && !walker.skips;
@@ -290,10 +290,11 @@ pub(super) fn expression(
             }
         } else if NUMBERS.contains(&text) {
             let sides = [at.checked_sub(1).and_then(operand), operand(at + 1)];
-            for side in sides.into_iter().flatten() {
-                if !is_number(side) {
-                    walker.doubt(DoubtKind::Arithmetic, side.shown());
-                }
+            // Bash takes what is no number for a mistake, unless it stands in `[[`.
+            let computes = run.is_none() || walker.language != Language::Bash;
+            let is_safe = |it: &Word| is_number(it) || !computes && it.literal().is_none();
+            for side in sides.into_iter().flatten().filter(|it| !is_safe(it)) {
+                walker.doubt(DoubtKind::Arithmetic, side.shown());
             }
         } else if matches!(text, "-nt" | "-ot" | "-ef") {
             let sides = [at.checked_sub(1).and_then(operand), operand(at + 1)];

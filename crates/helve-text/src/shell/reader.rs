@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
     /// Stops at what only richer shells know.
     pub(super) fn beyond_plain(&self) -> Result<(), Stop> {
         match self.language {
-            Language::Bash | Language::Zsh => Ok(()),
+            Language::Bash | Language::Korn | Language::Zsh => Ok(()),
             Language::Plain => self.syntax(),
         }
     }

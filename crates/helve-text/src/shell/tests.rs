@@ -99,7 +99,7 @@ fn shells_are_known_by_name() {
     for (shell, language) in [
         ("bash", Some(Language::Bash)),
         ("bash-5.2", Some(Language::Bash)),
-        ("oksh", Some(Language::Bash)),
+        ("oksh", Some(Language::Korn)),
         ("zsh", Some(Language::Zsh)),
         ("yash", Some(Language::Plain)),
         ("fish", None),
