@@ -44,6 +44,7 @@ mod table;
 mod tests;
 mod touch;
 mod transfer;
+mod values;
 mod variables;
 mod visible;
 mod walk;

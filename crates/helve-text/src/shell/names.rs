@@ -20,6 +20,7 @@ pub(super) enum Sort {
     HandsOn,
     Setting,
     SettingOff,
+    SshOption,
 }
 
 const SORTS: &[(&str, Sort)] = &[
@@ -35,6 +36,7 @@ const SORTS: &[(&str, Sort)] = &[
     ("hands-on", Sort::HandsOn),
     ("setting", Sort::Setting),
     ("setting-off", Sort::SettingOff),
+    ("ssh-option", Sort::SshOption),
 ];
 
 pub(super) fn is(sort: Sort, name: &str) -> bool {

@@ -60,6 +60,8 @@ pub(super) enum Role {
     Refspec,
     /// A setting of git's, `key=value`.
     Setting,
+    /// One of ssh's.
+    Option,
     /// `if=` and `of=`
     Dd,
     /// Of `test`.
@@ -119,6 +121,7 @@ const ROLES: &[(&str, Role)] = &[
     ("remote", Role::Remote),
     ("target", Role::Target),
     ("setting", Role::Setting),
+    ("option", Role::Option),
     ("refspec", Role::Refspec),
     ("dd", Role::Dd),
     ("expression", Role::Expression),

@@ -1,14 +1,13 @@
 //! What a program does with a value or an operand, by its role.
 
 use super::grammar::is_name;
-use super::names::{self, Sort};
 use super::options::{Reading, Use};
 use super::role::Role;
 use super::state::{State, join_path};
 use super::walk::{Feed, Walker, unknown};
 use super::{
     Access, DoubtKind, Part, RiskKind, Unknown, Word, argument, awk, builtins, jq, picks, printed,
-    sed,
+    sed, values,
 };
 
 pub(super) fn apply(
@@ -119,7 +118,7 @@ pub(super) fn apply(
             }
         }
         Role::Sql => {
-            if !value.literal().is_some_and(is_query) {
+            if !value.literal().is_some_and(values::is_query) {
                 risk(RiskKind::Code);
             }
         }
@@ -129,12 +128,12 @@ pub(super) fn apply(
             }
         }
         Role::Url => {
-            if !is_url(value) {
+            if !values::is_url(value) {
                 risk(RiskKind::Unlisted);
             }
         }
         Role::Data => {
-            if !is_data(value) {
+            if !values::is_data(value) {
                 risk(RiskKind::Unlisted);
             }
         }
@@ -175,7 +174,7 @@ pub(super) fn apply(
             }
         }
         Role::Field => {
-            if !value.literal().is_some_and(is_plain_field) {
+            if !value.literal().is_some_and(values::is_plain_field) {
                 risk(RiskKind::Unlisted);
             }
         }
@@ -209,7 +208,12 @@ pub(super) fn apply(
             walker.touch(value, Access::Look, state, Some(run));
         }
         Role::Setting => {
-            if !value.literal().is_some_and(is_harmless_setting) {
+            if !value.literal().is_some_and(values::is_harmless_setting) {
+                blame_flag(walker, wanted, words, run);
+            }
+        }
+        Role::Option => {
+            if !value.literal().is_some_and(values::is_harmless_option) {
                 blame_flag(walker, wanted, words, run);
             }
         }
@@ -224,7 +228,7 @@ pub(super) fn apply(
         }
         Role::Dd => operand_of_dd(walker, value, state, run, &shown, at),
         Role::Goal => {
-            let is_harmless = |it: &str| it.split_once('=').is_none_or(is_plain_variable);
+            let is_harmless = |it: &str| it.split_once('=').is_none_or(values::is_plain_variable);
             if !value.literal().is_some_and(is_harmless) {
                 risk(RiskKind::Runs);
             }
@@ -244,25 +248,6 @@ fn blame_flag(walker: &mut Walker<'_>, wanted: &Use, words: &[Word], run: usize)
     let flag = if shown.starts_with('-') { wanted.word } else { wanted.word.saturating_sub(1) };
     let spelled = wanted.flag.as_deref().unwrap_or(shown);
     walker.risk(run, flag, spelled, RiskKind::Runs);
-}
-
-/// Whether a setting only chooses how something is printed, or who is named.
-fn is_harmless_setting(text: &str) -> bool {
-    let Some((key, value)) = text.split_once('=') else { return false };
-    let key = key.to_ascii_lowercase();
-    let section = key.split_inclusive('.').next().unwrap_or("");
-    let is_plain = |c: char| c.is_alphanumeric() || " -_.@+".contains(c);
-    let chooses = names::is(Sort::Setting, &key) || names::is(Sort::Setting, section);
-    let is_off = matches!(value, "" | "cat" | "false" | "no" | "off" | "0" | "never");
-    value.chars().all(is_plain) && (chooses || is_off && names::is(Sort::SettingOff, &key))
-}
-
-/// Whether `make` takes this for a variable with a number: that names no program. But to some variables it is a file.
-fn is_plain_variable((name, value): (&str, &str)) -> bool {
-    // `NAME:=1`, `NAME += 1`.
-    let name = name.trim_end_matches([':', '+', '?']).trim();
-    let is_own = name.starts_with("MAKE") || matches!(name, "GNUMAKEFLAGS" | "SHELL" | "VPATH");
-    !is_own && is_name(name) && value.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// What follows from the command as a whole.
@@ -333,47 +318,6 @@ pub(super) fn script(walker: &mut Walker<'_>, value: &Word, state: &State, run: 
         code_from_input(walker, run);
     }
     walker.touch(value, Access::Read, state, Some(run));
-}
-
-/// SQL that reads and writes the database only: commands of the client and of the server's machine are left out.
-fn is_query(text: &str) -> bool {
-    const REACHING: &[&str] =
-        &["program", "system", "source", "outfile", "infile", "load", "copy", "pager", "edit"];
-    let lower = text.to_lowercase();
-    !lower.contains(['\\', '!']) && !REACHING.iter().any(|word| lower.contains(word))
-}
-
-/// An address on the network: nothing that `curl` would take for a file.
-fn is_url(word: &Word) -> bool {
-    let start = word.start();
-    let whole = word.literal().is_some();
-    let lower = start.to_ascii_lowercase();
-    if let Some(rest) = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://")) {
-        return whole || rest.contains('/') || rest.contains(':') || !rest.is_empty();
-    }
-    let host_end = start.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-'));
-    match host_end.map(|end| (&start[..end], &start[end..])) {
-        None => whole && !start.is_empty(),
-        Some((host, rest)) if !host.is_empty() => {
-            rest.starts_with(['/', '?'])
-                || rest
-                    .strip_prefix(':')
-                    .is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()))
-        }
-        Some(_) => false,
-    }
-}
-
-/// Text that is sent as it is: an `@` at its beginning would name a file.
-fn is_data(word: &Word) -> bool {
-    let start = word.start();
-    !start.starts_with('@') && (word.literal().is_some() || !start.is_empty())
-}
-
-/// A field of a form with its value: no file, and nothing of a file after a semicolon.
-fn is_plain_field(field: &str) -> bool {
-    let value = field.split_once('=').map(|(_, value)| value);
-    value.is_some_and(|it| !it.starts_with(['@', '<', '(']) && !it.contains(';'))
 }
 
 fn operand_of_dd(
