@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::names::{self, Sort};
+use super::state::enter_path;
 use super::{Doubt, DoubtKind, Part, Run, Script, Target, Word, argument, table};
 
 /// A doubt for each file that is run under a name which the script gives to text of its own.
@@ -49,7 +50,13 @@ fn is_text(script: &Script, path: &str, run: Option<usize>) -> bool {
         let program = script.runs.get(run).and_then(|run| run.words.first());
         program.is_some_and(|it| table::traits(it.shown()).copies)
     });
-    by_text && !path.starts_with("/dev/")
+    by_text && !is_stream(path)
+}
+
+/// Whether what comes in, or goes out, may be meant and no file, however the path is written.
+fn is_stream(path: &str) -> bool {
+    let plain = enter_path("/", path);
+    path.starts_with('/') && (plain.starts_with("/dev/") || plain.starts_with("/proc/"))
 }
 
 /// Adds the names under which such files are put elsewhere.
@@ -59,9 +66,7 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
         let before = written.len();
         for transfer in &script.transfers {
             let from_text = match &transfer.from {
-                Target::Path(path) => {
-                    written.contains(file_name(path)) || path.starts_with("/dev/")
-                }
+                Target::Path(path) => written.contains(file_name(path)) || is_stream(path),
                 Target::Glob(_) => !written.is_empty(),
                 Target::Unknown(_) => true,
             };
@@ -75,7 +80,7 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
             // One that is not known may be any of them, and what comes in may be text of the script's.
             let is_written = |word: &Word| match word.literal() {
                 Some(text) => argument::paths_in(text).into_iter().any(|path| {
-                    written.contains(file_name(path)) || path == "-" || path.starts_with("/dev/")
+                    written.contains(file_name(path)) || path == "-" || is_stream(path)
                 }),
                 None => !written.is_empty(),
             };

@@ -36,18 +36,28 @@ impl Run {
         named
     }
 
-    /// Whether a word is a plain name that is not run: a subcommand, or what is installed or told about.
+    /// Whether a word is a plain name that is not run: a subcommand, a script of the project, or what is installed or told
+    /// about.
     fn is_plain_name(&self, at: usize) -> bool {
         let word = |at: usize| self.words.get(at).map_or("", Word::shown);
+        let is_flag = |it: &str| it.starts_with('-');
+        // The value of a flag may be anything.
+        if is_flag(word(at)) || is_flag(word(at - 1)) && !names::is(Sort::Switch, word(at - 1)) {
+            return false;
+        }
         let program = basename(word(0));
         let manages = names::is(Sort::Manages, program);
         let is_group = manages && names::is(Sort::Group, word(1));
-        let own = manages && (at == 1 || at == 2 && is_group);
+        let is_script = at == 2 && word(1) == "run" && names::is(Sort::Scripts, program);
+        let installs = names::is(Sort::Installs, program);
+        let is_alike = at == 1 && installs && names::is(Sort::Alike, word(1));
+        let own = manages && (at == 1 || at == 2 && is_group) || is_script || is_alike;
         let subcommand = if is_group { 2 } else { 1 };
+        let tells = manages || installs;
         let told = names::is(Sort::Shows, program)
-            || at > subcommand && names::is(Sort::Tells, word(subcommand));
+            || tells && at > subcommand && names::is(Sort::Tells, word(subcommand));
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        let is_name = |c: char| is_word(c) || "./:@=".contains(c);
+        let is_name = |c: char| is_word(c) || "./:@".contains(c);
         own && word(at).chars().all(is_word) || told && word(at).chars().all(is_name)
     }
 }

@@ -205,7 +205,8 @@ pub(super) fn apply(
             if value.literal().is_none_or(|it| it.contains([':', '/', '.', '@'])) {
                 risk(RiskKind::Runs);
             }
-            walker.touch(value, Access::Look, state, Some(run));
+            // A folder of that name may be a repository, whose hooks run.
+            walker.touch(value, Access::Name, state, Some(run));
         }
         Role::Setting => {
             if !value.literal().is_some_and(values::is_harmless_setting) {

@@ -805,7 +805,7 @@ fn flags_that_reach_further_are_marked() {
             run git nope  !unlisted: nope
             run git push origin +x  !destroys: +x
             run git fetch ext::sh  !runs: ext::sh
-            look /w/app/origin
+            name /w/app/origin
             look /w/app/ext::sh
         "#]],
     );

@@ -73,7 +73,7 @@ pub(super) fn runs(setting: &Setting) -> Option<Moment> {
         ("include" | "includeif", "path") => Moment::Looking,
         ("core", "hookspath") => Moment::Looking,
         // Then it looks into submodules that only its history knows.
-        ("diff", "submodule") if value == "diff" => Moment::Looking,
+        ("diff", "submodule") if value != "short" => Moment::Looking,
         ("status", "submodulesummary") => Moment::Looking,
         // A format, wherever it is set, may ask for signatures.
         ("gpg", "program") => Moment::Looking,
@@ -173,6 +173,7 @@ mod tests {
             ("core.hookspath", ".husky/_"),
             ("gpg.program", "./x"),
             ("diff.submodule", "diff"),
+            ("diff.submodule", "log"),
             ("status.submodulesummary", "true"),
             ("gpg.ssh.program", "./x"),
         ] {
@@ -197,8 +198,8 @@ mod tests {
             ("alias.st", "status"),
             ("diff.renames", "true"),
             ("submodule.x.url", "../x"),
+            ("diff.submodule", "short"),
             ("format.pretty", "oneline"),
-            ("diff.submodule", "log"),
             ("pretty.x", "format:%+G?"),
         ] {
             assert_eq!(moment(key, value), None, "{key}");
