@@ -76,6 +76,42 @@ fn programs_of_its_settings_are_asked_about_by_name() {
     }
 }
 
+/// The folder that git takes, byte by byte, and not one that is called nearly so.
+#[test]
+fn where_a_repository_lies_is_read_as_git_reads_it() {
+    for (named, folder) in [("gitdir: g \n", "g "), ("gitdir:  g\r\n", " g")] {
+        let stage = repository();
+        fs::rename(stage.path("app/.git"), stage.path(&format!("app/{folder}"))).unwrap();
+        stage.write("app/.git", named);
+        let config = stage.path(&format!("app/{folder}/config"));
+        let settings = fs::read_to_string(&config).unwrap();
+        fs::write(config, settings + "[filter \"x\"]\nclean = ./evil.sh\n").unwrap();
+        check_asked(&stage, "git status", "filter.x.clean = ./evil.sh");
+    }
+}
+
+#[test]
+fn what_git_does_not_take_for_a_repository_hides_none_above() {
+    for head in ["ref:\u{b}refs/heads/main\n".to_string(), " ".repeat(60)] {
+        let stage = repository();
+        git(&stage, "app", &["config", "filter.x.clean", "./evil.sh"]);
+        stage.write("app/src/.git/HEAD", &head);
+        stage.write("app/src/.git/objects/a", "");
+        stage.write("app/src/.git/refs/a", "");
+        check_asked(&stage, "cd src && git status", "filter.x.clean = ./evil.sh");
+    }
+}
+
+#[test]
+fn a_working_tree_outside_is_asked_about() {
+    let stage = repository();
+    stage.write("other/a.txt", "");
+    git(&stage, "app", &["config", "core.worktree", "../../other"]);
+    check_asked(&stage, "git diff", "core.worktree = ../../other");
+    git(&stage, "app", &["config", "core.worktree", ".."]);
+    assert_eq!(bash(&stage, "git status", &[]).code, 0);
+}
+
 /// A signature is looked at wherever a format says so, in whatever spelling.
 #[test]
 fn who_looks_at_signatures_is_asked_about() {

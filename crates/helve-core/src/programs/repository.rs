@@ -5,7 +5,8 @@
 //! for every git (the file monitor, pagers, passwords, editors, ssh) is not looked for.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -75,10 +76,10 @@ pub(super) async fn linked(session: &Session) -> Option<Linked> {
     let own = look.real(&own).await?;
     let worktrees = own.parent().filter(|folder| folder.ends_with("worktrees"))?;
     let common = worktrees.parent()?.to_path_buf();
-    let named = look.text(&own.join("commondir")).await?;
-    let back = look.text(&own.join("gitdir")).await?;
-    let is_meant = look.real(&own.join(named.trim_end())).await.as_ref() == Some(&common)
-        && look.real(&own.join(back.trim_end())).await == Some(dot)
+    let named = look.path_in(&own.join("commondir"), b"").await?;
+    let back = look.path_in(&own.join("gitdir"), b"").await?;
+    let is_meant = look.real(&own.join(named)).await.as_ref() == Some(&common)
+        && look.real(&own.join(back)).await == Some(dot)
         && look.is_taken(&own, &common).await;
     if !is_meant {
         return None;
@@ -141,8 +142,8 @@ impl Look<'_> {
     async fn repository(&self, folder: &Path) -> Option<Repository> {
         let own = self.own(folder).await?;
         let own = self.real(&own).await.unwrap_or(own);
-        let common = match self.text(&own.join("commondir")).await {
-            Some(text) => own.join(text.trim_end()),
+        let common = match self.path_in(&own.join("commondir"), b"").await {
+            Some(path) => own.join(path),
             None => own.clone(),
         };
         Some(Repository { own, common, tree: folder.into() })
@@ -156,22 +157,28 @@ impl Look<'_> {
             return Some(dot);
         }
         if kind == Some(Kind::File) {
-            let text = self.text(&dot).await?;
-            return Some(folder.join(text.trim_end().strip_prefix("gitdir:")?.trim_start()));
+            return Some(folder.join(self.path_in(&dot, b"gitdir: ").await?));
         }
         // Newer gits refuse a bare one that lies about; older ones work in it.
         let is_bare = self.kind(&folder.join("HEAD")).await == Some(Kind::File);
         is_bare.then(|| folder.to_path_buf())
     }
 
-    /// Whether git certainly goes no further up.
+    /// The path that a file of git's names, byte by byte as git takes it.
+    async fn path_in(&self, file: &Path, before: &[u8]) -> Option<PathBuf> {
+        let bytes = self.bytes(file, MOST_CONFIG).await?;
+        let path = bytes.strip_prefix(before)?;
+        let end = path.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
+        Some(OsStr::from_bytes(&path[..=end]).into())
+    }
+
+    /// Whether git certainly goes no further up: there is nothing odd about it.
     async fn is_taken(&self, own: &Path, common: &Path) -> bool {
         let head = self.text(&own.join("HEAD")).await.unwrap_or_default();
-        let names_branch =
-            head.strip_prefix("ref:").is_some_and(|name| name.trim_start().starts_with("refs/"));
+        let hash = head.strip_suffix('\n').unwrap_or(&head);
         let names_commit =
-            head.len() >= 40 && head.trim_end().bytes().all(|c| c.is_ascii_hexdigit());
-        (names_branch || names_commit)
+            matches!(hash.len(), 40 | 64) && hash.bytes().all(|c| c.is_ascii_hexdigit());
+        (head.starts_with("ref: refs/") || names_commit)
             && self.kind(&common.join("objects")).await == Some(Kind::Folder)
             && self.kind(&common.join("refs")).await == Some(Kind::Folder)
     }
@@ -183,8 +190,20 @@ impl Look<'_> {
     ) -> Vec<Setting> {
         let mut settings = self.read_config(&repository.common.join("config"), named).await;
         settings.extend(self.read_config(&repository.own.join("config.worktree"), named).await);
+        for setting in settings.iter().filter(|it| it.key == "core.worktree") {
+            // Even who only looks reads what is there.
+            if !self.is_inside(&repository.own.join(&setting.value)).await {
+                let shown = self.shown(&repository.common.join("config")).await;
+                named.push(format!("{shown}: {}", told(setting)));
+            }
+        }
         self.read_hooks(&repository.common.join("hooks"), named).await;
         settings
+    }
+
+    async fn is_inside(&self, path: &Path) -> bool {
+        let found = files::look_up(self.session, path).await;
+        found.is_ok_and(|path| path.outside().is_none())
     }
 
     async fn read_config(&self, path: &Path, named: &mut Vec<String>) -> Vec<Setting> {
@@ -243,9 +262,9 @@ impl Look<'_> {
         }
     }
 
+    /// Nothing where it is no text, which git would take in another way.
     async fn text(&self, path: &Path) -> Option<String> {
-        let bytes = self.bytes(path, MOST_CONFIG).await?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        String::from_utf8(self.bytes(path, MOST_CONFIG).await?.into()).ok()
     }
 
     async fn bytes(&self, path: &Path, most: u64) -> Option<Bytes> {
