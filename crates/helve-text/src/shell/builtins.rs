@@ -41,10 +41,16 @@ pub(super) fn effect(
     match name {
         "cd" | "chdir" => enter(walker, words, run, state),
         "pushd" => push(walker, words, run, state),
+        // It may clear the stack.
+        "dirs" if words.len() > 1 => state.stack = None,
         "popd" => {
-            let back = if words.len() == 1 { state.stack.pop().flatten() } else { None };
+            let back = match (&mut state.stack, words.len()) {
+                (Some(stack), 1) => stack.pop().flatten(),
+                (Some(_) | None, _) => None,
+            };
             if back.is_none() {
                 walker.touch(&unknown("popd"), Access::Enter, state, Some(run));
+                state.stack = None;
             }
             state.folders = back;
             state.previous = None;
@@ -98,14 +104,15 @@ fn push(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) 
         // It changes places with the one before.
         walker.touch(&unknown("pushd"), Access::Enter, state, Some(run));
         (state.folders, state.previous) = (None, None);
-        return state.stack.clear();
+        state.stack = None;
+        return;
     }
-    let mut stack = std::mem::take(&mut state.stack);
-    stack.push(state.folders.clone());
+    let mut stack = state.stack.take();
+    if let Some(stack) = &mut stack {
+        stack.push(state.folders.clone());
+    }
     enter(walker, words, run, state);
-    if stack.len() == 1 {
-        state.stack.clone_from(&stack);
-    }
+    state.stack = stack.clone().filter(|stack| stack.len() == 1);
     if let Some(entered) = &mut state.entered {
         entered.stack = stack;
     }

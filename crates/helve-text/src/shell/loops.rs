@@ -138,6 +138,6 @@ pub(super) fn loosen(state: &mut State, body: &Node) {
     if changes.moves {
         state.folders = None;
         state.previous = None;
-        state.stack.clear();
+        state.stack = None;
     }
 }

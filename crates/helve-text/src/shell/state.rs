@@ -38,7 +38,8 @@ pub(super) struct State {
     pub(super) variables: Rc<BTreeMap<String, Value>>,
     pub(super) folders: Folders,
     pub(super) previous: Folders,
-    pub(super) stack: Vec<Folders>,
+    /// What `popd` comes back to, where that is known.
+    pub(super) stack: Option<Vec<Folders>>,
     /// What holds if the command just before succeeded, and so after `&&`.
     pub(super) entered: Option<Entered>,
     /// There were too many variables to follow, so a name that is not listed may hold anything.
@@ -52,7 +53,7 @@ pub(super) struct State {
 pub(super) struct Entered {
     pub(super) folders: Folders,
     pub(super) previous: Folders,
-    pub(super) stack: Vec<Folders>,
+    pub(super) stack: Option<Vec<Folders>>,
 }
 
 impl State {
@@ -73,7 +74,7 @@ impl State {
             variables: Rc::new(variables),
             folders: Some(vec![around.folder.clone()]),
             previous: None,
-            stack: Vec::new(),
+            stack: Some(Vec::new()),
             entered: None,
             crowded: false,
             language: around.shell,
@@ -156,6 +157,7 @@ impl State {
     pub(super) fn forget(&mut self) {
         self.forget_variables();
         self.folders = None;
+        self.stack = None;
     }
 
     /// Whether a name holds a number, or what it held before the script began.
@@ -173,7 +175,7 @@ impl State {
             self.previous = None;
         }
         if self.stack != other.stack {
-            self.stack.clear();
+            self.stack = None;
         }
         if Rc::ptr_eq(&self.variables, &other.variables) {
             return;
