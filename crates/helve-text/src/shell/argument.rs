@@ -51,10 +51,11 @@ pub(super) fn paths_in(text: &str) -> Vec<&str> {
 /// What stands between paths, or before one.
 const SIGNS: [char; 4] = ['=', ':', ',', '@'];
 
-/// Whether an address on the network goes on here: `//` after `https:` and its like.
+/// Whether an address on the network goes on here: `//` after `https:` and its like, and a host.
 fn is_host(text: &str, at: usize) -> bool {
     let scheme = text[..at].strip_suffix(':');
     text[at..].starts_with("//")
+        && !text[at..].starts_with("///")
         && scheme.is_some_and(|it| it.ends_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
@@ -90,7 +91,8 @@ mod tests {
         check(".env:/x", &[".env", ".env:/x", "/x"]);
         check("--files=a,.env", &[".env", "a", "a,.env"]);
         check("-Isrc", &["src"]);
-        check("file:///x", &["/x", "file", "file:///x"]);
+        check("file:///x", &["///x", "/x", "file", "file:///x"]);
+        check("dir:///x", &["///x", "dir", "dir:///x"]);
         check("me@.env", &[".env", "me", "me@.env"]);
         check("-é", &[]);
         check("-//x/y", &["//x/y"]);

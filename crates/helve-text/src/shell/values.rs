@@ -27,7 +27,9 @@ pub(super) fn is_plain_variable((name, value): (&str, &str)) -> bool {
     // `NAME:=1`, `NAME += 1`.
     let name = name.trim_end_matches([':', '+', '?']).trim();
     let is_own = name.starts_with("MAKE") || matches!(name, "GNUMAKEFLAGS" | "SHELL" | "VPATH");
-    !is_own && is_name(name) && value.chars().all(|c| c.is_ascii_digit() || c == '.')
+    let is_number = value.starts_with(|c: char| c.is_ascii_digit())
+        && value.chars().all(|c| c.is_ascii_digit() || c == '.');
+    !is_own && is_name(name) && is_number
 }
 
 /// SQL that reads and writes the database only: commands of the client and of the server's machine are left out.

@@ -22,7 +22,7 @@ impl Moment {
     }
 }
 
-const LOOKING: [&str; 32] = [
+const LOOKING: [&str; 31] = [
     "status",
     "diff",
     "diff-files",
@@ -30,7 +30,6 @@ const LOOKING: [&str; 32] = [
     "diff-tree",
     "log",
     "show",
-    "whatchanged",
     "shortlog",
     "reflog",
     "rev-list",
