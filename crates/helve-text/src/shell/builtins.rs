@@ -73,7 +73,9 @@ pub(super) fn effect(
         }
         "trap" => {
             walker.doubt(DoubtKind::State, "trap");
-            if let Some(Word::Literal(action)) = words.get(1) {
+            if let Some(Word::Literal(action)) =
+                words[1..].iter().find(|it| it.literal() != Some("--"))
+            {
                 inside(walker, run, action, &mut state.clone(), &Feed::Nothing);
             }
         }

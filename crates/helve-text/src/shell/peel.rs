@@ -145,11 +145,14 @@ pub(super) fn eval(
     state: &mut State,
     feed: &Feed,
 ) {
-    let texts: Option<Vec<&str>> = words[1..].iter().map(Word::literal).collect();
+    // Where it ends nothing, no program has this name.
+    let ended = usize::from(words.get(1).and_then(Word::literal) == Some("--"));
+    let words = &words[1 + ended..];
+    let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
     match texts {
         Some(texts) => builtins::inside(walker, run, &texts.join(" "), state, feed),
         None => {
-            let shown: Vec<&str> = words[1..].iter().map(Word::shown).collect();
+            let shown: Vec<&str> = words.iter().map(Word::shown).collect();
             unread(walker, &unknown(&shown.join(" ")), run, state);
             state.forget();
         }
