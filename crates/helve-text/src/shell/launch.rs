@@ -6,7 +6,9 @@ use super::role::Role;
 use super::state::State;
 use super::table;
 use super::walk::{Feed, Walker, unknown};
-use super::{Access, DoubtKind, RiskKind, Word, argument, builtins, peel, roles, transfer};
+use super::{
+    Access, DoubtKind, Language, RiskKind, Word, argument, builtins, peel, roles, transfer,
+};
 
 /// Commands that only move the shell to another folder.
 const MOVERS: &[&str] = &["cd", "chdir", "pushd", "popd", "dirs"];
@@ -198,10 +200,13 @@ impl Walker<'_> {
                 if reading.block.runs_elsewhere(wanted.flag.as_deref()) {
                     around.folders = None;
                 }
+                // Whoever starts a shell starts the plain one.
+                let outer = std::mem::replace(&mut self.language, Language::Plain);
                 match text {
                     Some(text) => builtins::inside(self, run, &text, &mut around, feed),
                     None => self.doubt(DoubtKind::Wrapper, wanted.value.shown()),
                 }
+                self.language = outer;
             }
             _ => roles::apply(self, wanted, words, run, reading, state),
         }
