@@ -24,7 +24,7 @@ use self::target::{Progress, Target, Trouble, Wanted};
 pub use self::types::{
     Change, CommitError, Committed, Content, ContentHash, Expect, FileMode, HardLinks, Left,
 };
-use crate::errors::failed;
+use crate::errors::machine_error;
 
 /// How often a step is tried that takes something back or clears up.
 const TRIES: usize = 3;
@@ -114,7 +114,7 @@ impl<'a> Work<'a> {
         expect: Expect,
         wanted: Wanted<'a>,
     ) -> Result<usize, CommitError> {
-        let fail = |errno| CommitError::Failed { at: at.clone(), why: failed(errno) };
+        let fail = |errno| CommitError::Failed { at: at.clone(), why: machine_error(errno) };
         let (folder, name) = self.folders.find(at).map_err(fail)?;
         let there = match self.folders.get(folder) {
             Some(folder) => look(self.sys, folder, &name, at)?,

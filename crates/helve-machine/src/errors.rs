@@ -1,12 +1,13 @@
-//! What the system's error numbers mean to a caller.
+//! Maps `errno` values and file types to the machine's own types.
 
 use helve_core::MachineError;
 use helve_core::machine::Kind;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-/// An error number in the words of [`MachineError`]. Opening never follows links, so a link on the way means that it came later.
-pub(crate) fn failed(errno: Errno) -> MachineError {
+/// Converts an error number to a [`MachineError`]. Files are opened without following links, so `ELOOP` means that a
+/// link was put there after the path had been resolved.
+pub(crate) fn machine_error(errno: Errno) -> MachineError {
     match errno {
         Errno::NOENT => MachineError::NotFound,
         Errno::ACCESS | Errno::PERM => MachineError::NotPermitted,
@@ -24,9 +25,9 @@ pub(crate) fn type_of(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// What is shown of a file type; `None` for a link, which is never shown as itself.
-pub(crate) fn kind(of: FileType) -> Option<Kind> {
-    match of {
+/// Converts a file type to a [`Kind`]; `None` for a symbolic link, which is never shown as itself.
+pub(crate) fn kind(file_type: FileType) -> Option<Kind> {
+    match file_type {
         FileType::RegularFile => Some(Kind::File),
         FileType::Directory => Some(Kind::Folder),
         FileType::Symlink => None,

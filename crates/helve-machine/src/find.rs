@@ -1,4 +1,4 @@
-//! Files of a tree by name: the newest, the nearest in name, or level by level.
+//! Finds files of a tree by name: the newest, the most similarly named, or level by level.
 
 mod levels;
 mod near;
@@ -18,35 +18,39 @@ use helve_core::machine::{
 use rustix::fs::Stat;
 
 use crate::open;
-use crate::walk::{self, DEEPEST, Ground, Opened, Side, Stop, Way};
+use crate::walk::{
+    self, IgnoreFilter, MAX_DEPTH, OpenedRoot, PreparedTree, StopSignal, WalkOptions,
+};
 
-pub(crate) use newest::{Kept, Time};
+pub(crate) use newest::{Mtime, RankedFile};
 
-/// How many ignored files are named.
-const GLIMPSES: usize = 3;
+/// How many ignored files are listed as a hint.
+const MAX_IGNORED_HINTS: usize = 3;
 
 pub(crate) fn find(want: Find) -> FindFlow {
-    walk::flow(&want.tree.clone(), move |stop| answer(&want, stop))
+    walk::spawn_flow(&want.tree.clone(), move |stop| run(&want, stop))
 }
 
-fn answer(want: &Find, stop: &Stop) -> Result<(Vec<Found>, Counts), SearchError> {
-    let ground = match walk::open(&want.tree.at)? {
-        Opened::Folder(folder) => Arc::new(Ground::new(&want.tree, folder)?),
-        Opened::NotAFolder => return one(&want.tree.at),
+fn run(want: &Find, stop: &StopSignal) -> Result<(Vec<Found>, Counts), SearchError> {
+    let tree = match walk::open_root(&want.tree.at)? {
+        OpenedRoot::Folder(folder) => Arc::new(PreparedTree::new(&want.tree, folder)?),
+        OpenedRoot::NotAFolder => return single_file(&want.tree.at),
     };
-    let way = Way { side: Side::of(want.tree.ignored), deepest: DEEPEST };
-    let (found, mut counts, unseen) = match &want.order {
-        Order::Newest => newest::find(want.most, |look| walk::walk(&ground, way, stop, look))?,
-        Order::Near(name) => near::find(&ground, way, stop, name, want.most)?,
+    let options = WalkOptions { filter: IgnoreFilter::of(want.tree.ignored), max_depth: MAX_DEPTH };
+    let (found, mut counts, ignored_entries) = match &want.order {
+        Order::Newest => {
+            newest::find(want.most, |visitors| walk::walk(&tree, options, stop, visitors))?
+        }
+        Order::Near(name) => near::find(&tree, options, stop, name, want.most)?,
         Order::Levels => {
-            let (found, counts) = levels::find(&ground, way, stop, want.most)?;
+            let (found, counts) = levels::find(&tree, options, stop, want.most)?;
             return Ok((found, counts));
         }
     };
-    if let Some(peek) = worth_a_glance(&want.tree, &counts) {
-        let stop = stop.sooner(peek);
-        let glance = |look| walk::walk_hidden(unseen, &ground, &stop, look);
-        let (found, beyond, _) = newest::find(GLIMPSES, glance)?;
+    if let Some(peek) = ignored_search_time(&want.tree, &counts) {
+        let stop = stop.with_shorter_deadline(peek);
+        let walk_ignored = |visitors| walk::walk_ignored(ignored_entries, &tree, &stop, visitors);
+        let (found, beyond, _) = newest::find(MAX_IGNORED_HINTS, walk_ignored)?;
         counts.beyond = Some(Beyond {
             matches: beyond.matches,
             files: beyond.files,
@@ -57,41 +61,41 @@ fn answer(want: &Find, stop: &Stop) -> Result<(Vec<Found>, Counts), SearchError>
     Ok((found, counts))
 }
 
-/// How long to look into ignored files, if that may help.
-pub(crate) fn worth_a_glance(tree: &Tree, counts: &Counts) -> Option<Duration> {
+/// Returns how long to search ignored files, if nothing else was found.
+pub(crate) fn ignored_search_time(tree: &Tree, counts: &Counts) -> Option<Duration> {
     let Ignored::Skip { peek } = tree.ignored else { return None };
     let nothing = counts.matches == 0 && counts.ended == Ended::Complete;
     let hidden = counts.skipped.ignored != Amount::default();
     (nothing && hidden && !peek.is_zero()).then_some(peek)
 }
 
-/// A tree that is one file.
-fn one(at: &Place) -> Result<(Vec<Found>, Counts), SearchError> {
+/// Handles a tree that is a single file.
+fn single_file(at: &Place) -> Result<(Vec<Found>, Counts), SearchError> {
     let (_, stat) = open::file(at)?;
-    let found = file(&[], Some(time(&stat)));
-    Ok((vec![found], counted(1, Skipped::default(), Ended::Complete)))
+    let found = found_file(&[], Some(mtime(&stat)));
+    Ok((vec![found], file_counts(1, Skipped::default(), Ended::Complete)))
 }
 
-fn counted(files: u64, skipped: Skipped, ended: Ended) -> Counts {
+fn file_counts(files: u64, skipped: Skipped, ended: Ended) -> Counts {
     Counts { matches: files, files, looked_at: files, skipped, ended, ..Counts::default() }
 }
 
-fn file(path: &[u8], modified: Option<Time>) -> Found {
+fn found_file(path: &[u8], modified: Option<Mtime>) -> Found {
     Found {
         path: OsStr::from_bytes(path).into(),
         kind: Kind::File,
-        modified: modified.map(Time::told),
+        modified: modified.map(Mtime::to_system_time),
         more: Amount::default(),
     }
 }
 
-/// When a file was changed.
-pub(crate) fn time(stat: &Stat) -> Time {
-    Time { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) }
+/// Returns the modification time of a file.
+pub(crate) fn mtime(stat: &Stat) -> Mtime {
+    Mtime { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) }
 }
 
-impl Time {
-    pub(crate) fn told(self) -> SystemTime {
+impl Mtime {
+    pub(crate) fn to_system_time(self) -> SystemTime {
         let whole = Duration::from_secs(self.seconds.unsigned_abs());
         let seconds = match self.seconds {
             0.. => SystemTime::UNIX_EPOCH.checked_add(whole),

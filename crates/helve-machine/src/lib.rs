@@ -1,20 +1,23 @@
-//! Effects: the machine this process runs on. The only crate that touches the files of a workspace.
+//! The machine this process runs on: its files and processes. The only crate that touches the files of a workspace.
 
-#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "the tests work on real folders"))]
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "the tests work on real directories")
+)]
 
+mod blocking;
 pub mod commit;
 pub mod confine;
 mod errors;
 mod find;
-mod hop;
 mod list;
 mod local;
 mod locate;
 mod open;
 mod process;
+mod read;
 mod search;
 mod walk;
-mod whole;
 mod window;
 
 #[cfg(feature = "faults")]

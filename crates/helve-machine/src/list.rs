@@ -1,4 +1,4 @@
-//! The names in a folder, in memory that depends on how many are wanted.
+//! Lists the entries of a folder. Memory use depends on how many are requested, not on how many there are.
 
 use std::collections::BinaryHeap;
 use std::ffi::{CStr, CString, OsString};
@@ -10,51 +10,55 @@ use helve_core::{MachineError, Place};
 use rustix::fs::{AtFlags, FileType, RawDir, RawMode, statat};
 use rustix::io::Errno;
 
-use crate::errors::{failed, kind, type_of};
-use crate::hop::Stop;
+use crate::blocking::Cancellation;
+use crate::errors::{kind, machine_error, type_of};
 use crate::open;
 
-const BUFFER: usize = 64 * 1024;
-/// Names between two looks at the stop flag.
-const STRIDE: u64 = 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
+/// Number of names between two cancellation checks.
+const CHECK_INTERVAL: u64 = 1024;
 
-pub(crate) fn list(at: &Place, most: usize, stop: &Stop) -> Result<Listing, MachineError> {
+pub(crate) fn list(
+    at: &Place,
+    most: usize,
+    cancellation: &Cancellation,
+) -> Result<Listing, MachineError> {
     let folder = open::folder(at)?;
-    let (first, total) = smallest(&folder, most, stop)?;
+    let (first, total) = smallest(&folder, most, cancellation)?;
     let left_out = total - first.len() as u64;
     let mut entries = Vec::with_capacity(first.len());
-    for (name, shown_as) in first {
-        if (entries.len() as u64).is_multiple_of(STRIDE) {
-            stop.check()?;
+    for (name, listed_type) in first {
+        if (entries.len() as u64).is_multiple_of(CHECK_INTERVAL) {
+            cancellation.check()?;
         }
-        // Gone since it was listed: told as it was then.
-        let (kind, is_link) = match final_kind(&folder, &name, shown_as) {
+        // Gone since it was listed: report the type that was listed.
+        let (kind, is_link) = match final_kind(&folder, &name, listed_type) {
             Some(found) => found,
-            None => (kind(shown_as).unwrap_or(Kind::DeadLink), kind(shown_as).is_none()),
+            None => (kind(listed_type).unwrap_or(Kind::DeadLink), kind(listed_type).is_none()),
         };
         entries.push(Entry { name: OsString::from_vec(name.into_bytes()), kind, is_link });
     }
     Ok(Listing { entries, left_out })
 }
 
-/// The `most` smallest names, in order, and how many there are in all.
+/// Returns the `most` smallest names in order, and the total number of names.
 fn smallest(
     folder: &OwnedFd,
     most: usize,
-    stop: &Stop,
+    cancellation: &Cancellation,
 ) -> Result<(Vec<(CString, FileType)>, u64), MachineError> {
-    let mut buffer = Vec::with_capacity(BUFFER);
+    let mut buffer = Vec::with_capacity(BUFFER_BYTES);
     let mut names = RawDir::new(folder, buffer.spare_capacity_mut());
     let mut kept: BinaryHeap<(CString, RawMode)> = BinaryHeap::new();
     let mut total = 0u64;
     while let Some(entry) = names.next() {
-        let entry = entry.map_err(failed)?;
+        let entry = entry.map_err(machine_error)?;
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        if total.is_multiple_of(STRIDE) {
-            stop.check()?;
+        if total.is_multiple_of(CHECK_INTERVAL) {
+            cancellation.check()?;
         }
         total += 1;
         if kept.len() < most {
@@ -73,19 +77,19 @@ fn smallest(
     Ok((kept, total))
 }
 
-/// What a name leads to, and whether through a link; some file systems do not tell the type with the name.
+/// Returns what a name refers to and whether it is a link. Some file systems do not list the type with the name.
 fn final_kind(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<(Kind, bool)> {
-    let of = match listed {
+    let file_type = match listed {
         FileType::Unknown => type_of(&statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?),
         known => known,
     };
-    if let Some(kind) = kind(of) {
+    if let Some(kind) = kind(file_type) {
         return Some((kind, false));
     }
     let found = match statat(folder, name, AtFlags::empty()) {
         Ok(stat) => kind(type_of(&stat))?,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Kind::DeadLink,
-        // It leads where this process may not look.
+        // The target is somewhere this process may not look.
         Err(_) => Kind::Other,
     };
     Some((found, true))

@@ -1,4 +1,4 @@
-//! The machine this process runs on.
+//! The local machine as an implementation of [`Machine`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use helve_core::machine::{
 };
 use helve_core::{BoxFuture, Machine, MachineError, Place};
 
+use crate::blocking::run_blocking;
 #[cfg(feature = "faults")]
 use crate::commit::faults::Faults;
 use crate::commit::{Change, CommitError, Committed, Locks, Swept, Sys, commit};
-use crate::errors::failed;
-use crate::hop::hop;
-use crate::{find, list, locate, search, whole, window};
+use crate::errors::machine_error;
+use crate::{find, list, locate, read, search, window};
 
-/// How long a commit waits for other writers of the same file.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a path may take to be followed, and a folder or file to be read: a file system may never answer.
-const LOOKING: Duration = Duration::from_secs(10);
-const READING: Duration = Duration::from_secs(60);
+/// How long a commit waits for other writers to release the lock of a file.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Limits for resolving a path and for reading a file or directory, because a file system may never answer.
+const LOCATE_TIMEOUT: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The files of this machine, with the rights of this process.
+/// Accesses the files of this machine with the rights of this process.
 #[derive(Clone, Debug)]
 pub struct Local {
     shared: Arc<Shared>,
@@ -36,34 +36,35 @@ struct Shared {
 }
 
 impl Local {
-    /// Meets the other processes of the user in a folder of the system's own.
+    /// Creates a machine whose lock files live in a fixed directory per user.
     pub fn new() -> Self {
-        // Not from the environment, where two processes of one user may differ.
-        Self::locking_in(format!("/tmp/helve-locks-{}", rustix::process::geteuid().as_raw()))
+        // Not taken from the environment, which may differ between two processes of one user.
+        Self::with_lock_folder(format!("/tmp/helve-locks-{}", rustix::process::geteuid().as_raw()))
     }
 
-    /// Meets other processes in a folder, which is created when the first commit needs it. It has to be the same for all.
-    pub fn locking_in(folder: impl Into<PathBuf>) -> Self {
+    /// Keeps lock files in `folder`, which the first commit creates. All processes that write the same files must
+    /// use the same one.
+    pub fn with_lock_folder(folder: impl Into<PathBuf>) -> Self {
         Self::with(folder.into(), Sys::default())
     }
 
-    /// Lets file operations fail.
+    /// Creates a machine whose file operations fail as `faults` says.
     #[cfg(feature = "faults")]
-    pub fn failing(folder: impl Into<PathBuf>, faults: Faults) -> Self {
+    pub fn with_faults(folder: impl Into<PathBuf>, faults: Faults) -> Self {
         Self::with(folder.into(), Sys { faults })
     }
 
     fn with(folder: PathBuf, sys: Sys) -> Self {
-        let locks = Locks::new(folder, PATIENCE);
+        let locks = Locks::new(folder, LOCK_TIMEOUT);
         Self { shared: Arc::new(Shared { locks, swept: Swept::default(), sys }) }
     }
 
-    /// Whether a verb that reads is to fail.
+    /// Returns the injected fault for a reading verb, if there is one.
     fn check(&self, verb: &'static str) -> Result<(), MachineError> {
-        self.shared.sys.fault(verb).map_or(Ok(()), |errno| Err(failed(errno)))
+        self.shared.sys.fault(verb).map_or(Ok(()), |errno| Err(machine_error(errno)))
     }
 
-    /// Makes all changes or none. Once begun it runs to its end, even if the future is dropped.
+    /// Applies all changes or none. Once started it completes, even if the future is dropped.
     pub fn commit(
         &self,
         changes: Vec<Change>,
@@ -90,7 +91,7 @@ impl Default for Local {
 impl Machine for Local {
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Located, MachineError>> {
         let (path, checked) = (path.to_owned(), self.check("locate"));
-        hop(LOOKING, move |_| checked.and_then(|()| locate::locate(&path)))
+        run_blocking(LOCATE_TIMEOUT, move |_| checked.and_then(|()| locate::locate(&path)))
     }
 
     fn window<'a>(
@@ -99,7 +100,7 @@ impl Machine for Local {
         want: Window,
     ) -> BoxFuture<'a, Result<Windowed, MachineError>> {
         let at = at.clone();
-        hop(want.deadline, move |stop| window::window(&at, want, stop))
+        run_blocking(want.deadline, move |stop| window::window(&at, want, stop))
     }
 
     fn list<'a>(
@@ -109,13 +110,15 @@ impl Machine for Local {
     ) -> BoxFuture<'a, Result<Listing, MachineError>> {
         let at = at.clone();
         let checked = self.check("list");
-        hop(READING, move |stop| checked.and_then(|()| list::list(&at, most, stop)))
+        run_blocking(READ_TIMEOUT, move |stop| checked.and_then(|()| list::list(&at, most, stop)))
     }
 
     fn read<'a>(&'a self, at: &'a Place, most: u64) -> BoxFuture<'a, Result<Whole, MachineError>> {
         let at = at.clone();
         let checked = self.check("load");
-        hop(READING, move |stop| checked.and_then(|()| whole::whole(&at, most, stop)))
+        run_blocking(READ_TIMEOUT, move |stop| {
+            checked.and_then(|()| read::read_file(&at, most, stop))
+        })
     }
 
     fn commit(

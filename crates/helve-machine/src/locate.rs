@@ -1,4 +1,4 @@
-//! Following every link of a path, as far as it exists.
+//! Resolves every link of a path, as far as the path exists.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,12 +9,12 @@ use helve_core::machine::{Kind, Located};
 use rustix::fs::{AtFlags, CWD, readlinkat, statat};
 use rustix::io::Errno;
 
-use crate::errors::{failed, kind, type_of};
+use crate::errors::{kind, machine_error, type_of};
 
-/// As many as the kernel follows.
-const MOST_LINKS: usize = 40;
-/// The longest path the kernel takes, without its final NUL.
-const LONGEST: usize = 4095;
+/// The number of links that the kernel follows in one path.
+const MAX_LINKS: usize = 40;
+/// The longest path that the kernel accepts, without its final NUL.
+const MAX_PATH_BYTES: usize = 4095;
 
 pub(crate) fn locate(path: &Path) -> Result<Located, MachineError> {
     if !path.is_absolute() {
@@ -23,35 +23,39 @@ pub(crate) fn locate(path: &Path) -> Result<Located, MachineError> {
     if path.as_os_str().as_bytes().contains(&0) {
         return Err(MachineError::Other("the path contains a NUL byte".into()));
     }
-    let mut way =
-        Way { real: PathBuf::from("/"), kind: Some(Kind::Folder), ahead: Vec::new(), links: 0 };
-    way.prepend(path);
-    while let Some(step) = way.ahead.pop() {
-        way.step(&step)?;
-        if way.real.as_os_str().len() > LONGEST {
-            return Err(failed(Errno::NAMETOOLONG));
+    let mut resolver = LinkResolver {
+        real: PathBuf::from("/"),
+        kind: Some(Kind::Folder),
+        remaining: Vec::new(),
+        links: 0,
+    };
+    resolver.prepend(path);
+    while let Some(step) = resolver.remaining.pop() {
+        resolver.step(&step)?;
+        if resolver.real.as_os_str().len() > MAX_PATH_BYTES {
+            return Err(machine_error(Errno::NAMETOOLONG));
         }
     }
-    Ok(Located { real: way.real, kind: way.kind })
+    Ok(Located { real: resolver.real, kind: resolver.kind })
 }
 
-struct Way {
-    /// What was walked, free of links.
+struct LinkResolver {
+    /// The resolved part of the path, free of links.
     real: PathBuf,
     kind: Option<Kind>,
-    /// What is still to be walked, the next step last.
-    ahead: Vec<OsString>,
+    /// The components still to resolve, the next one last.
+    remaining: Vec<OsString>,
     links: usize,
 }
 
-impl Way {
+impl LinkResolver {
     fn prepend(&mut self, path: &Path) {
-        let steps = path.components().filter_map(|step| match step {
+        let components = path.components().filter_map(|step| match step {
             Component::Normal(name) => Some(name),
             Component::ParentDir => Some(OsStr::new("..")),
             Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
         });
-        self.ahead.extend(steps.rev().map(OsStr::to_owned));
+        self.remaining.extend(components.rev().map(OsStr::to_owned));
     }
 
     fn step(&mut self, name: &OsStr) -> Result<(), MachineError> {
@@ -85,20 +89,20 @@ impl Way {
                 self.kind = None;
                 Ok(())
             }
-            Err(errno) => Err(failed(errno)),
+            Err(errno) => Err(machine_error(errno)),
         }
     }
 
     fn follow(&mut self) -> Result<(), MachineError> {
         self.links += 1;
-        if self.links > MOST_LINKS {
+        if self.links > MAX_LINKS {
             return Err(MachineError::LinkLoop);
         }
         let target = match readlinkat(CWD, &self.real, Vec::new()) {
             Ok(target) => PathBuf::from(OsString::from_vec(target.into_bytes())),
-            // No link any more.
+            // It is no longer a link.
             Err(Errno::INVAL) => return Err(MachineError::Moved),
-            Err(errno) => return Err(failed(errno)),
+            Err(errno) => return Err(machine_error(errno)),
         };
         if target.is_absolute() {
             self.real = PathBuf::from("/");

@@ -1,4 +1,4 @@
-//! Opening what lies beneath a judged folder, without following a link on the way.
+//! Opens paths below an approved folder without following links.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
@@ -10,29 +10,30 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::errors::{failed, kind, type_of};
+use crate::errors::{kind, machine_error, type_of};
 
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-/// How often an open is tried again that the kernel could not finish because something was renamed meanwhile.
-const TRIES: usize = 16;
+/// How often an open is retried when the kernel reports a concurrent rename (`EAGAIN`).
+const MAX_ATTEMPTS: usize = 16;
 
-/// Opens a regular file for reading. Nothing else is opened at all, since opening a FIFO or a device is an act of its own.
+/// Opens a regular file for reading. Other kinds are rejected before they are opened, because opening a FIFO or a
+/// device can already have an effect.
 pub(crate) fn file(place: &Place) -> Result<(OwnedFd, Stat), MachineError> {
-    let anchor = anchor(&place.anchor).map_err(failed)?;
-    let looked_at = beneath(anchor.as_fd(), &place.beneath, OFlags::PATH).map_err(failed)?;
-    regular(&looked_at)?;
-    let opened = beneath(anchor.as_fd(), &place.beneath, READ).map_err(failed)?;
+    let anchor = anchor(&place.anchor).map_err(machine_error)?;
+    let checked = beneath(anchor.as_fd(), &place.beneath, OFlags::PATH).map_err(machine_error)?;
+    regular(&checked)?;
+    let opened = beneath(anchor.as_fd(), &place.beneath, READ).map_err(machine_error)?;
     let stat = regular(&opened)?;
     Ok((opened, stat))
 }
 
 /// Opens a folder for listing.
 pub(crate) fn folder(place: &Place) -> Result<OwnedFd, MachineError> {
-    let anchor = anchor(&place.anchor).map_err(failed)?;
-    beneath(anchor.as_fd(), &place.beneath, READ | OFlags::DIRECTORY).map_err(failed)
+    let anchor = anchor(&place.anchor).map_err(machine_error)?;
+    beneath(anchor.as_fd(), &place.beneath, READ | OFlags::DIRECTORY).map_err(machine_error)
 }
 
-/// The folder that was judged. Its path was canonical then, so a link in it came later.
+/// Opens the anchor of a place. Its path was canonical when it was approved, so a link in it was added later.
 pub(crate) fn anchor(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     let root = openat(CWD, "/", flags | OFlags::CLOEXEC, Mode::empty())?;
@@ -42,25 +43,25 @@ pub(crate) fn anchor(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens `path` below `folder`; it can neither leave it nor pass a link.
+/// Opens `path` below `folder`. The path can neither leave the folder nor pass through a link.
 pub(crate) fn beneath(
     folder: BorrowedFd<'_>,
     path: &Path,
     flags: OFlags,
 ) -> Result<OwnedFd, Errno> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    match at_once(folder, path, flags) {
-        // An old kernel, or a filter that does not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => step_by_step(folder, path, flags),
+    match open_with_openat2(folder, path, flags) {
+        // An old kernel, or a seccomp filter that does not know `openat2`.
+        Err(Errno::NOSYS | Errno::PERM) => open_component_by_component(folder, path, flags),
         opened => opened,
     }
 }
 
-fn at_once(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_with_openat2(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = flags | OFlags::CLOEXEC;
     let mut opened = Err(Errno::AGAIN);
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         opened = openat2(folder, path, flags, Mode::empty(), resolve);
         if !matches!(opened, Err(Errno::AGAIN | Errno::INTR)) {
             break;
@@ -69,28 +70,32 @@ fn at_once(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd
     opened
 }
 
-fn step_by_step(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let through = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut reached = openat(folder, ".", through, Mode::empty())?;
-    let mut steps = path.components().peekable();
-    while let Some(step) = steps.next() {
-        let name = match step {
+fn open_component_by_component(
+    folder: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let directory_flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut current = openat(folder, ".", directory_flags, Mode::empty())?;
+    let mut components = path.components().peekable();
+    while let Some(component) = components.next() {
+        let name = match component {
             Component::Normal(name) => name,
             Component::CurDir => Path::new(".").as_os_str(),
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
                 return Err(Errno::XDEV);
             }
         };
-        let flags = if steps.peek().is_some() {
-            through
+        let flags = if components.peek().is_some() {
+            directory_flags
         } else {
             flags | OFlags::NOFOLLOW | OFlags::CLOEXEC
         };
-        reached = match openat(&reached, name, flags, Mode::empty()) {
+        current = match openat(&current, name, flags, Mode::empty()) {
             Ok(opened) => refuse_link(opened, flags)?,
-            // What is not a folder may be a link to one, or was one a moment ago.
+            // This may be a link to a folder, or something that was a folder a moment ago.
             Err(Errno::NOTDIR) => {
-                return Err(match type_of(&statat(&reached, name, AtFlags::SYMLINK_NOFOLLOW)?) {
+                return Err(match type_of(&statat(&current, name, AtFlags::SYMLINK_NOFOLLOW)?) {
                     FileType::Symlink | FileType::Directory => Errno::LOOP,
                     _ => Errno::NOTDIR,
                 });
@@ -98,10 +103,10 @@ fn step_by_step(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<Ow
             Err(errno) => return Err(errno),
         };
     }
-    Ok(reached)
+    Ok(current)
 }
 
-/// With `O_PATH` a link at the end is opened as itself.
+/// Rejects a link that `O_PATH` opened as itself.
 fn refuse_link(opened: OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     if flags.contains(OFlags::PATH) && type_of(&fstat(&opened)?) == FileType::Symlink {
         return Err(Errno::LOOP);
@@ -110,7 +115,7 @@ fn refuse_link(opened: OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
 }
 
 fn regular(opened: &OwnedFd) -> Result<Stat, MachineError> {
-    let stat = fstat(opened).map_err(failed)?;
+    let stat = fstat(opened).map_err(machine_error)?;
     match kind(type_of(&stat)) {
         Some(Kind::File) => Ok(stat),
         Some(other) => Err(MachineError::NotAFile(other)),

@@ -1,8 +1,8 @@
-//! Lines of the files of a tree, the newest files first.
+//! Searches the files of a tree for a pattern, the newest files first.
 
-mod best;
-mod file;
-mod lines;
+mod file_searcher;
+mod line_sink;
+mod newest;
 mod pattern;
 
 use std::ffi::OsStr;
@@ -18,15 +18,16 @@ use helve_core::machine::{
 use parking_lot::Mutex;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 
-use self::best::{Best, Matches};
-use self::file::{Looked, Reader};
-use self::lines::Wanted;
-use self::pattern::Pattern;
+use self::file_searcher::{FileOutcome, FileSearcher};
+use self::line_sink::CollectMode;
+use self::newest::{FileMatches, NewestMatches};
+use self::pattern::CompiledPattern;
 use crate::errors::type_of;
-use crate::find::{Time, time, worth_a_glance};
+use crate::find::{Mtime, ignored_search_time, mtime};
 use crate::open;
 use crate::walk::{
-    self, DEEPEST, Ground, Met, Opened, Side, Stop, Unseen, Visited, Visitor, Walked, Way,
+    self, IgnoreFilter, IgnoredEntries, MAX_DEPTH, OpenedRoot, PreparedTree, StopSignal, VisitEnd,
+    Visitor, WalkEntry, WalkOptions, WalkOutcome,
 };
 
 const FILE: OFlags = OFlags::RDONLY
@@ -34,152 +35,167 @@ const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// A file that was not named is not searched beyond this.
-const LARGEST: u64 = 512 << 20;
-/// How many ignored files are named.
-const GLIMPSES: usize = 3;
+/// Maximum size of a searched file, unless it was named explicitly.
+const MAX_FILE_BYTES: u64 = 512 << 20;
+/// How many ignored files are listed as a hint.
+const MAX_IGNORED_HINTS: usize = 3;
 
 pub(crate) fn search(want: Search) -> SearchFlow {
-    walk::flow(&want.tree.clone(), move |stop| answer(want, stop))
+    walk::spawn_flow(&want.tree.clone(), move |stop| run(want, stop))
 }
 
-fn answer(want: Search, stop: &Stop) -> Result<(Vec<Hit>, Counts), SearchError> {
+fn run(want: Search, stop: &StopSignal) -> Result<(Vec<Hit>, Counts), SearchError> {
     let pattern = pattern::compile(&want)?;
-    let opened = walk::open(&want.tree.at)?;
+    let opened = walk::open_root(&want.tree.at)?;
     let want = Arc::new(want);
-    let (task, shape) = (Task { want: want.clone(), pattern, stop: stop.clone() }, want.shape);
-    let ground = match opened {
-        Opened::Folder(folder) => Arc::new(Ground::new(&want.tree, folder)?),
-        Opened::NotAFolder => return named(&task, shape),
+    let (task, shape) =
+        (SearchTask { want: want.clone(), pattern, stop: stop.clone() }, want.shape);
+    let tree = match opened {
+        OpenedRoot::Folder(folder) => Arc::new(PreparedTree::new(&want.tree, folder)?),
+        OpenedRoot::NotAFolder => return search_named(&task, shape),
     };
-    let way = Way { side: Side::of(want.tree.ignored), deepest: DEEPEST };
-    let (best, mut counts, unseen) =
-        all(&task, shape, |seeks| walk::walk(&ground, way, stop, seeks))?;
-    if let Some(peek) = worth_a_glance(&want.tree, &counts) {
-        let stop = stop.sooner(peek);
-        let task = Task { stop: stop.clone(), ..task };
-        let glance = |seeks| walk::walk_hidden(unseen, &ground, &stop, seeks);
-        let (best, beyond, _) = all(&task, Shape::Counts { most: GLIMPSES }, glance)?;
+    let options = WalkOptions { filter: IgnoreFilter::of(want.tree.ignored), max_depth: MAX_DEPTH };
+    let (newest, mut counts, ignored_entries) =
+        search_walk(&task, shape, |visitors| walk::walk(&tree, options, stop, visitors))?;
+    if let Some(peek) = ignored_search_time(&want.tree, &counts) {
+        let stop = stop.with_shorter_deadline(peek);
+        let task = SearchTask { stop: stop.clone(), ..task };
+        let walk_ignored = |visitors| walk::walk_ignored(ignored_entries, &tree, &stop, visitors);
+        let (newest, beyond, _) =
+            search_walk(&task, Shape::Counts { most: MAX_IGNORED_HINTS }, walk_ignored)?;
         counts.beyond = Some(Beyond {
             matches: beyond.matches,
             files: beyond.files,
-            first: best.hits().into_iter().map(|hit| hit.path).collect(),
+            first: newest.hits().into_iter().map(|hit| hit.path).collect(),
             ended: beyond.ended,
         });
     }
-    Ok((best.hits(), counts))
+    Ok((newest.hits(), counts))
 }
 
-/// What every thread has to know.
+/// What all search threads share.
 #[derive(Clone)]
-struct Task {
+struct SearchTask {
     want: Arc<Search>,
-    pattern: Pattern,
-    stop: Stop,
+    pattern: CompiledPattern,
+    stop: StopSignal,
 }
 
-/// Searches what `walk` lets its visitors see.
-fn all(
-    task: &Task,
+/// Searches the files that `walk` visits.
+fn search_walk(
+    task: &SearchTask,
     shape: Shape,
-    walk: impl FnOnce(Vec<Seek>) -> Result<Walked, MachineError>,
-) -> Result<(Best, Counts, Unseen), SearchError> {
-    let best = Arc::new(Mutex::new(Best::new(most(shape))));
-    let shares: Vec<Arc<Mutex<Counts>>> = (0..walk::threads()).map(|_| Arc::default()).collect();
-    let seek = |share: &Arc<Mutex<Counts>>| Seek::new(task, shape, &best, share);
-    let Walked { skipped, ended, unseen } = walk(shares.iter().map(seek).collect())?;
+    walk: impl FnOnce(Vec<SearchVisitor>) -> Result<WalkOutcome, MachineError>,
+) -> Result<(NewestMatches, Counts, IgnoredEntries), SearchError> {
+    let newest = Arc::new(Mutex::new(NewestMatches::new(max_results(shape))));
+    let results: Vec<Arc<Mutex<Counts>>> =
+        (0..walk::thread_count()).map(|_| Arc::default()).collect();
+    let visitor = |result: &Arc<Mutex<Counts>>| SearchVisitor::new(task, shape, &newest, result);
+    let WalkOutcome { skipped, ended, ignored_entries } =
+        walk(results.iter().map(visitor).collect())?;
     let mut counts = Counts { skipped, ended, ..Counts::default() };
-    for share in &shares {
-        let share = share.lock();
-        counts.matches += share.matches;
-        counts.files += share.files;
-        counts.looked_at += share.looked_at;
-        counts.skipped = walk::add(counts.skipped, share.skipped);
+    for result in &results {
+        let result = result.lock();
+        counts.matches += result.matches;
+        counts.files += result.files;
+        counts.looked_at += result.looked_at;
+        counts.skipped = walk::add_skipped(counts.skipped, result.skipped);
     }
-    let best = std::mem::replace(&mut *best.lock(), Best::new(0));
-    Ok((best, counts, unseen))
+    let newest = std::mem::replace(&mut *newest.lock(), NewestMatches::new(0));
+    Ok((newest, counts, ignored_entries))
 }
 
-/// Searches the one file that was named, however large it is.
-fn named(task: &Task, shape: Shape) -> Result<(Vec<Hit>, Counts), SearchError> {
+/// Searches a file that was named explicitly, whatever its size.
+fn search_named(task: &SearchTask, shape: Shape) -> Result<(Vec<Hit>, Counts), SearchError> {
     let (file, stat) = open::file(&task.want.tree.at)?;
-    let best = Arc::new(Mutex::new(Best::new(most(shape))));
-    let share: Arc<Mutex<Counts>> = Arc::default();
-    let mut seek = Seek::new(task, shape, &best, &share);
-    let visited = match seek.may_read(Path::new("")) {
-        true => seek.opened(&file, &stat, &[]),
-        false => seek.skip(|skipped| skipped.unasked += 1),
+    let newest = Arc::new(Mutex::new(NewestMatches::new(max_results(shape))));
+    let result: Arc<Mutex<Counts>> = Arc::default();
+    let mut visitor = SearchVisitor::new(task, shape, &newest, &result);
+    let visit_end = match visitor.may_read(Path::new("")) {
+        true => visitor.search_opened(&file, &stat, &[]),
+        false => visitor.skip(|skipped| skipped.unasked += 1),
     };
-    let best = std::mem::replace(&mut *best.lock(), Best::new(0));
-    let ended = match visited {
-        Visited::Whole => Ended::Complete,
-        Visited::Cut => Ended::Deadline,
+    let newest = std::mem::replace(&mut *newest.lock(), NewestMatches::new(0));
+    let ended = match visit_end {
+        VisitEnd::Complete => Ended::Complete,
+        VisitEnd::Interrupted => Ended::Deadline,
     };
-    let counts = Counts { ended, ..share.lock().clone() };
-    Ok((best.hits(), counts))
+    let counts = Counts { ended, ..result.lock().clone() };
+    Ok((newest.hits(), counts))
 }
 
-fn most(shape: Shape) -> usize {
+fn max_results(shape: Shape) -> usize {
     match shape {
         Shape::Lines { most, .. } | Shape::Counts { most } | Shape::Names { most } => most,
     }
 }
 
-/// One thread's search.
-struct Seek {
+/// Searches files on one thread.
+struct SearchVisitor {
     want: Arc<Search>,
     shape: Shape,
-    reader: Reader,
-    best: Arc<Mutex<Best>>,
-    share: Arc<Mutex<Counts>>,
+    searcher: FileSearcher,
+    newest: Arc<Mutex<NewestMatches>>,
+    result: Arc<Mutex<Counts>>,
 }
 
-impl Seek {
-    fn new(task: &Task, shape: Shape, best: &Arc<Mutex<Best>>, share: &Arc<Mutex<Counts>>) -> Self {
+impl SearchVisitor {
+    fn new(
+        task: &SearchTask,
+        shape: Shape,
+        newest: &Arc<Mutex<NewestMatches>>,
+        result: &Arc<Mutex<Counts>>,
+    ) -> Self {
         let context = match shape {
             Shape::Lines { context, .. } => context,
             Shape::Counts { .. } | Shape::Names { .. } => 0,
         };
-        let reader = Reader::new(task.pattern.clone(), context, task.stop.clone());
-        Self { want: task.want.clone(), shape, reader, best: best.clone(), share: share.clone() }
+        let searcher = FileSearcher::new(task.pattern.clone(), context, task.stop.clone());
+        Self {
+            want: task.want.clone(),
+            shape,
+            searcher,
+            newest: newest.clone(),
+            result: result.clone(),
+        }
     }
 
-    fn opened(&mut self, file: &OwnedFd, stat: &Stat, path: &[u8]) -> Visited {
-        let modified = time(stat);
-        let mut found = self.reader.lines(self.wanted(modified, path));
+    fn search_opened(&mut self, file: &OwnedFd, stat: &Stat, path: &[u8]) -> VisitEnd {
+        let modified = mtime(stat);
+        let mut found = self.searcher.sink(self.collect_mode(modified, path));
         let size = u64::try_from(stat.st_size).unwrap_or(0);
-        let looked = self.reader.look(file, size, &mut found);
-        let mut share = self.share.lock();
-        match looked {
-            Looked::Text | Looked::Cut => share.looked_at += 1,
-            Looked::Binary => share.skipped.binary += 1,
-            Looked::TooLarge => share.skipped.too_large += 1,
-            Looked::Unreadable => share.skipped.unreadable.files += 1,
+        let outcome = self.searcher.search(file, size, &mut found);
+        let mut result = self.result.lock();
+        match outcome {
+            FileOutcome::Text | FileOutcome::Interrupted => result.looked_at += 1,
+            FileOutcome::Binary => result.skipped.binary += 1,
+            FileOutcome::TooLarge => result.skipped.too_large += 1,
+            FileOutcome::Unreadable => result.skipped.unreadable.files += 1,
         }
         if found.matches > 0 {
-            share.matches += found.matches;
-            share.files += 1;
-            drop(share);
+            result.matches += found.matches;
+            result.files += 1;
+            drop(result);
             let weight = match self.shape {
                 Shape::Lines { most, .. } => {
                     usize::try_from(found.matches).unwrap_or(most).min(most)
                 }
                 Shape::Counts { .. } | Shape::Names { .. } => 1,
             };
-            let matches = Matches { count: found.matches, weight, lines: found.kept };
-            self.best.lock().keep(modified, path, matches);
+            let matches = FileMatches { count: found.matches, weight, lines: found.lines };
+            self.newest.lock().keep(modified, path, matches);
         }
-        if looked == Looked::Cut { Visited::Cut } else { Visited::Whole }
+        if outcome == FileOutcome::Interrupted { VisitEnd::Interrupted } else { VisitEnd::Complete }
     }
 
-    /// Lines are taken down only for files that will be told.
-    fn wanted(&self, modified: Time, path: &[u8]) -> Wanted {
+    /// Decides how much to collect: lines are collected only for files that will be reported.
+    fn collect_mode(&self, modified: Mtime, path: &[u8]) -> CollectMode {
         match self.shape {
-            Shape::Names { .. } => Wanted::First,
-            Shape::Counts { .. } => Wanted::Count,
-            Shape::Lines { most, cut, .. } => match self.best.lock().wants(modified, path) {
-                true => Wanted::Lines { most, cut },
-                false => Wanted::Count,
+            Shape::Names { .. } => CollectMode::First,
+            Shape::Counts { .. } => CollectMode::Count,
+            Shape::Lines { most, cut, .. } => match self.newest.lock().would_keep(modified, path) {
+                true => CollectMode::Lines { most, cut },
+                false => CollectMode::Count,
             },
         }
     }
@@ -188,28 +204,28 @@ impl Seek {
         self.want.readable.as_ref().is_none_or(|readable| readable.allows(path))
     }
 
-    fn skip(&self, note: fn(&mut Skipped)) -> Visited {
-        note(&mut self.share.lock().skipped);
-        Visited::Whole
+    fn skip(&self, note: fn(&mut Skipped)) -> VisitEnd {
+        note(&mut self.result.lock().skipped);
+        VisitEnd::Complete
     }
 }
 
-impl Visitor for Seek {
-    fn file(&mut self, met: &Met<'_>) -> Visited {
-        if !self.may_read(Path::new(OsStr::from_bytes(met.path))) {
+impl Visitor for SearchVisitor {
+    fn file(&mut self, entry: &WalkEntry<'_>) -> VisitEnd {
+        if !self.may_read(Path::new(OsStr::from_bytes(entry.path))) {
             return self.skip(|skipped| skipped.unasked += 1);
         }
-        let opened = openat(met.within, met.name, FILE, Mode::empty());
+        let opened = openat(entry.parent, entry.name, FILE, Mode::empty());
         let Ok((file, stat)) = opened.and_then(|file| fstat(&file).map(|stat| (file, stat))) else {
             return self.skip(|skipped| skipped.unreadable.files += 1);
         };
         if type_of(&stat) != FileType::RegularFile {
             return self.skip(|skipped| skipped.special += 1);
         }
-        if u64::try_from(stat.st_size).is_ok_and(|size| size > LARGEST) {
+        if u64::try_from(stat.st_size).is_ok_and(|size| size > MAX_FILE_BYTES) {
             return self.skip(|skipped| skipped.too_large += 1);
         }
-        self.opened(&file, &stat, met.path)
+        self.search_opened(&file, &stat, entry.path)
     }
 }
 

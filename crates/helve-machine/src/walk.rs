@@ -1,10 +1,10 @@
-//! Going through a tree with all processors: names, ignore rules and globs. What becomes of a file is the visitor's.
+//! Walks a directory tree on several threads, applying ignore rules and globs. A [`Visitor`] handles the files.
 
+mod folder_names;
 mod globs;
-mod names;
-mod rules;
+mod ignore_rules;
+mod pool;
 mod stop;
-mod team;
 mod walker;
 
 use std::ffi::CStr;
@@ -17,122 +17,120 @@ use helve_core::{Flow, MachineError, Place};
 use parking_lot::Mutex;
 
 use self::globs::Globs;
-use self::rules::Rules;
-pub(crate) use self::stop::Stop;
-use self::walker::{Hidden, MOST_HIDDEN, Piece, Share, Walker};
+use self::ignore_rules::IgnoreRules;
+pub(crate) use self::stop::StopSignal;
+use self::walker::{IgnoredEntry, MAX_IGNORED_ENTRIES, Walker, WalkerResult, WorkItem};
 use crate::open;
 
-/// Folders below each other.
-pub(crate) const DEEPEST: usize = 1000;
-/// Items that are handed over at a time, and how many such batches may wait.
-const ITEMS: usize = 64;
-const BATCHES: usize = 4;
+/// Maximum nesting depth of folders.
+pub(crate) const MAX_DEPTH: usize = 1000;
+/// Number of items per batch, and of batches that may wait in the channel.
+const BATCH_ITEMS: usize = 64;
+const MAX_WAITING_BATCHES: usize = 4;
 
-/// Runs `work` on a thread of its own; what it found is the flow.
-pub(crate) fn flow<T: Send + 'static>(
+/// Runs `work` on its own thread and returns its results as a flow.
+pub(crate) fn spawn_flow<T: Send + 'static>(
     tree: &Tree,
-    work: impl FnOnce(&Stop) -> Result<(Vec<T>, Counts), SearchError> + Send + 'static,
+    work: impl FnOnce(&StopSignal) -> Result<(Vec<T>, Counts), SearchError> + Send + 'static,
 ) -> Flow<Vec<T>, Result<Counts, SearchError>> {
-    let (source, flow) = Flow::channel(BATCHES);
+    let (source, flow) = Flow::channel(MAX_WAITING_BATCHES);
     let deadline = tree.deadline;
     let body = move || {
-        let stop = Stop::new(source.dropped(), deadline);
+        let stop = StopSignal::new(source.dropped(), deadline);
         let (items, end) = match work(&stop) {
             Ok((items, counts)) => (items, Ok(counts)),
             Err(err) => (Vec::new(), Err(err)),
         };
         let mut items = items.into_iter().peekable();
-        while items.peek().is_some() && source.give(items.by_ref().take(ITEMS).collect()) {}
+        while items.peek().is_some() && source.give(items.by_ref().take(BATCH_ITEMS).collect()) {}
         source.finish(end);
     };
-    // Where no thread can be had the flow ends without a word, and whoever reads it says so.
+    // If no thread can be spawned, the flow ends without a result, which its reader reports.
     std::thread::Builder::new().name("helve-search".into()).spawn(body).map(|_| ()).unwrap_or(());
     flow
 }
 
-/// What is done with the files of a tree. Each thread has one of its own.
+/// Handles the files of a tree. Each thread has its own visitor.
 pub(crate) trait Visitor: Send + 'static {
-    /// A regular file when it was listed. It may be gone or something else by now.
-    fn file(&mut self, file: &Met<'_>) -> Visited;
+    /// Visits an entry that was a regular file when it was listed. It may have vanished or changed since.
+    fn file(&mut self, file: &WalkEntry<'_>) -> VisitEnd;
 
-    /// A folder that will be walked.
-    fn folder(&mut self, _folder: &Met<'_>) {}
+    /// Visits a folder that will be walked.
+    fn folder(&mut self, _folder: &WalkEntry<'_>) {}
 
-    /// What the names below a folder belong to, given what the folder itself belongs to.
+    /// Returns the section that the entries of a folder belong to, given the section of the folder itself.
     fn section(&self, _path: &[u8], section: usize) -> usize {
         section
     }
 }
 
-/// How a visit ended.
+/// Whether a visit was completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Visited {
-    Whole,
-    /// The stop sign came first.
-    Cut,
+pub(crate) enum VisitEnd {
+    Complete,
+    /// The stop signal came first.
+    Interrupted,
 }
 
-/// A name that was met.
-pub(crate) struct Met<'a> {
-    pub(crate) within: BorrowedFd<'a>,
+/// A file or folder found by a walk.
+pub(crate) struct WalkEntry<'a> {
+    pub(crate) parent: BorrowedFd<'a>,
     pub(crate) name: &'a CStr,
-    /// Below the tree.
+    /// Relative to the root of the tree.
     pub(crate) path: &'a [u8],
-    /// See [`Visitor::section`]; 0 for the tree itself.
+    /// See [`Visitor::section`]; 0 for the root of the tree.
     pub(crate) section: usize,
 }
 
-/// A tree that is ready to be walked.
-pub(crate) struct Ground {
+/// A tree with its root opened and its globs and ignore rules compiled.
+pub(crate) struct PreparedTree {
     folder: OwnedFd,
-    /// The absolute path of the folder, without a slash at its end.
+    /// The absolute path of the folder, without a trailing slash.
     base: Vec<u8>,
     globs: Globs,
-    rules: Rules,
+    rules: IgnoreRules,
     hidden: machine::Hidden,
     enters_git: bool,
 }
 
-/// Which side of the ignore rules is walked.
+/// Which entries a walk includes, depending on ignore rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// What they do not hide.
-    Shown,
-    /// Only what they hide.
-    Hidden,
-    Both,
+pub(crate) enum IgnoreFilter {
+    NotIgnored,
+    OnlyIgnored,
+    All,
 }
 
-/// What a walk came to, besides what its visitors know.
+/// The result of a walk, apart from what its visitors collected.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Walked {
+pub(crate) struct WalkOutcome {
     pub(crate) skipped: Skipped,
     pub(crate) ended: Ended,
-    pub(crate) unseen: Unseen,
+    pub(crate) ignored_entries: IgnoredEntries,
 }
 
-/// What ignore rules hid, to begin there the next time; `None` if it was too much to be noted down.
+/// The entries that ignore rules excluded, as starting points for a second walk; `None` if there were too many to record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unseen(Option<Vec<Hidden>>);
+pub(crate) struct IgnoredEntries(Option<Vec<IgnoredEntry>>);
 
-impl Side {
+impl IgnoreFilter {
     pub(crate) fn of(ignored: Ignored) -> Self {
         match ignored {
-            Ignored::Skip { .. } => Side::Shown,
-            Ignored::Include => Side::Both,
+            Ignored::Skip { .. } => IgnoreFilter::NotIgnored,
+            Ignored::Include => IgnoreFilter::All,
         }
     }
 }
 
-impl Ground {
+impl PreparedTree {
     pub(crate) fn new(tree: &Tree, folder: OwnedFd) -> Result<Self, SearchError> {
         let path = tree.at.path();
         let base = path.as_os_str().as_bytes();
         let base = base.strip_suffix(b"/").unwrap_or(base);
         let globs = Globs::new(&String::from_utf8_lossy(base), &tree.globs)?;
         Ok(Self {
-            enters_git: globs.name_git() || path.iter().any(|name| name == ".git"),
-            rules: Rules::above(&path),
+            enters_git: globs.name_git_folder() || path.iter().any(|name| name == ".git"),
+            rules: IgnoreRules::from_ancestors(&path),
             base: base.to_vec(),
             hidden: tree.hidden,
             folder,
@@ -141,83 +139,84 @@ impl Ground {
     }
 }
 
-/// What is at the place of a tree.
-pub(crate) enum Opened {
+/// What was found at the root of a tree.
+pub(crate) enum OpenedRoot {
     Folder(OwnedFd),
     NotAFolder,
 }
 
-pub(crate) fn open(place: &Place) -> Result<Opened, MachineError> {
+pub(crate) fn open_root(place: &Place) -> Result<OpenedRoot, MachineError> {
     match open::folder(place) {
-        Ok(folder) => Ok(Opened::Folder(folder)),
-        Err(MachineError::NotAFolder) => Ok(Opened::NotAFolder),
+        Ok(folder) => Ok(OpenedRoot::Folder(folder)),
+        Err(MachineError::NotAFolder) => Ok(OpenedRoot::NotAFolder),
         Err(err) => Err(err),
     }
 }
 
-/// How a ground is walked.
+/// Which part of a tree is walked.
 #[derive(Clone, Copy)]
-pub(crate) struct Way {
-    pub(crate) side: Side,
-    /// Folders this far below the tree are told, not entered.
-    pub(crate) deepest: usize,
+pub(crate) struct WalkOptions {
+    pub(crate) filter: IgnoreFilter,
+    /// Folders at this depth are visited, but not entered.
+    pub(crate) max_depth: usize,
 }
 
-/// Walks a tree with one thread for each of the visitors, if there is enough to do.
+/// Walks a tree with up to one thread per visitor.
 pub(crate) fn walk<V: Visitor>(
-    ground: &Arc<Ground>,
-    way: Way,
-    stop: &Stop,
+    tree: &Arc<PreparedTree>,
+    options: WalkOptions,
+    stop: &StopSignal,
     visitors: Vec<V>,
-) -> Result<Walked, MachineError> {
-    begin(vec![Piece::tree(ground)], ground, way, stop, visitors)
+) -> Result<WalkOutcome, MachineError> {
+    walk_from(vec![WorkItem::tree(tree)], tree, options, stop, visitors)
 }
 
-/// Walks only what ignore rules hid from a walk before.
-pub(crate) fn walk_hidden<V: Visitor>(
-    unseen: Unseen,
-    ground: &Arc<Ground>,
-    stop: &Stop,
+/// Walks only the entries that ignore rules excluded from an earlier walk.
+pub(crate) fn walk_ignored<V: Visitor>(
+    ignored_entries: IgnoredEntries,
+    tree: &Arc<PreparedTree>,
+    stop: &StopSignal,
     visitors: Vec<V>,
-) -> Result<Walked, MachineError> {
-    let way = Way { side: Side::Hidden, deepest: DEEPEST };
-    let Some(hidden) = unseen.0 else { return walk(ground, way, stop, visitors) };
-    let pieces = hidden.into_iter().map(|hidden| Piece::hidden(ground, hidden)).collect();
-    begin(pieces, ground, way, stop, visitors)
+) -> Result<WalkOutcome, MachineError> {
+    let options = WalkOptions { filter: IgnoreFilter::OnlyIgnored, max_depth: MAX_DEPTH };
+    let Some(entries) = ignored_entries.0 else { return walk(tree, options, stop, visitors) };
+    let roots = entries.into_iter().map(|entry| WorkItem::ignored(tree, entry)).collect();
+    walk_from(roots, tree, options, stop, visitors)
 }
 
-fn begin<V: Visitor>(
-    first: Vec<Piece>,
-    ground: &Arc<Ground>,
-    way: Way,
-    stop: &Stop,
+fn walk_from<V: Visitor>(
+    roots: Vec<WorkItem>,
+    tree: &Arc<PreparedTree>,
+    options: WalkOptions,
+    stop: &StopSignal,
     visitors: Vec<V>,
-) -> Result<Walked, MachineError> {
-    let shares: Vec<Arc<Mutex<Share>>> = visitors.iter().map(|_| Arc::default()).collect();
-    let walkers = visitors.into_iter().zip(&shares);
-    let walkers = walkers.map(|(visitor, share)| Walker::new(ground, way, stop, visitor, share));
+) -> Result<WalkOutcome, MachineError> {
+    let results: Vec<Arc<Mutex<WalkerResult>>> = visitors.iter().map(|_| Arc::default()).collect();
+    let walkers = visitors.into_iter().zip(&results);
+    let walkers =
+        walkers.map(|(visitor, result)| Walker::new(tree, options, stop, visitor, result));
     let walkers = walkers.collect();
-    let ended = team::run(first, walkers, stop)?;
-    let (mut skipped, mut unseen) = (Skipped::default(), Some(Vec::new()));
-    for share in &shares {
-        let share = std::mem::take(&mut *share.lock());
-        skipped = add(skipped, share.skipped);
-        let is_whole = share.hidden.len() < MOST_HIDDEN;
-        unseen = unseen.filter(|_| is_whole);
-        if let Some(unseen) = &mut unseen {
-            unseen.extend(share.hidden);
+    let ended = pool::run(roots, walkers, stop)?;
+    let (mut skipped, mut ignored_entries) = (Skipped::default(), Some(Vec::new()));
+    for result in &results {
+        let result = std::mem::take(&mut *result.lock());
+        skipped = add_skipped(skipped, result.skipped);
+        let is_complete = result.ignored.len() < MAX_IGNORED_ENTRIES;
+        ignored_entries = ignored_entries.filter(|_| is_complete);
+        if let Some(ignored_entries) = &mut ignored_entries {
+            ignored_entries.extend(result.ignored);
         }
     }
-    Ok(Walked { skipped, ended, unseen: Unseen(unseen) })
+    Ok(WalkOutcome { skipped, ended, ignored_entries: IgnoredEntries(ignored_entries) })
 }
 
-/// How many visitors a walk is given.
-pub(crate) fn threads() -> usize {
-    team::threads()
+/// The number of visitors to give to a walk.
+pub(crate) fn thread_count() -> usize {
+    pool::thread_count()
 }
 
-/// The sum of what was passed over.
-pub(crate) fn add(one: Skipped, other: Skipped) -> Skipped {
+/// Adds two counts of skipped entries.
+pub(crate) fn add_skipped(one: Skipped, other: Skipped) -> Skipped {
     let amounts = |one: Amount, other: Amount| Amount {
         files: one.files + other.files,
         folders: one.folders + other.folders,

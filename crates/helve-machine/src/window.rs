@@ -1,4 +1,4 @@
-//! Some lines of a file of any size, in the memory of the window and one block.
+//! Reads some lines of a file of any size, holding only the window and one block in memory.
 
 mod lines;
 mod utf16;
@@ -13,43 +13,53 @@ use helve_core::{MachineError, Place};
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use rustix::io::{Errno, pread};
 
-use self::lines::{Lines, Wants};
+use self::lines::{Feed, LineWindow};
 use self::utf16::Transcoder;
-use crate::errors::failed;
-use crate::hop::Stop;
+use crate::blocking::Cancellation;
+use crate::errors::machine_error;
 use crate::open;
 
-const BLOCK: usize = 256 * 1024;
-/// How much UTF-16 becomes UTF-8 at a time.
-const PIECE: usize = 16 * 1024;
-const UTF_8_MARK: &[u8] = b"\xEF\xBB\xBF";
-const SAMPLE: usize = 8 * 1024;
-/// How much is read of a file that does not tell its size, like those in `/proc`.
-const MOST_UNSIZED: u64 = 64 * 1024 * 1024;
-/// How much is hashed, of a file or else of a window, to tell later whether it changed.
-const MOST_HASHED: u64 = 4 * 1024 * 1024;
-/// From this size on reading ahead is asked for.
-const LARGE: u64 = 1024 * 1024;
+const BLOCK_BYTES: usize = 256 * 1024;
+/// How many bytes of UTF-16 are converted to UTF-8 at a time.
+const TRANSCODE_BYTES: usize = 16 * 1024;
+const UTF_8_BOM: &[u8] = b"\xEF\xBB\xBF";
+/// How many bytes at the start of a file are used to detect its encoding.
+const SAMPLE_BYTES: usize = 8 * 1024;
+/// Maximum number of bytes read from a file that does not report its size, like those in `/proc`.
+const MAX_UNSIZED_BYTES: u64 = 64 * 1024 * 1024;
+/// Maximum number of bytes hashed to detect later changes: the whole file, or else the window.
+const MAX_HASHED_BYTES: u64 = 4 * 1024 * 1024;
+/// Minimum file size for which read-ahead is requested.
+const READ_AHEAD_MIN_BYTES: u64 = 1024 * 1024;
 
-pub(crate) fn window(at: &Place, want: Window, stop: &Stop) -> Result<Windowed, MachineError> {
+pub(crate) fn window(
+    at: &Place,
+    want: Window,
+    cancellation: &Cancellation,
+) -> Result<Windowed, MachineError> {
     let (file, stat) = open::file(at)?;
-    read(file, u64::try_from(stat.st_size).unwrap_or(0), want, stop)
+    read(file, u64::try_from(stat.st_size).unwrap_or(0), want, cancellation)
 }
 
-fn read(file: OwnedFd, size: u64, want: Window, stop: &Stop) -> Result<Windowed, MachineError> {
-    if size >= LARGE {
-        // A hint: a file system that does not take it changes nothing.
+fn read(
+    file: OwnedFd,
+    size: u64,
+    want: Window,
+    cancellation: &Cancellation,
+) -> Result<Windowed, MachineError> {
+    if size >= READ_AHEAD_MIN_BYTES {
+        // Only a hint: it does not matter if the file system rejects it.
         fadvise(&file, 0, None, Advice::Sequential).unwrap_or(());
     }
-    let mut blocks = Blocks::new(file, size);
-    let windowed = match scan(&mut blocks, Lines::new(want), stop)? {
-        Scanned::Done(windowed) => windowed,
-        Scanned::OnlyReturns => {
+    let mut blocks = BlockReader::new(file, size);
+    let windowed = match scan(&mut blocks, LineWindow::new(want), cancellation)? {
+        ScanResult::Done(windowed) => windowed,
+        ScanResult::OnlyCarriageReturns => {
             blocks.rewind()?;
-            match scan(&mut blocks, Lines::ended_by_returns(want), stop)? {
-                Scanned::Done(windowed) => windowed,
-                // A line feed came meanwhile, and went again.
-                Scanned::OnlyReturns => return Err(MachineError::Moved),
+            match scan(&mut blocks, LineWindow::with_carriage_returns(want), cancellation)? {
+                ScanResult::Done(windowed) => windowed,
+                // A line feed appeared between the two scans and disappeared again.
+                ScanResult::OnlyCarriageReturns => return Err(MachineError::Moved),
             }
         }
     };
@@ -62,33 +72,37 @@ fn read(file: OwnedFd, size: u64, want: Window, stop: &Stop) -> Result<Windowed,
     Ok(Windowed { size, more, mark, ..windowed })
 }
 
-enum Scanned {
+enum ScanResult {
     Done(Windowed),
-    /// The file has carriage returns but not one line feed, so they end its lines.
-    OnlyReturns,
+    /// The file has carriage returns but no line feed, so carriage returns end its lines.
+    OnlyCarriageReturns,
 }
 
-fn scan(blocks: &mut Blocks, mut lines: Lines, stop: &Stop) -> Result<Scanned, MachineError> {
+fn scan(
+    blocks: &mut BlockReader,
+    mut lines: LineWindow,
+    cancellation: &Cancellation,
+) -> Result<ScanResult, MachineError> {
     let mut sample = Bytes::new();
     let mut transcoder = None;
-    let mut mark = 0;
-    while let Some(mut block) = blocks.next(stop)? {
+    let mut bom_bytes = 0;
+    while let Some(mut block) = blocks.next(cancellation)? {
         if sample.is_empty() {
-            sample = Bytes::copy_from_slice(&block[..block.len().min(SAMPLE)]);
+            sample = Bytes::copy_from_slice(&block[..block.len().min(SAMPLE_BYTES)]);
             transcoder = Transcoder::sniff(&sample);
-            let unmarked = block.strip_prefix(UTF_8_MARK).unwrap_or(block);
-            mark = (block.len() - unmarked.len()) as u64;
-            block = unmarked;
+            let without_bom = block.strip_prefix(UTF_8_BOM).unwrap_or(block);
+            bom_bytes = (block.len() - without_bom.len()) as u64;
+            block = without_bom;
         }
-        let wants = match &mut transcoder {
+        let feed = match &mut transcoder {
             None => lines.feed(block),
             Some(transcoder) => {
                 let mut pieces =
-                    block.chunks(PIECE).map(|piece| lines.feed(transcoder.feed(piece)));
-                pieces.find(|wants| *wants == Wants::Nothing).unwrap_or(Wants::Bytes)
+                    block.chunks(TRANSCODE_BYTES).map(|piece| lines.feed(transcoder.feed(piece)));
+                pieces.find(|feed| *feed == Feed::Done).unwrap_or(Feed::NeedsMore)
             }
         };
-        if wants == Wants::Nothing {
+        if feed == Feed::Done {
             break;
         }
     }
@@ -98,44 +112,45 @@ fn scan(blocks: &mut Blocks, mut lines: Lines, stop: &Stop) -> Result<Scanned, M
     Ok(match lines.finish() {
         Some(windowed) => {
             let range = match transcoder {
-                None => windowed.range.start + mark..windowed.range.end + mark,
-                // Counted in UTF-8, where the file is not: only the whole is sure.
+                None => windowed.range.start + bom_bytes..windowed.range.end + bom_bytes,
+                // The range was counted in UTF-8 bytes, which the file does not contain: only the whole file is exact.
                 Some(_) => 0..blocks.size(),
             };
-            Scanned::Done(Windowed { sample, range, ..windowed })
+            ScanResult::Done(Windowed { sample, range, ..windowed })
         }
-        None => Scanned::OnlyReturns,
+        None => ScanResult::OnlyCarriageReturns,
     })
 }
 
-/// A file read from its start, up to the size it had when it was opened.
-struct Blocks {
+/// Reads a file block by block, up to the size it had when it was opened.
+struct BlockReader {
     file: OwnedFd,
     buffer: Vec<u8>,
     at: u64,
     end: u64,
-    /// What the file said when it was opened.
-    told: u64,
+    /// The size reported when the file was opened; 0 if unknown.
+    reported_size: u64,
 }
 
-impl Blocks {
+impl BlockReader {
     fn new(file: OwnedFd, size: u64) -> Self {
-        let end = if size > 0 { size } else { MOST_UNSIZED };
-        let block = usize::try_from(end).unwrap_or(BLOCK).min(BLOCK);
-        Self { file, buffer: vec![0; block], at: 0, end, told: size }
+        let end = if size > 0 { size } else { MAX_UNSIZED_BYTES };
+        let block = usize::try_from(end).unwrap_or(BLOCK_BYTES).min(BLOCK_BYTES);
+        Self { file, buffer: vec![0; block], at: 0, end, reported_size: size }
     }
 
-    /// The next block; only the last is shorter than the others.
-    fn next(&mut self, stop: &Stop) -> Result<Option<&[u8]>, MachineError> {
-        stop.check()?;
-        let room = usize::try_from(self.end - self.at).unwrap_or(BLOCK).min(self.buffer.len());
+    /// Returns the next block; only the last one may be shorter than the buffer.
+    fn next(&mut self, cancellation: &Cancellation) -> Result<Option<&[u8]>, MachineError> {
+        cancellation.check()?;
+        let room =
+            usize::try_from(self.end - self.at).unwrap_or(BLOCK_BYTES).min(self.buffer.len());
         let mut filled = 0;
         while filled < room {
             match rustix::io::read(&self.file, &mut self.buffer[filled..room]) {
                 Ok(0) => self.end = self.at + filled as u64,
                 Ok(count) => filled += count,
-                Err(Errno::INTR) => stop.check()?,
-                Err(errno) => return Err(failed(errno)),
+                Err(Errno::INTR) => cancellation.check()?,
+                Err(errno) => return Err(machine_error(errno)),
             }
             if self.end == self.at + filled as u64 {
                 break;
@@ -145,12 +160,13 @@ impl Blocks {
         Ok((filled > 0).then(|| &self.buffer[..filled]))
     }
 
-    /// `None` where it is too much to be worth it.
+    /// Hashes a range of the file; `None` if it is too long or cannot be read.
     fn hash(&self, range: Range<u64>) -> Option<ContentHash> {
-        let length = range.end.checked_sub(range.start).filter(|length| *length <= MOST_HASHED)?;
+        let length =
+            range.end.checked_sub(range.start).filter(|length| *length <= MAX_HASHED_BYTES)?;
         let length = usize::try_from(length).ok()?;
         if range.start == 0 && self.at == range.end && length == self.buffer.len() {
-            // The only block, as it was read.
+            // The buffer still holds the only block.
             return Some(ContentHash::of(&self.buffer));
         }
         let (mut bytes, mut filled) = (vec![0; length], 0);
@@ -166,18 +182,18 @@ impl Blocks {
     }
 
     fn rewind(&mut self) -> Result<(), MachineError> {
-        seek(&self.file, SeekFrom::Start(0)).map_err(failed)?;
+        seek(&self.file, SeekFrom::Start(0)).map_err(machine_error)?;
         self.at = 0;
         Ok(())
     }
 
-    /// Whether reading ended at the bound for files without a size.
+    /// Whether reading stopped at the limit for files without a size.
     fn is_cut_off(&self) -> bool {
-        self.told == 0 && self.at == MOST_UNSIZED
+        self.reported_size == 0 && self.at == MAX_UNSIZED_BYTES
     }
 
     fn size(&self) -> u64 {
-        if self.told > 0 { self.told } else { self.at }
+        if self.reported_size > 0 { self.reported_size } else { self.at }
     }
 }
 

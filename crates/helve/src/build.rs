@@ -230,7 +230,7 @@ impl Builder {
             None => data_folder(home.as_deref()).ok_or(BuildError::NoDataFolder)?,
         };
         // Every Helve of this user meets the others there.
-        let here = || -> Arc<dyn Machine> { Arc::new(Local::locking_in(data.join("locks"))) };
+        let here = || -> Arc<dyn Machine> { Arc::new(Local::with_lock_folder(data.join("locks"))) };
         let machine = self.machine.unwrap_or_else(here);
         let root = root(&*machine, self.dir.as_deref(), home.as_deref()).await?;
         let flags: Vec<Rule> =

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::sys::Sys;
 use super::types::CommitError;
-use crate::errors::failed;
+use crate::errors::machine_error;
 
 /// Paths share this many locks. Few, so that a commit of many files needs few open files, and lock files need no clearing up.
 const STRIPES: usize = 64;
@@ -76,7 +76,7 @@ impl Locks {
     }
 
     fn broken(&self, errno: Errno) -> CommitError {
-        CommitError::Lock { folder: self.folder.clone(), why: failed(errno) }
+        CommitError::Lock { folder: self.folder.clone(), why: machine_error(errno) }
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::sys::Sys;
 use super::types::{CommitError, ContentHash};
-use crate::errors::{failed, kind, type_of};
+use crate::errors::{kind, machine_error, type_of};
 
 const BLOCK: usize = 256 * 1024;
 const ANYBODY_WRITES: u32 = 0o222;
@@ -70,7 +70,7 @@ pub(super) fn look(
     name: &CStr,
     at: &Place,
 ) -> Result<Option<Seen>, CommitError> {
-    let fail = |errno: Errno| refuse(at, failed(errno));
+    let fail = |errno: Errno| refuse(at, machine_error(errno));
     let listed = match sys.stat_at(folder, name) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Ok(None),
@@ -115,7 +115,7 @@ fn check_writable(
         Ok(()) | Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
             Err(CommitError::ReadOnly { at: at.clone() })
         }
-        Err(errno) => Err(refuse(at, failed(errno))),
+        Err(errno) => Err(refuse(at, machine_error(errno))),
     }
 }
 

@@ -15,7 +15,7 @@ use super::stage::{self, PERMISSIONS, Staged, temporary_name, write_all};
 use super::surely;
 use super::sys::Sys;
 use super::types::{FileMode, Left};
-use crate::errors::failed;
+use crate::errors::machine_error;
 
 #[derive(Debug)]
 pub(super) struct Target<'a> {
@@ -76,7 +76,7 @@ pub(super) enum Trouble {
 
 impl From<Errno> for Trouble {
     fn from(errno: Errno) -> Self {
-        Self::Failed(failed(errno))
+        Self::Failed(machine_error(errno))
     }
 }
 

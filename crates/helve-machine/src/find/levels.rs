@@ -1,4 +1,4 @@
-//! A tree level by level, and how much lies below what is told.
+//! Lists a tree level by level, with counts of what lies below the listed folders.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -7,139 +7,145 @@ use helve_core::MachineError;
 use helve_core::machine::{Amount, Counts, Ended, Found, Kind};
 use parking_lot::Mutex;
 
-use super::{counted, path};
-use crate::walk::{self, DEEPEST, Ground, Met, Stop, Visited, Visitor, Walked, Way};
+use super::{file_counts, path};
+use crate::walk::{
+    self, MAX_DEPTH, PreparedTree, StopSignal, VisitEnd, Visitor, WalkEntry, WalkOptions,
+    WalkOutcome,
+};
 
-/// Looks at ever more levels until enough is known to tell, then once at everything to count it.
+/// Walks ever more levels until there are enough lines, then walks everything once to count it.
 pub(super) fn find(
-    ground: &Arc<Ground>,
-    way: Way,
-    stop: &Stop,
+    tree: &Arc<PreparedTree>,
+    options: WalkOptions,
+    stop: &StopSignal,
     most: usize,
 ) -> Result<(Vec<Found>, Counts), MachineError> {
-    let mut deepest = 1;
+    let mut max_depth = 1;
     loop {
-        let (told, ended) = first(ground, Way { deepest, ..way }, stop, most)?;
-        let is_enough = told.len() >= most
+        let (lines, ended) = first_lines(tree, WalkOptions { max_depth, ..options }, stop, most)?;
+        let is_enough = lines.len() >= most
             || ended == Ended::Deadline
-            || deepest >= DEEPEST
-            || !told.iter().any(|line| line.depth == deepest && line.sort == Sort::Folder);
+            || max_depth >= MAX_DEPTH
+            || !lines.iter().any(|line| line.depth == max_depth && line.kind == LineKind::Folder);
         if is_enough {
-            return count(ground, way, stop, told);
+            return count_rest(tree, options, stop, lines);
         }
-        deepest *= 2;
+        max_depth *= 2;
     }
 }
 
-/// Something that is told, in the order of telling.
+/// A listed file or folder. The order of the fields is the sort order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Line {
+struct TreeLine {
     depth: usize,
-    sort: Sort,
+    kind: LineKind,
     path: Box<[u8]>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Sort {
+enum LineKind {
     Folder,
     File,
 }
 
-/// The first `most` of some levels.
-fn first(
-    ground: &Arc<Ground>,
-    way: Way,
-    stop: &Stop,
+/// Returns the first `most` lines of the levels within `options`.
+fn first_lines(
+    tree: &Arc<PreparedTree>,
+    options: WalkOptions,
+    stop: &StopSignal,
     most: usize,
-) -> Result<(Vec<Line>, Ended), MachineError> {
-    let shares: Vec<Arc<Mutex<BinaryHeap<Line>>>> =
-        (0..walk::threads()).map(|_| Arc::default()).collect();
-    let gather = |share: &Arc<Mutex<BinaryHeap<Line>>>| Gather { most, share: share.clone() };
-    let Walked { ended, .. } = walk::walk(ground, way, stop, shares.iter().map(gather).collect())?;
-    let mut lines: Vec<Line> =
-        shares.iter().flat_map(|share| std::mem::take(&mut *share.lock())).collect();
+) -> Result<(Vec<TreeLine>, Ended), MachineError> {
+    let results: Vec<Arc<Mutex<BinaryHeap<TreeLine>>>> =
+        (0..walk::thread_count()).map(|_| Arc::default()).collect();
+    let visitor =
+        |result: &Arc<Mutex<BinaryHeap<TreeLine>>>| LineVisitor { most, result: result.clone() };
+    let WalkOutcome { ended, .. } =
+        walk::walk(tree, options, stop, results.iter().map(visitor).collect())?;
+    let mut lines: Vec<TreeLine> =
+        results.iter().flat_map(|result| std::mem::take(&mut *result.lock())).collect();
     lines.sort_unstable();
     lines.truncate(most);
     Ok((lines, ended))
 }
 
-struct Gather {
+struct LineVisitor {
     most: usize,
-    /// The one that has to go next on top.
-    share: Arc<Mutex<BinaryHeap<Line>>>,
+    /// The last line in sort order is on top.
+    result: Arc<Mutex<BinaryHeap<TreeLine>>>,
 }
 
-impl Gather {
-    fn keep(&mut self, sort: Sort, path: &[u8]) {
+impl LineVisitor {
+    fn keep(&mut self, kind: LineKind, path: &[u8]) {
         let depth = 1 + memchr::memchr_iter(b'/', path).count();
-        let mut share = self.share.lock();
-        let last = share.peek().map(|line| (line.depth, line.sort, &*line.path));
-        if share.len() >= self.most && last.is_none_or(|last| (depth, sort, path) >= last) {
+        let mut result = self.result.lock();
+        let last = result.peek().map(|line| (line.depth, line.kind, &*line.path));
+        if result.len() >= self.most && last.is_none_or(|last| (depth, kind, path) >= last) {
             return;
         }
-        share.push(Line { depth, sort, path: path.into() });
-        if share.len() > self.most {
-            share.pop();
+        result.push(TreeLine { depth, kind, path: path.into() });
+        if result.len() > self.most {
+            result.pop();
         }
     }
 }
 
-impl Visitor for Gather {
-    fn file(&mut self, met: &Met<'_>) -> Visited {
-        self.keep(Sort::File, met.path);
-        Visited::Whole
+impl Visitor for LineVisitor {
+    fn file(&mut self, entry: &WalkEntry<'_>) -> VisitEnd {
+        self.keep(LineKind::File, entry.path);
+        VisitEnd::Complete
     }
 
-    fn folder(&mut self, met: &Met<'_>) {
-        self.keep(Sort::Folder, met.path);
+    fn folder(&mut self, entry: &WalkEntry<'_>) {
+        self.keep(LineKind::Folder, entry.path);
     }
 }
 
-/// Counts what lies in the told folders and is not told. Section 0 is the tree itself, the others are told folders.
-fn count(
-    ground: &Arc<Ground>,
-    way: Way,
-    stop: &Stop,
-    told: Vec<Line>,
+/// Counts the entries below the listed folders that are not listed themselves. Section 0 is the tree itself; each
+/// listed folder has its own section.
+fn count_rest(
+    tree: &Arc<PreparedTree>,
+    options: WalkOptions,
+    stop: &StopSignal,
+    lines: Vec<TreeLine>,
 ) -> Result<(Vec<Found>, Counts), MachineError> {
-    let folders = told.iter().filter(|line| line.sort == Sort::Folder);
+    let folders = lines.iter().filter(|line| line.kind == LineKind::Folder);
     let sections: HashMap<Box<[u8]>, usize> =
         folders.enumerate().map(|(at, line)| (line.path.clone(), at + 1)).collect();
     let sections = Arc::new(sections);
-    let shares: Vec<Arc<Mutex<Vec<Amount>>>> = (0..walk::threads())
+    let results: Vec<Arc<Mutex<Vec<Amount>>>> = (0..walk::thread_count())
         .map(|_| Arc::new(Mutex::new(vec![Amount::default(); sections.len() + 1])))
         .collect();
-    let tally = |share: &Arc<Mutex<Vec<Amount>>>| Tally {
+    let visitor = |result: &Arc<Mutex<Vec<Amount>>>| CountVisitor {
         sections: sections.clone(),
-        share: share.clone(),
+        result: result.clone(),
     };
-    let Walked { skipped, ended, .. } =
-        walk::walk(ground, way, stop, shares.iter().map(tally).collect())?;
+    let WalkOutcome { skipped, ended, .. } =
+        walk::walk(tree, options, stop, results.iter().map(visitor).collect())?;
     let mut sums = vec![Amount::default(); sections.len() + 1];
-    for share in &shares {
-        for (sum, amount) in sums.iter_mut().zip(share.lock().iter()) {
+    for result in &results {
+        for (sum, amount) in sums.iter_mut().zip(result.lock().iter()) {
             sum.files += amount.files;
             sum.folders += amount.folders;
         }
     }
     let files = sums.iter().map(|sum| sum.files).sum();
-    for line in &told {
+    for line in &lines {
         let above = line.path.iter().rposition(|byte| *byte == b'/').map(|at| &line.path[..at]);
         let section = above.and_then(|above| sections.get(above)).copied().unwrap_or(0);
-        // What changed between the two looks may be told and not be counted.
-        let left = match line.sort {
-            Sort::File => &mut sums[section].files,
-            Sort::Folder => &mut sums[section].folders,
+        // An entry that vanished between the two walks may be listed but not counted.
+        let uncounted = match line.kind {
+            LineKind::File => &mut sums[section].files,
+            LineKind::Folder => &mut sums[section].folders,
         };
-        *left = left.saturating_sub(1);
+        *uncounted = uncounted.saturating_sub(1);
     }
-    let mut counts = counted(files, skipped, ended);
+    let mut counts = file_counts(files, skipped, ended);
     counts.more = sums[0];
-    let found = told.into_iter().map(|line| Found {
+    let found = lines.into_iter().map(|line| Found {
         more: sections.get(&line.path).map_or(Amount::default(), |at| sums[*at]),
-        kind: match line.sort {
-            Sort::File => Kind::File,
-            Sort::Folder => Kind::Folder,
+        kind: match line.kind {
+            LineKind::File => Kind::File,
+            LineKind::Folder => Kind::Folder,
         },
         path: path(&line.path),
         modified: None,
@@ -147,19 +153,19 @@ fn count(
     Ok((found.collect(), counts))
 }
 
-struct Tally {
+struct CountVisitor {
     sections: Arc<HashMap<Box<[u8]>, usize>>,
-    share: Arc<Mutex<Vec<Amount>>>,
+    result: Arc<Mutex<Vec<Amount>>>,
 }
 
-impl Visitor for Tally {
-    fn file(&mut self, met: &Met<'_>) -> Visited {
-        self.share.lock()[met.section].files += 1;
-        Visited::Whole
+impl Visitor for CountVisitor {
+    fn file(&mut self, entry: &WalkEntry<'_>) -> VisitEnd {
+        self.result.lock()[entry.section].files += 1;
+        VisitEnd::Complete
     }
 
-    fn folder(&mut self, met: &Met<'_>) {
-        self.share.lock()[met.section].folders += 1;
+    fn folder(&mut self, entry: &WalkEntry<'_>) {
+        self.result.lock()[entry.section].folders += 1;
     }
 
     fn section(&self, path: &[u8], section: usize) -> usize {

@@ -1,4 +1,4 @@
-//! Files whose names resemble a name.
+//! Finds files whose names are similar to a given name.
 
 use std::sync::Arc;
 
@@ -7,64 +7,72 @@ use helve_core::machine::{Counts, Found};
 use helve_text::near::nearest;
 use parking_lot::Mutex;
 
-use super::{counted, file};
-use crate::walk::{self, Ground, Met, Stop, Unseen, Visited, Visitor, Walked, Way};
+use super::{file_counts, found_file};
+use crate::walk::{
+    self, IgnoredEntries, PreparedTree, StopSignal, VisitEnd, Visitor, WalkEntry, WalkOptions,
+    WalkOutcome,
+};
 
-/// Resembling names that one thread keeps; more would help nobody.
-const MOST_NAMES: usize = 20_000;
+/// Maximum number of similar names that one thread keeps.
+const MAX_SIMILAR_NAMES: usize = 20_000;
 
 pub(super) fn find(
-    ground: &Arc<Ground>,
-    way: Way,
-    stop: &Stop,
+    tree: &Arc<PreparedTree>,
+    options: WalkOptions,
+    stop: &StopSignal,
     name: &str,
     most: usize,
-) -> Result<(Vec<Found>, Counts, Unseen), MachineError> {
-    let shares: Vec<Arc<Mutex<Share>>> = (0..walk::threads()).map(|_| Arc::default()).collect();
-    let look = |share: &Arc<Mutex<Share>>| Look { wanted: name.into(), share: share.clone() };
-    let Walked { skipped, ended, unseen } =
-        walk::walk(ground, way, stop, shares.iter().map(look).collect())?;
+) -> Result<(Vec<Found>, Counts, IgnoredEntries), MachineError> {
+    let results: Vec<Arc<Mutex<SimilarNames>>> =
+        (0..walk::thread_count()).map(|_| Arc::default()).collect();
+    let visitor = |result: &Arc<Mutex<SimilarNames>>| NearVisitor {
+        wanted: name.into(),
+        result: result.clone(),
+    };
+    let WalkOutcome { skipped, ended, ignored_entries } =
+        walk::walk(tree, options, stop, results.iter().map(visitor).collect())?;
     let mut all: Vec<(String, Vec<u8>)> = Vec::new();
     let mut files = 0;
-    for share in shares {
-        let share = std::mem::take(&mut *share.lock());
-        all.extend(share.near);
-        files += share.files;
+    for result in results {
+        let result = std::mem::take(&mut *result.lock());
+        all.extend(result.near);
+        files += result.files;
     }
     all.sort_unstable_by(|one, other| one.1.cmp(&other.1));
     let names = nearest(name, all.iter().map(|(name, _)| name.as_str()), most);
     let mut found = Vec::new();
     for name in names {
-        let called = all.iter().filter(|(other, _)| other == name);
-        found.extend(called.map(|(_, path)| file(path, None)));
+        let same_name = all.iter().filter(|(other, _)| other == name);
+        found.extend(same_name.map(|(_, path)| found_file(path, None)));
     }
     found.truncate(most);
-    Ok((found, counted(files, skipped, ended), unseen))
+    Ok((found, file_counts(files, skipped, ended), ignored_entries))
 }
 
-/// What one thread found: names and paths.
+/// What one thread found.
 #[derive(Default)]
-struct Share {
+struct SimilarNames {
+    /// Similar names with their paths.
     near: Vec<(String, Vec<u8>)>,
     files: u64,
 }
 
-struct Look {
+struct NearVisitor {
     wanted: String,
-    share: Arc<Mutex<Share>>,
+    result: Arc<Mutex<SimilarNames>>,
 }
 
-impl Visitor for Look {
-    fn file(&mut self, met: &Met<'_>) -> Visited {
-        let name = met.name.to_string_lossy();
+impl Visitor for NearVisitor {
+    fn file(&mut self, entry: &WalkEntry<'_>) -> VisitEnd {
+        let name = entry.name.to_string_lossy();
         if nearest(&self.wanted, [&*name], 1).is_empty() {
-            return Visited::Whole;
+            return VisitEnd::Complete;
         }
-        let mut share = self.share.lock();
-        share.files += 1;
-        if share.near.len() < MOST_NAMES {
-            share.near.push((name.into_owned(), met.path.to_vec()));
+        let mut result = self.result.lock();
+        result.files += 1;
+        if result.near.len() < MAX_SIMILAR_NAMES {
+            result.near.push((name.into_owned(), entry.path.to_vec()));
         }
-        Visited::Whole
+        VisitEnd::Complete
     }
 }

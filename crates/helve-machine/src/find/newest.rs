@@ -1,4 +1,4 @@
-//! The newest of many, in memory for as many as are wanted.
+//! Finds the newest files. Memory use depends on how many are requested.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -8,140 +8,141 @@ use helve_core::machine::{Counts, Found, Skipped};
 use parking_lot::Mutex;
 use rustix::fs::{AtFlags, statat};
 
-use super::{counted, file, time};
-use crate::walk::{self, Met, Unseen, Visited, Visitor, Walked};
+use super::{file_counts, found_file, mtime};
+use crate::walk::{self, IgnoredEntries, VisitEnd, Visitor, WalkEntry, WalkOutcome};
 
-/// When a file was changed, since 1970.
+/// A modification time since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Time {
+pub(crate) struct Mtime {
     pub(crate) seconds: i64,
     pub(crate) nanos: u32,
 }
 
-/// Keeps the `most` newest; of equally new ones those whose path comes first.
-pub(super) struct Newest<T> {
+/// Keeps the `most` newest files; ties are broken by path.
+pub(super) struct NewestFiles<T> {
     most: usize,
-    /// The one that has to go next on top.
-    kept: BinaryHeap<Kept<T>>,
+    /// The file to drop next is on top.
+    kept: BinaryHeap<RankedFile<T>>,
 }
 
-pub(crate) struct Kept<T> {
-    pub(crate) modified: Time,
+pub(crate) struct RankedFile<T> {
+    pub(crate) modified: Mtime,
     pub(crate) path: Box<[u8]>,
-    pub(crate) with: T,
+    pub(crate) data: T,
 }
 
-impl<T> Newest<T> {
+impl<T> NewestFiles<T> {
     pub(super) fn new(most: usize) -> Self {
         Self { most, kept: BinaryHeap::new() }
     }
 
-    /// Whether such a file would be kept.
-    pub(super) fn wants(&self, modified: Time, path: &[u8]) -> bool {
+    /// Whether a file with this time and path would be kept.
+    pub(super) fn would_keep(&self, modified: Mtime, path: &[u8]) -> bool {
         let last = self.kept.peek();
         self.kept.len() < self.most || last.is_some_and(|last| last.is_after(modified, path))
     }
 
-    pub(super) fn keep(&mut self, modified: Time, path: &[u8], with: T) {
-        if !self.wants(modified, path) {
+    pub(super) fn keep(&mut self, modified: Mtime, path: &[u8], data: T) {
+        if !self.would_keep(modified, path) {
             return;
         }
-        self.kept.push(Kept { modified, path: path.into(), with });
+        self.kept.push(RankedFile { modified, path: path.into(), data });
         if self.kept.len() > self.most {
             self.kept.pop();
         }
     }
 
-    /// Newest first.
-    pub(super) fn sorted(all: impl IntoIterator<Item = Self>) -> Vec<Kept<T>> {
-        let mut kept: Vec<Kept<T>> = all.into_iter().flat_map(|one| one.kept).collect();
+    /// Merges several collections, newest first.
+    pub(super) fn sorted(all: impl IntoIterator<Item = Self>) -> Vec<RankedFile<T>> {
+        let mut kept: Vec<RankedFile<T>> = all.into_iter().flat_map(|one| one.kept).collect();
         kept.sort_unstable();
         kept
     }
 }
 
-impl<T> Kept<T> {
-    /// Whether such a file comes first.
-    pub(crate) fn is_after(&self, modified: Time, path: &[u8]) -> bool {
+impl<T> RankedFile<T> {
+    /// Whether a file with this time and path ranks before this one.
+    pub(crate) fn is_after(&self, modified: Mtime, path: &[u8]) -> bool {
         (modified, &*self.path) > (self.modified, path)
     }
 }
 
-impl<T> Ord for Kept<T> {
+impl<T> Ord for RankedFile<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         other.modified.cmp(&self.modified).then_with(|| self.path.cmp(&other.path))
     }
 }
 
-impl<T> PartialOrd for Kept<T> {
+impl<T> PartialOrd for RankedFile<T> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> PartialEq for Kept<T> {
+impl<T> PartialEq for RankedFile<T> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl<T> Eq for Kept<T> {}
+impl<T> Eq for RankedFile<T> {}
 
-/// The `most` newest, of what `walk` lets its visitors see.
+/// Returns the `most` newest of the files that `walk` visits.
 pub(super) fn find(
     most: usize,
-    walk: impl FnOnce(Vec<Look>) -> Result<Walked, MachineError>,
-) -> Result<(Vec<Found>, Counts, Unseen), MachineError> {
-    let shares: Vec<Arc<Mutex<Share>>> =
-        (0..walk::threads()).map(|_| Arc::new(Mutex::new(Share::new(most)))).collect();
-    let Walked { skipped, ended, unseen } = walk(shares.iter().cloned().map(Look).collect())?;
-    let mut total = Share::new(most);
+    walk: impl FnOnce(Vec<NewestVisitor>) -> Result<WalkOutcome, MachineError>,
+) -> Result<(Vec<Found>, Counts, IgnoredEntries), MachineError> {
+    let results: Vec<Arc<Mutex<NewestResult>>> =
+        (0..walk::thread_count()).map(|_| Arc::new(Mutex::new(NewestResult::new(most)))).collect();
+    let WalkOutcome { skipped, ended, ignored_entries } =
+        walk(results.iter().cloned().map(NewestVisitor).collect())?;
+    let mut total = NewestResult::new(most);
     let mut newest = Vec::new();
-    for share in shares {
-        let share = std::mem::replace(&mut *share.lock(), Share::new(0));
-        total.files += share.files;
-        total.gone += share.gone;
-        newest.push(share.newest);
+    for result in results {
+        let result = std::mem::replace(&mut *result.lock(), NewestResult::new(0));
+        total.files += result.files;
+        total.vanished += result.vanished;
+        newest.push(result.newest);
     }
-    let mut counts = counted(total.files, skipped, ended);
-    counts.skipped = walk::add(counts.skipped, gone(total.gone));
-    let found = Newest::sorted(newest).into_iter().take(most);
-    let found = found.map(|kept| file(&kept.path, Some(kept.modified))).collect();
-    Ok((found, counts, unseen))
+    let mut counts = file_counts(total.files, skipped, ended);
+    counts.skipped = walk::add_skipped(counts.skipped, vanished_files(total.vanished));
+    let found = NewestFiles::sorted(newest).into_iter().take(most);
+    let found = found.map(|file| found_file(&file.path, Some(file.modified))).collect();
+    Ok((found, counts, ignored_entries))
 }
 
-fn gone(files: u64) -> Skipped {
+fn vanished_files(files: u64) -> Skipped {
     let mut skipped = Skipped::default();
     skipped.unreadable.files = files;
     skipped
 }
 
 /// What one thread found.
-pub(super) struct Share {
-    newest: Newest<()>,
+pub(super) struct NewestResult {
+    newest: NewestFiles<()>,
     files: u64,
-    gone: u64,
+    vanished: u64,
 }
 
-impl Share {
+impl NewestResult {
     fn new(most: usize) -> Self {
-        Self { newest: Newest::new(most), files: 0, gone: 0 }
+        Self { newest: NewestFiles::new(most), files: 0, vanished: 0 }
     }
 }
 
-pub(super) struct Look(Arc<Mutex<Share>>);
+pub(super) struct NewestVisitor(Arc<Mutex<NewestResult>>);
 
-impl Visitor for Look {
-    fn file(&mut self, met: &Met<'_>) -> Visited {
-        let stat = statat(met.within, met.name, AtFlags::SYMLINK_NOFOLLOW);
-        let mut share = self.0.lock();
+impl Visitor for NewestVisitor {
+    fn file(&mut self, entry: &WalkEntry<'_>) -> VisitEnd {
+        let stat = statat(entry.parent, entry.name, AtFlags::SYMLINK_NOFOLLOW);
+        let mut result = self.0.lock();
         match stat {
             Ok(stat) => {
-                share.files += 1;
-                share.newest.keep(time(&stat), met.path, ());
+                result.files += 1;
+                result.newest.keep(mtime(&stat), entry.path, ());
             }
-            Err(_) => share.gone += 1,
+            Err(_) => result.vanished += 1,
         }
-        Visited::Whole
+        VisitEnd::Complete
     }
 }

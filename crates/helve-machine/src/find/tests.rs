@@ -1,4 +1,4 @@
-//! Trees on a real file system, by name.
+//! Tests on a real file system.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -23,18 +23,18 @@ fn want(at: Place, order: Order, most: usize) -> Find {
     Find { tree, order, most }
 }
 
-fn gather(want: Find) -> Result<(Vec<Found>, Counts), SearchError> {
+fn collect(want: Find) -> Result<(Vec<Found>, Counts), SearchError> {
     run(async {
         let mut flow = find(want);
         let mut all = Vec::new();
         while let Some(more) = flow.next().await {
             all.extend(more);
         }
-        Ok((all, flow.end().await.expect("a last word")?))
+        Ok((all, flow.end().await.expect("the flow ends with counts")?))
     })
 }
 
-/// A folder with these files, the first of them the newest.
+/// Creates a folder with these files, the first of them the newest.
 fn files(names: &[&str]) -> tempfile::TempDir {
     let root = folder();
     for (age, name) in names.iter().enumerate() {
@@ -51,7 +51,7 @@ fn files(names: &[&str]) -> tempfile::TempDir {
 fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut Find), expected: Expect) {
     let mut want = want(place(root, beneath), Order::Newest, 100);
     change(&mut want);
-    let (found, counts) = gather(want).unwrap();
+    let (found, counts) = collect(want).unwrap();
     let mut text = String::new();
     let amount = |more: Amount| match (more.files, more.folders) {
         (0, 0) => String::new(),
@@ -119,12 +119,12 @@ fn newest_first() {
         1 files, ignored 0+0
     "]],
     );
-    let gone = gather(want(place(root.path(), "gone"), Order::Newest, 1));
+    let gone = collect(want(place(root.path(), "gone"), Order::Newest, 1));
     assert_eq!(gone, Err(SearchError::Machine(MachineError::NotFound)));
 }
 
 #[test]
-fn equally_new_ones_by_path() {
+fn files_of_the_same_age_are_ordered_by_path() {
     let root = files(&["a/z", "b", "a/y", "a-b", "A"]);
     for name in ["a/z", "b", "a/y", "a-b", "A"] {
         let file = fs::File::options().write(true).open(root.path().join(name)).unwrap();
@@ -142,12 +142,12 @@ fn equally_new_ones_by_path() {
         5 files, ignored 0+0
     "]],
     );
-    let (found, _) = gather(want(place(root.path(), ""), Order::Newest, 1)).unwrap();
+    let (found, _) = collect(want(place(root.path(), ""), Order::Newest, 1)).unwrap();
     assert_eq!(found[0].modified, Some(SystemTime::UNIX_EPOCH - Duration::from_millis(1500)));
 }
 
 #[test]
-fn a_glob_finds_ignored_files_only_at_a_glance() {
+fn a_glob_finds_ignored_files_only_as_a_hint() {
     let root = files(&["node_modules/x/a.js", "node_modules/b.js", "src/c.ts"]);
     fs::create_dir(root.path().join(".git")).unwrap();
     fs::write(root.path().join(".gitignore"), "node_modules\n").unwrap();
@@ -175,7 +175,7 @@ fn a_glob_finds_ignored_files_only_at_a_glance() {
 }
 
 #[test]
-fn very_many_ignored_files_are_glanced_at_too() {
+fn many_ignored_files_are_searched_for_hints_too() {
     let names: Vec<String> = (0..1100).map(|n| format!("{n}.o")).collect();
     let root = files(&names.iter().map(String::as_str).collect::<Vec<_>>());
     fs::write(root.path().join(".ignore"), "*.o\n").unwrap();
@@ -249,7 +249,7 @@ fn level_by_level() {
 }
 
 #[test]
-fn nearest_in_name() {
+fn most_similar_names_first() {
     let root =
         files(&["src/main.rs", "src/lib.rs", "app/main.rs", "app/mian.py", "docs/readme.md"]);
     let near = |name: &str| {
@@ -287,16 +287,16 @@ fn nearest_in_name() {
 }
 
 #[test]
-fn a_deep_tree_has_an_end() {
+fn very_deep_folders_are_skipped() {
     let root = folder();
     let mut path = root.path().to_path_buf();
-    // As deep as a path can be written.
+    // As deep as the path length allows.
     while path.as_os_str().len() < 3000 {
         path.push("d");
     }
     fs::create_dir_all(&path).unwrap();
     fs::write(path.join("f"), "").unwrap();
-    let (found, counts) = gather(want(place(root.path(), ""), Order::Newest, 9)).unwrap();
+    let (found, counts) = collect(want(place(root.path(), ""), Order::Newest, 9)).unwrap();
     let unreadable = counts.skipped.unreadable.folders;
     assert!(found.is_empty() && unreadable == 1, "{found:?} {counts:?}");
 }
@@ -304,60 +304,60 @@ fn a_deep_tree_has_an_end() {
 #[test]
 fn a_dropped_flow_ends_its_threads() {
     let root = folder();
-    let over = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::new(AtomicBool::new(false));
     for name in ["a", "b", "c", "d"] {
         fs::create_dir(root.path().join(name)).unwrap();
         fs::write(root.path().join(name).join("f"), "").unwrap();
     }
-    /// Visits without end until it is told to stop.
-    #[expect(dead_code, reason = "the last field is there to be dropped")]
-    struct Endless(Arc<AtomicBool>, Stop, Arc<()>);
+    /// A visitor that does not return until the stop signal.
+    #[expect(dead_code, reason = "the last field counts live visitors")]
+    struct Endless(Arc<AtomicBool>, StopSignal, Arc<()>);
     impl walk::Visitor for Endless {
-        fn file(&mut self, _met: &walk::Met<'_>) -> walk::Visited {
+        fn file(&mut self, _entry: &walk::WalkEntry<'_>) -> walk::VisitEnd {
             self.0.store(true, Ordering::Relaxed);
             while !self.1.is_reached() {
                 std::thread::yield_now();
             }
-            walk::Visited::Cut
+            walk::VisitEnd::Interrupted
         }
     }
     let alive = Arc::new(());
     let begun = Arc::new(AtomicBool::new(false));
-    let stop = Stop::new(over.clone(), Duration::from_secs(600));
-    let opened = walk::open(&place(root.path(), "")).unwrap();
-    let Opened::Folder(opened) = opened else { panic!("a folder") };
+    let stop = StopSignal::new(stopped.clone(), Duration::from_secs(600));
+    let opened = walk::open_root(&place(root.path(), "")).unwrap();
+    let OpenedRoot::Folder(opened) = opened else { panic!("not a folder") };
     let tree = want(place(root.path(), ""), Order::Newest, 1).tree;
-    let ground = Arc::new(Ground::new(&tree, opened).unwrap());
+    let tree = Arc::new(PreparedTree::new(&tree, opened).unwrap());
     let visitors = (0..4).map(|_| Endless(begun.clone(), stop.clone(), alive.clone())).collect();
-    let way = Way { side: Side::Both, deepest: DEEPEST };
-    let walking = std::thread::spawn(move || walk::walk(&ground, way, &stop, visitors));
+    let options = WalkOptions { filter: IgnoreFilter::All, max_depth: MAX_DEPTH };
+    let walking = std::thread::spawn(move || walk::walk(&tree, options, &stop, visitors));
     while !begun.load(Ordering::Relaxed) {
         std::thread::yield_now();
     }
     let dropped = Instant::now();
-    over.store(true, Ordering::Relaxed);
+    stopped.store(true, Ordering::Relaxed);
     assert_eq!(walking.join().unwrap().unwrap().ended, Ended::Deadline);
     while Arc::strong_count(&alive) > 1 {
         std::thread::yield_now();
-        assert!(dropped.elapsed() < Duration::from_secs(10), "threads are left");
+        assert!(dropped.elapsed() < Duration::from_secs(10), "threads are still running");
     }
 }
 
 #[test]
-fn a_visitor_that_fails_ends_the_walk() {
+fn a_panicking_visitor_ends_the_walk() {
     struct Failing;
     impl walk::Visitor for Failing {
-        fn file(&mut self, _met: &walk::Met<'_>) -> walk::Visited {
+        fn file(&mut self, _entry: &walk::WalkEntry<'_>) -> walk::VisitEnd {
             panic!("broken")
         }
     }
     let root = files(&["a"]);
-    let opened = walk::open(&place(root.path(), "")).unwrap();
-    let Opened::Folder(opened) = opened else { panic!("a folder") };
+    let opened = walk::open_root(&place(root.path(), "")).unwrap();
+    let OpenedRoot::Folder(opened) = opened else { panic!("not a folder") };
     let tree = want(place(root.path(), ""), Order::Newest, 1).tree;
-    let ground = Arc::new(Ground::new(&tree, opened).unwrap());
-    let stop = Stop::new(Arc::default(), Duration::from_secs(60));
-    let way = Way { side: Side::Both, deepest: DEEPEST };
-    let walked = walk::walk(&ground, way, &stop, vec![Failing]);
-    assert_eq!(walked, Err(MachineError::Other("a thread failed from within".into())));
+    let tree = Arc::new(PreparedTree::new(&tree, opened).unwrap());
+    let stop = StopSignal::new(Arc::default(), Duration::from_secs(60));
+    let options = WalkOptions { filter: IgnoreFilter::All, max_depth: MAX_DEPTH };
+    let outcome = walk::walk(&tree, options, &stop, vec![Failing]);
+    assert_eq!(outcome, Err(MachineError::Other("a worker thread panicked".into())));
 }

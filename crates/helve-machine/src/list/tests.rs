@@ -1,4 +1,4 @@
-//! Folders of every size, with names of every kind.
+//! Tests with folders of every size and names of every kind.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -78,7 +78,7 @@ fn kinds_and_order() {
 }
 
 #[test]
-fn what_cannot_be_listed() {
+fn unlistable_paths_are_reported() {
     let root = folder();
     let at = |name: &str| root.path().join(name);
     fs::write(at("f"), "").unwrap();
@@ -98,11 +98,11 @@ fn what_cannot_be_listed() {
 }
 
 #[test]
-fn a_folder_of_a_hundred_thousand() {
+fn a_folder_with_a_hundred_thousand_entries() {
     let root = folder();
     let folder =
         rustix::fs::open(root.path(), rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
-    // Links to nothing are made faster than files.
+    // Dangling links are created faster than files.
     for n in 0..100_000u64 {
         let scattered = n * 48_271 % 100_003;
         rustix::fs::symlinkat("gone", &folder, format!("{scattered:06}")).unwrap();

@@ -1,4 +1,4 @@
-//! Paths of every kind, on a real folder.
+//! Tests with paths of every kind in a real folder.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,9 +8,9 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::fixture::{as_nobody, folder};
 
-/// What is at a path, said with `~` for the test's folder.
-fn found(root: &Path, path: &str) -> String {
-    let root = root.canonicalize().expect("it exists");
+/// Formats what is at a path, with `~` for the test's folder.
+fn format_located(root: &Path, path: &str) -> String {
+    let root = root.canonicalize().expect("the folder exists");
     match locate(&root.join(path)) {
         Ok(Located { real, kind }) => match (real.strip_prefix(&root), kind) {
             (Ok(rest), Some(kind)) => format!("~/{} {kind:?}", rest.display()),
@@ -25,7 +25,7 @@ fn found(root: &Path, path: &str) -> String {
 #[track_caller]
 fn check(root: &Path, paths: &[&str], expected: Expect) {
     let lines: Vec<_> =
-        paths.iter().map(|path| format!("{path} → {}\n", found(root, path))).collect();
+        paths.iter().map(|path| format!("{path} → {}\n", format_located(root, path))).collect();
     expected.assert_eq(&lines.concat());
 }
 
@@ -54,7 +54,7 @@ fn plain_paths() {
 }
 
 #[test]
-fn what_is_missing_is_appended() {
+fn missing_components_are_appended() {
     let root = folder();
     fs::create_dir(root.path().join("a")).unwrap();
     check(
@@ -123,7 +123,7 @@ fn links_are_followed() {
 }
 
 #[test]
-fn loops_end() {
+fn link_loops_are_detected() {
     let root = folder();
     let at = |name: &str| root.path().join(name);
     symlink("self", at("self")).unwrap();
@@ -169,7 +169,7 @@ fn long_names_are_refused() {
 }
 
 #[test]
-fn special_files_are_named() {
+fn special_files_are_located() {
     let root = folder();
     let at = |name: &str| root.path().join(name);
     rustix::fs::mkfifoat(CWD, at("fifo"), rustix::fs::Mode::RUSR).unwrap();
@@ -188,7 +188,7 @@ fn special_files_are_named() {
 }
 
 #[test]
-fn a_closed_folder_is_not_permitted() {
+fn an_unreadable_folder_is_not_permitted() {
     let root = folder();
     let closed = root.path().join("closed");
     fs::create_dir(&closed).unwrap();
@@ -197,8 +197,9 @@ fn a_closed_folder_is_not_permitted() {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
     let path = root.path().to_owned();
-    let lines =
-        as_nobody(move || ["closed", "closed/f", "closed/new"].map(|name| found(&path, name)));
+    let lines = as_nobody(move || {
+        ["closed", "closed/f", "closed/new"].map(|name| format_located(&path, name))
+    });
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(lines, ["~/closed Folder", "NotPermitted", "NotPermitted"]);
 }

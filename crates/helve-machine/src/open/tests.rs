@@ -1,4 +1,4 @@
-//! Both ways of opening, on every kind of thing, and with links swapped in meanwhile.
+//! Tests both implementations of opening, with every kind of file and with links swapped in concurrently.
 
 use std::fs;
 use std::io::Read;
@@ -11,9 +11,9 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::fixture::{as_nobody, folder, place};
 
-type Way = fn(BorrowedFd<'_>, &Path, OFlags) -> Result<OwnedFd, Errno>;
-const WAYS: [(&str, Way); 3] =
-    [("at once", at_once), ("step by step", step_by_step), ("beneath", beneath)];
+type OpenFn = fn(BorrowedFd<'_>, &Path, OFlags) -> Result<OwnedFd, Errno>;
+const IMPLEMENTATIONS: [(&str, OpenFn); 3] =
+    [("openat2", open_with_openat2), ("openat", open_component_by_component), ("beneath", beneath)];
 
 fn content(opened: OwnedFd) -> String {
     let mut text = String::new();
@@ -24,11 +24,11 @@ fn content(opened: OwnedFd) -> String {
 
 #[track_caller]
 fn check(root: &Path, paths: &[&str], expected: Expect) {
-    for (name, way) in WAYS {
+    for (name, open) in IMPLEMENTATIONS {
         let anchor = anchor(&root.canonicalize().unwrap()).unwrap();
-        let lines = paths.iter().map(|path| match way(anchor.as_fd(), Path::new(path), READ) {
+        let lines = paths.iter().map(|path| match open(anchor.as_fd(), Path::new(path), READ) {
             Ok(opened) => format!("{path} → {}\n", content(opened)),
-            Err(errno) => format!("{path} → {:?}\n", failed(errno)),
+            Err(errno) => format!("{path} → {:?}\n", machine_error(errno)),
         });
         let lines: Vec<_> = lines.collect();
         eprintln!("{name}");
@@ -85,18 +85,18 @@ fn nothing_leaves_the_anchor() {
 }
 
 #[test]
-fn looking_at_a_link_is_refused_too() {
+fn opening_a_link_with_o_path_is_refused() {
     let root = folder();
     symlink("/etc/passwd", root.path().join("link")).unwrap();
-    for (name, way) in WAYS {
+    for (name, open) in IMPLEMENTATIONS {
         let anchor = anchor(&root.path().canonicalize().unwrap()).unwrap();
-        let looked_at = way(anchor.as_fd(), Path::new("link"), OFlags::PATH);
-        assert_eq!(looked_at.map(|_| ()), Err(Errno::LOOP), "{name}");
+        let opened = open(anchor.as_fd(), Path::new("link"), OFlags::PATH);
+        assert_eq!(opened.map(|_| ()), Err(Errno::LOOP), "{name}");
     }
 }
 
 #[test]
-fn a_link_in_the_anchor_came_later() {
+fn a_link_in_the_anchor_is_refused() {
     let root = folder();
     let root = root.path().canonicalize().unwrap();
     fs::create_dir(root.join("a")).unwrap();
@@ -127,7 +127,7 @@ fn only_regular_files_are_read() {
 }
 
 #[test]
-fn a_closed_file_is_not_permitted() {
+fn an_unreadable_file_is_not_permitted() {
     let root = folder();
     fs::write(root.path().join("f"), "secret").unwrap();
     fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -136,10 +136,10 @@ fn a_closed_file_is_not_permitted() {
     assert_eq!(as_nobody(move || file(&at).map(|_| ())), Err(MachineError::NotPermitted));
 }
 
-/// Ends the other thread also when an assertion fails.
-struct Ends<'a>(&'a AtomicBool);
+/// Stops the other thread even when an assertion fails.
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -147,7 +147,7 @@ impl Drop for Ends<'_> {
 
 #[test]
 fn a_folder_swapped_for_a_link_never_escapes() {
-    for (name, way) in WAYS {
+    for (name, open) in IMPLEMENTATIONS {
         let outside = folder();
         fs::write(outside.path().join("f"), "outside").unwrap();
         let root = folder();
@@ -157,25 +157,25 @@ fn a_folder_swapped_for_a_link_never_escapes() {
         symlink(outside.path(), at("b")).unwrap();
         let anchor = anchor(&root.path().canonicalize().unwrap()).unwrap();
         let done = AtomicBool::new(false);
-        let swaps = || {
+        let swap = || {
             rustix::fs::renameat_with(CWD, at("a"), CWD, at("b"), rustix::fs::RenameFlags::EXCHANGE)
         };
         let (mut inside, mut refused) = (0, 0);
         std::thread::scope(|scope| {
-            let _ends = Ends(&done);
+            let _stop_on_drop = StopOnDrop(&done);
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    swaps().expect("both exist");
+                    swap().expect("both exist");
                 }
             });
             for _ in 0..100_000 {
-                match way(anchor.as_fd(), Path::new("a/f"), READ) {
+                match open(anchor.as_fd(), Path::new("a/f"), READ) {
                     Ok(opened) => {
                         assert_eq!(content(opened), "inside", "{name}");
                         inside += 1;
                     }
                     Err(errno) => {
-                        assert_eq!(failed(errno), MachineError::Moved, "{name}");
+                        assert_eq!(machine_error(errno), MachineError::Moved, "{name}");
                         refused += 1;
                     }
                 }
@@ -186,7 +186,7 @@ fn a_folder_swapped_for_a_link_never_escapes() {
         });
         assert!(
             inside > 0 && refused > 0,
-            "{name}: the race was not run: {inside} inside, {refused} refused"
+            "{name}: the race did not happen: {inside} inside, {refused} refused"
         );
     }
 }

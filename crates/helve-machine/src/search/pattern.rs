@@ -1,4 +1,4 @@
-//! From a pattern to something that finds it, or to the place where it is wrong.
+//! Compiles a pattern, or reports where it is invalid.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,46 +7,49 @@ use grep_matcher::LineTerminator;
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use helve_core::machine::{BadPattern, Case, Reach, Search, SearchError, Syntax};
 
-/// Longer patterns are refused.
-const LONGEST: usize = 64 * 1024;
-/// Groups within groups.
-const DEEPEST: u32 = 100;
-/// What a compiled pattern may take, and what each thread may remember while it runs.
-const MOST_COMPILED: usize = 10 << 20;
-const MOST_REMEMBERED: usize = 8 << 20;
+/// Maximum length of a pattern.
+const MAX_PATTERN_BYTES: usize = 64 * 1024;
+/// Maximum nesting depth of groups.
+const MAX_GROUP_DEPTH: u32 = 100;
+/// Maximum size of a compiled pattern, and of the lazy DFA cache of each thread.
+const MAX_COMPILED_BYTES: usize = 10 << 20;
+const MAX_CACHE_BYTES: usize = 8 << 20;
 
 /// A compiled pattern.
 #[derive(Clone)]
-pub(super) struct Pattern {
+pub(super) struct CompiledPattern {
     pub(super) matcher: Arc<RegexMatcher>,
-    pub(super) ends: LineTerminator,
+    pub(super) line_terminator: LineTerminator,
     pub(super) reach: Reach,
-    /// ASCII that stands for itself, so that its bytes are the same in every encoding that has them.
-    pub(super) is_plain: bool,
+    /// Whether the pattern is literal ASCII, which has the same bytes in every supported single-byte encoding.
+    pub(super) is_literal_ascii: bool,
 }
 
-pub(super) fn compile(want: &Search) -> Result<Pattern, SearchError> {
+pub(super) fn compile(want: &Search) -> Result<CompiledPattern, SearchError> {
     let pattern = &want.pattern;
-    if pattern.len() > LONGEST {
-        return Err(bad(whole(pattern), format!("{LONGEST} bytes are the most")));
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Err(invalid(
+            whole_pattern(pattern),
+            format!("a pattern has at most {MAX_PATTERN_BYTES} bytes"),
+        ));
     }
     if want.syntax == Syntax::Regex {
         check(pattern)?;
     }
-    // Where `$` is meant to be the end of a line, it is so before `\r\n` too; `\r` asks for the character itself.
+    // `$` also matches before `\r\n`, unless the pattern mentions `\r` itself.
     let is_regex = want.syntax == Syntax::Regex;
     let crlf =
         is_regex && pattern.contains('$') && !pattern.contains("\\r") && !pattern.contains('\r');
-    let ends = if crlf { LineTerminator::crlf() } else { LineTerminator::byte(b'\n') };
+    let line_terminator = if crlf { LineTerminator::crlf() } else { LineTerminator::byte(b'\n') };
     let mut builder = RegexMatcherBuilder::new();
     builder
         .multi_line(true)
         .crlf(crlf)
         .fixed_strings(!is_regex)
         .case_insensitive(want.case == Case::Ignored)
-        .nest_limit(DEEPEST)
-        .size_limit(MOST_COMPILED)
-        .dfa_size_limit(MOST_REMEMBERED);
+        .nest_limit(MAX_GROUP_DEPTH)
+        .size_limit(MAX_COMPILED_BYTES)
+        .dfa_size_limit(MAX_CACHE_BYTES);
     let compiled = match want.reach {
         Reach::ManyLines => {
             let built = builder.line_terminator(None).dot_matches_new_line(true);
@@ -65,41 +68,45 @@ pub(super) fn compile(want: &Search) -> Result<Pattern, SearchError> {
             }
         }
     };
-    let (matcher, reach) = compiled.map_err(|err| bad(whole(pattern), words(&err)))?;
-    let is_plain = pattern.is_ascii() && (!is_regex || regex_syntax::escape(pattern) == *pattern);
-    Ok(Pattern { matcher: Arc::new(matcher), ends, reach, is_plain })
+    let (matcher, reach) =
+        compiled.map_err(|err| invalid(whole_pattern(pattern), describe(&err)))?;
+    let is_literal_ascii =
+        pattern.is_ascii() && (!is_regex || regex_syntax::escape(pattern) == *pattern);
+    Ok(CompiledPattern { matcher: Arc::new(matcher), line_terminator, reach, is_literal_ascii })
 }
 
-/// The parser is asked first, because it knows the place.
+/// Parses the pattern first, because the parser reports the position of an error.
 fn check(pattern: &str) -> Result<(), SearchError> {
     let mut parser = regex_syntax::ParserBuilder::new();
-    parser.nest_limit(DEEPEST).multi_line(true).utf8(false);
+    parser.nest_limit(MAX_GROUP_DEPTH).multi_line(true).utf8(false);
     match parser.build().parse(pattern) {
         Ok(_) => Ok(()),
-        Err(regex_syntax::Error::Parse(err)) => Err(bad(place(err.span()), err.kind().to_string())),
-        Err(regex_syntax::Error::Translate(err)) => {
-            Err(bad(place(err.span()), err.kind().to_string()))
+        Err(regex_syntax::Error::Parse(err)) => {
+            Err(invalid(span_range(err.span()), err.kind().to_string()))
         }
-        Err(err) => Err(bad(whole(pattern), err.to_string())),
+        Err(regex_syntax::Error::Translate(err)) => {
+            Err(invalid(span_range(err.span()), err.kind().to_string()))
+        }
+        Err(err) => Err(invalid(whole_pattern(pattern), err.to_string())),
     }
 }
 
-fn place(span: &regex_syntax::ast::Span) -> Range<usize> {
+fn span_range(span: &regex_syntax::ast::Span) -> Range<usize> {
     span.start.offset..span.end.offset
 }
 
-fn whole(pattern: &str) -> Range<usize> {
+fn whole_pattern(pattern: &str) -> Range<usize> {
     0..pattern.len()
 }
 
-fn bad(at: Range<usize>, what: String) -> SearchError {
+fn invalid(at: Range<usize>, what: String) -> SearchError {
     SearchError::Pattern(BadPattern { at, what })
 }
 
-fn words(err: &grep_regex::Error) -> String {
+fn describe(err: &grep_regex::Error) -> String {
     match err.to_string() {
-        said if said.contains("size limit") => "it becomes too large when it is compiled".into(),
-        said => said,
+        text if text.contains("size limit") => "the compiled pattern is too large".into(),
+        text => text,
     }
 }
 
@@ -111,12 +118,12 @@ mod tests {
 
     #[track_caller]
     fn check_bad(pattern: &str, expect: Expect) {
-        let Err(SearchError::Pattern(bad)) = check(pattern) else { panic!("{pattern} is good") };
+        let Err(SearchError::Pattern(bad)) = check(pattern) else { panic!("{pattern} is valid") };
         expect.assert_eq(&format!("{:?}: {}", &pattern[bad.at], bad.what));
     }
 
     #[test]
-    fn the_place_of_a_mistake_is_told() {
+    fn errors_are_reported_with_their_position() {
         check_bad("foo(bar", expect![[r#""(": unclosed group"#]]);
         check_bad(
             "a{2,1}",

@@ -1,4 +1,4 @@
-//! Searches of real folders, as a reader would see them.
+//! Tests that search real folders.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -37,18 +37,18 @@ fn want(at: Place, pattern: &str) -> Search {
     }
 }
 
-fn gather(want: Search) -> Result<(Vec<Hit>, Counts), SearchError> {
+fn collect(want: Search) -> Result<(Vec<Hit>, Counts), SearchError> {
     run(async {
         let mut flow = search(want);
         let mut hits = Vec::new();
         while let Some(more) = flow.next().await {
             hits.extend(more);
         }
-        Ok((hits, flow.end().await.expect("a last word")?))
+        Ok((hits, flow.end().await.expect("the flow ends with counts")?))
     })
 }
 
-/// A folder with these files, the first of them the newest. A name with a slash at its end is a folder.
+/// Creates a folder with these files, the first of them the newest. A name with a trailing slash is a folder.
 fn files(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let root = folder();
     for (age, (name, content)) in files.iter().enumerate() {
@@ -65,7 +65,7 @@ fn files(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     root
 }
 
-fn shown(hits: &[Hit], counts: &Counts) -> String {
+fn format_hits(hits: &[Hit], counts: &Counts) -> String {
     let mut text = String::new();
     for hit in hits {
         text.push_str(&format!(
@@ -115,9 +115,9 @@ fn shown(hits: &[Hit], counts: &Counts) -> String {
 fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut Search), expected: Expect) {
     let mut want = want(place(root, beneath), "x");
     change(&mut want);
-    let (hits, counts) = gather(want).unwrap();
+    let (hits, counts) = collect(want).unwrap();
     assert_eq!(counts.ended, Ended::Complete);
-    expected.assert_eq(&shown(&hits, &counts));
+    expected.assert_eq(&format_hits(&hits, &counts));
 }
 
 #[track_caller]
@@ -224,7 +224,7 @@ fn context_stays_with_its_match() {
 }
 
 #[test]
-fn what_ignore_files_hide_is_counted_and_glanced_at() {
+fn ignored_files_are_counted_and_searched_for_hints() {
     let content: &[(&str, &[u8])] = &[
         (".git/HEAD", b"x\n"),
         (".git/info/exclude", b"/excluded\n"),
@@ -309,7 +309,7 @@ fn what_ignore_files_hide_is_counted_and_glanced_at() {
 }
 
 #[test]
-fn a_path_that_is_named_is_searched() {
+fn a_named_path_is_searched_even_if_ignored() {
     let root = files(&[
         (".git/config", b"x\n"),
         (".gitignore", b"target/**\n*.log\n.env\n"),
@@ -372,7 +372,7 @@ fn a_path_that_is_named_is_searched() {
 }
 
 #[test]
-fn git_files_count_in_repositories_only() {
+fn gitignore_applies_in_repositories_only() {
     let content: &[(&str, &[u8])] =
         &[(".gitignore", b"a\n"), ("a", b"x\n"), (".ignore", b"b\n"), ("b", b"x\n")];
     check(
@@ -404,7 +404,7 @@ fn git_files_count_in_repositories_only() {
 }
 
 #[test]
-fn globs_choose_and_do_not_override_ignore_files() {
+fn globs_do_not_override_ignore_files() {
     let content: &[(&str, &[u8])] = &[
         (".git/HEAD", b""),
         (".gitignore", b"gen/\n"),
@@ -519,7 +519,7 @@ fn text_in_any_encoding() {
 }
 
 #[test]
-fn large_files_go_block_by_block() {
+fn large_files_are_searched_block_by_block() {
     let mut text = "some line\n".repeat(100_000).into_bytes();
     text.extend_from_slice(b"the x\n");
     let mut wide: Vec<u8> = b"\xff\xfe".to_vec();
@@ -555,7 +555,7 @@ fn large_files_go_block_by_block() {
 }
 
 #[test]
-fn a_match_over_lines() {
+fn multi_line_matches() {
     let content: &[(&str, &[u8])] = &[("f", b"a {\n  b\n}\nc\n")];
     let many = |want: &mut Search| {
         want.reach = Reach::ManyLines;
@@ -643,7 +643,7 @@ fn long_lines_are_cut_around_the_match() {
 }
 
 #[test]
-fn what_is_no_text_is_passed_over() {
+fn non_text_files_are_skipped() {
     let root =
         files(&[("binary", b"x\0x\n"), ("late", &[b"x\n".repeat(10_000), vec![0]].concat())]);
     let at = |name: &str| root.path().join(name);
@@ -670,7 +670,7 @@ fn what_is_no_text_is_passed_over() {
         0 in 0 of 0, too large 1
     "]],
     );
-    let named = |name: &str| gather(want(place(root.path(), name), "x"));
+    let named = |name: &str| collect(want(place(root.path(), name), "x"));
     let failed = |why| Err(SearchError::Machine(why));
     assert_eq!(named("fifo"), failed(MachineError::NotAFile(Kind::Fifo)));
     assert_eq!(named("loop"), failed(MachineError::Moved));
@@ -678,7 +678,7 @@ fn what_is_no_text_is_passed_over() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_counted() {
+fn unreadable_files_are_counted() {
     let root = files(&[("open", b"x\n"), ("locked", b"x\n"), ("closed/f", b"x\n")]);
     fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
     for name in ["locked", "closed"] {
@@ -687,9 +687,9 @@ fn what_cannot_be_opened_is_counted() {
     }
     let path = root.path().canonicalize().unwrap();
     let seen = as_nobody(move || {
-        // The rights of a thread are its children's.
-        let (hits, counts) = gather(want(place(&path, ""), "x")).unwrap();
-        shown(&hits, &counts)
+        // Threads spawned by this one inherit its rights.
+        let (hits, counts) = collect(want(place(&path, ""), "x")).unwrap();
+        format_hits(&hits, &counts)
     });
     fs::set_permissions(root.path().join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
     expect![[r"
@@ -706,16 +706,16 @@ fn names_of_every_kind() {
     for name in [&b"a\nb"[..], b"\xff\xfe", b"sp ace", b"-"] {
         fs::write(root.path().join(OsStr::from_bytes(name)), "x\n").unwrap();
     }
-    let (hits, _) = gather(want(place(root.path(), ""), "x")).unwrap();
+    let (hits, _) = collect(want(place(root.path(), ""), "x")).unwrap();
     let mut names: Vec<_> = hits.iter().map(|hit| hit.path.as_os_str().as_bytes()).collect();
     names.sort();
     assert_eq!(names, [&b"-"[..], b"a\nb", b"sp ace", b"\xff\xfe"]);
 }
 
 #[test]
-fn bad_patterns_and_bombs() {
+fn invalid_and_pathological_patterns() {
     let root = files(&[("f", format!("{}\n", "a".repeat(100_000)).as_bytes())]);
-    let look = |pattern: &str| gather(want(place(root.path(), ""), pattern));
+    let look = |pattern: &str| collect(want(place(root.path(), ""), pattern));
     assert_eq!(look("(a+)+$").unwrap().1.matches, 1);
     assert_eq!(look("(a*)*b").unwrap().1.matches, 0);
     assert_eq!(look("(x+x+)+y").unwrap().1.matches, 0);
@@ -726,23 +726,23 @@ fn bad_patterns_and_bombs() {
     assert!(matches!(look(&"a".repeat(100_000)), Err(SearchError::Pattern(_))));
     let mut glob = want(place(root.path(), ""), "a");
     glob.tree.globs = vec!["{a".into()];
-    assert!(matches!(gather(glob), Err(SearchError::Glob { .. })));
+    assert!(matches!(collect(glob), Err(SearchError::Glob { .. })));
 }
 
 #[test]
-fn a_folder_with_many_files_is_shared() {
+fn a_large_folder_is_shared_between_threads() {
     let names: Vec<String> = (0..1000).map(|n| format!("f{n:04}")).collect();
     let content: Vec<(&str, &[u8])> =
         names.iter().map(|name| (name.as_str(), &b"x\n"[..])).collect();
     let root = files(&content);
-    let (hits, counts) = gather(want(place(root.path(), ""), "x")).unwrap();
+    let (hits, counts) = collect(want(place(root.path(), ""), "x")).unwrap();
     let newest: Vec<_> = hits.iter().map(|hit| hit.path.to_str().unwrap()).collect();
     assert_eq!(newest, names.iter().take(100).collect::<Vec<_>>());
     assert_eq!((counts.matches, counts.files, counts.looked_at), (1000, 1000, 1000));
 }
 
 #[test]
-fn the_same_call_has_the_same_answer() {
+fn results_are_deterministic() {
     let names: Vec<String> = (0..400).map(|n| format!("d{}/s{}/f{n}", n % 7, n % 13)).collect();
     let content: Vec<(&str, &[u8])> =
         names.iter().map(|name| (name.as_str(), &b"x\ny x\n"[..])).collect();
@@ -752,48 +752,48 @@ fn the_same_call_has_the_same_answer() {
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(name.len() as u64)).unwrap();
     }
     fs::write(root.path().join("other"), "z\n").unwrap();
-    let over = AtomicBool::new(false);
-    let answer = || {
-        let (hits, counts) = gather(want(place(root.path(), ""), "x")).unwrap();
-        shown(&hits, &counts)
+    let stopped = AtomicBool::new(false);
+    let search_and_format = || {
+        let (hits, counts) = collect(want(place(root.path(), ""), "x")).unwrap();
+        format_hits(&hits, &counts)
     };
-    let first = answer();
+    let first = search_and_format();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 fs::write(root.path().join("other"), "z z\n").unwrap();
             }
         });
         for _ in 0..50 {
-            assert_eq!(answer(), first);
+            assert_eq!(search_and_format(), first);
         }
-        over.store(true, Ordering::Relaxed);
+        stopped.store(true, Ordering::Relaxed);
     });
 }
 
 #[test]
-fn the_deadline_is_kept_with_what_there_is() {
+fn at_the_deadline_partial_results_are_returned() {
     let root = files(&[("f", b"x\n")]);
     let mut none = want(place(root.path(), ""), "x");
     none.tree.deadline = Duration::ZERO;
-    let (hits, counts) = gather(none).unwrap();
+    let (hits, counts) = collect(none).unwrap();
     assert_eq!((hits.len(), counts.ended), (0, Ended::Deadline));
-    // A file that was named is begun in any case.
+    // A file that was named explicitly is always started.
     let root = files(&[("f", &b"x\n".repeat(3000))]);
     let mut some = want(place(root.path(), "f"), "x");
     some.tree.deadline = Duration::ZERO;
-    let (hits, counts) = gather(some).unwrap();
-    let told = (hits[0].lines.len(), hits[0].matches, counts.matches, counts.ended);
-    assert_eq!(told, (100, 1024, 1024, Ended::Deadline));
+    let (hits, counts) = collect(some).unwrap();
+    let reported = (hits[0].lines.len(), hits[0].matches, counts.matches, counts.ended);
+    assert_eq!(reported, (100, 1024, 1024, Ended::Deadline));
 }
 
 #[test]
-fn files_that_vanish_are_no_trouble() {
+fn vanishing_files_cause_no_error() {
     let root = files(&[("a/f", b"x\n")]);
-    let over = AtomicBool::new(false);
+    let stopped = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 let temporary = root.path().join("b/c");
                 fs::create_dir_all(&temporary).unwrap();
                 fs::write(temporary.join("g"), "y\n").unwrap();
@@ -801,9 +801,9 @@ fn files_that_vanish_are_no_trouble() {
             }
         });
         for _ in 0..200 {
-            let (hits, counts) = gather(want(place(root.path(), ""), "x")).unwrap();
+            let (hits, counts) = collect(want(place(root.path(), ""), "x")).unwrap();
             assert_eq!((hits.len(), counts.matches, counts.ended), (1, 1, Ended::Complete));
         }
-        over.store(true, Ordering::Relaxed);
+        stopped.store(true, Ordering::Relaxed);
     });
 }

@@ -1,49 +1,49 @@
-//! Which files are meant, by globs in the manner of `.gitignore`.
+//! Selects files by globs with the semantics of `.gitignore`.
 
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use helve_core::machine::SearchError;
 
-/// Longer globs are refused.
-const LONGEST: usize = 4096;
-const MOST_GLOBS: usize = 1000;
-/// How deep braces may nest.
-const DEEPEST: usize = 8;
+/// Maximum length of a glob.
+const MAX_GLOB_BYTES: usize = 4096;
+const MAX_GLOBS: usize = 1000;
+/// Maximum nesting depth of braces.
+const MAX_BRACE_DEPTH: usize = 8;
 
-/// Compiled globs. The last that matches decides.
+/// Compiled globs. The last glob that matches decides.
 pub(crate) struct Globs {
     set: GlobSet,
-    /// Of each glob in the set.
-    senses: Vec<Sense>,
-    has_means: bool,
-    has_leaves_out: bool,
-    /// Where everything that is meant lies: the leading folders of each glob. Empty if it can lie anywhere.
-    starts: Vec<Vec<u8>>,
+    /// The effect of each glob in the set, by index.
+    effects: Vec<GlobEffect>,
+    has_includes: bool,
+    has_excludes: bool,
+    /// The leading literal folders of each including glob; files elsewhere cannot match. Empty if any folder may match.
+    prefixes: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sense {
-    Means,
-    LeavesOut(What),
+enum GlobEffect {
+    Include,
+    Exclude(ExcludeScope),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum ExcludeScope {
     Any,
     Folders,
 }
 
 impl Globs {
-    /// `base` is the folder that paths are relative to; a glob may begin with it.
+    /// Compiles globs. `base` is the folder that paths are relative to; a glob may begin with it.
     pub(crate) fn new(base: &str, globs: &[String]) -> Result<Self, SearchError> {
-        if globs.len() > MOST_GLOBS {
-            let why = format!("{MOST_GLOBS} globs are the most");
+        if globs.len() > MAX_GLOBS {
+            let why = format!("at most {MAX_GLOBS} globs are allowed");
             return Err(SearchError::Glob { glob: String::new(), why });
         }
         let mut builder = GlobSetBuilder::new();
-        let (mut senses, mut starts, mut is_rooted) = (Vec::new(), Vec::new(), true);
+        let (mut effects, mut prefixes, mut is_rooted) = (Vec::new(), Vec::new(), true);
         for glob in globs {
             let bad = |why: String| SearchError::Glob { glob: glob.clone(), why };
-            for (text, sense) in readings(base, glob).map_err(bad)? {
+            for (text, effect) in translate(base, glob).map_err(bad)? {
                 let compiled = GlobBuilder::new(&text)
                     .literal_separator(true)
                     .backslash_escape(true)
@@ -51,11 +51,11 @@ impl Globs {
                     .allow_unclosed_class(true)
                     .build();
                 builder.add(compiled.map_err(|err| bad(err.kind().to_string()))?);
-                senses.push(sense);
-                if sense == Sense::Means {
-                    let start = start(&text);
-                    is_rooted &= !start.is_empty();
-                    starts.push(start);
+                effects.push(effect);
+                if effect == GlobEffect::Include {
+                    let prefix = literal_prefix(&text);
+                    is_rooted &= !prefix.is_empty();
+                    prefixes.push(prefix);
                 }
             }
         }
@@ -64,74 +64,86 @@ impl Globs {
             why: err.kind().to_string(),
         };
         if !is_rooted {
-            starts.clear();
+            prefixes.clear();
         }
         Ok(Self {
             set: builder.build().map_err(failed)?,
-            has_means: senses.contains(&Sense::Means),
-            has_leaves_out: senses.iter().any(|sense| *sense != Sense::Means),
-            senses,
-            starts,
+            has_includes: effects.contains(&GlobEffect::Include),
+            has_excludes: effects.iter().any(|effect| *effect != GlobEffect::Include),
+            effects,
+            prefixes,
         })
     }
 
-    /// Whether a glob names `.git` outright, so that it is entered.
-    pub(crate) fn name_git(&self) -> bool {
-        let names = |start: &Vec<u8>| start.split(|byte| *byte == b'/').any(|name| name == b".git");
-        self.starts.iter().any(names)
+    /// Whether a glob names `.git` literally, so that the folder is entered.
+    pub(crate) fn name_git_folder(&self) -> bool {
+        let names =
+            |prefix: &Vec<u8>| prefix.split(|byte| *byte == b'/').any(|name| name == b".git");
+        self.prefixes.iter().any(names)
     }
 
-    pub(crate) fn file(&self, path: &[u8]) -> Meant {
-        if self.senses.is_empty() {
-            return Meant::Yes;
+    pub(crate) fn file(&self, path: &[u8]) -> GlobMatch {
+        if self.effects.is_empty() {
+            return GlobMatch::Included;
         }
         let candidate = Candidate::from_bytes(path);
-        if !self.has_leaves_out {
-            return if self.set.is_match_candidate(&candidate) { Meant::Yes } else { Meant::No };
+        if !self.has_excludes {
+            return if self.set.is_match_candidate(&candidate) {
+                GlobMatch::Included
+            } else {
+                GlobMatch::NotIncluded
+            };
         }
-        let decides = |sense: &Sense| *sense != Sense::LeavesOut(What::Folders);
+        let decides = |effect: &GlobEffect| *effect != GlobEffect::Exclude(ExcludeScope::Folders);
         match self.last(&candidate, decides) {
-            Some(Sense::Means) => Meant::Yes,
-            Some(Sense::LeavesOut(_)) => Meant::LeftOut,
-            None if self.has_means => Meant::No,
-            None => Meant::Yes,
+            Some(GlobEffect::Include) => GlobMatch::Included,
+            Some(GlobEffect::Exclude(_)) => GlobMatch::Excluded,
+            None if self.has_includes => GlobMatch::NotIncluded,
+            None => GlobMatch::Included,
         }
     }
 
-    /// Whether to go into a folder.
-    pub(crate) fn folder(&self, path: &[u8]) -> Meant {
-        if !self.starts.is_empty() && !self.starts.iter().any(|start| leads_to(start, path)) {
-            return Meant::No;
+    /// Whether to enter a folder.
+    pub(crate) fn folder(&self, path: &[u8]) -> GlobMatch {
+        if !self.prefixes.is_empty()
+            && !self.prefixes.iter().any(|prefix| is_on_same_path(prefix, path))
+        {
+            return GlobMatch::NotIncluded;
         }
-        if !self.has_leaves_out {
-            return Meant::Yes;
+        if !self.has_excludes {
+            return GlobMatch::Included;
         }
         match self.last(&Candidate::from_bytes(path), |_| true) {
-            Some(Sense::LeavesOut(_)) => Meant::LeftOut,
-            Some(Sense::Means) | None => Meant::Yes,
+            Some(GlobEffect::Exclude(_)) => GlobMatch::Excluded,
+            Some(GlobEffect::Include) | None => GlobMatch::Included,
         }
     }
 
-    fn last(&self, candidate: &Candidate<'_>, decides: impl Fn(&Sense) -> bool) -> Option<Sense> {
+    fn last(
+        &self,
+        candidate: &Candidate<'_>,
+        decides: impl Fn(&GlobEffect) -> bool,
+    ) -> Option<GlobEffect> {
         let matching = self.set.matches_candidate(candidate);
-        matching.into_iter().rev().map(|at| self.senses[at]).find(decides)
+        matching.into_iter().rev().map(|at| self.effects[at]).find(decides)
     }
 }
 
+/// What the globs say about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meant {
-    Yes,
-    No,
-    /// A glob says that it is not.
-    LeftOut,
+pub(crate) enum GlobMatch {
+    Included,
+    NotIncluded,
+    /// Rejected by a glob that begins with `!`.
+    Excluded,
 }
 
-/// What a glob stands for, in the syntax of `globset`.
-fn readings(base: &str, glob: &str) -> Result<Vec<(String, Sense)>, String> {
-    if glob.len() > LONGEST {
-        return Err(format!("{LONGEST} bytes are the most"));
+/// Translates a glob to the syntax of `globset`. One glob may become several.
+fn translate(base: &str, glob: &str) -> Result<Vec<(String, GlobEffect)>, String> {
+    if glob.len() > MAX_GLOB_BYTES {
+        return Err(format!("a glob has at most {MAX_GLOB_BYTES} bytes"));
     }
-    let (text, leaves_out) = match glob.strip_prefix('!') {
+    let (text, excludes) = match glob.strip_prefix('!') {
         Some(text) => (text, true),
         None => (glob, false),
     };
@@ -143,36 +155,39 @@ fn readings(base: &str, glob: &str) -> Result<Vec<(String, Sense)>, String> {
         None => (text, false),
     };
     if text.is_empty() {
-        return Err("it names nothing".into());
+        return Err("the glob is empty".into());
     }
     check_depth(text)?;
-    let anywhere = !is_rooted && !text.contains('/') && text != "**";
-    let whole = if anywhere { format!("**/{text}") } else { text.to_string() };
-    if leaves_out {
-        let what = if is_folder { What::Folders } else { What::Any };
-        return Ok(vec![(whole, Sense::LeavesOut(what))]);
+    let matches_any_folder = !is_rooted && !text.contains('/') && text != "**";
+    let pattern = if matches_any_folder { format!("**/{text}") } else { text.to_string() };
+    if excludes {
+        let what = if is_folder { ExcludeScope::Folders } else { ExcludeScope::Any };
+        return Ok(vec![(pattern, GlobEffect::Exclude(what))]);
     }
-    let whole = if is_folder { format!("{whole}/**") } else { whole };
+    let pattern = if is_folder { format!("{pattern}/**") } else { pattern };
     let mut all = Vec::new();
-    // `[id]` is a class of letters, and a folder's name to people who write routes as files.
-    if whole.contains('[') {
-        all.push((whole.replace('[', "\\[").replace(']', "\\]"), Sense::Means));
+    // `[id]` is a character class, but also a common folder name where routes are files.
+    if pattern.contains('[') {
+        all.push((pattern.replace('[', "\\[").replace(']', "\\]"), GlobEffect::Include));
     }
-    all.extend(listed(&whole, anywhere).into_iter().map(|one| (one, Sense::Means)));
-    all.push((whole, Sense::Means));
+    all.extend(
+        split_list(&pattern, matches_any_folder).into_iter().map(|one| (one, GlobEffect::Include)),
+    );
+    all.push((pattern, GlobEffect::Include));
     Ok(all)
 }
 
-/// The parts of `*.ts, *.tsx`, which many write for `*.{ts,tsx}`. The whole may be a name, too, so it stays beside them.
-fn listed(glob: &str, anywhere: bool) -> Vec<String> {
-    if !anywhere || !glob.contains(',') || glob.contains(['{', '[', '\\']) {
+/// Splits a list like `*.ts, *.tsx`, often written for `*.{ts,tsx}`. The caller also keeps the unsplit text, because
+/// it may be a file name.
+fn split_list(glob: &str, matches_any_folder: bool) -> Vec<String> {
+    if !matches_any_folder || !glob.contains(',') || glob.contains(['{', '[', '\\']) {
         return Vec::new();
     }
     let names = glob.trim_start_matches("**/").split(',').map(str::trim);
     names.filter(|name| !name.is_empty()).map(|name| format!("**/{name}")).collect()
 }
 
-/// The compiler of globs goes into braces by calling itself.
+/// Limits the nesting of braces, because the glob compiler is recursive.
 fn check_depth(glob: &str) -> Result<(), String> {
     let mut depth = 0usize;
     for byte in glob.bytes() {
@@ -181,24 +196,25 @@ fn check_depth(glob: &str) -> Result<(), String> {
             b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > DEEPEST {
-            return Err(format!("braces nest {DEEPEST} deep at most"));
+        if depth > MAX_BRACE_DEPTH {
+            return Err(format!("braces are nested more than {MAX_BRACE_DEPTH} levels deep"));
         }
     }
     Ok(())
 }
 
-/// The leading folders of a glob that are no pattern.
-fn start(glob: &str) -> Vec<u8> {
-    let plain = |part: &&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
+/// Returns the leading folders of a glob that contain no wildcard.
+fn literal_prefix(glob: &str) -> Vec<u8> {
+    let is_literal = |part: &&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
     let parts: Vec<&str> = glob.split('/').collect();
-    let folders = parts[..parts.len() - 1].iter().copied().take_while(plain);
+    let folders = parts[..parts.len() - 1].iter().copied().take_while(is_literal);
     folders.collect::<Vec<_>>().join("/").into_bytes()
 }
 
-/// Whether one of the paths lies on the way to the other.
-fn leads_to(start: &[u8], folder: &[u8]) -> bool {
-    let (short, long) = if start.len() < folder.len() { (start, folder) } else { (folder, start) };
+/// Whether one of the paths is an ancestor of the other, or equal to it.
+fn is_on_same_path(prefix: &[u8], folder: &[u8]) -> bool {
+    let (short, long) =
+        if prefix.len() < folder.len() { (prefix, folder) } else { (folder, prefix) };
     long.starts_with(short) && (long.len() == short.len() || long[short.len()] == b'/')
 }
 
@@ -210,16 +226,17 @@ mod tests {
     fn check(globs: &[&str], yes: &[&str], no: &[&str]) {
         let globs: Vec<String> = globs.iter().map(|glob| (*glob).into()).collect();
         let compiled = Globs::new("/w", &globs).unwrap();
-        let reached = |path: &str| {
+        let is_reached = |path: &str| {
             let ends = path.match_indices('/').map(|(at, _)| &path[..at]);
-            ends.into_iter().all(|folder| compiled.folder(folder.as_bytes()) == Meant::Yes)
+            ends.into_iter().all(|folder| compiled.folder(folder.as_bytes()) == GlobMatch::Included)
         };
-        let meant = |path: &str| reached(path) && compiled.file(path.as_bytes()) == Meant::Yes;
+        let is_included =
+            |path: &str| is_reached(path) && compiled.file(path.as_bytes()) == GlobMatch::Included;
         for path in yes {
-            assert!(meant(path), "{globs:?} means {path}");
+            assert!(is_included(path), "{globs:?} should include {path}");
         }
         for path in no {
-            assert!(!meant(path), "{globs:?} does not mean {path}");
+            assert!(!is_included(path), "{globs:?} should not include {path}");
         }
     }
 
@@ -248,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out() {
+    fn excluding_globs() {
         check(&["!*.rs"], &["a"], &["a.rs", "x/a.rs"]);
         check(&["*.rs", "!test/"], &["a.rs", "x/a.rs"], &["test/a.rs", "x/test/a.rs"]);
         check(&["!test/"], &["test", "a"], &["test/a"]);
@@ -256,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn bombs_are_only_globs() {
+    fn pathological_globs_are_harmless() {
         let many = "{a,b}".repeat(20);
         check(&[&many], &["abababababababababab"], &["a"]);
         check(&[&("**/".repeat(300) + "x")], &["x", "a/b/x"], &["y"]);
@@ -265,25 +282,25 @@ mod tests {
     }
 
     #[test]
-    fn bad_globs_say_why() {
+    fn invalid_globs_are_explained() {
         let why = |glob: &str| match Globs::new("/w", &[glob.into()]) {
             Err(SearchError::Glob { why, .. }) => why,
             _ => String::new(),
         };
-        assert_eq!(why(&"{".repeat(20_000)), "4096 bytes are the most");
-        assert_eq!(why(&"{".repeat(20)), "braces nest 8 deep at most");
+        assert_eq!(why(&"{".repeat(20_000)), "a glob has at most 4096 bytes");
+        assert_eq!(why(&"{".repeat(20)), "braces are nested more than 8 levels deep");
         assert!(why("{a").contains("unclosed"), "{}", why("{a"));
-        assert_eq!([why(""), why("!"), why("/"), why("./")], ["it names nothing"; 4]);
+        assert_eq!([why(""), why("!"), why("/"), why("./")], ["the glob is empty"; 4]);
     }
 
     #[test]
     fn only_folders_on_the_way_are_entered() {
         let globs = Globs::new("/w", &["a/b/*.rs".into(), "c/**".into()]).unwrap();
-        let entered = |path: &&str| globs.folder(path.as_bytes()) == Meant::Yes;
+        let entered = |path: &&str| globs.folder(path.as_bytes()) == GlobMatch::Included;
         let all = ["a", "a/b", "a/b/c", "c", "c/d", "b", "ab", "a/c"];
         let seen: Vec<&str> = all.into_iter().filter(entered).collect();
         assert_eq!(seen, ["a", "a/b", "a/b/c", "c", "c/d"]);
-        assert!(Globs::new("/w", &[".git/hooks/*".into()]).unwrap().name_git());
-        assert!(!Globs::new("/w", &["*.git/*".into()]).unwrap().name_git());
+        assert!(Globs::new("/w", &[".git/hooks/*".into()]).unwrap().name_git_folder());
+        assert!(!Globs::new("/w", &["*.git/*".into()]).unwrap().name_git_folder());
     }
 }

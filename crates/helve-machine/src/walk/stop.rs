@@ -1,26 +1,26 @@
-//! When a walk has to end: nobody waits for it any more, or its time is over.
+//! The signal that ends a walk: nobody waits for it any more, or its deadline has passed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// To be looked at between bounded steps.
+/// Checked between bounded steps of a walk.
 #[derive(Clone)]
-pub(crate) struct Stop {
+pub(crate) struct StopSignal {
     dropped: Arc<AtomicBool>,
-    /// `None` where it lies too far ahead to be told.
+    /// `None` if it is too far ahead for an `Instant`.
     deadline: Option<Instant>,
 }
 
-impl Stop {
+impl StopSignal {
     pub(crate) fn new(dropped: Arc<AtomicBool>, after: Duration) -> Self {
         Self { dropped, deadline: Instant::now().checked_add(after) }
     }
 
-    /// The same, with less time.
-    pub(crate) fn sooner(&self, after: Duration) -> Self {
-        let sooner = Instant::now().checked_add(after);
-        let deadline = match (self.deadline, sooner) {
+    /// Returns the same signal with an earlier deadline.
+    pub(crate) fn with_shorter_deadline(&self, after: Duration) -> Self {
+        let with_shorter_deadline = Instant::now().checked_add(after);
+        let deadline = match (self.deadline, with_shorter_deadline) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
@@ -28,14 +28,14 @@ impl Stop {
     }
 
     pub(crate) fn is_reached(&self) -> bool {
-        self.is_dropped() || self.is_late()
+        self.is_dropped() || self.is_expired()
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn is_late(&self) -> bool {
+    pub(crate) fn is_expired(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 

@@ -1,4 +1,4 @@
-//! One thread of a walk: what becomes of each name it meets.
+//! One thread of a walk: decides for each directory entry whether to visit, enter or skip it.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,49 +10,49 @@ use helve_core::machine::{self, Amount, Skipped};
 use parking_lot::Mutex;
 use rustix::fs::{FileType, OFlags};
 
-use super::globs::Meant;
-use super::names::{Entry, Names};
-use super::rules::Rules;
-use super::stop::Stop;
-use super::team::{Heap, Worker};
-use super::{DEEPEST, Ground, Met, Side, Visited, Visitor, Way};
+use super::folder_names::{FolderNames, NameEntry};
+use super::globs::GlobMatch;
+use super::ignore_rules::IgnoreRules;
+use super::pool::{WorkQueue, Worker};
+use super::stop::StopSignal;
+use super::{IgnoreFilter, MAX_DEPTH, PreparedTree, VisitEnd, Visitor, WalkEntry, WalkOptions};
 use crate::open;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::DIRECTORY);
-/// Files of one folder that one thread takes at a time.
+/// Number of files of one folder that one thread takes at a time.
 const BATCH: usize = 128;
-/// Files and folders hidden by ignore rules that one thread notes down.
-pub(super) const MOST_HIDDEN: usize = 1000;
-/// What lies directly below `/` and shows the system, not files.
-const SYSTEM: [&[u8]; 3] = [b"/proc", b"/sys", b"/dev"];
+/// Maximum number of ignored entries that one thread records.
+pub(super) const MAX_IGNORED_ENTRIES: usize = 1000;
+/// Virtual file systems, which are not walked.
+const VIRTUAL_FILE_SYSTEMS: [&[u8]; 3] = [b"/proc", b"/sys", b"/dev"];
 
-/// Something to be done.
-pub(super) enum Piece {
-    Folder(Folder),
-    Files(Files),
-    /// By its path below the tree.
+/// A unit of work for the thread pool.
+pub(super) enum WorkItem {
+    Folder(FolderItem),
+    Files(FileBatch),
+    /// One file, by its path relative to the tree.
     File(Box<[u8]>),
 }
 
-impl Piece {
-    pub(super) fn tree(ground: &Ground) -> Self {
-        Piece::Folder(Folder {
+impl WorkItem {
+    pub(super) fn tree(tree: &PreparedTree) -> Self {
+        WorkItem::Folder(FolderItem {
             path: Box::default(),
-            rules: ground.rules.clone(),
+            rules: tree.rules.clone(),
             depth: 0,
             section: 0,
             is_ignored: false,
         })
     }
 
-    /// What ignore rules hid.
-    pub(super) fn hidden(ground: &Ground, hidden: Hidden) -> Self {
-        match hidden.sort {
-            Sort::File | Sort::Special => Piece::File(hidden.path),
-            Sort::Folder => Piece::Folder(Folder {
-                depth: 1 + memchr::memchr_iter(b'/', &hidden.path).count(),
-                path: hidden.path,
-                rules: ground.rules.clone(),
+    /// Starts at an entry that ignore rules excluded.
+    pub(super) fn ignored(tree: &PreparedTree, entry: IgnoredEntry) -> Self {
+        match entry.kind {
+            EntryKind::File | EntryKind::Special => WorkItem::File(entry.path),
+            EntryKind::Folder => WorkItem::Folder(FolderItem {
+                depth: 1 + memchr::memchr_iter(b'/', &entry.path).count(),
+                path: entry.path,
+                rules: tree.rules.clone(),
                 section: 0,
                 is_ignored: true,
             }),
@@ -60,109 +60,109 @@ impl Piece {
     }
 }
 
-pub(super) struct Folder {
-    /// Below the tree.
+pub(super) struct FolderItem {
+    /// Relative to the tree.
     path: Box<[u8]>,
-    /// Those of the folder above.
-    rules: Rules,
+    /// The rules of the parent folder.
+    rules: IgnoreRules,
     depth: usize,
     section: usize,
     is_ignored: bool,
 }
 
-/// Some files of a folder that has many.
-pub(super) struct Files {
+/// A batch of files of a large folder.
+pub(super) struct FileBatch {
     folder: Arc<OwnedFd>,
     path: Arc<[u8]>,
     section: usize,
     names: Vec<Box<CStr>>,
 }
 
-/// One thread.
+/// The state of one walking thread.
 pub(super) struct Walker<V> {
-    ground: Arc<Ground>,
-    side: Side,
-    deepest: usize,
-    stop: Stop,
+    tree: Arc<PreparedTree>,
+    filter: IgnoreFilter,
+    max_depth: usize,
+    stop: StopSignal,
     visitor: V,
-    share: Arc<Mutex<Share>>,
+    result: Arc<Mutex<WalkerResult>>,
     skipped: Skipped,
-    names: Names,
-    /// The absolute path of what is looked at.
+    names: FolderNames,
+    /// The absolute path of the current entry.
     path: Vec<u8>,
-    files: Vec<Entry>,
+    files: Vec<NameEntry>,
 }
 
-impl<V: Visitor> Worker<Piece> for Walker<V> {
-    fn work(&mut self, piece: Piece, heap: &Heap<Piece>) {
-        match piece {
-            Piece::Folder(folder) => self.folder(&folder, heap),
-            Piece::Files(files) => self.some_files(&files, heap),
-            Piece::File(path) => self.one_file(&path, heap),
+impl<V: Visitor> Worker<WorkItem> for Walker<V> {
+    fn work(&mut self, item: WorkItem, queue: &WorkQueue<WorkItem>) {
+        match item {
+            WorkItem::Folder(folder) => self.folder(&folder, queue),
+            WorkItem::Files(files) => self.visit_batch(&files, queue),
+            WorkItem::File(path) => self.visit_single(&path, queue),
         }
-        self.share.lock().skipped = self.skipped;
+        self.result.lock().skipped = self.skipped;
     }
 }
 
 impl<V: Visitor> Walker<V> {
     pub(super) fn new(
-        ground: &Arc<Ground>,
-        way: Way,
-        stop: &Stop,
+        tree: &Arc<PreparedTree>,
+        options: WalkOptions,
+        stop: &StopSignal,
         visitor: V,
-        share: &Arc<Mutex<Share>>,
+        result: &Arc<Mutex<WalkerResult>>,
     ) -> Self {
         Self {
-            ground: ground.clone(),
-            side: way.side,
-            deepest: way.deepest.min(DEEPEST),
+            tree: tree.clone(),
+            filter: options.filter,
+            max_depth: options.max_depth.min(MAX_DEPTH),
             stop: stop.clone(),
             visitor,
-            share: share.clone(),
+            result: result.clone(),
             skipped: Skipped::default(),
-            names: Names::default(),
+            names: FolderNames::default(),
             path: Vec::new(),
             files: Vec::new(),
         }
     }
 
-    fn folder(&mut self, folder: &Folder, heap: &Heap<Piece>) {
-        let ground = self.ground.clone();
+    fn folder(&mut self, folder: &FolderItem, queue: &WorkQueue<WorkItem>) {
+        let tree = self.tree.clone();
         let path = Path::new(OsStr::from_bytes(&folder.path));
-        let opened = match open::beneath(ground.folder.as_fd(), path, FOLDER) {
-            Ok(opened) if folder.depth < DEEPEST => opened,
+        let opened = match open::beneath(tree.folder.as_fd(), path, FOLDER) {
+            Ok(opened) if folder.depth < MAX_DEPTH => opened,
             Ok(_) | Err(_) => return self.skipped.unreadable.folders += 1,
         };
         if self.names.read(opened.as_fd(), &self.stop).is_err() {
             self.skipped.unreadable.folders += 1;
         }
         if self.stop.is_reached() {
-            return heap.cut();
+            return queue.mark_interrupted();
         }
-        self.go_to(&folder.path);
-        let rules = match self.side {
-            Side::Both => folder.rules.clone(),
-            Side::Shown | Side::Hidden => {
+        self.set_path(&folder.path);
+        let rules = match self.filter {
+            IgnoreFilter::All => folder.rules.clone(),
+            IgnoreFilter::NotIgnored | IgnoreFilter::OnlyIgnored => {
                 let own = Path::new(OsStr::from_bytes(&self.path));
-                folder.rules.within(opened.as_fd(), own, self.names.signs)
+                folder.rules.inside(opened.as_fd(), own, self.names.markers)
             }
         };
         let section = self.visitor.section(&folder.path, folder.section);
-        let folders = self.sort_out(folder, &opened, &rules, section);
+        let folders = self.classify(folder, &opened, &rules, section);
         if !folders.is_empty() {
-            heap.add(folders.into_iter().rev().map(Piece::Folder));
+            queue.add(folders.into_iter().rev().map(WorkItem::Folder));
         }
-        self.visit_files(opened, folder, section, heap);
+        self.visit_files(opened, folder, section, queue);
     }
 
-    /// Decides about every name: files to visit are kept, folders to walk returned.
-    fn sort_out(
+    /// Decides about every entry of a folder. Stores the files to visit and returns the folders to walk.
+    fn classify(
         &mut self,
-        folder: &Folder,
+        folder: &FolderItem,
         opened: &OwnedFd,
-        rules: &Rules,
+        rules: &IgnoreRules,
         section: usize,
-    ) -> Vec<Folder> {
+    ) -> Vec<FolderItem> {
         let mut folders = Vec::new();
         self.files.clear();
         let names = std::mem::take(&mut self.names);
@@ -175,29 +175,29 @@ impl<V: Visitor> Walker<V> {
             }
             self.path.extend_from_slice(name);
             let kind = match entry.kind {
-                FileType::RegularFile => Sort::File,
-                FileType::Directory => Sort::Folder,
-                _ => Sort::Special,
+                FileType::RegularFile => EntryKind::File,
+                FileType::Directory => EntryKind::Folder,
+                _ => EntryKind::Special,
             };
             match self.decide(kind, name, rules, folder.is_ignored) {
                 Decision::Visit => self.files.push(*entry),
                 Decision::Enter { is_ignored } => {
-                    let (within, name) = (opened.as_fd(), names.name(*entry));
-                    let path = &self.path[self.ground.base.len() + 1..];
-                    self.visitor.folder(&Met { within, name, path, section });
-                    if folder.depth + 1 >= self.deepest {
-                        self.skipped.unreadable.folders += u64::from(self.deepest == DEEPEST);
+                    let (parent, name) = (opened.as_fd(), names.name(*entry));
+                    let path = &self.path[self.tree.base.len() + 1..];
+                    self.visitor.folder(&WalkEntry { parent, name, path, section });
+                    if folder.depth + 1 >= self.max_depth {
+                        self.skipped.unreadable.folders += u64::from(self.max_depth == MAX_DEPTH);
                         continue;
                     }
-                    folders.push(Folder {
-                        path: self.below().into(),
+                    folders.push(FolderItem {
+                        path: self.relative_path().into(),
                         rules: rules.clone(),
                         depth: folder.depth + 1,
                         section,
                         is_ignored,
                     });
                 }
-                Decision::Pass => {}
+                Decision::Skip => {}
             }
         }
         self.path.truncate(above);
@@ -205,72 +205,82 @@ impl<V: Visitor> Walker<V> {
         folders
     }
 
-    fn decide(&mut self, sort: Sort, name: &[u8], rules: &Rules, is_ignored: bool) -> Decision {
-        if name == b".git" && !self.ground.enters_git {
-            return Decision::Pass;
+    fn decide(
+        &mut self,
+        kind: EntryKind,
+        name: &[u8],
+        rules: &IgnoreRules,
+        is_ignored: bool,
+    ) -> Decision {
+        if name == b".git" && !self.tree.enters_git {
+            return Decision::Skip;
         }
-        if self.ground.hidden == machine::Hidden::Skip && name.starts_with(b".") {
-            return self.pass(sort, |skipped| &mut skipped.hidden);
+        if self.tree.hidden == machine::Hidden::Skip && name.starts_with(b".") {
+            return self.skip(kind, |skipped| &mut skipped.hidden);
         }
-        let meant = match sort {
-            Sort::File => self.ground.globs.file(self.below()),
-            Sort::Folder => self.ground.globs.folder(self.below()),
-            Sort::Special => {
-                let meant = self.ground.globs.file(self.below());
-                self.skipped.special += u64::from(meant == Meant::Yes && self.side != Side::Hidden);
-                return Decision::Pass;
+        let glob_match = match kind {
+            EntryKind::File => self.tree.globs.file(self.relative_path()),
+            EntryKind::Folder => self.tree.globs.folder(self.relative_path()),
+            EntryKind::Special => {
+                let glob_match = self.tree.globs.file(self.relative_path());
+                self.skipped.special += u64::from(
+                    glob_match == GlobMatch::Included && self.filter != IgnoreFilter::OnlyIgnored,
+                );
+                return Decision::Skip;
             }
         };
-        match meant {
-            Meant::Yes => {}
-            Meant::No => return Decision::Pass,
-            Meant::LeftOut => return self.pass(sort, |skipped| &mut skipped.left_out),
+        match glob_match {
+            GlobMatch::Included => {}
+            GlobMatch::NotIncluded => return Decision::Skip,
+            GlobMatch::Excluded => return self.skip(kind, |skipped| &mut skipped.left_out),
         }
         let path = Path::new(OsStr::from_bytes(&self.path));
-        let hides = || rules.hide(path, sort == Sort::Folder);
-        let is_ignored = match self.side {
-            Side::Both => false,
-            Side::Shown | Side::Hidden => is_ignored || hides(),
-        };
-        match (self.side, sort) {
-            (Side::Shown, _) if is_ignored => {
-                self.note_hidden(sort);
-                self.pass(sort, |skipped| &mut skipped.ignored)
+        let is_ignored_by_rules = || rules.ignores(path, kind == EntryKind::Folder);
+        let is_ignored = match self.filter {
+            IgnoreFilter::All => false,
+            IgnoreFilter::NotIgnored | IgnoreFilter::OnlyIgnored => {
+                is_ignored || is_ignored_by_rules()
             }
-            (Side::Hidden, Sort::File) if !is_ignored => Decision::Pass,
-            (_, Sort::File) => Decision::Visit,
-            (_, _) if SYSTEM.contains(&&*self.path) => {
+        };
+        match (self.filter, kind) {
+            (IgnoreFilter::NotIgnored, _) if is_ignored => {
+                self.record_ignored(kind);
+                self.skip(kind, |skipped| &mut skipped.ignored)
+            }
+            (IgnoreFilter::OnlyIgnored, EntryKind::File) if !is_ignored => Decision::Skip,
+            (_, EntryKind::File) => Decision::Visit,
+            (_, _) if VIRTUAL_FILE_SYSTEMS.contains(&&*self.path) => {
                 self.skipped.special += 1;
-                Decision::Pass
+                Decision::Skip
             }
             (_, _) => Decision::Enter { is_ignored },
         }
     }
 
-    fn note_hidden(&mut self, sort: Sort) {
-        let path = self.below().into();
-        let mut share = self.share.lock();
-        if share.hidden.len() < MOST_HIDDEN {
-            share.hidden.push(Hidden { path, sort });
+    fn record_ignored(&mut self, kind: EntryKind) {
+        let path = self.relative_path().into();
+        let mut result = self.result.lock();
+        if result.ignored.len() < MAX_IGNORED_ENTRIES {
+            result.ignored.push(IgnoredEntry { path, kind });
         }
     }
 
-    fn pass(&mut self, sort: Sort, why: fn(&mut Skipped) -> &mut Amount) -> Decision {
+    fn skip(&mut self, kind: EntryKind, why: fn(&mut Skipped) -> &mut Amount) -> Decision {
         let amount = why(&mut self.skipped);
-        match sort {
-            Sort::Folder => amount.folders += 1,
-            Sort::File | Sort::Special => amount.files += 1,
+        match kind {
+            EntryKind::Folder => amount.folders += 1,
+            EntryKind::File | EntryKind::Special => amount.files += 1,
         }
-        Decision::Pass
+        Decision::Skip
     }
 
-    /// Visits the files that were kept. Of very many the others get their share.
+    /// Visits the stored files. If there are many, other threads get a share.
     fn visit_files(
         &mut self,
         opened: OwnedFd,
-        folder: &Folder,
+        folder: &FolderItem,
         section: usize,
-        heap: &Heap<Piece>,
+        queue: &WorkQueue<WorkItem>,
     ) {
         let names = std::mem::take(&mut self.names);
         let kept = std::mem::take(&mut self.files);
@@ -278,15 +288,15 @@ impl<V: Visitor> Walker<V> {
         let opened = Arc::new(opened);
         if !others.is_empty() {
             let path: Arc<[u8]> = folder.path.clone().into();
-            heap.add(others.chunks(BATCH).map(|batch| {
+            queue.add(others.chunks(BATCH).map(|batch| {
                 let names = batch.iter().map(|entry| names.name(*entry).into()).collect();
                 let (folder, path) = (opened.clone(), path.clone());
-                Piece::Files(Files { folder, path, section, names })
+                WorkItem::Files(FileBatch { folder, path, section, names })
             }));
         }
         for entry in own {
-            if self.visit(opened.as_fd(), names.name(*entry), section) == Visited::Cut {
-                heap.cut();
+            if self.visit(opened.as_fd(), names.name(*entry), section) == VisitEnd::Interrupted {
+                queue.mark_interrupted();
                 break;
             }
         }
@@ -294,65 +304,65 @@ impl<V: Visitor> Walker<V> {
         self.files = kept;
     }
 
-    fn some_files(&mut self, files: &Files, heap: &Heap<Piece>) {
-        self.go_to(&files.path);
+    fn visit_batch(&mut self, files: &FileBatch, queue: &WorkQueue<WorkItem>) {
+        self.set_path(&files.path);
         for name in &files.names {
-            if self.visit(files.folder.as_fd(), name, files.section) == Visited::Cut {
-                return heap.cut();
+            if self.visit(files.folder.as_fd(), name, files.section) == VisitEnd::Interrupted {
+                return queue.mark_interrupted();
             }
         }
     }
 
-    fn one_file(&mut self, path: &[u8], heap: &Heap<Piece>) {
+    fn visit_single(&mut self, path: &[u8], queue: &WorkQueue<WorkItem>) {
         let split = path.iter().rposition(|byte| *byte == b'/');
         let (above, name) = match split {
             Some(at) => (&path[..at], &path[at + 1..]),
             None => (&[][..], path),
         };
         let folder = Path::new(OsStr::from_bytes(above));
-        let opened = open::beneath(self.ground.folder.as_fd(), folder, FOLDER);
+        let opened = open::beneath(self.tree.folder.as_fd(), folder, FOLDER);
         let (Ok(opened), Ok(name)) = (opened, CString::new(name)) else {
             return self.skipped.unreadable.files += 1;
         };
-        self.go_to(above);
-        if self.visit(opened.as_fd(), &name, 0) == Visited::Cut {
-            heap.cut();
+        self.set_path(above);
+        if self.visit(opened.as_fd(), &name, 0) == VisitEnd::Interrupted {
+            queue.mark_interrupted();
         }
     }
 
-    fn visit(&mut self, within: BorrowedFd<'_>, name: &CStr, section: usize) -> Visited {
+    fn visit(&mut self, parent: BorrowedFd<'_>, name: &CStr, section: usize) -> VisitEnd {
         if self.stop.is_reached() {
-            return Visited::Cut;
+            return VisitEnd::Interrupted;
         }
         let above = self.path.len();
         if !self.path.ends_with(b"/") {
             self.path.push(b'/');
         }
         self.path.extend_from_slice(name.to_bytes());
-        let start = (self.ground.base.len() + 1).min(self.path.len());
+        let start = (self.tree.base.len() + 1).min(self.path.len());
         let path = &self.path[start..];
-        let visited = self.visitor.file(&Met { within, name, path, section });
+        let visit_end = self.visitor.file(&WalkEntry { parent, name, path, section });
         self.path.truncate(above);
-        visited
+        visit_end
     }
 
-    fn go_to(&mut self, below: &[u8]) {
+    fn set_path(&mut self, relative_path: &[u8]) {
         self.path.clear();
-        self.path.extend_from_slice(&self.ground.base);
-        if self.path.is_empty() || !below.is_empty() {
+        self.path.extend_from_slice(&self.tree.base);
+        if self.path.is_empty() || !relative_path.is_empty() {
             self.path.push(b'/');
         }
-        self.path.extend_from_slice(below);
+        self.path.extend_from_slice(relative_path);
     }
 
-    /// The path below the tree.
-    fn below(&self) -> &[u8] {
-        self.path.get(self.ground.base.len() + 1..).unwrap_or_default()
+    /// Returns the current path relative to the tree.
+    fn relative_path(&self) -> &[u8] {
+        self.path.get(self.tree.base.len() + 1..).unwrap_or_default()
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum EntryKind {
     File,
     Folder,
     Special,
@@ -361,19 +371,19 @@ pub(super) enum Sort {
 enum Decision {
     Visit,
     Enter { is_ignored: bool },
-    Pass,
+    Skip,
 }
 
-/// What one thread passed over.
+/// What one thread skipped.
 #[derive(Default)]
-pub(super) struct Share {
+pub(super) struct WalkerResult {
     pub(super) skipped: Skipped,
-    pub(super) hidden: Vec<Hidden>,
+    pub(super) ignored: Vec<IgnoredEntry>,
 }
 
-/// A file or folder that ignore rules hid.
+/// A file or folder that ignore rules excluded.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Hidden {
+pub(super) struct IgnoredEntry {
     pub(super) path: Box<[u8]>,
-    pub(super) sort: Sort,
+    pub(super) kind: EntryKind,
 }

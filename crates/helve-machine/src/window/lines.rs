@@ -1,4 +1,4 @@
-//! From blocks of bytes to the wanted lines.
+//! Extracts the requested lines from consecutive blocks of bytes.
 
 use std::ops::Range;
 
@@ -6,134 +6,134 @@ use bytes::Bytes;
 use helve_core::machine::{Mark, Span, Window, Windowed};
 use memchr::{memchr, memchr_iter};
 
-/// How many lines are kept whatever was asked for, because each costs a [`Span`] even when it is empty.
-const MOST_LINES: u64 = 1 << 20;
-/// How many kept bytes the end of a line can take back: a carriage return, or a character that was cut.
-const TAKEN_BACK: usize = 4;
+/// Upper limit on the requested number of lines, because each costs a [`Span`] even when it is empty.
+const MAX_LINES: u64 = 1 << 20;
+/// How many kept bytes may be removed again at the end of a line: a carriage return, or a truncated character.
+const MAX_TRIMMED_BYTES: usize = 4;
 
-/// Whether more bytes would change the result.
+/// Whether more bytes can change the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wants {
-    Bytes,
-    Nothing,
+pub(super) enum Feed {
+    NeedsMore,
+    Done,
 }
 
-pub(super) struct Lines {
+pub(super) struct LineWindow {
     want: Window,
-    ends: Ends,
-    /// Newlines still to pass before the window begins.
-    ahead: u64,
-    /// Newlines passed before the window.
-    passed: u64,
-    /// Whether bytes came after the last newline that was passed.
-    is_open: bool,
+    terminator: Terminator,
+    /// Newlines still to skip before the window begins.
+    to_skip: u64,
+    /// Newlines skipped before the window.
+    skipped_lines: u64,
+    /// Whether bytes followed the last skipped newline.
+    has_partial_line: bool,
     kept: Vec<u8>,
     spans: Vec<Span>,
-    line: Line,
+    line: CurrentLine,
     more: bool,
-    /// Bytes of the blocks before this one.
+    /// Total size of the blocks fed before this one.
     fed: u64,
-    /// Where the window begins and ends among all bytes that were fed.
-    covered: Option<Range<u64>>,
+    /// The range of the window within all bytes fed.
+    covered_range: Option<Range<u64>>,
 }
 
-/// What ends a line.
+/// Which character ends a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ends {
-    /// Line feeds, with or without a carriage return before; none was seen yet.
-    FeedsSoFarNone {
-        has_return: bool,
+enum Terminator {
+    /// CurrentLine feeds, optionally after a carriage return; none was seen yet.
+    UnseenLineFeed {
+        has_carriage_return: bool,
     },
-    Feeds,
-    /// Carriage returns, in a file that has no line feed.
-    Returns,
+    LineFeed,
+    /// Carriage returns, in a file without line feeds.
+    CarriageReturn,
 }
 
 /// The line that is being read.
 #[derive(Default)]
-struct Line {
-    /// Where it begins in the kept bytes.
+struct CurrentLine {
+    /// Where the line begins in the kept bytes.
     start: usize,
     length: u64,
-    ends_in_return: bool,
+    ends_in_carriage_return: bool,
 }
 
-impl Lines {
+impl LineWindow {
     pub(super) fn new(want: Window) -> Self {
-        Self::ended_by(want, Ends::FeedsSoFarNone { has_return: false })
+        Self::with_terminator(want, Terminator::UnseenLineFeed { has_carriage_return: false })
     }
 
-    /// For a file that has no line feed.
-    pub(super) fn ended_by_returns(want: Window) -> Self {
-        Self::ended_by(want, Ends::Returns)
+    /// Splits at carriage returns, for a file without line feeds.
+    pub(super) fn with_carriage_returns(want: Window) -> Self {
+        Self::with_terminator(want, Terminator::CarriageReturn)
     }
 
-    fn ended_by(want: Window, ends: Ends) -> Self {
-        let want = Window { first: want.first.max(1), lines: want.lines.min(MOST_LINES), ..want };
+    fn with_terminator(want: Window, terminator: Terminator) -> Self {
+        let want = Window { first: want.first.max(1), lines: want.lines.min(MAX_LINES), ..want };
         Self {
             want,
-            ends,
-            ahead: want.first - 1,
-            passed: 0,
-            is_open: false,
+            terminator,
+            to_skip: want.first - 1,
+            skipped_lines: 0,
+            has_partial_line: false,
             kept: Vec::new(),
             spans: Vec::new(),
-            line: Line::default(),
+            line: CurrentLine::default(),
             more: false,
             fed: 0,
-            covered: None,
+            covered_range: None,
         }
     }
 
-    pub(super) fn feed(&mut self, block: &[u8]) -> Wants {
-        self.look_for_feeds(block);
-        let ending = self.ending();
-        let mut rest = self.pass(block);
+    pub(super) fn feed(&mut self, block: &[u8]) -> Feed {
+        self.detect_terminator(block);
+        let terminator_byte = self.terminator_byte();
+        let mut rest = self.skip_lines(block);
         let at = |rest: &[u8], fed: u64| fed + (block.len() - rest.len()) as u64;
-        if self.ahead == 0 && self.covered.is_none() {
+        if self.to_skip == 0 && self.covered_range.is_none() {
             let start = at(rest, self.fed);
-            self.covered = Some(start..start);
+            self.covered_range = Some(start..start);
         }
         while !rest.is_empty() && !self.more {
             if self.spans.len() as u64 >= self.want.lines {
                 self.more = true;
                 break;
             }
-            let newline = memchr(ending, rest);
+            let newline = memchr(terminator_byte, rest);
             self.extend(&rest[..newline.unwrap_or(rest.len())]);
             rest = match newline {
                 Some(newline) => {
-                    self.end(Ending::Newline);
+                    self.end_line(LineEnd::Newline);
                     let after = &rest[newline + 1..];
-                    self.cover(at(after, self.fed));
+                    self.extend_range(at(after, self.fed));
                     after
                 }
                 None => &[],
             };
         }
         self.fed += block.len() as u64;
-        if self.more { Wants::Nothing } else { Wants::Bytes }
+        if self.more { Feed::Done } else { Feed::NeedsMore }
     }
 
-    /// A line of the window is complete.
-    fn cover(&mut self, end: u64) {
-        if let Some(covered) = &mut self.covered
+    /// Extends the covered range after a complete line.
+    fn extend_range(&mut self, end: u64) {
+        if let Some(covered_range) = &mut self.covered_range
             && !self.more
         {
-            covered.end = end;
+            covered_range.end = end;
         }
     }
 
-    /// `None` if the file has carriage returns but no line feed, so that they end its lines.
+    /// Returns the window; `None` if the file has carriage returns but no line feed, so that it has to be scanned again.
     pub(super) fn finish(mut self) -> Option<Windowed> {
-        if self.ends == (Ends::FeedsSoFarNone { has_return: true }) {
+        if self.terminator == (Terminator::UnseenLineFeed { has_carriage_return: true }) {
             return None;
         }
         if self.line.length > 0 && !self.more {
-            self.end(Ending::File);
-            self.cover(self.fed);
+            self.end_line(LineEnd::File);
+            self.extend_range(self.fed);
         }
-        let before = self.passed + u64::from(self.is_open);
+        let before = self.skipped_lines + u64::from(self.has_partial_line);
         Some(Windowed {
             seen: before + self.spans.len() as u64,
             bytes: Bytes::from(self.kept),
@@ -141,48 +141,48 @@ impl Lines {
             first: self.want.first,
             more: self.more,
             size: 0,
-            range: self.covered.unwrap_or(self.fed..self.fed),
+            range: self.covered_range.unwrap_or(self.fed..self.fed),
             mark: Mark::Nothing,
             sample: Bytes::new(),
         })
     }
 
-    fn look_for_feeds(&mut self, block: &[u8]) {
-        if let Ends::FeedsSoFarNone { has_return } = self.ends {
-            self.ends = match memchr(b'\n', block) {
-                Some(_) => Ends::Feeds,
-                None => Ends::FeedsSoFarNone {
-                    has_return: has_return || memchr(b'\r', block).is_some(),
+    fn detect_terminator(&mut self, block: &[u8]) {
+        if let Terminator::UnseenLineFeed { has_carriage_return } = self.terminator {
+            self.terminator = match memchr(b'\n', block) {
+                Some(_) => Terminator::LineFeed,
+                None => Terminator::UnseenLineFeed {
+                    has_carriage_return: has_carriage_return || memchr(b'\r', block).is_some(),
                 },
             };
         }
     }
 
-    fn ending(&self) -> u8 {
-        match self.ends {
-            Ends::FeedsSoFarNone { .. } | Ends::Feeds => b'\n',
-            Ends::Returns => b'\r',
+    fn terminator_byte(&self) -> u8 {
+        match self.terminator {
+            Terminator::UnseenLineFeed { .. } | Terminator::LineFeed => b'\n',
+            Terminator::CarriageReturn => b'\r',
         }
     }
 
-    /// Skips what lies before the window; this is where the time goes in a large file.
-    fn pass<'a>(&mut self, block: &'a [u8]) -> &'a [u8] {
-        if self.ahead == 0 || block.is_empty() {
+    /// Skips the part before the window. This takes most of the time in a large file.
+    fn skip_lines<'a>(&mut self, block: &'a [u8]) -> &'a [u8] {
+        if self.to_skip == 0 || block.is_empty() {
             return block;
         }
-        let ending = self.ending();
-        let count = memchr_iter(ending, block).count() as u64;
-        if count < self.ahead {
-            self.ahead -= count;
-            self.passed += count;
-            self.is_open = block.last() != Some(&ending);
+        let terminator_byte = self.terminator_byte();
+        let count = memchr_iter(terminator_byte, block).count() as u64;
+        if count < self.to_skip {
+            self.to_skip -= count;
+            self.skipped_lines += count;
+            self.has_partial_line = block.last() != Some(&terminator_byte);
             return &[];
         }
-        let nth = usize::try_from(self.ahead - 1).unwrap_or(usize::MAX);
-        let last = memchr_iter(ending, block).nth(nth).unwrap_or(block.len() - 1);
-        self.passed += self.ahead;
-        self.ahead = 0;
-        self.is_open = false;
+        let nth = usize::try_from(self.to_skip - 1).unwrap_or(usize::MAX);
+        let last = memchr_iter(terminator_byte, block).nth(nth).unwrap_or(block.len() - 1);
+        self.skipped_lines += self.to_skip;
+        self.to_skip = 0;
+        self.has_partial_line = false;
         &block[last + 1..]
     }
 
@@ -191,51 +191,52 @@ impl Lines {
         let room = self.want.line_bytes.saturating_sub(self.kept.len() - self.line.start);
         self.kept.extend_from_slice(&part[..part.len().min(room)]);
         self.line.length += part.len() as u64;
-        self.line.ends_in_return = *last == b'\r';
-        let surely_too_long = self.kept.len() > self.want.most_bytes.saturating_add(TAKEN_BACK);
-        if surely_too_long && !self.spans.is_empty() {
-            self.leave_out();
+        self.line.ends_in_carriage_return = *last == b'\r';
+        let exceeds_limit =
+            self.kept.len() > self.want.most_bytes.saturating_add(MAX_TRIMMED_BYTES);
+        if exceeds_limit && !self.spans.is_empty() {
+            self.drop_current_line();
         }
     }
 
-    fn end(&mut self, ending: Ending) {
+    fn end_line(&mut self, line_end: LineEnd) {
         if self.more {
             return;
         }
         let line = std::mem::take(&mut self.line);
-        let has_return = line.ends_in_return && ending == Ending::Newline;
-        let length = line.length - u64::from(has_return);
+        let has_carriage_return = line.ends_in_carriage_return && line_end == LineEnd::Newline;
+        let length = line.length - u64::from(has_carriage_return);
         let kept = &self.kept[line.start..];
         let mut kept = kept.len().min(usize::try_from(length).unwrap_or(usize::MAX));
         if (kept as u64) < length {
-            kept = whole_characters(&self.kept[line.start..line.start + kept]);
+            kept = complete_characters_len(&self.kept[line.start..line.start + kept]);
         }
         let end = line.start + kept;
         self.line.start = line.start;
         if end > self.want.most_bytes && !self.spans.is_empty() {
-            return self.leave_out();
+            return self.drop_current_line();
         }
         self.kept.truncate(end);
         self.line.start = end;
         self.spans.push(Span { end, skipped: length - kept as u64 });
     }
 
-    /// The window ends before the line that is being read.
-    fn leave_out(&mut self) {
+    /// Terminator the window before the current line.
+    fn drop_current_line(&mut self) {
         self.kept.truncate(self.line.start);
         self.more = true;
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum LineEnd {
     Newline,
-    /// The file ends without a newline, so a carriage return there ends nothing.
+    /// The end of the file without a newline; a carriage return before it is part of the line.
     File,
 }
 
-/// How many of the bytes remain when a UTF-8 character that was cut at the end goes.
-fn whole_characters(bytes: &[u8]) -> usize {
+/// Returns the length without a truncated UTF-8 character at the end.
+fn complete_characters_len(bytes: &[u8]) -> usize {
     let tail = bytes.len().saturating_sub(3);
     let Some(lead) = bytes[tail..].iter().rposition(|byte| byte & 0xC0 != 0x80) else {
         return bytes.len();

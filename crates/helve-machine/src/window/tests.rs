@@ -1,4 +1,4 @@
-//! Files of every size and kind on a real file system.
+//! Tests with files of every size and kind on a real file system.
 
 use std::fs;
 use std::io::Write;
@@ -36,7 +36,7 @@ fn check(content: &[u8], want: Window, expected: &[&str]) {
     let windowed = windowed(root.path(), "f", want).unwrap();
     assert_eq!(texts(&windowed), expected);
     assert_eq!(windowed.size, content.len() as u64);
-    assert_eq!(windowed.sample, content[..content.len().min(SAMPLE)]);
+    assert_eq!(windowed.sample, content[..content.len().min(SAMPLE_BYTES)]);
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn small_files() {
 }
 
 #[test]
-fn blocks_meet_anywhere() {
-    for length in [BLOCK - 2, BLOCK - 1, BLOCK, BLOCK + 1] {
+fn block_boundaries_may_fall_anywhere() {
+    for length in [BLOCK_BYTES - 2, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1] {
         let content = format!("{}\r\nlast", "é".repeat(length / 2) + &"x".repeat(length % 2));
         check(content.as_bytes(), Window { first: 2, ..ALL }, &["last"]);
         let root = folder();
@@ -85,25 +85,25 @@ fn a_million_lines() {
     assert_eq!((texts(&middle), middle.more), (vec!["line 500000".to_owned()], true));
 }
 
-/// The most memory this process ever had, in bytes.
-fn peak() -> u64 {
+/// Returns the peak resident memory of this process in bytes.
+fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
 #[test]
-fn a_gigabyte_takes_no_memory() {
+fn a_gigabyte_file_needs_little_memory() {
     let root = folder();
     let path = root.path().join("f");
     let mut file = fs::File::create(&path).unwrap();
     file.write_all(b"first\n").unwrap();
     file.set_len(GIGABYTE - 5).unwrap();
     fs::File::options().append(true).open(&path).unwrap().write_all(b"\nlast").unwrap();
-    let before = peak();
+    let before = peak_memory();
     let all = windowed(root.path(), "f", ALL).unwrap();
     let last = windowed(root.path(), "f", Window { first: 3, ..ALL }).unwrap();
-    let grown = peak() - before;
+    let grown = peak_memory() - before;
     assert_eq!(
         all.each().map(|(line, skipped)| line.len() as u64 + skipped).collect::<Vec<_>>(),
         [5, GIGABYTE - 11, 4]
@@ -114,16 +114,16 @@ fn a_gigabyte_takes_no_memory() {
 }
 
 #[test]
-fn much_utf16_takes_no_memory() {
+fn a_large_utf16_file_needs_little_memory() {
     let root = folder();
     let mut file = fs::File::create(root.path().join("f")).unwrap();
     file.write_all(b"\xff\xfea\0\n\0").unwrap();
-    file.write_all(&b"b\0".repeat(SAMPLE)).unwrap();
+    file.write_all(&b"b\0".repeat(SAMPLE_BYTES)).unwrap();
     file.set_len(GIGABYTE / 16).unwrap();
-    let before = peak();
+    let before = peak_memory();
     let windowed = windowed(root.path(), "f", ALL).unwrap();
     assert_eq!((windowed.seen, windowed.lines[1].skipped), (2, GIGABYTE / 32 - 3 - 2_000));
-    assert!(peak() - before < 16 << 20);
+    assert!(peak_memory() - before < 16 << 20);
 }
 
 #[test]
@@ -142,7 +142,8 @@ fn growth_is_not_followed() {
     fs::write(&path, "a\nb").unwrap();
     let (opened, stat) = open::file(&place(root.path(), "f")).unwrap();
     fs::File::options().append(true).open(&path).unwrap().write_all(b"b\nc\n").unwrap();
-    let windowed = read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Stop::never()).unwrap();
+    let windowed =
+        read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Cancellation::never()).unwrap();
     assert_eq!(texts(&windowed), ["a", "b"]);
     assert_eq!((windowed.seen, windowed.more, windowed.size), (2, false, 3));
 }
@@ -154,12 +155,13 @@ fn a_file_that_shrinks_ends_early() {
     fs::write(&path, "a\nb\nc\n").unwrap();
     let (opened, stat) = open::file(&place(root.path(), "f")).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(3).unwrap();
-    let windowed = read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Stop::never()).unwrap();
+    let windowed =
+        read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Cancellation::never()).unwrap();
     assert_eq!((texts(&windowed).len(), windowed.more, windowed.size), (2, false, 6));
 }
 
 #[test]
-fn a_file_that_is_written_meanwhile() {
+fn a_file_may_be_written_during_reading() {
     let root = folder();
     let path = root.path().join("f");
     fs::write(&path, "line\n".repeat(200_000)).unwrap();
@@ -172,7 +174,7 @@ fn a_file_that_is_written_meanwhile() {
         });
         for _ in 0..10 {
             let windowed = windowed(root.path(), "f", Window { first: u64::MAX, ..ALL }).unwrap();
-            // The size may be seen in the middle of a write.
+            // The size may be taken in the middle of a write.
             assert_eq!(windowed.seen, windowed.size.div_ceil(5));
         }
     });
@@ -189,7 +191,7 @@ fn files_without_a_size() {
 }
 
 #[test]
-fn what_is_not_a_file() {
+fn other_kinds_than_files_are_rejected() {
     let root = folder();
     fs::create_dir(root.path().join("folder")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, root.path().join("fifo"), rustix::fs::Mode::RUSR)

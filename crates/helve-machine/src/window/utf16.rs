@@ -1,20 +1,20 @@
-//! UTF-16 as UTF-8, block by block.
+//! Converts UTF-16 to UTF-8 block by block.
 
 use helve_text::view::{Encoding, View};
 use memchr::memchr;
 
-/// Turns blocks of UTF-16 into blocks of UTF-8. A unit or a pair that a block cuts waits for the next one.
+/// Converts blocks of UTF-16 to UTF-8. A code unit or surrogate pair split between two blocks is kept for the next one.
 pub(super) struct Transcoder {
-    order: Order,
+    order: ByteOrder,
     is_start: bool,
     half_unit: Option<u8>,
-    /// The first half of a surrogate pair.
+    /// The pending first half of a surrogate pair.
     high: Option<u16>,
     text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum ByteOrder {
     Little,
     Big,
 }
@@ -22,16 +22,16 @@ enum Order {
 const BYTE_ORDER_MARK: u16 = 0xFEFF;
 
 impl Transcoder {
-    /// What the first bytes of a file call for; `None` unless they are UTF-16.
+    /// Returns a transcoder if the first bytes of a file are UTF-16.
     pub(super) fn sniff(sample: &[u8]) -> Option<Self> {
-        let is_marked = matches!(sample, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
-        if !is_marked && memchr(0, sample).is_none() {
+        let has_bom = matches!(sample, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
+        if !has_bom && memchr(0, sample).is_none() {
             return None;
         }
         let whole_units = &sample[..sample.len() & !1];
         let order = match View::new(whole_units).ok()?.encoding() {
-            Encoding::Utf16Le => Order::Little,
-            Encoding::Utf16Be => Order::Big,
+            Encoding::Utf16Le => ByteOrder::Little,
+            Encoding::Utf16Be => ByteOrder::Big,
             Encoding::Utf8 | Encoding::Legacy(_) | Encoding::Unclear => return None,
         };
         Some(Self { order, is_start: true, half_unit: None, high: None, text: String::new() })
@@ -55,7 +55,7 @@ impl Transcoder {
         self.text.as_bytes()
     }
 
-    /// What a file that ends in the middle of a character still has to say.
+    /// Returns a replacement character if the file ends in the middle of a character.
     pub(super) fn finish(&mut self) -> &[u8] {
         self.text.clear();
         if self.high.take().is_some() || self.half_unit.take().is_some() {
@@ -66,8 +66,8 @@ impl Transcoder {
 
     fn unit(&mut self, bytes: [u8; 2]) {
         let unit = match self.order {
-            Order::Little => u16::from_le_bytes(bytes),
-            Order::Big => u16::from_be_bytes(bytes),
+            ByteOrder::Little => u16::from_le_bytes(bytes),
+            ByteOrder::Big => u16::from_be_bytes(bytes),
         };
         if std::mem::take(&mut self.is_start) && unit == BYTE_ORDER_MARK {
             return;
@@ -80,13 +80,13 @@ impl Transcoder {
         }
         match char::from_u32(u32::from(unit)) {
             Some(character) => self.text.push(character),
-            None if is_high(unit) => self.high = Some(unit),
+            None if is_high_surrogate(unit) => self.high = Some(unit),
             None => self.text.push(char::REPLACEMENT_CHARACTER),
         }
     }
 }
 
-fn is_high(unit: u16) -> bool {
+fn is_high_surrogate(unit: u16) -> bool {
     (0xD800..0xDC00).contains(&unit)
 }
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_utf16() {
+    fn detects_utf16() {
         check(b"\xFF\xFEa\0\n\0", Some("a\n"));
         check(b"\xFE\xFF\0a\0\n", Some("a\n"));
         check(b"a\0b\0", Some("ab"));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_replaced() {
+    fn broken_sequences_are_replaced() {
         check(b"\xFF\xFEa\0b", Some("a\u{fffd}"));
         check(b"\xFF\xFE\x00\xD8", Some("\u{fffd}"));
         check(b"\xFF\xFE\x00\xD8a\0", Some("\u{fffd}a"));
@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_comes_back(text in any::<String>(), piece in 1usize..9) {
+        fn any_text_round_trips(text in any::<String>(), piece in 1usize..9) {
             let bytes: Vec<u8> = "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_be_bytes).collect();
             prop_assert_eq!(transcode(&bytes, piece), Some(text));
         }

@@ -43,7 +43,7 @@ fn stage() -> Stage {
 }
 
 async fn toolbox(stage: &Stage, faults: Faults) -> Toolbox {
-    let machine = Local::failing(stage.data.path().join("locks"), faults);
+    let machine = Local::with_faults(stage.data.path().join("locks"), faults);
     stage.builder().machine(machine).build().await.unwrap()
 }
 

@@ -1,4 +1,4 @@
-//! Windows over text in blocks of any size.
+//! Tests of windows over text that arrives in blocks of any size.
 
 use std::time::Duration;
 
@@ -11,22 +11,24 @@ const ALL: Window =
     Window { first: 1, lines: 100, line_bytes: 100, most_bytes: 1000, deadline: Duration::MAX };
 
 fn windowed(text: &[u8], want: Window, block: usize) -> Windowed {
-    let by_feeds = fed(Lines::new(want), text, block).finish();
-    by_feeds.unwrap_or_else(|| {
-        fed(Lines::ended_by_returns(want), text, block).finish().expect("returns end lines")
+    let by_line_feeds = feed_all(LineWindow::new(want), text, block).finish();
+    by_line_feeds.unwrap_or_else(|| {
+        feed_all(LineWindow::with_carriage_returns(want), text, block)
+            .finish()
+            .expect("carriage returns end lines")
     })
 }
 
-fn fed(mut lines: Lines, text: &[u8], block: usize) -> Lines {
+fn feed_all(mut lines: LineWindow, text: &[u8], block: usize) -> LineWindow {
     for block in text.chunks(block) {
-        if lines.feed(block) == Wants::Nothing {
+        if lines.feed(block) == Feed::Done {
             break;
         }
     }
     lines
 }
 
-fn shown(windowed: &Windowed) -> String {
+fn format_window(windowed: &Windowed) -> String {
     let mut text = String::new();
     for (index, (line, skipped)) in windowed.each().enumerate() {
         let number = windowed.first + index as u64;
@@ -42,7 +44,7 @@ fn shown(windowed: &Windowed) -> String {
 #[track_caller]
 fn check(text: &[u8], want: Window, expected: Expect) {
     let whole = windowed(text, want, text.len().max(1));
-    expected.assert_eq(&shown(&whole));
+    expected.assert_eq(&format_window(&whole));
     for block in 1..=4 {
         assert_eq!(windowed(text, want, block), whole, "in blocks of {block}");
     }
@@ -198,7 +200,7 @@ fn long_lines_are_cut_between_characters() {
 }
 
 #[test]
-fn the_window_ends_before_the_line_that_passes_the_bound() {
+fn the_window_ends_before_the_line_that_exceeds_the_limit() {
     let want = Window { most_bytes: 4, ..ALL };
     check(
         b"12\n34\n5\n",
@@ -255,14 +257,14 @@ fn the_window_ends_before_the_line_that_passes_the_bound() {
 }
 
 #[test]
-fn empty_lines_are_bounded_too() {
+fn empty_lines_count_towards_the_limit() {
     let text = vec![b'\n'; 3_000_000];
     let windowed = windowed(&text, Window { lines: u64::MAX, ..ALL }, 1 << 16);
     assert_eq!((windowed.lines.len(), windowed.seen, windowed.more), (1 << 20, 1 << 20, true));
 }
 
-/// The same from the whole text at once, as slowly as one likes.
-fn plainly(text: &[u8], want: Window) -> Windowed {
+/// A slow reference implementation that works on the whole text at once.
+fn reference(text: &[u8], want: Window) -> Windowed {
     let ending = if text.contains(&b'\n') { b'\n' } else { b'\r' };
     let mut all: Vec<&[u8]> = text.split(|byte| *byte == ending).collect();
     let is_ended = all.last() == Some(&b"".as_slice());
@@ -281,7 +283,7 @@ fn plainly(text: &[u8], want: Window) -> Windowed {
         };
         let mut kept = line.len().min(want.line_bytes);
         if kept < line.len() {
-            kept = whole_characters(&line[..kept]);
+            kept = complete_characters_len(&line[..kept]);
         }
         if lines.len() as u64 == want.lines
             || (!lines.is_empty() && bytes.len() + kept > want.most_bytes)
@@ -309,7 +311,7 @@ proptest! {
         first in 0u64..12, lines in 0u64..8, line_bytes in 0usize..9, most_bytes in 0usize..20, block in 1usize..20,
     ) {
         let want = Window { first, lines, line_bytes, most_bytes, deadline: Duration::MAX };
-        prop_assert_eq!(windowed(&text, want, block), plainly(&text, want));
+        prop_assert_eq!(windowed(&text, want, block), reference(&text, want));
     }
 
     #[test]

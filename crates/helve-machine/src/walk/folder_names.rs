@@ -1,4 +1,4 @@
-//! The names in one folder, read at once into memory that is used again.
+//! Reads all names of one folder into a reusable buffer.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
@@ -6,38 +6,38 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{AtFlags, FileType, RawDir, statat};
 use rustix::io::Errno;
 
-use super::rules::Signs;
-use super::stop::Stop;
+use super::ignore_rules::IgnoreMarkers;
+use super::stop::StopSignal;
 use crate::errors::type_of;
 
-const BUFFER: usize = 64 * 1024;
-/// Names between two looks at the stop sign.
-const STRIDE: usize = 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
+/// Number of names between two checks of the stop signal.
+const CHECK_INTERVAL: usize = 1024;
 
 #[derive(Default)]
-pub(super) struct Names {
-    /// The names, each with its final NUL.
+pub(super) struct FolderNames {
+    /// The names, each NUL-terminated.
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<NameEntry>,
     buffer: Vec<u8>,
-    pub(super) signs: Signs,
+    pub(super) markers: IgnoreMarkers,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct NameEntry {
     start: usize,
     end: usize,
     pub(super) kind: FileType,
 }
 
-impl Names {
-    /// Reads a folder. What was read before an error or the stop sign stays.
-    pub(super) fn read(&mut self, folder: BorrowedFd<'_>, stop: &Stop) -> Result<(), Errno> {
+impl FolderNames {
+    /// Reads a folder. Names read before an error or the stop signal are kept.
+    pub(super) fn read(&mut self, folder: BorrowedFd<'_>, stop: &StopSignal) -> Result<(), Errno> {
         self.bytes.clear();
         self.entries.clear();
-        self.signs = Signs::default();
+        self.markers = IgnoreMarkers::default();
         self.buffer.clear();
-        self.buffer.reserve(BUFFER);
+        self.buffer.reserve(BUFFER_BYTES);
         let mut listed = RawDir::new(folder, self.buffer.spare_capacity_mut());
         while let Some(entry) = listed.next() {
             let entry = entry?;
@@ -46,9 +46,9 @@ impl Names {
             if matches!(bytes, b"." | b"..") {
                 continue;
             }
-            self.signs.note(bytes);
+            self.markers.note(bytes);
             let kind = match entry.file_type() {
-                // Some file systems do not tell it with the name; what is gone again is told as nothing.
+                // Some file systems do not list the type with the name. An entry that has vanished is skipped.
                 FileType::Unknown => match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(stat) => type_of(&stat),
                     Err(_) => continue,
@@ -57,24 +57,24 @@ impl Names {
             };
             let start = self.bytes.len();
             self.bytes.extend_from_slice(name.to_bytes_with_nul());
-            self.entries.push(Entry { start, end: self.bytes.len(), kind });
-            if self.entries.len().is_multiple_of(STRIDE) && stop.is_reached() {
+            self.entries.push(NameEntry { start, end: self.bytes.len(), kind });
+            if self.entries.len().is_multiple_of(CHECK_INTERVAL) && stop.is_reached() {
                 break;
             }
         }
         Ok(())
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[NameEntry] {
         &self.entries
     }
 
-    /// The name without its NUL.
-    pub(super) fn bytes(&self, entry: Entry) -> &[u8] {
+    /// Returns a name without its NUL.
+    pub(super) fn bytes(&self, entry: NameEntry) -> &[u8] {
         &self.bytes[entry.start..entry.end - 1]
     }
 
-    pub(super) fn name(&self, entry: Entry) -> &CStr {
+    pub(super) fn name(&self, entry: NameEntry) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes[entry.start..entry.end]).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! One hop to a thread that may block, which stops when nobody waits for it any more.
+//! Runs blocking work on another thread and cancels it when nobody waits for it any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 
 use helve_core::{BoxFuture, MachineError};
 
-/// Tells blocking work that it should end. To be checked between bounded steps.
-pub(crate) struct Stop {
-    raised: Arc<AtomicBool>,
+/// Tells blocking work to stop: it was cancelled or its deadline passed. The work checks it between bounded steps.
+pub(crate) struct Cancellation {
+    cancelled: Arc<AtomicBool>,
     began: Instant,
     deadline: Duration,
 }
 
-/// How long work may go on after its deadline before it counts as hung: a file system that does not answer stops nobody else.
+/// How long work may run past its deadline before it counts as hung, for example on a file system that does not answer.
 const GRACE: Duration = Duration::from_millis(500);
 
-impl Stop {
+impl Cancellation {
     #[cfg(test)]
     pub(crate) fn never() -> Self {
-        Self { raised: Arc::default(), began: Instant::now(), deadline: Duration::MAX }
+        Self { cancelled: Arc::default(), began: Instant::now(), deadline: Duration::MAX }
     }
 
     pub(crate) fn check(&self) -> Result<(), MachineError> {
-        if self.raised.load(Ordering::Relaxed) {
-            return Err(MachineError::Other("it was cancelled".into()));
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(MachineError::Other("the operation was cancelled".into()));
         }
         if self.began.elapsed() >= self.deadline {
             return Err(MachineError::TimedOut(self.deadline));
@@ -33,16 +33,15 @@ impl Stop {
     }
 }
 
-/// Runs `work` on a blocking thread. Dropping the future raises its [`Stop`]; work that hangs beyond its deadline is
-/// left to itself.
-pub(crate) fn hop<'a, T: Send + 'static>(
+/// Runs `work` on a blocking thread. Dropping the future cancels it; work that hangs beyond its deadline is abandoned.
+pub(crate) fn run_blocking<'a, T: Send + 'static>(
     deadline: Duration,
-    work: impl FnOnce(&Stop) -> Result<T, MachineError> + Send + 'static,
+    work: impl FnOnce(&Cancellation) -> Result<T, MachineError> + Send + 'static,
 ) -> BoxFuture<'a, Result<T, MachineError>> {
-    let raised = Arc::new(AtomicBool::new(false));
-    let stop = Stop { raised: raised.clone(), began: Instant::now(), deadline };
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let stop = Cancellation { cancelled: cancelled.clone(), began: Instant::now(), deadline };
     Box::pin(async move {
-        let _raised_on_drop = RaiseOnDrop(raised);
+        let _cancel_on_drop = CancelOnDrop(cancelled);
         let done = tokio::task::spawn_blocking(move || {
             stop.check()?;
             work(&stop)
@@ -54,9 +53,9 @@ pub(crate) fn hop<'a, T: Send + 'static>(
     })
 }
 
-struct RaiseOnDrop(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for RaiseOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -73,11 +72,11 @@ mod tests {
 
     #[test]
     fn dropping_the_future_stops_the_work() {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         run(async {
             let started = Arc::new(AtomicBool::new(false));
             let seen = started.clone();
-            let mut working = hop(LONG, move |stop| {
+            let mut working = run_blocking(LONG, move |stop| {
                 seen.store(true, Ordering::Relaxed);
                 let ended = loop {
                     if let Err(ended) = stop.check() {
@@ -85,9 +84,9 @@ mod tests {
                     }
                     std::thread::yield_now();
                 };
-                tell.send(ended).map_err(|error| MachineError::Other(error.to_string()))
+                sender.send(ended).map_err(|error| MachineError::Other(error.to_string()))
             });
-            // Polled once, so that it begins; then dropped.
+            // Poll once to start the work, then drop the future.
             let first = std::future::poll_fn(|context| {
                 std::task::Poll::Ready(working.as_mut().poll(context))
             })
@@ -98,25 +97,26 @@ mod tests {
             }
             drop(working);
         });
-        assert_eq!(told.recv(), Ok(MachineError::Other("it was cancelled".into())));
+        assert_eq!(receiver.recv(), Ok(MachineError::Other("the operation was cancelled".into())));
     }
 
     #[test]
-    fn a_deadline_in_the_past_is_told_before_the_work_begins() {
-        let result =
-            run(hop(Duration::ZERO, |_| -> Result<(), MachineError> { panic!("it began") }));
+    fn an_expired_deadline_is_reported_before_the_work_begins() {
+        let result = run(run_blocking(Duration::ZERO, |_| -> Result<(), MachineError> {
+            panic!("it began")
+        }));
         assert_eq!(result, Err(MachineError::TimedOut(Duration::ZERO)));
     }
 
     #[test]
-    fn a_call_of_the_system_that_never_returns_is_given_up_and_others_go_on() {
+    fn a_hanging_system_call_is_abandoned_and_other_work_continues() {
         let (free, freed) = mpsc::channel::<()>();
         run(async {
             let deadline = Duration::from_millis(50);
-            let hung = hop(deadline, move |_| {
+            let hung = run_blocking(deadline, move |_| {
                 freed.recv().map_err(|error| MachineError::Other(error.to_string()))
             });
-            let other = hop(LONG, |_| Ok("done"));
+            let other = run_blocking(LONG, |_| Ok("done"));
             let (hung, other) = tokio::join!(hung, other);
             assert_eq!((hung, other), (Err(MachineError::TimedOut(deadline)), Ok("done")));
             free.send(()).unwrap();
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error() {
-        let result = run(hop(LONG, |_| -> Result<(), MachineError> { panic!("broken") }));
+        let result = run(run_blocking(LONG, |_| -> Result<(), MachineError> { panic!("broken") }));
         assert!(matches!(result, Err(MachineError::Other(why)) if why.contains("panic")));
     }
 }

@@ -1,4 +1,4 @@
-//! The matching lines of one file: counted all, kept as many as are wanted.
+//! Collects the matching lines of one file: counts all, keeps as many as requested.
 
 use std::io;
 use std::ops::Range;
@@ -10,85 +10,85 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 use helve_core::machine::{Cutting, HitLine, Role};
 use helve_text::lines::clip_around;
 
-use crate::walk::Stop;
+use crate::walk::StopSignal;
 
-/// Matches between two looks at the stop sign.
-const STRIDE: u64 = 1024;
+/// Number of matches between two checks of the stop signal.
+const CHECK_INTERVAL: u64 = 1024;
 
-/// What is kept of a file.
+/// What is collected from a file.
 #[derive(Clone, Copy)]
-pub(super) enum Wanted {
-    /// As many matches with their lines; the others are counted.
+pub(super) enum CollectMode {
+    /// The lines of the first `most` matches; further matches are only counted.
     Lines {
         most: usize,
         cut: Cutting,
     },
     Count,
-    /// Only whether there is a match.
+    /// Only whether there is a match: stops at the first.
     First,
 }
 
-pub(super) struct Lines {
+pub(super) struct LineSink {
     matcher: Arc<RegexMatcher>,
-    wanted: Wanted,
-    stop: Stop,
-    /// Whether the stop sign came before the end.
-    pub(super) is_cut: bool,
+    mode: CollectMode,
+    stop: StopSignal,
+    /// Whether the stop signal came before the end.
+    pub(super) is_interrupted: bool,
     pub(super) matches: u64,
-    pub(super) kept: Vec<HitLine>,
+    pub(super) lines: Vec<HitLine>,
 }
 
-impl Lines {
-    pub(super) fn new(matcher: Arc<RegexMatcher>, wanted: Wanted, stop: Stop) -> Self {
-        Self { matcher, wanted, stop, is_cut: false, matches: 0, kept: Vec::new() }
+impl LineSink {
+    pub(super) fn new(matcher: Arc<RegexMatcher>, mode: CollectMode, stop: StopSignal) -> Self {
+        Self { matcher, mode, stop, is_interrupted: false, matches: 0, lines: Vec::new() }
     }
 
-    /// Forgets what was found.
-    pub(super) fn begin(&mut self) {
-        (self.is_cut, self.matches) = (false, 0);
-        self.kept.clear();
+    /// Discards everything collected so far.
+    pub(super) fn reset(&mut self) {
+        (self.is_interrupted, self.matches) = (false, 0);
+        self.lines.clear();
     }
 
     fn keep(&mut self, number: Option<u64>, role: Role, line: &[u8], cut: Cutting) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let found = match role {
-            Role::Match if line.len() > cut.longest => self.place(line),
+            Role::Match if line.len() > cut.longest => self.match_range(line),
             Role::Match | Role::Rest | Role::Context => 0..0,
         };
-        self.kept.push(told(number.unwrap_or(0), role, line, found, cut));
+        self.lines.push(hit_line(number.unwrap_or(0), role, line, found, cut));
     }
 
-    /// Where in a long line the match is.
-    fn place(&self, line: &[u8]) -> Range<usize> {
+    /// Returns the range of the match within a long line.
+    fn match_range(&self, line: &[u8]) -> Range<usize> {
         let found = self.matcher.find(line).ok().flatten();
         found.map_or(0..0, |found| found.start()..found.end())
     }
 }
 
-impl Sink for &mut Lines {
+impl Sink for &mut LineSink {
     type Error = io::Error;
 
     fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.matches += 1;
-        match self.wanted {
-            Wanted::First => return Ok(false),
-            Wanted::Lines { most, cut } if self.matches <= most as u64 => {
+        match self.mode {
+            CollectMode::First => return Ok(false),
+            CollectMode::Lines { most, cut } if self.matches <= most as u64 => {
                 for (at, line) in found.lines().enumerate() {
                     let role = if at == 0 { Role::Match } else { Role::Rest };
                     let number = found.line_number().map(|first| first + at as u64);
                     self.keep(number, role, line, cut);
                 }
             }
-            Wanted::Lines { .. } | Wanted::Count => {}
+            CollectMode::Lines { .. } | CollectMode::Count => {}
         }
-        self.is_cut = self.matches.is_multiple_of(STRIDE) && self.stop.is_reached();
-        Ok(!self.is_cut)
+        self.is_interrupted = self.matches.is_multiple_of(CHECK_INTERVAL) && self.stop.is_reached();
+        Ok(!self.is_interrupted)
     }
 
     fn context(&mut self, _searcher: &Searcher, near: &SinkContext<'_>) -> io::Result<bool> {
-        if let Wanted::Lines { most, cut } = self.wanted {
-            // What stands before a match that is not kept is not kept either.
+        if let CollectMode::Lines { most, cut } = self.mode {
+            // Context before a match that is not kept is not kept either.
             let is_kept = match near.kind() {
                 SinkContextKind::After => self.matches <= most as u64,
                 SinkContextKind::Before | SinkContextKind::Other => self.matches < most as u64,
@@ -101,13 +101,13 @@ impl Sink for &mut Lines {
     }
 }
 
-/// A line as it is told: characters, not too many of them.
-fn told(number: u64, role: Role, line: &[u8], found: Range<usize>, cut: Cutting) -> HitLine {
+/// Converts a line to text and truncates it around the match.
+fn hit_line(number: u64, role: Role, line: &[u8], found: Range<usize>, cut: Cutting) -> HitLine {
     if line.len() <= cut.longest {
         let text = String::from_utf8_lossy(line).into_owned();
         return HitLine { number, role, text, is_cut_before: false, is_cut_after: false };
     }
-    // A character has at most four bytes, so this holds what may be shown.
+    // A character has at most four bytes, so this range contains everything that may be shown.
     let reach = cut.longest.max(cut.kept).saturating_mul(4).saturating_add(4);
     let start = found.start.saturating_sub(reach).min(line.len());
     let end = found.start.saturating_add(reach).min(line.len()).max(start);

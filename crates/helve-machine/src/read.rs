@@ -1,4 +1,4 @@
-//! A whole file at once, up to a size.
+//! Reads a whole file, up to a maximum size.
 
 use bytes::Bytes;
 use helve_core::commit::ContentHash;
@@ -6,14 +6,18 @@ use helve_core::machine::Whole;
 use helve_core::{MachineError, Place};
 use rustix::io::{Errno, read};
 
-use crate::errors::failed;
-use crate::hop::Stop;
+use crate::blocking::Cancellation;
+use crate::errors::machine_error;
 use crate::open;
 
-/// How much is read between two looks at whether to stop.
-const BLOCK: usize = 1024 * 1024;
+/// Maximum number of bytes read between two cancellation checks.
+const BLOCK_BYTES: usize = 1024 * 1024;
 
-pub(crate) fn whole(at: &Place, most: u64, stop: &Stop) -> Result<Whole, MachineError> {
+pub(crate) fn read_file(
+    at: &Place,
+    most: u64,
+    cancellation: &Cancellation,
+) -> Result<Whole, MachineError> {
     let (file, stat) = open::file(at)?;
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     if size > most {
@@ -22,20 +26,20 @@ pub(crate) fn whole(at: &Place, most: u64, stop: &Stop) -> Result<Whole, Machine
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     let mut filled = 0;
     loop {
-        stop.check()?;
-        // A file that grows meanwhile, or does not tell its size, still has to end.
+        cancellation.check()?;
+        // A file may grow while it is read, or not report its size; the limit holds for both.
         if filled as u64 > most {
             return Err(MachineError::TooLarge { size: filled as u64, most });
         }
         if filled == bytes.len() {
-            let room = bytes.capacity().saturating_sub(filled).clamp(1, BLOCK);
+            let room = bytes.capacity().saturating_sub(filled).clamp(1, BLOCK_BYTES);
             bytes.resize(filled + room, 0);
         }
         match read(&file, &mut bytes[filled..]) {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(failed(errno)),
+            Err(errno) => return Err(machine_error(errno)),
         }
     }
     bytes.truncate(filled);
