@@ -165,7 +165,7 @@ impl Speaking {
         match self.dialect {
             Dialect::Opencode => {}
         }
-        if self.structured { Metadata::Structured } else { Metadata::Aside }
+        if self.structured { Metadata::Structured } else { Metadata::Hidden }
     }
 }
 

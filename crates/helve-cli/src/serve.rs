@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use helve::{Age, Http, TOKEN_VARIABLE, Token, visible};
+use helve::{Age, HttpServer, TOKEN_VARIABLE, Token, visible};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ pub(crate) async fn run(common: &Common, serving: &Serving) -> anyhow::Result<En
     let toolbox = common.builder().new_session().build().await?;
     paint::problems(&toolbox);
     let secret = secret(serving.token_file.as_deref(), toolbox.data())?;
-    let http = Http::bind(address).await?;
+    let http = HttpServer::bind(address).await?;
     let stop = CancellationToken::new();
     // Before anybody knows that it runs, so that it can be ended in order as soon as somebody does.
     let asked = on_signals(stop.clone())?;

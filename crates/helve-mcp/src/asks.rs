@@ -1,4 +1,4 @@
-//! The person at the client's end: how a call's one question reaches them, and how it is withdrawn.
+//! Asks the person at the client: sends a call's question and withdraws it when nobody waits for the answer.
 
 mod form;
 mod withdraw;
@@ -19,87 +19,87 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 pub(crate) use form::Form;
-use withdraw::Withdrawn;
+use withdraw::WithdrawGuard;
 
-/// How long a question waits for its answer where no request of the client waits with it.
-const PARKED: Duration = Duration::from_secs(10 * 60);
+/// How long a parked question waits for its answer.
+const PARKED_QUESTION_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// Whoever answers for one visit. Knows, for each call on its way, how its client can be asked.
+/// The person who answers for one client session. Knows for each running call how its client can be asked.
 #[derive(Clone, Default)]
-pub(crate) struct Asker(Arc<Mutex<HashMap<String, Way>>>);
+pub(crate) struct ClientPerson(Arc<Mutex<HashMap<String, AskRoute>>>);
 
 /// How the client of a call can be asked.
 #[derive(Clone)]
-pub(crate) enum Way {
-    /// It takes requests of ours while its own waits: revisions up to 2025-11-25.
+pub(crate) enum AskRoute {
+    /// By a request of ours while the client's own request waits: revisions up to 2025-11-25.
     Elicit(Peer<RoleServer>),
-    /// Its request ends with the question and another brings the answer: from 2026-07-28 on.
+    /// By ending the client's request with the question, which a retry answers: from 2026-07-28 on.
     Park(mpsc::Sender<Question>),
 }
 
-/// A question on its way to a client that brings the answer with a later request.
+/// A question for a client that sends the answer with a later request.
 pub(crate) struct Question {
     pub(crate) form: Form,
     pub(crate) key: AskKey,
     pub(crate) answer: oneshot::Sender<Reply>,
 }
 
-/// While it lives, what a call asks goes the way it was made with.
-pub(crate) struct Reachable {
-    asker: Asker,
+/// While it lives, questions of a call take the registered route.
+pub(crate) struct RouteGuard {
+    asker: ClientPerson,
     call: String,
 }
 
-impl Asker {
-    pub(crate) fn reach(&self, call: &str, way: Way) -> Reachable {
-        self.0.lock().insert(call.into(), way);
-        Reachable { asker: self.clone(), call: call.into() }
+impl ClientPerson {
+    pub(crate) fn register(&self, call: &str, route: AskRoute) -> RouteGuard {
+        self.0.lock().insert(call.into(), route);
+        RouteGuard { asker: self.clone(), call: call.into() }
     }
 }
 
-impl Drop for Reachable {
+impl Drop for RouteGuard {
     fn drop(&mut self) {
         self.asker.0.lock().remove(&self.call);
     }
 }
 
-impl Person for Asker {
+impl Person for ClientPerson {
     fn approve<'a>(&'a self, call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
-        let way = self.0.lock().get(&*call.root).cloned();
+        let route = self.0.lock().get(&*call.root).cloned();
         Box::pin(async move {
-            match way {
+            match route {
                 None => Reply::Unanswered,
-                Some(Way::Elicit(peer)) => elicit(&peer, &Form::of(ask)).await,
-                Some(Way::Park(client)) => park(&client, ask).await,
+                Some(AskRoute::Elicit(peer)) => elicit(&peer, &Form::of(ask)).await,
+                Some(AskRoute::Park(client)) => park(&client, ask).await,
             }
         })
     }
 }
 
-/// Whether a client shows forms. One that names no kind of elicitation means forms.
+/// Whether a client shows forms. A client that names no kind of elicitation means forms.
 pub(crate) fn shows_forms(client: Option<&ClientCapabilities>) -> bool {
     let elicitation = client.and_then(|client| client.elicitation.as_ref());
     elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none())
 }
 
-/// Asks while the client's request waits. Dropping the future tells the client that nobody waits any more.
+/// Asks while the client's request waits. Dropping the future withdraws the question.
 async fn elicit(peer: &Peer<RoleServer>, form: &Form) -> Reply {
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(form.request()));
     let options = PeerRequestOptions::no_options();
     let Ok(sent) = peer.send_cancellable_request(request, options).await else {
         return Reply::Unanswered;
     };
-    let withdrawn = Withdrawn::when_dropped(peer, &sent.id);
+    let withdraw = WithdrawGuard::new(peer, &sent.id);
     let answer = sent.rx.await;
-    withdrawn.never();
+    withdraw.disarm();
     match answer {
         Ok(Ok(ClientResult::ElicitResult(answer))) => form.reply(answer),
-        // It cannot show the question, answers something else, or is gone.
+        // The client cannot show the question, sent something else, or is gone.
         Ok(Ok(_) | Err(_)) | Err(_) => Reply::Unanswered,
     }
 }
 
-/// Asks by way of the request that waits, whichever that is by then.
+/// Hands the question to whichever request waits for the call.
 async fn park(client: &mpsc::Sender<Question>, ask: &Ask) -> Reply {
     let (answer, answered) = oneshot::channel();
     let question = Question { form: Form::of(ask), key: ask.key(), answer };
@@ -107,7 +107,7 @@ async fn park(client: &mpsc::Sender<Question>, ask: &Ask) -> Reply {
         client.send(question).await.ok()?;
         answered.await.ok()
     };
-    timeout(PARKED, asked).await.ok().flatten().unwrap_or(Reply::Unanswered)
+    timeout(PARKED_QUESTION_TIME, asked).await.ok().flatten().unwrap_or(Reply::Unanswered)
 }
 
 impl Form {

@@ -1,4 +1,4 @@
-//! One tool call on the wire: its end, its cancellation, its progress.
+//! One tool call: cancellation and progress notifications.
 
 use std::borrow::Cow;
 
@@ -9,54 +9,54 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use tokio_util::sync::CancellationToken;
 
-/// The longest message of a progress notification, in bytes.
-const MOST_MESSAGE: usize = 2000;
+/// Maximum length of a progress message in bytes.
+const MAX_MESSAGE: usize = 2000;
 
-/// Whom to tell about a call's progress, and by which token.
-pub(crate) struct Watching {
+/// Reports progress of a call to the client under its progress token.
+pub(crate) struct ProgressWatch {
     call: String,
     token: ProgressToken,
     events: Subscription,
 }
 
-impl Watching {
-    /// Subscribe before the call begins, or its first news is missed.
+impl ProgressWatch {
+    /// `events` must be subscribed before the call begins, or the first events are missed.
     pub(crate) fn new(call: &str, token: ProgressToken, events: Subscription) -> Self {
         Self { call: call.into(), token, events }
     }
 
-    /// The same for a call that began earlier.
-    pub(crate) fn of(self, call: &str) -> Self {
+    /// Watches a call that began earlier instead.
+    pub(crate) fn for_call(self, call: &str) -> Self {
         Self { call: call.into(), ..self }
     }
 }
 
-/// Does the work, and tells whoever watches what is new until it is done.
+/// Runs `work` and reports progress until it is done.
 pub(crate) async fn with_progress<T>(
     work: impl Future<Output = T>,
-    watching: Option<Watching>,
+    watch: Option<ProgressWatch>,
     context: &RequestContext<RoleServer>,
     cancel: &CancellationToken,
 ) -> T {
-    let Some(watching) = watching else { return work.await };
+    let Some(watch) = watch else { return work.await };
     let ended = CancellationToken::new();
     let working = async {
-        let _ends = ended.clone().drop_guard();
+        let _ended = ended.clone().drop_guard();
         work.await
     };
     let reporting = async {
         tokio::select! {
-            () = report(watching, context, &ended) => {}
-            // Nobody reads what is sent from here on, and sending might wait for ever.
+            () = report(watch, context, &ended) => {}
+            // Nobody reads notifications from here on, and sending one might block forever.
             () = cancel.cancelled() => {}
         }
     };
     tokio::join!(working, reporting).0
 }
 
-/// Waits for a call whose request may be cancelled. It is still waited for then: the engine gives it
-/// a moment to tidy up.
-pub(crate) async fn until_cancelled(
+/// Runs a call and cancels it with its request. Waits for the call even then: the engine gives it a moment
+/// to clean up.
+pub(crate) async fn cancel_with_request(
     mut running: BoxFuture<'static, ToolResult>,
     request: &CancellationToken,
     cancel: &CancellationToken,
@@ -68,8 +68,8 @@ pub(crate) async fn until_cancelled(
     running.await
 }
 
-/// Tells calls apart: whose, of which tool, with which arguments.
-pub(crate) fn mark(session: &str, call: &ToolCall) -> blake3::Hash {
+/// Hashes what identifies a call: session, tool and arguments.
+pub(crate) fn fingerprint(session: &str, call: &ToolCall) -> blake3::Hash {
     let arguments = match &call.input {
         Input::Raw(text) | Input::Text(text) => Cow::Borrowed(text),
         Input::Json(value) => Cow::Owned(value.to_string()),
@@ -81,46 +81,46 @@ pub(crate) fn mark(session: &str, call: &ToolCall) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// Sends what the call and its parts tell of themselves, until it has ended and all is sent.
+/// Sends the progress of a call and its nested calls until the call has ended and everything is sent.
 async fn report(
-    Watching { call, token, mut events }: Watching,
+    ProgressWatch { call, token, mut events }: ProgressWatch,
     context: &RequestContext<RoleServer>,
     ended: &CancellationToken,
 ) {
-    let mut meter = Meter::default();
-    while let Some(progress) = newest(&mut events, &call, ended).await {
-        let (at, total) = meter.advance(progress.done);
+    let mut counter = ProgressCounter::default();
+    while let Some(progress) = latest_progress(&mut events, &call, ended).await {
+        let (at, total) = counter.advance(progress.done);
         let mut note = ProgressNotificationParam::new(token.clone(), at);
         note.total = total;
-        note.message = progress.text.or(progress.title).map(|text| tail(text, MOST_MESSAGE));
+        note.message = progress.text.or(progress.title).map(|text| tail(text, MAX_MESSAGE));
         if context.peer.notify_progress(note).await.is_err() {
             return;
         }
     }
 }
 
-/// The next progress of a call, and where several wait, the newest: each replaces the one before.
-/// `None` when the call has ended.
-async fn newest(
+/// Waits for the next progress of a call. If several are queued, returns the latest, since each replaces the
+/// one before. Returns `None` when the call has ended.
+async fn latest_progress(
     events: &mut Subscription,
     call: &str,
     ended: &CancellationToken,
 ) -> Option<Progress> {
-    let mut newest: Option<Progress> = None;
+    let mut latest: Option<Progress> = None;
     loop {
-        let waits = newest.is_some();
+        let has_progress = latest.is_some();
         let news = tokio::select! {
             biased;
             news = events.next() => news?,
-            () = std::future::ready(()), if waits => return newest,
-            () = ended.cancelled() => return newest,
+            () = std::future::ready(()), if has_progress => return latest,
+            () = ended.cancelled() => return latest,
         };
         if let News::Event(event) = news
             && *event.root == *call
             && let What::Progress(progress) = event.what
         {
-            let before = newest.take().unwrap_or_default();
-            newest = Some(Progress {
+            let before = latest.take().unwrap_or_default();
+            latest = Some(Progress {
                 title: progress.title.or(before.title),
                 text: progress.text.or(before.text),
                 done: progress.done.or(before.done),
@@ -130,19 +130,19 @@ async fn newest(
     }
 }
 
-/// The protocol wants a number that grows with every notification, whatever the tool counts.
+/// Produces the progress numbers. The protocol requires them to grow with every notification.
 #[derive(Default)]
-struct Meter {
+struct ProgressCounter {
     last: f64,
     total: Option<f64>,
 }
 
-impl Meter {
+impl ProgressCounter {
     fn advance(&mut self, done: Option<(u64, Option<u64>)>) -> (f64, Option<f64>) {
         if let Some((_, Some(total))) = done {
             self.total = Some(total as f64);
         }
-        // Beside a total, news that counts nothing must not look like progress.
+        // With a known total, a message without a count must not look like progress.
         let step = if self.total.is_some() { 0.001 } else { 1.0 };
         let counted = done.map(|(done, _)| done as f64).filter(|done| *done > self.last);
         self.last = counted.unwrap_or(self.last + step);
@@ -150,9 +150,9 @@ impl Meter {
     }
 }
 
-/// The end of a text, at most this many bytes of it.
-fn tail(text: String, most: usize) -> String {
-    match text.len().checked_sub(most) {
+/// Returns the end of a text, at most `max` bytes.
+fn tail(text: String, max: usize) -> String {
+    match text.len().checked_sub(max) {
         None | Some(0) => text,
         Some(from) => text[text.ceil_char_boundary(from)..].into(),
     }
@@ -163,9 +163,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_grows_whatever_is_counted() {
-        let mut meter = Meter::default();
-        let mut seen = Vec::new();
+    fn progress_always_grows() {
+        let mut counter = ProgressCounter::default();
+        let mut numbers = Vec::new();
         for done in [
             None,
             None,
@@ -175,9 +175,9 @@ mod tests {
             None,
             Some((10, None)),
         ] {
-            seen.push(meter.advance(done).0);
+            numbers.push(counter.advance(done).0);
         }
-        assert_eq!(seen, [1.0, 2.0, 5.0, 6.0, 8.0, 8.001, 10.0]);
+        assert_eq!(numbers, [1.0, 2.0, 5.0, 6.0, 8.0, 8.001, 10.0]);
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! The door for many clients: streamable HTTP on one port, for who has the token.
+//! Serves many clients over streamable HTTP on one port. Every request needs the token.
 
+mod admission;
 mod body;
-mod front;
 mod guard;
-mod lobby;
 mod reply;
+mod router;
 mod sessions;
-mod stall;
 mod token;
+mod write_timeout;
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,52 +22,52 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::hall::Hall;
-use crate::{Door, PATIENCE, ServeError};
-use front::Front;
-use guard::Addresses;
-use lobby::{Lobby, Room, Seat};
-use stall::Stalling;
+use crate::state::ServerState;
+use crate::{McpConfig, SHUTDOWN_TIME, ServeError};
+use admission::{Admission, ConnectionLimits, ConnectionPermit};
+use guard::OwnAddresses;
+use router::Router;
 pub use token::{BadToken, Token};
+use write_timeout::WriteTimeout;
 
-/// How long a client may take to say what it wants, from the first byte or the last answer on.
+/// How long a client may take to send a request's head, from its first byte or the last answer on.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long a client may leave us waiting to be read.
-const STALL_TIME: Duration = Duration::from_secs(30);
-const MOST_HEADERS: usize = 64;
-const MOST_HEAD: usize = 16 << 10;
-/// The most of a connection that is read ahead.
-const MOST_AHEAD: usize = 64 << 10;
-/// Connections that the system may keep waiting for us; beyond them it keeps their clients waiting, for a second or more.
-const MOST_AT_THE_DOOR: u32 = 4096;
-/// How long to wait when the system has no more file handles for connections.
-const BREATH: Duration = Duration::from_millis(10);
+/// How long a write to a client may make no progress.
+const WRITE_TIME: Duration = Duration::from_secs(30);
+const MAX_HEADERS: usize = 64;
+const MAX_HEAD: usize = 16 << 10;
+/// Maximum number of bytes buffered per connection.
+const MAX_BUFFERED: usize = 64 << 10;
+/// Length of the accept queue. When it is full, clients wait for a second or more.
+const ACCEPT_QUEUE: u32 = 4096;
+/// How long to wait after `accept` failed, usually for lack of file descriptors.
+const ACCEPT_RETRY: Duration = Duration::from_millis(10);
 
-/// What is served over HTTP besides the door.
-pub struct Web {
-    /// Without it nobody is served anything.
+/// Settings of the HTTP server besides those of [`McpConfig`].
+pub struct HttpConfig {
+    /// Required with every request.
     pub token: Token,
-    /// The agents that can be addressed, as `/mcp/NAME`.
+    /// The agents reachable as `/mcp/NAME`.
     pub agents: Vec<String>,
-    /// The folder, for the page that says how things stand.
+    /// The workspace folder, shown on the status page.
     pub folder: String,
 }
 
-/// A port that is ours.
-pub struct Http {
+/// A bound port.
+pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Http {
-    /// Takes the port; 0 takes any.
+impl HttpServer {
+    /// Binds the port; 0 picks a free one.
     pub async fn bind(address: SocketAddr) -> Result<Self, ServeError> {
-        let taken = |err: io::Error| match err.kind() {
+        let failed = |err: io::Error| match err.kind() {
             io::ErrorKind::AddrInUse => ServeError::PortInUse(address),
-            _ => ServeError::NoPort { address, why: err.to_string() },
+            _ => ServeError::CannotListen { address, why: err.to_string() },
         };
-        let listener = listen(address).map_err(taken)?;
-        let address = listener.local_addr().map_err(taken)?;
+        let listener = listen(address).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, address })
     }
 
@@ -75,28 +75,28 @@ impl Http {
         self.address
     }
 
-    /// Serves until `stop` fires; then calls are cancelled and waited for, and the store is flushed.
-    pub async fn serve(self, door: Door, web: Web, stop: CancellationToken) {
+    /// Serves until `stop` is cancelled. Then calls are cancelled and awaited, and the store is flushed.
+    pub async fn serve(self, config: McpConfig, http: HttpConfig, stop: CancellationToken) {
         let calls = stop.child_token();
-        let _ends_with_us = calls.clone().drop_guard();
-        let hall = Hall::new(door, calls.clone());
-        let front = Front::new(hall.clone(), web);
-        let sweeping = tokio::spawn(front.clone().sweep(calls.clone()));
-        let lobby = Lobby::new(Room::here());
+        let _cancel_on_drop = calls.clone().drop_guard();
+        let state = ServerState::new(config, calls.clone());
+        let router = Router::new(state.clone(), http);
+        let sweeping = tokio::spawn(router.clone().sweep(calls.clone()));
+        let admission = Admission::new(ConnectionLimits::of_this_process());
         let tasks = TaskTracker::new();
-        while let Some(stream) = self.next(&lobby, &calls).await {
-            let seat = lobby.enter().await;
-            tasks.spawn(connection(stream, front.clone(), seat, calls.clone()));
+        while let Some(stream) = self.accept(&admission, &calls).await {
+            let permit = admission.admit().await;
+            tasks.spawn(serve_connection(stream, router.clone(), permit, calls.clone()));
         }
         calls.cancel();
         tasks.close();
-        // What does not end in time ends with the process.
-        timeout(PATIENCE, tasks.wait()).await.ok();
+        // Connections that do not end in time end with the process.
+        timeout(SHUTDOWN_TIME, tasks.wait()).await.ok();
         sweeping.await.ok();
-        hall.all_end().await;
+        state.shutdown().await;
     }
 
-    async fn next(&self, lobby: &Lobby, stop: &CancellationToken) -> Option<TcpStream> {
+    async fn accept(&self, admission: &Admission, stop: &CancellationToken) -> Option<TcpStream> {
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
@@ -104,12 +104,12 @@ impl Http {
             };
             match accepted {
                 Ok((stream, _)) => return Some(stream),
-                // The client's own affair.
+                // The client closed the connection before it was accepted.
                 Err(err) if err.kind() == io::ErrorKind::ConnectionAborted => {}
-                // There is no handle left, which is no reason to end, nor to try in a loop.
+                // Usually there are no file descriptors left. Free one and try again soon.
                 Err(_) => {
-                    lobby.make_room();
-                    sleep(BREATH).await;
+                    admission.evict_one();
+                    sleep(ACCEPT_RETRY).await;
                 }
             }
         }
@@ -122,24 +122,24 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // So that the port is free again as soon as we have ended; elsewhere it would let others share it.
+    // Frees the port as soon as the server has ended. Elsewhere this would let other processes share the port.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    await_words(&socket);
-    socket.listen(MOST_AT_THE_DOOR)
+    defer_accept(&socket);
+    socket.listen(ACCEPT_QUEUE)
 }
 
-/// Lets the system wait for the first words of a connection: who says nothing takes no seat, and who says all at once is
-/// heard as soon as there is one.
+/// Makes the system accept a connection only when its first bytes have arrived, so that silent clients do not
+/// use up connections.
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "no crate of ours offers this option")]
-fn await_words(socket: &TcpSocket) {
+#[expect(unsafe_code, reason = "no dependency offers this option")]
+fn defer_accept(socket: &TcpSocket) {
     use std::os::fd::AsRawFd;
     let seconds = libc::c_int::try_from(HEAD_TIME.as_secs()).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the handle is open while `socket` is borrowed, and the option is read during the call only.
+    // SAFETY: the descriptor is open while `socket` is borrowed, and the option is read during the call only.
     unsafe {
-        // Where it cannot be had, nothing but the time of who is silent changes.
+        // A failure is harmless: silent clients then use up connections until they time out.
         libc::setsockopt(
             socket.as_raw_fd(),
             libc::IPPROTO_TCP,
@@ -151,35 +151,36 @@ fn await_words(socket: &TcpSocket) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn await_words(_socket: &TcpSocket) {}
+fn defer_accept(_socket: &TcpSocket) {}
 
-async fn connection(
+async fn serve_connection(
     stream: TcpStream,
-    front: Arc<Front>,
-    seat: Arc<Seat>,
+    router: Arc<Router>,
+    permit: Arc<ConnectionPermit>,
     stop: CancellationToken,
 ) {
     let Ok(local) = stream.local_addr() else { return };
-    // Small answers must not wait for more to send. Where that cannot be had, they do.
+    // Small answers must not be delayed. If the option cannot be set, they are.
     stream.set_nodelay(true).ok();
-    let addresses = Arc::new(Addresses::of(local));
-    let sits = seat.clone();
-    let service =
-        service_fn(move |request| front.clone().answer(request, addresses.clone(), sits.clone()));
+    let addresses = Arc::new(OwnAddresses::for_socket(local));
+    let request_permit = permit.clone();
+    let service = service_fn(move |request| {
+        router.clone().answer(request, addresses.clone(), request_permit.clone())
+    });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
-    builder.max_headers(MOST_HEADERS).max_header_size(MOST_HEAD).max_buf_size(MOST_AHEAD);
-    let io = TokioIo::new(Stalling::new(stream, STALL_TIME));
+    builder.max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFERED);
+    let io = TokioIo::new(WriteTimeout::new(stream, WRITE_TIME));
     let mut served = std::pin::pin!(builder.serve_connection(io, service));
     tokio::select! {
-        // What has arrived is heard first, also of who is to make room.
+        // A request that has already arrived is answered, even on a connection that is being evicted.
         biased;
-        // However it went, it is the client's affair.
+        // Errors concern only this client.
         _ = served.as_mut() => return,
-        () = seat.shown_out() => return,
+        () = permit.evicted() => return,
         () = stop.cancelled() => served.as_mut().graceful_shutdown(),
     }
-    timeout(PATIENCE, served).await.ok();
+    timeout(SHUTDOWN_TIME, served).await.ok();
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! The MCP server: connections to sessions. The only crate that sees rmcp's server types.
+//! The MCP server: maps connections to sessions. No other crate sees rmcp's server types.
 
 mod asks;
 mod call;
-mod flight;
-mod hall;
+mod client_session;
 mod http;
-mod park;
+mod in_flight;
+mod parked;
 mod render;
 mod server;
-mod visit;
-mod wire;
+mod state;
+mod transport;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,55 +22,55 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-pub use crate::http::{BadToken, Http, Token, Web};
+pub use crate::http::{BadToken, HttpConfig, HttpServer, Token};
 
-use crate::flight::Flights;
-use crate::hall::Hall;
+use crate::in_flight::InFlightRequests;
 use crate::server::Server;
-use crate::wire::{MOST_PASSED, Wire};
+use crate::state::ServerState;
+use crate::transport::{LineTransport, MAX_DISCARDED};
 
-/// What clients are served with.
-pub struct Door {
+/// Configuration of a server: everything its connections share.
+pub struct McpConfig {
     pub engine: Arc<Engine>,
-    /// Makes a client's session, once, as soon as the client has said who it is. `None` where there is
-    /// no agent of the name it wants.
-    pub open: Box<dyn Fn(Visitor) -> Option<Arc<Session>> + Send + Sync>,
-    /// What the server calls itself.
+    /// Opens the session of a client, once, when the client has identified itself. Returns `None` if the
+    /// requested agent does not exist.
+    pub open: Box<dyn Fn(SessionRequest) -> Option<Arc<Session>> + Send + Sync>,
+    /// Name that the server reports to clients.
     pub name: String,
     pub version: String,
-    /// What a model is told about the server as a whole.
+    /// Instructions to the model about the server as a whole.
     pub instructions: Option<String>,
     pub metadata: Metadata,
 }
 
-/// Who wants a session.
-pub struct Visitor {
-    pub client: Client,
-    /// The agent that the address names.
+/// A client's request for a session.
+pub struct SessionRequest {
+    pub client: ClientInfo,
+    /// The agent named in the URL.
     pub agent: Option<String>,
-    /// Whoever sits at the client, for questions that its calls bring up.
+    /// Answers questions that the client's calls raise.
     pub person: Arc<dyn Person>,
 }
 
-/// Who is at the other end, in its own words.
+/// Name and version that a client reports for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Client {
+pub struct ClientInfo {
     pub name: String,
     pub version: String,
 }
 
-/// Where a result carries what tools tell programs.
+/// Where a result carries the metadata of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metadata {
-    /// In `_meta`, which models are not shown.
+    /// Only in `_meta`, which models do not see.
     #[default]
-    Aside,
-    /// Also as structured content, with the text: for programs. Most agents show a model that instead
-    /// of the text itself.
+    Hidden,
+    /// Also as structured content, together with the text, for programs. Most agents show this to the model
+    /// instead of the text.
     Structured,
 }
 
-/// Why serving ended before the client did.
+/// Why serving ended before the client disconnected.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("the MCP client cannot be reached: {0}")]
@@ -83,28 +83,28 @@ pub enum ServeError {
     Endless(usize),
     #[error("{0} is in use by another program; choose another port with --port, or 0 for any")]
     PortInUse(SocketAddr),
-    #[error("{address} cannot be listened at: {why}")]
-    NoPort { address: SocketAddr, why: String },
+    #[error("cannot listen on {address}: {why}")]
+    CannotListen { address: SocketAddr, why: String },
 }
 
-/// How long running calls may take to end once they were cancelled.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How long the store may take to write what it holds.
-const FLUSH: Duration = Duration::from_secs(5);
+/// How long calls may take to end after they were cancelled.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(3);
+/// How long the store may take to write its pending data.
+const FLUSH_TIME: Duration = Duration::from_secs(5);
 
-/// Serves the client at standard input and output until it leaves or `stop` fires.
+/// Serves the client on standard input and output until it disconnects or `stop` is cancelled.
 ///
 /// Must run inside a tokio runtime with I/O and time enabled. Nothing else may write to standard output.
-pub async fn serve_stdio(door: Door, stop: CancellationToken) -> Result<(), ServeError> {
+pub async fn serve_stdio(config: McpConfig, stop: CancellationToken) -> Result<(), ServeError> {
     let (input, output) = rmcp::transport::stdio_pipes();
-    serve(door, input, output, stop).await
+    serve(config, input, output, stop).await
 }
 
-/// Serves a client over any pair of byte streams, one JSON message a line.
+/// Serves a client over any pair of byte streams, one JSON message per line.
 ///
-/// When the input ends, calls that are still running are cancelled and waited for, and the store is flushed.
+/// When the input ends, calls that are still running are cancelled and awaited, and the store is flushed.
 pub async fn serve<R, W>(
-    door: Door,
+    config: McpConfig,
     input: R,
     output: W,
     stop: CancellationToken,
@@ -114,30 +114,30 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let calls = stop.child_token();
-    let _ends_with_us = calls.clone().drop_guard();
-    let flights = Flights::default();
-    let wire = Wire::new(input, output, flights.clone(), calls.clone());
-    let endless = wire.endless();
-    let hall = Hall::new(door, calls.clone());
-    let server = Server::new(hall.clone());
-    // `stop` reaches rmcp as the end of the wire: told by a token, it would wait for last answers
-    // less long than a cancelled call may take.
-    let served = match server.serve(wire).await {
+    let _cancel_on_drop = calls.clone().drop_guard();
+    let requests = InFlightRequests::default();
+    let transport = LineTransport::new(input, output, requests.clone(), calls.clone());
+    let endless_line = transport.endless_line();
+    let state = ServerState::new(config, calls.clone());
+    let server = Server::new(state.clone());
+    // rmcp learns of `stop` through the end of the transport. A token of its own would make it wait less
+    // for the last answers than a cancelled call may take.
+    let served = match server.serve(transport).await {
         Ok(running) => match running.waiting().await {
             Ok(_why) => Ok(()),
             Err(broken) => Err(ServeError::Failed(broken.to_string())),
         },
-        Err(unopened) => not_opened(unopened),
+        Err(error) => not_initialized(error),
     };
     calls.cancel();
-    // What does not end in time ends with the process.
-    timeout(PATIENCE, flights.all_landed()).await.ok();
-    hall.all_end().await;
-    if endless.came() { Err(ServeError::Endless(MOST_PASSED)) } else { served }
+    // Calls that do not end in time end with the process.
+    timeout(SHUTDOWN_TIME, requests.all_finished()).await.ok();
+    state.shutdown().await;
+    if endless_line.is_set() { Err(ServeError::Endless(MAX_DISCARDED)) } else { served }
 }
 
-/// A client that leaves before it says who it is has done nothing wrong.
-fn not_opened(why: ServerInitializeError) -> Result<(), ServeError> {
+/// Maps a failed handshake to a result. A client that disconnects before `initialize` is not an error.
+fn not_initialized(why: ServerInitializeError) -> Result<(), ServeError> {
     match why {
         ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled => Ok(()),
         ServerInitializeError::TransportError { error, .. } => {
@@ -146,8 +146,8 @@ fn not_opened(why: ServerInitializeError) -> Result<(), ServeError> {
         ServerInitializeError::InitializeFailed(error) => {
             Err(ServeError::Failed(error.message.into_owned()))
         }
-        // The others quote the whole message, which may be large and is not for a terminal.
-        _ => Err(ServeError::Failed("it did not begin with `initialize`".into())),
+        // The other variants quote the whole message, which may be large.
+        _ => Err(ServeError::Failed("the first request was not `initialize`".into())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Our tools and results in the protocol's types.
+//! Converts tools and results into types of the protocol.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::Metadata;
 
-/// Where saved outputs are, as resources.
+/// URI prefix of saved outputs.
 const OUTPUT: &str = "helve://output/";
-/// The name under which a result carries a tool's metadata.
+/// Key of a tool's metadata in a result's `_meta`.
 const META: &str = "helve/metadata";
 
-/// A tool as a client lists it.
+/// Converts a tool for `tools/list`.
 pub(crate) fn tool(spec: &ToolSpec) -> Tool {
     let traits = spec.traits;
     let hints = ToolAnnotations::new()
@@ -29,7 +29,7 @@ pub(crate) fn tool(spec: &ToolSpec) -> Tool {
         .with_annotations(hints)
 }
 
-/// The protocol wants an object at the top, said so; some providers want to see its members too.
+/// The protocol requires `"type": "object"` at the top. Some providers also require `properties`.
 fn schema(spec: &ToolSpec) -> JsonObject {
     let mut schema = match fit(&spec.input, Flavour::Plain) {
         Value::Object(schema) => schema,
@@ -40,7 +40,7 @@ fn schema(spec: &ToolSpec) -> JsonObject {
     schema
 }
 
-/// `apply_patch` for a person: "Apply patch".
+/// Turns a tool name into a title: `apply_patch` becomes "Apply patch".
 fn title(name: &str) -> String {
     let words = name.replace(['_', '-'], " ");
     let mut letters = words.chars();
@@ -50,19 +50,19 @@ fn title(name: &str) -> String {
     }
 }
 
-/// A saved output, for a list or as a link.
+/// Converts a saved output, for a list or as a link.
 pub(crate) fn resource(saved: &Saved) -> Resource {
     Resource::new(format!("{OUTPUT}{}", saved.id), format!("{}.txt", saved.id))
-        .with_title("The whole output")
+        .with_title("Full output")
         .with_mime_type("text/plain")
         .with_size(saved.bytes)
 }
 
-/// All saved outputs, as one template.
+/// Returns the resource template that covers all saved outputs.
 pub(crate) fn resources() -> ResourceTemplate {
     ResourceTemplate::new(format!("{OUTPUT}{{id}}"), "output")
-        .with_title("A saved output")
-        .with_description("The whole output of a call that was too long to be shown; kept 7 days")
+        .with_title("Saved output")
+        .with_description("Full output of a call that was too long to show; kept for 7 days")
         .with_mime_type("text/plain")
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn output_id(uri: &str) -> Option<&str> {
     uri.strip_prefix(OUTPUT)
 }
 
-/// What became of a call, as a client gets it.
+/// Converts the result of a call.
 pub(crate) fn result(result: ToolResult, metadata: Metadata) -> CallToolResult {
     match result.outcome {
         Ok(output) => {
@@ -90,17 +90,17 @@ pub(crate) fn result(result: ToolResult, metadata: Metadata) -> CallToolResult {
     }
 }
 
-/// A tool's metadata, where it says more than that nothing was cut.
+/// Wraps a tool's metadata, unless it only says that nothing was truncated.
 fn meta(metadata: JsonObject) -> Option<MetaObject> {
     let plain = metadata.iter().all(|(key, value)| key == "truncated" && *value == false);
     (!plain).then(|| MetaObject(JsonObject::from_iter([(META.into(), metadata.into())])))
 }
 
-/// Most clients show a model the structured content *instead of* the text. So it holds the text too,
-/// and there is none where it could not hold everything.
+/// Most clients show the structured content to the model *instead of* the text. So it includes the text, and
+/// is omitted if it could not include all content.
 fn structured(output: &ToolOutput, metadata: Metadata) -> Option<Value> {
     match metadata {
-        Metadata::Aside => return None,
+        Metadata::Hidden => return None,
         Metadata::Structured => {}
     }
     let all_text = output.content.iter().all(|piece| matches!(piece, Content::Text(_)));
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_are_words() {
+    fn titles_start_with_a_capital() {
         for (name, expected) in
             [("read", "Read"), ("apply_patch", "Apply patch"), ("écrire", "Écrire"), ("", "")]
         {

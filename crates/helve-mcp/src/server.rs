@@ -1,4 +1,4 @@
-//! What the server answers to each request.
+//! Handles each kind of MCP request.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -20,57 +20,55 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::asks::{Way, shows_forms};
-use crate::hall::Hall;
-use crate::park::{Resumed, Retry, Running, Turn};
-use crate::visit::{Visit, client};
-use crate::wire::Arguments;
+use crate::asks::{AskRoute, shows_forms};
+use crate::client_session::{ClientSession, client_info};
+use crate::parked::{DetachedCall, RequestOutcome, Retry, RetryTarget};
+use crate::state::ServerState;
+use crate::transport::{RawArguments, supported_revisions};
 use crate::{call, render};
 
-/// The longest name of a tool that is looked up.
-const MOST_NAME: usize = 256;
+/// Maximum length of a tool name in bytes.
+const MAX_NAME: usize = 256;
 
-/// How long a list waits for tools that are on their way; what comes later is announced.
-const SETTLING: Duration = Duration::from_secs(3);
+/// How long `tools/list` waits for tools that are still loading. Later ones are announced as a change.
+const SETTLE_TIME: Duration = Duration::from_secs(3);
 
-/// The revisions of the protocol that are spoken.
-pub(crate) fn revisions() -> &'static [ProtocolVersion] {
-    ProtocolVersion::known_up_to(&ProtocolVersion::V_2026_07_28)
-}
-
-/// The server's end of one connection, or of one request that is on its own.
+/// The server side of one connection, or of one stateless request.
 pub(crate) struct Server {
-    hall: Arc<Hall>,
-    visit: OnceLock<Arc<Visit>>,
+    state: Arc<ServerState>,
+    session: OnceLock<Arc<ClientSession>>,
 }
 
 impl Server {
-    pub(crate) fn new(hall: Arc<Hall>) -> Self {
-        Self { hall, visit: OnceLock::new() }
+    pub(crate) fn new(state: Arc<ServerState>) -> Self {
+        Self { state, session: OnceLock::new() }
     }
 
-    fn visit(
+    fn session(
         &self,
-        who: Option<Implementation>,
+        info: Option<Implementation>,
         extensions: &Extensions,
-    ) -> Result<Arc<Visit>, ErrorData> {
-        if let Some(visit) = self.visit.get() {
-            return Ok(visit.clone());
+    ) -> Result<Arc<ClientSession>, ErrorData> {
+        if let Some(session) = self.session.get() {
+            return Ok(session.clone());
         }
-        let visit = self.hall.receive(client(who), extensions).ok_or_else(|| {
-            ErrorData::invalid_request("There is no agent of the name in the address.", None)
+        let session = self.state.session_for(client_info(info), extensions).ok_or_else(|| {
+            ErrorData::invalid_request("The agent named in the URL does not exist.", None)
         })?;
-        Ok(self.visit.get_or_init(|| visit).clone())
+        Ok(self.session.get_or_init(|| session).clone())
     }
 
-    fn visitor(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Visit>, ErrorData> {
-        self.visit(context.client_info(), &context.extensions)
+    fn request_session(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<ClientSession>, ErrorData> {
+        self.session(context.client_info(), &context.extensions)
     }
 }
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let door = &self.hall.door;
+        let config = &self.state.config;
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed()
@@ -78,13 +76,13 @@ impl ServerHandler for Server {
             .build();
         let mut info = InitializeResult::new(capabilities)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-            .with_server_info(Implementation::new(&door.name, &door.version));
-        info.instructions.clone_from(&door.instructions);
+            .with_server_info(Implementation::new(&config.name, &config.version));
+        info.instructions.clone_from(&config.instructions);
         info
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(revisions())
+        Cow::Borrowed(supported_revisions())
     }
 
     async fn initialize(
@@ -93,16 +91,16 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let answer = self.negotiate_initialize(&request)?;
-        self.visit(Some(request.client_info.clone()), &context.extensions)?;
+        self.session(Some(request.client_info.clone()), &context.extensions)?;
         context.peer.set_peer_info(request.with_protocol_version(answer.protocol_version.clone()));
         Ok(answer)
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let who = context.peer.peer_info().map(|info| info.client_info.clone());
-        let Ok(visit) = self.visit(who, &context.extensions) else { return };
-        if let Some(versions) = visit.changes.lock().take() {
-            tokio::spawn(tell_of_changes(context.peer, versions, visit.calls.clone()));
+        let info = context.peer.peer_info().map(|info| info.client_info.clone());
+        let Ok(session) = self.session(info, &context.extensions) else { return };
+        if let Some(versions) = session.changes.lock().take() {
+            tokio::spawn(notify_tool_changes(context.peer, versions, session.calls.clone()));
         }
     }
 
@@ -113,11 +111,11 @@ impl ServerHandler for Server {
         Some(requested.clone())
     }
 
-    /// From 2026-07-28 on, who wants to hear of changes holds a request open.
+    /// From 2026-07-28 on, a client that wants change notifications holds a request open.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let visit = self.visitor(context.request_context())?;
-        let mut versions = visit.session.workspace.registry.changed();
-        let telling = async {
+        let session = self.request_session(context.request_context())?;
+        let mut versions = session.session.workspace.registry.changed();
+        let notifying = async {
             while versions.changed().await.is_ok() {
                 let changed = ToolListChangedNotification::default();
                 let changed = ServerNotification::ToolListChangedNotification(changed);
@@ -127,9 +125,9 @@ impl ServerHandler for Server {
             }
         };
         tokio::select! {
-            () = telling => {}
+            () = notifying => {}
             () = context.cancelled() => {}
-            () = visit.calls.cancelled() => {}
+            () = session.calls.cancelled() => {}
         }
         Ok(())
     }
@@ -139,9 +137,9 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let visit = self.visitor(&context)?;
-        visit.session.workspace.registry.settled(SETTLING).await;
-        let tools = visit.tools();
+        let session = self.request_session(&context)?;
+        session.session.workspace.registry.settled(SETTLE_TIME).await;
+        let tools = session.tools();
         Ok(ListToolsResult::with_all_items(tools.specs().map(render::tool).collect()))
     }
 
@@ -150,31 +148,33 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if request.name.len() > MOST_NAME {
+        if request.name.len() > MAX_NAME {
             return Err(ErrorData::invalid_params("The name of the tool is too long.", None));
         }
-        let visit = self.visitor(&context)?;
+        let session = self.request_session(&context)?;
         let input = match arguments(&mut context) {
-            Some(Arguments(text)) => Input::Raw(text),
+            Some(RawArguments(text)) => Input::Raw(text),
             None => Input::Json(Value::Object(request.arguments.unwrap_or_default())),
         };
-        let retry = Retry::read(request.request_state.as_deref(), request.input_responses.as_ref());
+        let retry =
+            Retry::parse(request.request_state.as_deref(), request.input_responses.as_ref());
         let call = ToolCall::new(request.name, input);
-        let asked = shows_forms(context.client_capabilities().as_ref());
-        let newest = context.protocol_version().is_some_and(|version| !version.has_initialize());
-        if newest && asked {
-            return self.call_and_park(&visit, call, retry, &context).await;
+        let can_ask = shows_forms(context.client_capabilities().as_ref());
+        let without_initialize =
+            context.protocol_version().is_some_and(|version| !version.has_initialize());
+        if without_initialize && can_ask {
+            return self.call_and_park(&session, call, retry, &context).await;
         }
-        let _counted = self.hall.running.token();
-        let way = asked.then(|| Way::Elicit(context.peer.clone()));
-        let _reachable = way.map(|way| visit.asker.reach(&call.id, way));
-        let cancel = visit.calls.child_token();
-        let watching = self.watching(&call, &context);
-        let engine = &self.hall.door.engine;
-        let running = engine.call(&visit.session, &visit.tools(), call, cancel.clone());
-        let work = call::until_cancelled(running, &context.ct, &cancel);
-        let result = call::with_progress(work, watching, &context, &cancel).await;
-        Ok(self.rendered(&visit, result))
+        let _counted = self.state.running.token();
+        let route = can_ask.then(|| AskRoute::Elicit(context.peer.clone()));
+        let _route = route.map(|route| session.person.register(&call.id, route));
+        let cancel = session.calls.child_token();
+        let watch = self.progress_watch(&call, &context);
+        let engine = &self.state.config.engine;
+        let running = engine.call(&session.session, &session.tools(), call, cancel.clone());
+        let work = call::cancel_with_request(running, &context.ct, &cancel);
+        let result = call::with_progress(work, watch, &context, &cancel).await;
+        Ok(self.render(&session, result))
     }
 
     async fn list_resources(
@@ -182,7 +182,7 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let saved = self.visitor(&context)?.saved();
+        let saved = self.request_session(&context)?.saved();
         Ok(ListResourcesResult::with_all_items(saved.iter().map(render::resource).collect()))
     }
 
@@ -194,14 +194,14 @@ impl ServerHandler for Server {
         Ok(ListResourceTemplatesResult::with_all_items(vec![render::resources()]))
     }
 
-    /// Saved outputs of the session, whole.
+    /// Returns the full text of a saved output of the session.
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let session = self.visitor(&context)?.session.clone();
-        let unknown = || ErrorData::resource_not_found("There is no such saved output.", None);
+        let session = self.request_session(&context)?.session.clone();
+        let unknown = || ErrorData::resource_not_found("No such saved output.", None);
         let id = render::output_id(&request.uri).ok_or_else(unknown)?;
         let found = session.outputs.load(&session.id, id).await;
         let text = found.map_err(|err| {
@@ -216,81 +216,81 @@ impl ServerHandler for Server {
         _request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "There is no such method.", None))
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "No such method.", None))
     }
 }
 
 impl Server {
-    /// A call whose questions end the request, and its continuation with the answer.
+    /// Runs a call whose questions end the request, or resumes it with the answer.
     async fn call_and_park(
         &self,
-        visit: &Visit,
+        session: &ClientSession,
         mut call: ToolCall,
         retry: Option<Retry>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let mark = call::mark(&visit.session.id, &call);
-        let resumed = retry.as_ref().map(|retry| self.hall.parked.resume(retry, mark));
-        let mut watching = self.watching(&call, context);
-        let running = match resumed {
-            Some(Resumed::Running(running)) => {
-                watching = watching.map(|watching| watching.of(running.call()));
-                *running
+        let fingerprint = call::fingerprint(&session.session.id, &call);
+        let target = retry.as_ref().map(|retry| self.state.parked.resume(retry, fingerprint));
+        let mut watch = self.progress_watch(&call, context);
+        let detached = match target {
+            Some(RetryTarget::Parked(parked)) => {
+                watch = watch.map(|watch| watch.for_call(parked.call()));
+                *parked
             }
-            afresh @ (Some(Resumed::Afresh | Resumed::Spent) | None) => {
-                let counts = matches!(afresh, Some(Resumed::Afresh));
+            target @ (Some(RetryTarget::Gone | RetryTarget::AlreadyUsed) | None) => {
+                let counts = matches!(target, Some(RetryTarget::Gone));
                 let retry = retry.filter(|_| counts);
-                call.answers.extend(retry.map(Retry::for_a_fresh_call));
-                let (id, cancel) = (call.id.clone(), visit.calls.child_token());
-                let engine = &self.hall.door.engine;
-                let work = engine.call(&visit.session, &visit.tools(), call, cancel.clone());
-                let counted = self.hall.running.track_future(work);
-                Running::start(&id, Box::pin(counted), &visit.asker, mark, cancel)
+                call.answers.extend(retry.map(Retry::into_answer));
+                let (id, cancel) = (call.id.clone(), session.calls.child_token());
+                let engine = &self.state.config.engine;
+                let work = engine.call(&session.session, &session.tools(), call, cancel.clone());
+                let tracked = self.state.running.track_future(work);
+                DetachedCall::start(&id, Box::pin(tracked), &session.person, fingerprint, cancel)
             }
         };
-        let ends = running.cancel().clone();
-        let turn = running.turn(&self.hall.parked, &context.ct);
-        match call::with_progress(turn, watching, context, &ends).await {
-            Some(Turn::Done(result)) => Ok(self.rendered(visit, *result)),
-            Some(Turn::Asks(question)) => Ok(question.into()),
+        let cancel = detached.cancel().clone();
+        let outcome = detached.run_until_question(&self.state.parked, &context.ct);
+        match call::with_progress(outcome, watch, context, &cancel).await {
+            Some(RequestOutcome::Done(result)) => Ok(self.render(session, *result)),
+            Some(RequestOutcome::NeedsInput(question)) => Ok(question.into()),
             None => Err(ErrorData::internal_error("The call ended without a result.", None)),
         }
     }
 
-    fn watching(
+    fn progress_watch(
         &self,
         call: &ToolCall,
         context: &RequestContext<RoleServer>,
-    ) -> Option<call::Watching> {
+    ) -> Option<call::ProgressWatch> {
         let token = context.meta.get_progress_token()?;
-        Some(call::Watching::new(&call.id, token, self.hall.door.engine.events.subscribe()))
+        Some(call::ProgressWatch::new(&call.id, token, self.state.config.engine.events.subscribe()))
     }
 
-    fn rendered(&self, visit: &Visit, result: helve_core::ToolResult) -> CallToolResponse {
+    fn render(&self, session: &ClientSession, result: helve_core::ToolResult) -> CallToolResponse {
         if let Ok(output) = &result.outcome
             && let Some(saved) = &output.saved
         {
-            visit.note(saved);
+            session.record_saved(saved);
         }
-        render::result(result, self.hall.door.metadata).into()
+        render::result(result, self.state.config.metadata).into()
     }
 }
 
-/// The arguments of a call as they came, unread; over HTTP they travel with the request's head.
-fn arguments(context: &mut RequestContext<RoleServer>) -> Option<Arguments> {
-    context.extensions.remove::<Arguments>().or_else(|| {
+/// Takes the unparsed arguments of a call. Over HTTP they are attached to the request's head.
+fn arguments(context: &mut RequestContext<RoleServer>) -> Option<RawArguments> {
+    context.extensions.remove::<RawArguments>().or_else(|| {
         let parts = context.extensions.get_mut::<Parts>()?;
-        parts.extensions.remove::<Arguments>()
+        parts.extensions.remove::<RawArguments>()
     })
 }
 
-/// Tells the client each time that the list of tools has changed.
-async fn tell_of_changes(
+/// Notifies the client whenever the list of tools has changed.
+async fn notify_tool_changes(
     peer: Peer<RoleServer>,
     mut versions: watch::Receiver<u64>,
     calls: CancellationToken,
 ) {
-    let telling = async {
+    let notifying = async {
         while versions.changed().await.is_ok() {
             if peer.notify_tool_list_changed().await.is_err() {
                 break;
@@ -298,7 +298,7 @@ async fn tell_of_changes(
         }
     };
     tokio::select! {
-        () = telling => {}
+        () = notifying => {}
         () = calls.cancelled() => {}
     }
 }

@@ -1,9 +1,9 @@
-//! Lines in, lines out.
+//! Scripted exchanges: lines in, lines out.
 
 mod asking;
+mod exchanges;
+pub(crate) mod fixtures;
 mod hostile;
-mod talk;
-pub(crate) mod world;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{ServeError, serve};
-use world::World;
+use fixtures::World;
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"lab","version":"7"}}}
 + {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
-/// Runs a script on a connection that has been initialized; compares what was sent back, then what the
-/// tools told, which calls there were, and how serving ended. The clock jumps when nothing else happens.
+/// Runs a script on an initialized connection. Compares the lines sent back, then the log of the tools, the calls
+/// in the store, and how serving ended. The clock is paused and advances only when everything waits.
 ///
-/// A line is sent as it is and its answer awaited; with `+ ` before it, it is only sent. Others: `? N`
-/// awaits N lines, `register` and `drop` change the registry, `stop` fires the door's token, `long N`
-/// sends a line of N bytes, `endless` one without end, `deep N` a call with arguments of N levels. `STATE` in a line is what the
-/// last question wants back, and `wait N` lets N seconds pass.
+/// A line is sent as it is and its answer awaited; with the prefix `+ ` it is only sent. Other commands: `? N`
+/// awaits N lines; `register` and `drop` change the registry; `stop` cancels the server's token; `long N` sends a
+/// line of N bytes; `endless` sends a line without end; `deep N` sends a call whose arguments nest N levels deep;
+/// `wait N` lets N seconds pass. `STATE` in a line stands for the state of the last question.
 fn check(script: &str, expected: Expect) {
     check_bytes(&lines(script), expected);
 }
@@ -40,7 +40,7 @@ fn check_bytes(script: &[&[u8]], expected: Expect) {
     expected.assert_eq(rest);
 }
 
-/// The same, on a connection on which nothing has been said.
+/// Like `check`, on a connection that is not initialized.
 fn check_fresh(script: &str, expected: Expect) {
     expected.assert_eq(&run(&lines(script)));
 }
@@ -50,10 +50,10 @@ fn lines(script: &str) -> Vec<&[u8]> {
 }
 
 fn run(script: &[&[u8]]) -> String {
-    on_a_clock_that_jumps(play(script))
+    with_paused_clock(play(script))
 }
 
-fn on_a_clock_that_jumps<T>(work: impl Future<Output = T>) -> T {
+fn with_paused_clock<T>(work: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().start_paused(true).build().unwrap().block_on(work)
 }
@@ -71,7 +71,7 @@ impl Client {
         self.to.write_all(b"\n").await.unwrap();
     }
 
-    /// Takes note of the next line; `None` at the end, or when nothing comes.
+    /// Records the next line. Returns `None` at the end of the output.
     async fn receive(&mut self) -> Option<Value> {
         let mut line = String::new();
         let reading = self.from.read_line(&mut line);
@@ -108,16 +108,16 @@ fn connect(
 ) -> (Client, JoinHandle<Result<(), ServeError>>) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (input, output) = tokio::io::split(theirs);
-    let serving = tokio::spawn(serve(world.door(), input, output, stop.clone()));
+    let serving = tokio::spawn(serve(world.config(), input, output, stop.clone()));
     let (from, to) = tokio::io::split(ours);
     let from = BufReader::new(from);
     (Client { to, from, seen: String::new(), state: String::new() }, serving)
 }
 
-/// Sends lines and reads none until nothing more is taken; then reads as many as were sent. Says how many bytes were
-/// taken before.
-fn unread(text: &str) -> usize {
-    on_a_clock_that_jumps(async {
+/// Sends lines without reading until the server accepts no more, then reads an answer to each. Returns how many bytes
+/// the server accepted before it was read from.
+fn accepted_without_reading(text: &str) -> usize {
+    with_paused_clock(async {
         let world = World::new();
         let (mut client, _serving) = connect(&world, &CancellationToken::new());
         for line in lines(HELLO) {
@@ -181,7 +181,7 @@ async fn play(script: &[&[u8]]) -> String {
         }
     }
     let closed = Instant::now();
-    // It may have been closed already.
+    // The server may have closed it already.
     client.to.shutdown().await.ok();
     while client.receive().await.is_some() {}
     let served = serving.await.unwrap();

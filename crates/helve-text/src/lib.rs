@@ -5,6 +5,7 @@ pub mod diff;
 pub mod edit;
 pub mod git_config;
 pub mod git_index;
+pub mod line_buffer;
 pub mod lines;
 pub mod merge;
 pub mod names;

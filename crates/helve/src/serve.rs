@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use helve_core::{Caller, Engine, Session};
-use helve_mcp::{Door, Http, Metadata, ServeError, Token, Visitor, Web};
+use helve_mcp::{HttpConfig, HttpServer, McpConfig, Metadata, ServeError, SessionRequest, Token};
 use tokio_util::sync::CancellationToken;
 
 use crate::build::new_session;
@@ -27,8 +27,8 @@ impl Toolbox {
     ) -> Result<(), ServeError> {
         let (engine, servers) = (self.engine.clone(), self.servers.clone());
         servers.begin();
-        let open = move |visitor: Visitor| Some(self.admit(&self.id, visitor));
-        let served = helve_mcp::serve_stdio(door(engine, metadata, open), stop).await;
+        let open = move |request: SessionRequest| Some(self.open_session(&self.id, request));
+        let served = helve_mcp::serve_stdio(config(engine, metadata, open), stop).await;
         servers.close().await;
         served
     }
@@ -38,7 +38,7 @@ impl Toolbox {
     /// `/mcp` is served as this toolbox's agent, `/mcp/NAME` as the agent of that name.
     pub async fn serve_http(
         self,
-        http: Http,
+        http: HttpServer,
         token: Token,
         metadata: Metadata,
         stop: CancellationToken,
@@ -51,30 +51,30 @@ impl Toolbox {
             .iter()
             .filter_map(|name| Some((name.clone(), self.as_agent(name).ok()?)))
             .collect();
-        let open = move |visitor: Visitor| {
-            let toolbox = match &visitor.agent {
+        let open = move |request: SessionRequest| {
+            let toolbox = match &request.agent {
                 Some(agent) => toolboxes.get(agent)?,
                 None => &self,
             };
-            Some(toolbox.admit(&new_session(), visitor))
+            Some(toolbox.open_session(&new_session(), request))
         };
-        let web = Web { token, agents, folder };
-        http.serve(door(engine, metadata, open), web, stop).await;
+        let http_config = HttpConfig { token, agents, folder };
+        http.serve(config(engine, metadata, open), http_config, stop).await;
         servers.close().await;
     }
 
-    fn admit(&self, id: &str, visitor: Visitor) -> Arc<Session> {
-        let caller = Caller { client: visitor.client.name, ..self.caller.clone() };
-        self.session_with(id, caller, visitor.person)
+    fn open_session(&self, id: &str, request: SessionRequest) -> Arc<Session> {
+        let caller = Caller { client: request.client.name, ..self.caller.clone() };
+        self.session_with(id, caller, request.person)
     }
 }
 
-fn door(
+fn config(
     engine: Arc<Engine>,
     metadata: Metadata,
-    open: impl Fn(Visitor) -> Option<Arc<Session>> + Send + Sync + 'static,
-) -> Door {
-    Door {
+    open: impl Fn(SessionRequest) -> Option<Arc<Session>> + Send + Sync + 'static,
+) -> McpConfig {
+    McpConfig {
         engine,
         open: Box::new(open),
         name: "helve".into(),

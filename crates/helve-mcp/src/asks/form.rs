@@ -1,4 +1,4 @@
-//! One question as a form: what would happen, and for how long to allow it. Pure.
+//! The form that asks for approval: what would happen, and for how long to allow it. Pure.
 
 use std::fmt::Write;
 
@@ -9,16 +9,17 @@ use rmcp::model::{
     StringSchema,
 };
 
-/// The longest message; a diff beyond it is cut, and the message says so.
-const MOST_MESSAGE: usize = 256 << 10;
-/// The longest word to the model that is passed on, in characters.
-const MOST_WORD: usize = 2000;
-/// The field with the decision, and the one with a word to the model.
+/// Maximum length of the message in bytes. A longer one is cut, with a notice.
+const MAX_MESSAGE: usize = 256 << 10;
+/// Maximum length of the note for the model, in characters.
+const MAX_NOTE: usize = 2000;
+/// Name of the field with the decision.
 const DECISION: &str = "decision";
-const WORD: &str = "word";
+/// Name of the field with a note for the model.
+const NOTE: &str = "word";
 const NO: &str = "no";
 
-/// What a person is shown and may answer.
+/// What a person is shown, and the answers offered.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(super) message: String,
@@ -39,7 +40,7 @@ impl Form {
         Self { message: message(ask), scopes: if lasting { LASTING } else { ONCE } }
     }
 
-    /// For an answer whose question is not at hand any more.
+    /// A form for an answer whose question is not known any more.
     pub(crate) fn any_scope() -> Self {
         Self { message: String::new(), scopes: LASTING }
     }
@@ -47,22 +48,22 @@ impl Form {
     pub(super) fn schema(&self) -> ElicitationSchema {
         let mut answers: Vec<String> = self.scopes.iter().map(|(_, name)| (*name).into()).collect();
         answers.push(NO.into());
-        let about = match self.scopes.len() {
+        let description = match self.scopes.len() {
             1 => "Allow it this once, or not at all",
             _ => {
                 "Allow it this once, for this session, for this project, for you everywhere, or not at all"
             }
         };
-        let decision = EnumSchema::builder(answers).title("Allow").description(about).build();
-        let word = StringSchema::new().title("Word").description("If no: a word to the model");
+        let decision = EnumSchema::builder(answers).title("Allow").description(description).build();
+        let note = StringSchema::new().title("Note").description("If no: a note for the model");
         let fields = [
             (DECISION.into(), PrimitiveSchemaDefinition::Enum(decision)),
-            (WORD.into(), PrimitiveSchemaDefinition::String(word)),
+            (NOTE.into(), PrimitiveSchemaDefinition::String(note)),
         ];
         ElicitationSchema::new(fields.into()).with_required(vec![DECISION.into()])
     }
 
-    /// Only a yes that was offered and spelled out is one.
+    /// Maps an answer to a reply. Only a yes that was offered and spelled exactly counts.
     pub(crate) fn reply(&self, answer: ElicitResult) -> Reply {
         if answer.action != ElicitationAction::Accept {
             return Reply::No { word: None };
@@ -70,15 +71,15 @@ impl Form {
         let content = answer.content.unwrap_or_default();
         let decision = content[DECISION].as_str().unwrap_or_default();
         if decision == NO {
-            let word = content[WORD].as_str().map(str::trim).filter(|word| !word.is_empty());
-            return Reply::No { word: word.map(|word| word.chars().take(MOST_WORD).collect()) };
+            let note = content[NOTE].as_str().map(str::trim).filter(|note| !note.is_empty());
+            return Reply::No { word: note.map(|note| note.chars().take(MAX_NOTE).collect()) };
         }
         let scope = self.scopes.iter().find(|(_, name)| *name == decision);
         scope.map_or(Reply::Unanswered, |(scope, _)| Reply::Yes(*scope))
     }
 }
 
-/// Everything that would happen, with nothing hidden in odd characters.
+/// Lists everything that would happen, with invisible characters escaped.
 fn message(ask: &Ask) -> String {
     let mut text = String::from("Allow this?");
     if !ask.from.is_empty() {
@@ -91,7 +92,7 @@ fn message(ask: &Ask) -> String {
             && always.as_str() != part.subject()
         {
             let always = visible::escape_line(always.as_str());
-            push(&mut text, format_args!("\n  remembered, if it is to last: {always}"));
+            push(&mut text, format_args!("\n  if allowed for longer, remembered as: {always}"));
         }
     }
     let preview = visible::escape(&ask.preview);
@@ -113,12 +114,12 @@ fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
 }
 
 fn cut(text: String) -> String {
-    if text.len() <= MOST_MESSAGE {
+    if text.len() <= MAX_MESSAGE {
         return text;
     }
-    let shown = &text[..text.floor_char_boundary(MOST_MESSAGE)];
-    let left = text.len() - shown.len();
-    format!("{shown}\n\n[{left} bytes more are not shown here. Say no if you need to see them.]")
+    let shown = &text[..text.floor_char_boundary(MAX_MESSAGE)];
+    let hidden = text.len() - shown.len();
+    format!("{shown}\n\n[{hidden} more bytes are not shown. Say no if you need to see them.]")
 }
 
 #[cfg(test)]
@@ -141,17 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn shows_what_would_happen_and_hides_nothing() {
+    fn shows_the_parts_and_escapes_invisible_characters() {
         check(
             &ask(),
             expect![[r#"
             Allow this?
             edit src/a.rs
-              remembered, if it is to last: src/*
+              if allowed for longer, remembered as: src/*
 
             -old
             +new\u{202e}\u{1b}[2J
-            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, for you everywhere, or not at all","enum":["once","session","project","everywhere","no"]},"word":{"type":"string","title":"Word","description":"If no: a word to the model"}},"required":["decision"]}
+            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, for you everywhere, or not at all","enum":["once","session","project","everywhere","no"]},"word":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}
         "#]],
         );
         let once = Ask { parts: vec![Part::new("bash", "rm \u{200b}x")], ..Ask::default() };
@@ -160,20 +161,20 @@ mod tests {
             expect![[r#"
             Allow this?
             bash rm \u{200b}x
-            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, or not at all","enum":["once","no"]},"word":{"type":"string","title":"Word","description":"If no: a word to the model"}},"required":["decision"]}
+            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, or not at all","enum":["once","no"]},"word":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}
         "#]],
         );
     }
 
     #[test]
-    fn what_is_too_long_says_so() {
+    fn a_cut_message_says_so() {
         let long = Form::of(&ask().preview("é\n".repeat(200_000)));
-        assert!(long.message.len() < MOST_MESSAGE + 200);
+        assert!(long.message.len() < MAX_MESSAGE + 200);
         assert!(long.message.ends_with("Say no if you need to see them.]"), "{}", long.message);
     }
 
     #[test]
-    fn only_an_offered_yes_is_a_yes() {
+    fn only_an_offered_yes_counts() {
         let lasting = Form::of(&ask());
         let once = Form::of(&Ask { parts: vec![Part::new("bash", "x")], ..Ask::default() });
         let reply = |form: &Form, action: &str, content: Value| {

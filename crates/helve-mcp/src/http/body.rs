@@ -1,4 +1,4 @@
-//! What goes over a connection besides heads: messages coming in, within limits, and answers going out.
+//! Request bodies, read within limits, and response bodies that report when they are sent.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,103 +14,111 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::lobby::{Doing, Seat};
-use super::reply::{Refused, Reply, busy, plain};
-use crate::wire::MOST_LINE;
+use super::admission::{Activity, ConnectionPermit};
+use super::reply::{ErrorReply, HttpReply, busy, plain_text};
+use crate::transport::MAX_LINE;
 
-/// How long a client may take to send a message.
-const TIME: Duration = Duration::from_secs(30);
-/// What every connection may send whatever the others do: most messages have less.
-const SMALL: usize = 64 << 10;
-/// The most that messages may have together beyond that, in KiB.
-const MOST_LARGE: usize = 64 << 10;
+/// How long a client may take to send a body.
+const BODY_TIME: Duration = Duration::from_secs(30);
+/// Part of each body that is not counted against the total: most messages are smaller.
+const UNCOUNTED: usize = 64 << 10;
+/// Maximum total size of the counted parts, in KiB.
+const MAX_COUNTED: usize = 64 << 10;
 
-/// Room for messages on their way in. It is taken as they arrive, so that who only says that much is to come takes none.
-pub(super) struct Bodies(Arc<Semaphore>);
+/// Memory for bodies that are being received. It is reserved as bytes arrive, so a large `Content-Length` alone
+/// reserves nothing.
+pub(super) struct BodyBudget(Arc<Semaphore>);
 
-/// A message, and the room it takes.
-pub(super) struct Whole {
+/// A received body and the memory reserved for it.
+pub(super) struct RequestBody {
     pub(super) bytes: Vec<u8>,
-    room: Option<OwnedSemaphorePermit>,
+    reserved: Option<OwnedSemaphorePermit>,
 }
 
-impl Default for Bodies {
+impl Default for BodyBudget {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MOST_LARGE)))
+        Self(Arc::new(Semaphore::new(MAX_COUNTED)))
     }
 }
 
-impl Bodies {
-    pub(super) async fn take<B>(&self, headers: &HeaderMap, body: B) -> Result<Whole, Refused>
+impl BodyBudget {
+    pub(super) async fn receive<B>(
+        &self,
+        headers: &HeaderMap,
+        body: B,
+    ) -> Result<RequestBody, ErrorReply>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let said = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-        let length: Option<u64> = said.and_then(|length| length.parse().ok());
-        if length.is_some_and(|length| length > MOST_LINE as u64) {
+        let header = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        let length: Option<u64> = header.and_then(|length| length.parse().ok());
+        if length.is_some_and(|length| length > MAX_LINE as u64) {
             return Err(too_large());
         }
-        match timeout(TIME, self.collect(body)).await {
-            Ok(taken) => taken,
-            Err(_) => Err(plain(StatusCode::REQUEST_TIMEOUT, "The message took too long.").into()),
+        match timeout(BODY_TIME, self.collect(body)).await {
+            Ok(received) => received,
+            Err(_) => {
+                Err(plain_text(StatusCode::REQUEST_TIMEOUT, "Sending the message took too long.")
+                    .into())
+            }
         }
     }
 
-    async fn collect<B>(&self, mut body: B) -> Result<Whole, Refused>
+    async fn collect<B>(&self, mut body: B) -> Result<RequestBody, ErrorReply>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let mut whole = Whole { bytes: Vec::new(), room: None };
+        let mut received = RequestBody { bytes: Vec::new(), reserved: None };
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
-                let words = "The message did not arrive whole.";
-                return Err(plain(StatusCode::BAD_REQUEST, words).into());
+                let words = "The message arrived incomplete.";
+                return Err(plain_text(StatusCode::BAD_REQUEST, words).into());
             };
-            // Trailers say nothing that is heard.
+            // Trailers are ignored.
             let Ok(data) = frame.into_data() else { continue };
-            if whole.bytes.len() + data.len() > MOST_LINE {
+            if received.bytes.len() + data.len() > MAX_LINE {
                 return Err(too_large());
             }
-            self.grow(&mut whole, data.len())?;
-            whole.bytes.extend_from_slice(&data);
+            self.reserve(&mut received, data.len())?;
+            received.bytes.extend_from_slice(&data);
         }
-        Ok(whole)
+        Ok(received)
     }
 
-    fn grow(&self, whole: &mut Whole, more: usize) -> Result<(), Refused> {
-        let large = (whole.bytes.len() + more).saturating_sub(SMALL).div_ceil(1024);
-        let held = whole.room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let Some(wanted) = large.checked_sub(held).filter(|wanted| *wanted > 0) else {
+    fn reserve(&self, body: &mut RequestBody, more: usize) -> Result<(), ErrorReply> {
+        let counted = (body.bytes.len() + more).saturating_sub(UNCOUNTED).div_ceil(1024);
+        let reserved = body.reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let Some(missing) = counted.checked_sub(reserved).filter(|missing| *missing > 0) else {
             return Ok(());
         };
-        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
-        let Ok(more) = self.0.clone().try_acquire_many_owned(wanted) else {
+        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+        let Ok(more) = self.0.clone().try_acquire_many_owned(missing) else {
             return Err(busy("Too much is being sent at once.").into());
         };
-        match &mut whole.room {
-            Some(room) => room.merge(more),
-            None => whole.room = Some(more),
+        match &mut body.reserved {
+            Some(reserved) => reserved.merge(more),
+            None => body.reserved = Some(more),
         }
         Ok(())
     }
 }
 
-fn too_large() -> Refused {
-    let words = format!("A message may have {MOST_LINE} bytes at most.");
-    plain(StatusCode::PAYLOAD_TOO_LARGE, words).into()
+fn too_large() -> ErrorReply {
+    let words = format!("A message may have at most {MAX_LINE} bytes.");
+    plain_text(StatusCode::PAYLOAD_TOO_LARGE, words).into()
 }
 
-/// An answer after which its connection is idle.
-pub(super) fn until_said(reply: Reply, seat: Arc<Seat>) -> Reply {
-    reply.map(|body| Until { body, seat }.boxed())
+/// Marks the connection as idle once the reply is sent.
+pub(super) fn idle_when_sent(reply: HttpReply, permit: Arc<ConnectionPermit>) -> HttpReply {
+    reply.map(|body| IdleOnDrop { body, permit }.boxed())
 }
 
-struct Until<B> {
+struct IdleOnDrop<B> {
     body: B,
-    seat: Arc<Seat>,
+    permit: Arc<ConnectionPermit>,
 }
 
-impl<B: Body<Data = Bytes, Error = Infallible> + Unpin> Body for Until<B> {
+impl<B: Body<Data = Bytes, Error = Infallible> + Unpin> Body for IdleOnDrop<B> {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -130,9 +138,9 @@ impl<B: Body<Data = Bytes, Error = Infallible> + Unpin> Body for Until<B> {
     }
 }
 
-impl<B> Drop for Until<B> {
+impl<B> Drop for IdleOnDrop<B> {
     fn drop(&mut self) {
-        self.seat.does(Doing::Idle);
+        self.permit.set_activity(Activity::Idle);
     }
 }
 
@@ -143,41 +151,40 @@ mod tests {
 
     use super::*;
 
-    type Held = Result<Whole, u16>;
-
-    async fn take(bodies: &Bodies, piece: usize, pieces: usize) -> Held {
+    async fn receive(budget: &BodyBudget, piece: usize, pieces: usize) -> Result<RequestBody, u16> {
         let frame = || Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b' '; piece])));
         let body = StreamBody::new(stream::iter((0..pieces).map(|_| frame())));
-        let taken = bodies.take(&HeaderMap::new(), body).await;
-        taken.map_err(|refused| refused.status().as_u16())
+        let received = budget.receive(&HeaderMap::new(), body).await;
+        received.map_err(|reply| reply.status().as_u16())
     }
 
     #[tokio::test]
-    async fn small_messages_get_through_whatever_the_large_take() {
-        let bodies = Bodies::default();
+    async fn small_messages_arrive_while_large_ones_use_up_the_budget() {
+        let budget = BodyBudget::default();
         let mut large = Vec::new();
         for _ in 0..4 {
-            large.push(take(&bodies, 1 << 20, 16).await.ok().unwrap());
+            large.push(receive(&budget, 1 << 20, 16).await.ok().unwrap());
         }
-        assert_eq!(take(&bodies, 1 << 20, 16).await.err(), Some(503));
-        assert_eq!(take(&bodies, 1, SMALL).await.ok().map(|whole| whole.bytes.len()), Some(SMALL));
+        assert_eq!(receive(&budget, 1 << 20, 16).await.err(), Some(503));
+        let small = receive(&budget, 1, UNCOUNTED).await.ok().map(|body| body.bytes.len());
+        assert_eq!(small, Some(UNCOUNTED));
         drop(large);
-        assert_eq!(take(&bodies, 1 << 20, 17).await.err(), Some(413));
-        assert!(take(&bodies, 1 << 20, 16).await.is_ok(), "all room was given back");
+        assert_eq!(receive(&budget, 1 << 20, 17).await.err(), Some(413));
+        assert!(receive(&budget, 1 << 20, 16).await.is_ok(), "everything was released");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_only_announces_much_takes_no_room_and_has_an_end() {
-        let bodies = Bodies::default();
+    async fn an_announced_length_reserves_nothing_and_silence_times_out() {
+        let budget = BodyBudget::default();
         let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_LENGTH, MOST_LINE.into());
+        headers.insert(CONTENT_LENGTH, MAX_LINE.into());
         let silent = || StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
-        let waiting = (0..100).map(|_| bodies.take(&headers, silent()));
+        let waiting = (0..100).map(|_| budget.receive(&headers, silent()));
         let waited = futures::future::join_all(waiting);
-        let (waited, taken) = tokio::join!(waited, take(&bodies, 1 << 20, 16));
-        assert!(taken.is_ok());
-        let timed_out = |refused: &Result<Whole, Refused>| {
-            refused.as_ref().is_err_and(|refused| refused.status() == 408)
+        let (waited, received) = tokio::join!(waited, receive(&budget, 1 << 20, 16));
+        assert!(received.is_ok());
+        let timed_out = |result: &Result<RequestBody, ErrorReply>| {
+            result.as_ref().is_err_and(|reply| reply.status() == 408)
         };
         assert!(waited.iter().all(timed_out));
     }

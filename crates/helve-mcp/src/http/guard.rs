@@ -1,4 +1,4 @@
-//! Who may ask at all: the address that was called, the page that calls, the token. Pure.
+//! Decides whether a request may proceed, by host, origin and token. Pure.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,24 +8,24 @@ use http::{HeaderMap, HeaderName};
 
 use super::token::Token;
 
-/// The names under which one connection's end of ours may be called.
+/// Values of the `Host` header that name this end of a connection.
 #[derive(Debug)]
-pub(super) struct Addresses(Vec<String>);
+pub(super) struct OwnAddresses(Vec<String>);
 
-/// Why a request goes no further.
+/// Why a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// Called by a name that is not ours: another's page made the name lead here.
+pub(super) enum Rejection {
+    /// The host is not ours, as in a DNS rebinding attack.
     Host,
-    /// A page that is not ours calls.
+    /// The request comes from a page of another origin.
     Origin,
     Token,
 }
 
-impl Addresses {
-    /// This machine's own names, and the address that was connected to; nothing that a name server could
-    /// make up. A browser leaves port 80 out.
-    pub(super) fn of(local: SocketAddr) -> Self {
+impl OwnAddresses {
+    /// Loopback names and the address connected to, but no names that a DNS server could forge. Browsers omit
+    /// port 80.
+    pub(super) fn for_socket(local: SocketAddr) -> Self {
         let port = local.port();
         let hosts = ["localhost".into(), "127.0.0.1".into(), "[::1]".into(), literal(local)];
         let named = hosts.iter().map(|host| format!("{host}:{port}"));
@@ -33,37 +33,48 @@ impl Addresses {
         Self(named.chain(bare).collect())
     }
 
-    fn has(&self, host: &[u8]) -> bool {
+    fn contains(&self, host: &[u8]) -> bool {
         self.0.iter().any(|ours| ours.as_bytes() == host)
     }
 }
 
 fn literal(local: SocketAddr) -> String {
-    // An IPv4 client of a socket for both kinds says the address as IPv4 has it.
+    // An IPv4 client of a dual-stack socket sends the IPv4 form of the address.
     match local.ip().to_canonical() {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("[{v6}]"),
     }
 }
 
-/// Lets a request through whose address, page and token are all right, exactly.
-pub(super) fn admit(head: &Parts, ours: &Addresses, token: &Token) -> Result<(), Stop> {
-    // A request line with a whole address overrides the header in what others read.
+/// Accepts a request only if host, origin and token match exactly.
+pub(super) fn check_request(
+    head: &Parts,
+    ours: &OwnAddresses,
+    token: &Token,
+) -> Result<(), Rejection> {
+    // An absolute request target would override the header for some readers.
     if head.uri.authority().is_some() {
-        return Err(Stop::Host);
+        return Err(Rejection::Host);
     }
-    match one(&head.headers, HOST) {
-        One::Is(host) if ours.has(host) => {}
-        One::Is(_) | One::None | One::Several => return Err(Stop::Host),
+    match single_header(&head.headers, HOST) {
+        SingleHeader::Value(host) if ours.contains(host) => {}
+        SingleHeader::Value(_) | SingleHeader::Missing | SingleHeader::Repeated => {
+            return Err(Rejection::Host);
+        }
     }
-    match one(&head.headers, ORIGIN) {
-        One::None => {}
-        One::Is(origin) if origin.strip_prefix(b"http://").is_some_and(|host| ours.has(host)) => {}
-        One::Is(_) | One::Several => return Err(Stop::Origin),
+    match single_header(&head.headers, ORIGIN) {
+        SingleHeader::Missing => {}
+        SingleHeader::Value(origin)
+            if origin.strip_prefix(b"http://").is_some_and(|host| ours.contains(host)) => {}
+        SingleHeader::Value(_) | SingleHeader::Repeated => return Err(Rejection::Origin),
     }
-    match one(&head.headers, AUTHORIZATION) {
-        One::Is(given) if bearer(given).is_some_and(|given| token.is(given)) => Ok(()),
-        One::Is(_) | One::None | One::Several => Err(Stop::Token),
+    match single_header(&head.headers, AUTHORIZATION) {
+        SingleHeader::Value(given) if bearer(given).is_some_and(|given| token.matches(given)) => {
+            Ok(())
+        }
+        SingleHeader::Value(_) | SingleHeader::Missing | SingleHeader::Repeated => {
+            Err(Rejection::Token)
+        }
     }
 }
 
@@ -72,19 +83,19 @@ fn bearer(given: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
 }
 
-/// Two of a header mean two readers who may disagree.
-enum One<'a> {
-    None,
-    Is(&'a [u8]),
-    Several,
+/// A header that must not be repeated, since readers may disagree about which value counts.
+enum SingleHeader<'a> {
+    Missing,
+    Value(&'a [u8]),
+    Repeated,
 }
 
-fn one(headers: &HeaderMap, name: HeaderName) -> One<'_> {
+fn single_header(headers: &HeaderMap, name: HeaderName) -> SingleHeader<'_> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {
-        (None, _) => One::None,
-        (Some(only), None) => One::Is(only.as_bytes()),
-        (Some(_), Some(_)) => One::Several,
+        (None, _) => SingleHeader::Missing,
+        (Some(only), None) => SingleHeader::Value(only.as_bytes()),
+        (Some(_), Some(_)) => SingleHeader::Repeated,
     }
 }
 
@@ -93,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_names_are_the_machines_own_and_the_address_connected_to() {
+    fn own_addresses_are_loopback_and_the_address_connected_to() {
         for (local, expected) in [
             ("127.0.0.1:99", "localhost:99 127.0.0.1:99 [::1]:99 127.0.0.1:99"),
             ("[::1]:99", "localhost:99 127.0.0.1:99 [::1]:99 [::1]:99"),
@@ -104,7 +115,7 @@ mod tests {
                 "localhost:80 127.0.0.1:80 [::1]:80 127.0.0.1:80 localhost 127.0.0.1 [::1] 127.0.0.1",
             ),
         ] {
-            assert_eq!(Addresses::of(local.parse().unwrap()).0.join(" "), expected);
+            assert_eq!(OwnAddresses::for_socket(local.parse().unwrap()).0.join(" "), expected);
         }
     }
 }

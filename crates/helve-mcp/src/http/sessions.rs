@@ -1,10 +1,10 @@
-//! Sessions over HTTP: which there are, and how long they last without their client.
+//! The sessions of the HTTP server, and how long they last without their client.
 //!
-//! rmcp has a session manager of its own. One slow reader holds up its whole session, an answer that nobody
-//! was there to take is lost, a long call counts as idle, and there may be any number of sessions.
+//! This replaces rmcp's session manager, in which a slow reader blocks its whole session, an answer that
+//! nobody is there to receive is lost, a long call counts as idle, and the number of sessions is unlimited.
 
-mod channel;
-mod lane;
+mod event_stream;
+mod http_session;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,33 +20,33 @@ use rmcp::transport::streamable_http_server::session::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::hall::{Addressed, SessionEnds};
-use lane::{Lane, Wire};
+use crate::state::{AgentInUrl, SessionEnd};
+use http_session::{HttpSession, SessionTransport};
 
-/// The most sessions at once; beyond it the one that was idle longest goes.
-const MOST: usize = 64;
-/// How long a session lasts of which nothing is heard and for which nothing is done.
-const IDLE: Duration = Duration::from_secs(3600);
-/// How long calls go on for a client that has left and does not come back for the answers.
-const ABANDONED: Duration = Duration::from_secs(2 * 60);
+/// Maximum number of sessions. Beyond it the one idle longest is dropped.
+const MAX_SESSIONS: usize = 64;
+/// How long an idle session lasts.
+const IDLE_TIME: Duration = Duration::from_secs(3600);
+/// How long calls go on after their client disconnected.
+const ABANDONED_TIME: Duration = Duration::from_secs(2 * 60);
 
 /// All sessions of a server.
 pub(super) struct Sessions {
-    open: Mutex<HashMap<SessionId, Arc<Lane>>>,
+    open: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
     stop: CancellationToken,
 }
 
-/// Why a session does not do what it should.
+/// Why a session cannot do what was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SessionFault {
+pub(super) enum SessionError {
     #[error("there are too many sessions")]
     TooMany,
     #[error("there is no such session")]
     Unknown,
     #[error("the session has ended")]
     Ended,
-    #[error("there is nothing to go on with under this event id")]
-    NothingKept,
+    #[error("no stream can be resumed from this event id")]
+    CannotResume,
 }
 
 impl Sessions {
@@ -60,78 +60,78 @@ impl Sessions {
 
     pub(super) fn is_full(&self) -> bool {
         let open = self.open.lock();
-        open.len() >= MOST && !open.values().any(|lane| lane.is_idle())
+        open.len() >= MAX_SESSIONS && !open.values().any(|session| session.is_idle())
     }
 
-    pub(super) fn of(&self, id: &str) -> Option<Arc<Lane>> {
+    pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
         self.open.lock().get(id).cloned()
     }
 
-    fn get(&self, id: &SessionId) -> Result<Arc<Lane>, SessionFault> {
-        self.of(id).ok_or(SessionFault::Unknown)
+    fn get(&self, id: &SessionId) -> Result<Arc<HttpSession>, SessionError> {
+        self.find(id).ok_or(SessionError::Unknown)
     }
 
-    /// Ends the sessions whose clients have left them.
+    /// Ends the sessions that their clients have abandoned.
     pub(super) fn sweep(&self) {
-        self.open.lock().retain(|_, lane| {
-            let most = if lane.is_idle() { IDLE } else { ABANDONED };
-            let left = !lane.is_attended() && lane.silent() > most;
-            if left {
-                lane.end();
+        self.open.lock().retain(|_, session| {
+            let limit = if session.is_idle() { IDLE_TIME } else { ABANDONED_TIME };
+            let is_abandoned = !session.is_attended() && session.silent_for() > limit;
+            if is_abandoned {
+                session.end();
             }
-            !left
+            !is_abandoned
         });
     }
 
-    fn make_room(&self) -> Result<(), SessionFault> {
+    fn make_room(&self) -> Result<(), SessionError> {
         let mut open = self.open.lock();
-        if open.len() < MOST {
+        if open.len() < MAX_SESSIONS {
             return Ok(());
         }
-        let idle = open.iter().filter(|(_, lane)| lane.is_idle());
-        let oldest = idle.max_by_key(|(_, lane)| lane.silent()).map(|(id, _)| id.clone());
-        let lane = oldest.and_then(|id| open.remove(&id)).ok_or(SessionFault::TooMany)?;
-        lane.end();
+        let idle = open.iter().filter(|(_, session)| session.is_idle());
+        let oldest = idle.max_by_key(|(_, session)| session.silent_for()).map(|(id, _)| id.clone());
+        let session = oldest.and_then(|id| open.remove(&id)).ok_or(SessionError::TooMany)?;
+        session.end();
         Ok(())
     }
 }
 
 impl SessionManager for Sessions {
-    type Error = SessionFault;
-    type Transport = Wire;
+    type Error = SessionError;
+    type Transport = SessionTransport;
 
-    async fn create_session(&self) -> Result<(SessionId, Wire), SessionFault> {
+    async fn create_session(&self) -> Result<(SessionId, SessionTransport), SessionError> {
         self.make_room()?;
         let id: SessionId = uuid::Uuid::new_v4().simple().to_string().into();
-        let (lane, wire) = Lane::open(self.stop.child_token());
-        self.open.lock().insert(id.clone(), lane);
-        Ok((id, wire))
+        let (session, transport) = HttpSession::open(self.stop.child_token());
+        self.open.lock().insert(id.clone(), session);
+        Ok((id, transport))
     }
 
     async fn initialize_session(
         &self,
         id: &SessionId,
         mut message: ClientJsonRpcMessage,
-    ) -> Result<ServerJsonRpcMessage, SessionFault> {
-        let lane = self.get(id)?;
-        lane.begins(&message);
-        mark(&mut message, &lane);
-        let mut answers = lane.take(message).await?;
+    ) -> Result<ServerJsonRpcMessage, SessionError> {
+        let session = self.get(id)?;
+        session.initialize(&message);
+        attach_session_end(&mut message, &session);
+        let mut answers = session.start_request(message).await?;
         while let Some(event) = answers.next().await {
             if let Some(answer) = event.message {
                 return Ok(Arc::unwrap_or_clone(answer));
             }
         }
-        Err(SessionFault::Ended)
+        Err(SessionError::Ended)
     }
 
-    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionFault> {
+    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
         Ok(self.open.lock().contains_key(id))
     }
 
-    async fn close_session(&self, id: &SessionId) -> Result<(), SessionFault> {
-        if let Some(lane) = self.open.lock().remove(id) {
-            lane.end();
+    async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
+        if let Some(session) = self.open.lock().remove(id) {
+            session.end();
         }
         Ok(())
     }
@@ -140,24 +140,24 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         mut message: ClientJsonRpcMessage,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionFault> {
-        let lane = self.get(id)?;
-        mark(&mut message, &lane);
-        lane.take(message).await
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        let session = self.get(id)?;
+        attach_session_end(&mut message, &session);
+        session.start_request(message).await
     }
 
     async fn accept_message(
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
-    ) -> Result<(), SessionFault> {
-        self.get(id)?.hear(message).await
+    ) -> Result<(), SessionError> {
+        self.get(id)?.receive(message).await
     }
 
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionFault> {
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         Ok(self.get(id)?.listen())
     }
 
@@ -165,26 +165,26 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
         last: String,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionFault> {
-        self.get(id)?.resume(&last).ok_or(SessionFault::NothingKept)
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
+        self.get(id)?.resume(&last).ok_or(SessionError::CannotResume)
     }
 }
 
-/// Lets the request know when its session ends.
-fn mark(message: &mut ClientJsonRpcMessage, lane: &Lane) {
+/// Attaches the token that is cancelled when the session ends.
+fn attach_session_end(message: &mut ClientJsonRpcMessage, session: &HttpSession) {
     if let JsonRpcMessage::Request(asked) = message {
-        asked.request.extensions_mut().insert(SessionEnds(lane.ends()));
+        asked.request.extensions_mut().insert(SessionEnd(session.end_token()));
     }
 }
 
-/// The agent that the address of a message names.
-fn addressed(message: &ClientJsonRpcMessage) -> Option<String> {
+/// Returns the agent that the message's URL names.
+fn agent_in_url(message: &ClientJsonRpcMessage) -> Option<String> {
     let JsonRpcMessage::Request(asked) = message else { return None };
     let head = asked.request.extensions().get::<http::request::Parts>()?;
-    head.extensions.get::<Addressed>()?.0.clone()
+    head.extensions.get::<AgentInUrl>()?.0.clone()
 }
 
-/// The revision that a client begins with.
+/// Returns the protocol revision that a client initializes with.
 fn revision(message: &ClientJsonRpcMessage) -> Option<&str> {
     let JsonRpcMessage::Request(asked) = message else { return None };
     match &asked.request {

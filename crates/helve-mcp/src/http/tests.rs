@@ -1,10 +1,10 @@
-//! Requests over real connections, and who is kept out.
+//! Requests over real connections.
 
-#![expect(clippy::disallowed_methods, reason = "a client of our own, at a port of our own")]
+#![expect(clippy::disallowed_methods, reason = "the test connects to its own server")]
 
-mod guarded;
-mod limited;
-mod talked;
+mod authorization;
+mod exchanges;
+mod limits;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -16,31 +16,31 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Http, Token, Web};
-use crate::tests::world::World;
+use super::{HttpConfig, HttpServer, Token};
+use crate::tests::fixtures::World;
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
-/// No answer takes this long.
+/// Longer than any answer takes.
 const LONG: Duration = Duration::from_secs(60);
 
-struct Place {
+struct TestServer {
     world: World,
     address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
 }
 
-impl Place {
+impl TestServer {
     async fn open() -> Self {
         let world = World::new();
-        let http = Http::bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
-        let web = Web {
+        let http = HttpServer::bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
+        let web = HttpConfig {
             token: Token::new(SECRET).unwrap(),
             agents: vec!["build".into(), "plan".into()],
             folder: "/w".into(),
         };
         let (address, stop) = (http.address(), CancellationToken::new());
-        let serving = tokio::spawn(http.serve(world.door(), web, stop.clone()));
+        let serving = tokio::spawn(http.serve(world.config(), web, stop.clone()));
         Self { world, address, stop, serving }
     }
 
@@ -48,26 +48,26 @@ impl Place {
         self.address.port()
     }
 
-    async fn connect(&self) -> Line {
+    async fn connect(&self) -> Connection {
         let stream = TcpStream::connect(self.address).await.unwrap();
-        Line { stream: BufReader::new(stream) }
+        Connection { stream: BufReader::new(stream) }
     }
 
-    /// A whole exchange on a connection of its own, with the headers that a good client sends.
+    /// Sends a request on a new connection, with all required headers, and reads the answer.
     async fn send(&self, request: &str, headers: &[&str], body: &str) -> Answer {
         let mut line = self.connect().await;
         line.ask(self.port(), request, headers, body).await;
         line.answer().await
     }
 
-    /// A client with a session at an address, initialized.
+    /// Opens a session at a path and initializes it.
     async fn client(&self, path: &'static str, capabilities: &str) -> Client<'_> {
         let hello = format!(
             r#"{{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"clientInfo":{{"name":"lab","version":"7"}}}}}}"#
         );
         let answer = self.send(&format!("POST {path}"), &[], &hello).await;
         let session = answer.header("mcp-session-id").unwrap().to_owned();
-        let client = Client { place: self, path, header: format!("Mcp-Session-Id: {session}") };
+        let client = Client { server: self, path, header: format!("Mcp-Session-Id: {session}") };
         let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         assert_eq!(client.post(ready).await.status, 202);
         client
@@ -80,11 +80,11 @@ impl Place {
     }
 }
 
-/// Somebody with the token and a session.
+/// A client with the token and a session.
 struct Client<'a> {
-    place: &'a Place,
+    server: &'a TestServer,
     path: &'static str,
-    /// The header that names the session.
+    /// Header that names the session.
     header: String,
 }
 
@@ -95,7 +95,7 @@ impl Client<'_> {
 
     async fn send_to(&self, request: &str, headers: &[&str], body: &str) -> Answer {
         let headers: Vec<&str> = headers.iter().copied().chain([&*self.header]).collect();
-        self.place.send(request, &headers, body).await
+        self.server.send(request, &headers, body).await
     }
 
     async fn post(&self, body: &str) -> Answer {
@@ -106,29 +106,29 @@ impl Client<'_> {
         self.post(&call(id, tool, arguments)).await
     }
 
-    /// What a call of `echo` says.
+    /// Calls `echo` and returns its text.
     async fn echo(&self, id: u32, text: &str) -> Value {
-        let said = self.call(id, "echo", &json!({"text": text}).to_string()).await;
-        said.message()["result"]["content"][0]["text"].take()
+        let answer = self.call(id, "echo", &json!({"text": text}).to_string()).await;
+        answer.message()["result"]["content"][0]["text"].take()
     }
 
-    /// Opens a stream, up to its first event.
-    async fn stream(&self, method: &str, body: &str) -> Line {
-        let mut line = self.place.connect().await;
+    /// Opens a stream and reads the head of the response.
+    async fn stream(&self, method: &str, body: &str) -> Connection {
+        let mut line = self.server.connect().await;
         let request = format!("{method} {}", self.path);
-        line.ask(self.place.port(), &request, &[&self.header], body).await;
+        line.ask(self.server.port(), &request, &[&self.header], body).await;
         assert_eq!(line.head().await.0, 200);
         line
     }
 
-    /// Begins a call whose answer comes as a stream.
-    async fn begin(&self, id: u32, tool: &str, arguments: &str) -> Line {
+    /// Starts a call whose answer comes as a stream.
+    async fn begin(&self, id: u32, tool: &str, arguments: &str) -> Connection {
         self.stream("POST", &call(id, tool, arguments)).await
     }
 }
 
-/// One connection.
-struct Line {
+/// One connection to the server.
+struct Connection {
     stream: BufReader<TcpStream>,
 }
 
@@ -139,7 +139,7 @@ struct Answer {
     body: String,
 }
 
-impl Line {
+impl Connection {
     async fn ask(&mut self, port: u16, request: &str, headers: &[&str], body: &str) {
         let mut text = head(port, request);
         text.push_str(&format!("Content-Length: {}\r\nConnection: close\r\n", body.len()));
@@ -149,11 +149,11 @@ impl Line {
     }
 
     async fn raw(&mut self, bytes: &[u8]) {
-        // A server that has had enough may close before all is sent.
+        // The server may close the connection before everything is sent.
         self.stream.get_mut().write_all(bytes).await.ok();
     }
 
-    /// Reads on past what is known.
+    /// Reads exactly this text.
     async fn skip(&mut self, text: &str) {
         let mut read = vec![0; text.len()];
         timeout(LONG, self.stream.read_exact(&mut read)).await.unwrap().unwrap();
@@ -174,7 +174,7 @@ impl Line {
         (status.unwrap_or(0), headers)
     }
 
-    /// The answer, to its end.
+    /// Reads the answer to the end of the connection.
     async fn answer(mut self) -> Answer {
         let (status, headers) = self.head().await;
         let mut body = Vec::new();
@@ -182,7 +182,7 @@ impl Line {
         Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
     }
 
-    /// The next event that says something: its id and message.
+    /// Reads the next event with data and returns its id and message.
     async fn event(&mut self) -> Option<(String, Value)> {
         let mut id = String::new();
         loop {
@@ -211,7 +211,7 @@ impl Answer {
         self.headers.iter().find(named).and_then(|header| Some(header.split_once(':')?.1.trim()))
     }
 
-    /// The messages of a stream, or the one message.
+    /// Returns the messages of a stream, or the single message.
     fn messages(&self) -> Vec<Value> {
         let data = |line: &str| match line.strip_prefix("data:") {
             Some(data) => serde_json::from_str(data.trim()).ok(),
@@ -225,14 +225,14 @@ impl Answer {
     }
 }
 
-/// The head of a good request, to be gone on with.
+/// The head of a valid request, without the final empty line.
 fn head(port: u16, request: &str) -> String {
     format!(
         "{request} HTTP/1.1\r\nHost: localhost:{port}\r\nAuthorization: Bearer {SECRET}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
     )
 }
 
-/// A call of a tool of the world's.
+/// A `tools/call` request.
 fn call(id: u32, tool: &str, arguments: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"_meta":{{"progressToken":{id}}},"name":"{tool}","arguments":{arguments}}}}}"#

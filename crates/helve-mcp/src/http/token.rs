@@ -1,19 +1,21 @@
-//! The secret that every request must bring.
+//! The secret that every request must carry.
 
 use std::fmt;
 
-/// A secret, kept as its hash: it can be compared, not shown.
+/// A secret, stored as its hash so that it can be compared but not shown.
 #[derive(Clone)]
 pub struct Token(blake3::Hash);
 
-/// The shortest secret that is taken for one.
-const LEAST: usize = 32;
+/// Minimum length of a secret.
+const MIN_LEN: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadToken {
-    #[error("the token is too short: it must have {LEAST} characters or more")]
+    #[error("the token is too short: it must have at least {MIN_LEN} characters")]
     Short,
-    #[error("the token has characters that a header cannot carry: use letters and digits")]
+    #[error(
+        "the token contains characters that are not allowed in a header: use letters and digits"
+    )]
     Odd,
 }
 
@@ -22,14 +24,14 @@ impl Token {
         if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(BadToken::Odd);
         }
-        if secret.len() < LEAST {
+        if secret.len() < MIN_LEN {
             return Err(BadToken::Short);
         }
         Ok(Self(blake3::hash(secret.as_bytes())))
     }
 
-    /// Takes as long for a near miss as for a far one: hashes are compared, in constant time.
-    pub(super) fn is(&self, given: &[u8]) -> bool {
+    /// Compares hashes in constant time.
+    pub(super) fn matches(&self, given: &[u8]) -> bool {
         self.0 == blake3::hash(given)
     }
 }

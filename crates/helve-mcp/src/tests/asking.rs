@@ -1,4 +1,4 @@
-//! Questions that calls bring up, and every way in which they end.
+//! Questions that calls raise, and every way in which they end.
 
 use expect_test::{Expect, expect};
 
@@ -10,17 +10,17 @@ const FORMS: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params"
 "#;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"touch","arguments":{"times":1}}}"#;
 
-/// Which decisions there are and what they are called is the form's own test.
-const SCHEMA: &str = r#""requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, for you everywhere, or not at all","enum":["once","session","project","everywhere","no"]},"word":{"type":"string","title":"Word","description":"If no: a word to the model"}},"required":["decision"]}"#;
+/// The schema of the form, which has a test of its own.
+const SCHEMA: &str = r#""requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, for you everywhere, or not at all","enum":["once","session","project","everywhere","no"]},"word":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}"#;
 
-fn forms(script: &str, expected: Expect) {
+fn check_with_forms(script: &str, expected: Expect) {
     let seen = run(&lines(&format!("{FORMS}{script}")));
     let (_hello, rest) = seen.split_once('\n').unwrap();
     expected.assert_eq(&rest.replace(SCHEMA, "FORM"));
 }
 
-/// A client of the newest revision; every line is a call of `touch` with these parameters besides.
-fn newest(calls: &[&str], expected: Expect) {
+/// Runs a client of the newest revision. Every line is a call of `touch` with these additional parameters.
+fn check_newest(calls: &[&str], expected: Expect) {
     let mut script = String::new();
     for (id, call) in calls.iter().enumerate() {
         match call.strip_prefix('{') {
@@ -36,20 +36,20 @@ fn newest(calls: &[&str], expected: Expect) {
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}},"io.modelcontextprotocol/clientInfo":{"name":"new","version":"1"}}"#;
 
-/// What a retry brings besides the arguments.
+/// What a retry carries besides the arguments.
 const YES: &str = r#""requestState":"STATE","inputResponses":{"approval":{"action":"accept","content":{"decision":"once"}}}"#;
 
 #[test]
-fn where_no_request_waits_the_call_does() {
-    newest(
+fn a_call_waits_for_its_answer_between_requests() {
+    check_newest(
         &[
             r#"{"arguments":{"times":2}}"#,
             &format!(r#"{{"arguments":{{"times":2}},{YES}}}"#),
             &format!(r#"{{"arguments":{{"times":2}},{YES}}}"#),
         ],
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":2,"truncated":false}}}}
             opened for new 1
             touch Completed; Ok(()) 0 ms after the input ended
@@ -58,8 +58,8 @@ fn where_no_request_waits_the_call_does() {
 }
 
 #[test]
-fn an_answer_counts_for_its_question_only() {
-    newest(
+fn an_answer_counts_only_for_its_question() {
+    check_newest(
         &[
             r#"{"arguments":{"times":1}}"#,
             &format!(r#"{{"arguments":{{ "times":1}},{YES}}}"#),
@@ -72,11 +72,11 @@ fn an_answer_counts_for_its_question_only() {
             r#"{"arguments":{"times":1},"requestState":"STATE"}"#,
         ],
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
-            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
             opened for new 1
             touch Error; touch Completed; touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
@@ -85,14 +85,14 @@ fn an_answer_counts_for_its_question_only() {
 }
 
 #[test]
-fn an_answer_counts_once() {
+fn an_answer_counts_only_once() {
     let yes = format!(r#"{{"arguments":{{"times":1}},{YES}}}"#);
-    newest(
+    check_newest(
         &[r#"{"arguments":{"times":1}}"#, &yes, &yes],
         expect![[r#"
-        {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
         {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
-        {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+        {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
         opened for new 1
         touch Completed; touch Error; Ok(()) 0 ms after the input ended
     "#]],
@@ -101,7 +101,7 @@ fn an_answer_counts_once() {
 
 #[test]
 fn a_question_that_nobody_answers_ends_the_call() {
-    newest(
+    check_newest(
         &[
             r#"{"arguments":{"times":1}}"#,
             "wait 700",
@@ -111,10 +111,10 @@ fn a_question_that_nobody_answers_ends_the_call() {
             r#"{"arguments":{"times":1},"requestState":"x.y"}"#,
         ],
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
-            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             opened for new 1
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],
@@ -122,22 +122,22 @@ fn a_question_that_nobody_answers_ends_the_call() {
 }
 
 #[test]
-fn who_is_asked_too_often_is_refused_in_words() {
+fn too_many_questions_end_in_a_refusal() {
     let again = format!(r#"{{"arguments":{{"times":12}},{YES}}}"#);
     let mut calls = vec![r#"{"arguments":{"times":12}}"#];
     calls.extend([&*again; 9]);
-    newest(
+    check_newest(
         &calls,
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a3\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a4\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a5\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a6\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":6,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a7\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a8\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
-            {"jsonrpc":"2.0","id":8,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a9\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a2\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a3\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a4\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a5\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":5,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a6\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":6,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a7\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a8\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
+            {"jsonrpc":"2.0","id":8,"result":{"resultType":"input_required","inputRequests":{"approval":{"method":"elicitation/create","params":{"mode":"form","message":"Allow this?\nedit a9\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}},"requestState":"STATE"}}
             {"jsonrpc":"2.0","id":9,"result":{"resultType":"complete","content":[{"type":"text","text":"nobody answers for edit a10"}],"isError":true}}
             opened for new 1
             touch Error; Ok(()) 0 ms after the input ended
@@ -146,7 +146,7 @@ fn who_is_asked_too_often_is_refused_in_words() {
 }
 
 #[test]
-fn a_client_without_forms_is_told_which_rule_it_takes() {
+fn a_client_without_forms_gets_a_refusal() {
     check(
         CALL,
         expect![[r#"
@@ -158,8 +158,8 @@ fn a_client_without_forms_is_told_which_rule_it_takes() {
 }
 
 #[test]
-fn a_yes_lets_it_go_on() {
-    forms(
+fn a_yes_lets_the_call_continue() {
+    check_with_forms(
         &format!(
             r#"+ {CALL}
             ? 1
@@ -167,7 +167,7 @@ fn a_yes_lets_it_go_on() {
             ? 1"#
         ),
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":1,"truncated":false}}}}
             opened for lab 7
             touch Completed; Ok(()) 0 ms after the input ended
@@ -176,14 +176,14 @@ fn a_yes_lets_it_go_on() {
 }
 
 #[test]
-fn a_lasting_yes_is_not_asked_for_again() {
-    forms(
+fn a_lasting_yes_is_remembered() {
+    check_with_forms(
         r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"touch","arguments":{"times":2}}}
         ? 1
         + {"jsonrpc":"2.0","id":0,"result":{"action":"accept","content":{"decision":"session"}}}
         ? 1"#,
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"touched"}],"isError":false,"_meta":{"helve/metadata":{"times":2,"truncated":false}}}}
             opened for lab 7
             touch Completed; Ok(()) 0 ms after the input ended
@@ -192,8 +192,8 @@ fn a_lasting_yes_is_not_asked_for_again() {
 }
 
 #[test]
-fn no_means_no_and_a_word_reaches_the_model() {
-    forms(
+fn a_no_refuses_and_its_note_reaches_the_model() {
+    check_with_forms(
         &format!(
             r#"+ {CALL}
             ? 1
@@ -209,11 +209,11 @@ fn no_means_no_and_a_word_reaches_the_model() {
             ? 1"#
         ),
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: None }"}],"isError":true}}
-            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: None }"}],"isError":true}}
-            {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: Some(\"not today\") }"}],"isError":true}}
             opened for lab 7
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
@@ -222,8 +222,8 @@ fn no_means_no_and_a_word_reaches_the_model() {
 }
 
 #[test]
-fn an_answer_that_is_none_is_a_refusal() {
-    forms(
+fn an_invalid_answer_is_a_refusal() {
+    check_with_forms(
         &format!(
             r#"+ {CALL}
             ? 1
@@ -239,11 +239,11 @@ fn an_answer_that_is_none_is_a_refusal() {
             ? 1"#
         ),
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
-            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
-            {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"nobody answers for edit a1"}],"isError":true}}
             opened for lab 7
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
@@ -252,8 +252,8 @@ fn an_answer_that_is_none_is_a_refusal() {
 }
 
 #[test]
-fn a_cancelled_call_withdraws_its_question_and_a_late_answer_changes_nothing() {
-    forms(
+fn a_cancelled_call_withdraws_its_question_and_ignores_a_late_answer() {
+    check_with_forms(
         &format!(
             r#"+ {CALL}
             ? 1
@@ -268,9 +268,9 @@ fn a_cancelled_call_withdraws_its_question_and_a_late_answer_changes_nothing() {
             ? 1"#
         ),
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"The question is settled."}}
-            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"The question is no longer open."}}
+            {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: None }"}],"isError":true}}
             opened for lab 7
             touch Error; touch Error; Ok(()) 0 ms after the input ended
@@ -280,10 +280,10 @@ fn a_cancelled_call_withdraws_its_question_and_a_late_answer_changes_nothing() {
 
 #[test]
 fn a_client_that_vanishes_ends_its_question() {
-    forms(
+    check_with_forms(
         &format!("+ {CALL}\n? 1"),
         expect![[r#"
-            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  remembered, if it is to last: *\n\n-a\n+\\u{202e}b",FORM}}
+            {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  if allowed for longer, remembered as: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
             opened for lab 7
             touch Error; Ok(()) 250 ms after the input ended
@@ -292,7 +292,7 @@ fn a_client_that_vanishes_ends_its_question() {
 }
 
 #[test]
-fn whole_outputs_are_resources() {
+fn saved_outputs_are_resources() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood","arguments":{}}}
         {"jsonrpc":"2.0","id":2,"method":"resources/list"}
@@ -301,12 +301,12 @@ fn whole_outputs_are_resources() {
         {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"helve://output/../s/1"}}
         {"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}"#,
         expect![[r#"
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"2000 lines"},{"type":"resource_link","uri":"helve://output/1","name":"1.txt","title":"The whole output","mimeType":"text/plain","size":15000}],"isError":false,"_meta":{"helve/metadata":{"truncated":true,"outputBytes":15000,"outputPath":"/data/outputs/s/1.txt"}}}}
-            {"jsonrpc":"2.0","id":2,"result":{"resources":[{"uri":"helve://output/1","name":"1.txt","title":"The whole output","mimeType":"text/plain","size":15000}]}}
-            {"jsonrpc":"2.0","id":3,"result":{"resourceTemplates":[{"uriTemplate":"helve://output/{id}","name":"output","title":"A saved output","description":"The whole output of a call that was too long to be shown; kept 7 days","mimeType":"text/plain"}]}}
-            {"jsonrpc":"2.0","id":4,"error":{"code":-32002,"message":"There is no such saved output."}}
-            {"jsonrpc":"2.0","id":5,"error":{"code":-32002,"message":"There is no such saved output."}}
-            {"jsonrpc":"2.0","id":6,"error":{"code":-32002,"message":"There is no such saved output."}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"2000 lines"},{"type":"resource_link","uri":"helve://output/1","name":"1.txt","title":"Full output","mimeType":"text/plain","size":15000}],"isError":false,"_meta":{"helve/metadata":{"truncated":true,"outputBytes":15000,"outputPath":"/data/outputs/s/1.txt"}}}}
+            {"jsonrpc":"2.0","id":2,"result":{"resources":[{"uri":"helve://output/1","name":"1.txt","title":"Full output","mimeType":"text/plain","size":15000}]}}
+            {"jsonrpc":"2.0","id":3,"result":{"resourceTemplates":[{"uriTemplate":"helve://output/{id}","name":"output","title":"Saved output","description":"Full output of a call that was too long to show; kept for 7 days","mimeType":"text/plain"}]}}
+            {"jsonrpc":"2.0","id":4,"error":{"code":-32002,"message":"No such saved output."}}
+            {"jsonrpc":"2.0","id":5,"error":{"code":-32002,"message":"No such saved output."}}
+            {"jsonrpc":"2.0","id":6,"error":{"code":-32002,"message":"No such saved output."}}
             opened for lab 7
             flood Completed; Ok(()) 0 ms after the input ended
         "#]],

@@ -1,11 +1,11 @@
-//! What nobody should send, and what becomes of it.
+//! Invalid, oversized and excessive input.
 
 use expect_test::expect;
 
-use super::{HELLO, check, check_bytes, check_fresh, lines, run, unread};
+use super::{HELLO, accepted_without_reading, check, check_bytes, check_fresh, lines, run};
 
 #[test]
-fn garbage_is_answered_and_survived() {
+fn invalid_messages_are_answered() {
     check(
         r#"hello
         {"jsonrpc":"2.0","id":1,"method":"ping"
@@ -35,23 +35,23 @@ fn garbage_is_answered_and_survived() {
         expect![[r#"
             {"jsonrpc":"2.0","error":{"code":-32700,"message":"The message is not JSON: expected value at line 1 column 1."}}
             {"jsonrpc":"2.0","error":{"code":-32700,"message":"The message is not JSON: EOF while parsing an object at line 1 column 39."}}
-            {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is no JSON-RPC object."}}
-            {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is no JSON-RPC object."}}
+            {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is not a JSON-RPC object."}}
+            {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is not a JSON-RPC object."}}
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"Batches are not supported: send each message on a line of its own."}}
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"Batches are not supported: send each message on a line of its own."}}
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"`jsonrpc` must be \"2.0\"."}}
             {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"`jsonrpc` must be \"2.0\"."}}
-            {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"The message is no request, no notification and no response."}}
+            {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"The message is not a request, a notification or a response."}}
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"`id` must be a string or a whole number."}}
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"`id` must be a string or a whole number."}}
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"`id` must be a string or a whole number."}}
-            {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"The message is no request, no notification and no response."}}
-            {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"There is no such method."}}
-            {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"The parameters of `tools/call` are wrong or missing."}}
+            {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"The message is not a request, a notification or a response."}}
+            {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"No such method."}}
+            {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"The parameters of `tools/call` are invalid or missing."}}
             {"jsonrpc":"2.0","id":6,"error":{"code":-32602,"message":"The parameters must be an object that names `arguments` at most once."}}
-            {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"The parameters of `tools/call` are wrong or missing."}}
+            {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"The parameters of `tools/call` are invalid or missing."}}
             {"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"The parameters must be an object that names `arguments` at most once."}}
-            {"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"The parameters of `initialize` are wrong or missing."}}
+            {"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"The parameters of `initialize` are invalid or missing."}}
             {"jsonrpc":"2.0","id":10,"result":{}}
             opened for lab 7
             Ok(()) 0 ms after the input ended
@@ -60,7 +60,7 @@ fn garbage_is_answered_and_survived() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_marks_that_are_no_bytes_of_it() {
+fn invalid_utf8_is_answered_and_a_byte_order_mark_ignored() {
     check_bytes(
         &[
             b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}",
@@ -99,7 +99,7 @@ fn long_and_deep_lines_are_answered() {
 }
 
 #[test]
-fn a_line_without_end_closes_the_connection_with_the_reason() {
+fn a_line_without_end_closes_the_connection_with_a_reason() {
     check(
         r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{}}}
         long 16777217
@@ -108,16 +108,16 @@ fn a_line_without_end_closes_the_connection_with_the_reason() {
         expect![[r#"
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is longer than 16777216 bytes."}}
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is longer than 16777216 bytes."}}
-            {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message has no end: 134217728 bytes were passed over. The connection is closed."}}
+            {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message has no end: 134217728 bytes were skipped. The connection is closed."}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
-            opened for lab 7; waiting; heard that it was cancelled; waited no more
+            opened for lab 7; waiting; saw the cancellation; stopped waiting
             wait Error; Err(Endless(134217728)) 0 ms after the input ended
         "#]],
     );
 }
 
 #[test]
-fn who_does_not_read_is_not_read_from() {
+fn a_client_that_does_not_read_is_not_read_from() {
     // Long ids make long answers.
     let request = |id: usize, method: &str| {
         format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id:0200}\",\"method\":\"{method}\"}}\n")
@@ -127,23 +127,26 @@ fn who_does_not_read_is_not_read_from() {
         (0..10_000).map(|id| request(id, "no/such")).collect(),
         "garbage\n".repeat(50_000),
     ] {
-        let taken = unread(&text);
+        let taken = accepted_without_reading(&text);
         assert!(taken < text.len() / 2, "{taken} of {}", text.len());
     }
 }
 
 #[test]
-fn requests_beyond_those_at_work_wait_for_their_turn() {
+fn excess_requests_wait_for_their_turn() {
     let burst: String = (0..1000).map(|id| call(id, "work", r#"{"steps":0}"#)).collect();
     let seen = run(&lines(&format!("{HELLO}{burst}? 1000")));
     assert_eq!(seen.matches(r#""text":"done""#).count(), 1000, "{seen}");
     let stuck: String = (0..256).map(|id| call(id, "wait", "{}")).collect();
     let more: String = (256..258).map(|id| call(id, "echo", "{}")).collect();
     let seen = run(&lines(&format!("{HELLO}{stuck}{more}? 2")));
-    assert_eq!(seen.matches("Too many requests are being answered; wait for some.").count(), 2);
+    assert_eq!(
+        seen.matches("Too many requests are in progress; wait for some to finish.").count(),
+        2
+    );
 }
 
-/// A call that is only sent.
+/// A call whose answer is not awaited.
 fn call(id: u32, tool: &str, arguments: &str) -> String {
     format!(
         "+ {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"{tool}\",\"arguments\":{arguments}}}}}\n"
@@ -179,14 +182,14 @@ fn an_id_in_use_is_refused() {
             {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"A request with this id is still being answered."}}
             {"jsonrpc":"2.0","id":"1","result":{}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
-            opened for lab 7; waiting; heard that it was cancelled; waited no more
+            opened for lab 7; waiting; saw the cancellation; stopped waiting
             wait Error; Ok(()) 250 ms after the input ended
         "#]],
     );
 }
 
 #[test]
-fn a_burst_is_answered_whole_and_in_order() {
+fn a_burst_is_answered_completely_and_in_order() {
     let burst: String = (0..1000)
         .map(|id| format!("+ {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n"))
         .collect();
@@ -197,7 +200,7 @@ fn a_burst_is_answered_whole_and_in_order() {
 }
 
 #[test]
-fn nothing_before_initialize_but_probes() {
+fn only_probes_are_answered_before_initialize() {
     check_fresh(
         &format!(
             r#"+ {{"jsonrpc":"2.0","method":"notifications/initialized"}}
@@ -213,7 +216,7 @@ fn nothing_before_initialize_but_probes() {
             {"jsonrpc":"2.0","id":1,"result":{}}
             {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"The connection is not initialized: send `initialize` first."}}
             {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"The connection is not initialized: send `initialize` first."}}
-            {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"The parameters of `initialize` are wrong or missing."}}
+            {"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"The parameters of `initialize` are invalid or missing."}}
             {"jsonrpc":"2.0","id":"hi","result":{"protocolVersion":"2025-06-18","capabilities":{"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"a"}],"isError":false}}
             opened for lab 7

@@ -1,4 +1,4 @@
-//! Sessions whose clients leave, return, or read slowly.
+//! Sessions whose clients disconnect, return, or read slowly.
 
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ServerNotification};
@@ -30,64 +30,64 @@ fn progress(id: i64, at: f64) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::notification(ServerNotification::ProgressNotification(note))
 }
 
-async fn open(sessions: &Sessions) -> (SessionId, Wire) {
+async fn open(sessions: &Sessions) -> (SessionId, SessionTransport) {
     sessions.create_session().await.unwrap()
 }
 
-async fn say(wire: &mut Wire, message: ServerJsonRpcMessage) {
-    Transport::<RoleServer>::send(wire, message).await.unwrap();
+async fn send(transport: &mut SessionTransport, message: ServerJsonRpcMessage) {
+    Transport::<RoleServer>::send(transport, message).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_session_is_dropped_after_long_and_one_that_is_listened_to_is_not() {
+async fn an_idle_session_expires_unless_it_has_a_listener() {
     let sessions = Sessions::new(CancellationToken::new());
-    let (idle, mut wire) = open(&sessions).await;
-    let (heard, _wire) = open(&sessions).await;
-    let listening = sessions.create_standalone_stream(&heard).await.unwrap();
-    advance(IDLE - SECOND).await;
+    let (idle, mut transport) = open(&sessions).await;
+    let (listened, _transport) = open(&sessions).await;
+    let listening = sessions.create_standalone_stream(&listened).await.unwrap();
+    advance(IDLE_TIME - SECOND).await;
     sessions.sweep();
     assert_eq!(sessions.count(), 2);
     advance(2 * SECOND).await;
     sessions.sweep();
-    assert!(sessions.of(&idle).is_none() && sessions.of(&heard).is_some());
-    assert!(Transport::<RoleServer>::receive(&mut wire).await.is_none());
+    assert!(sessions.find(&idle).is_none() && sessions.find(&listened).is_some());
+    assert!(Transport::<RoleServer>::receive(&mut transport).await.is_none());
     drop(listening);
-    advance(IDLE + SECOND).await;
+    advance(IDLE_TIME + SECOND).await;
     sessions.sweep();
     assert_eq!(sessions.count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_outlive_their_client_for_a_while_only() {
+async fn calls_outlive_their_client_for_a_limited_time() {
     let sessions = Sessions::new(CancellationToken::new());
-    let (id, _wire) = open(&sessions).await;
-    let ends = sessions.of(&id).unwrap().ends();
+    let (id, _transport) = open(&sessions).await;
+    let ends = sessions.find(&id).unwrap().end_token();
     let reading = sessions.create_stream(&id, request(1)).await.unwrap();
-    advance(2 * IDLE).await;
+    advance(2 * IDLE_TIME).await;
     sessions.sweep();
-    assert!(!ends.is_cancelled(), "its client waits");
+    assert!(!ends.is_cancelled(), "the client is waiting");
     drop(reading);
-    advance(ABANDONED - SECOND).await;
+    advance(ABANDONED_TIME - SECOND).await;
     sessions.sweep();
-    assert!(!ends.is_cancelled(), "its client may come back");
+    assert!(!ends.is_cancelled(), "the client may come back");
     advance(2 * SECOND).await;
     sessions.sweep();
     assert!(ends.is_cancelled() && sessions.count() == 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_reader_misses_news_and_never_the_answer() {
+async fn a_slow_reader_misses_progress_but_not_the_answer() {
     let sessions = Sessions::new(CancellationToken::new());
-    let (id, mut wire) = open(&sessions).await;
+    let (id, mut transport) = open(&sessions).await;
     let slow = sessions.create_stream(&id, request(1)).await.unwrap();
     let other = sessions.create_stream(&id, request(2)).await.unwrap();
     for at in 0..10_000 {
-        say(&mut wire, progress(1, f64::from(at))).await;
+        send(&mut transport, progress(1, f64::from(at))).await;
     }
-    say(&mut wire, answer(2, "other")).await;
-    say(&mut wire, answer(1, "slow")).await;
+    send(&mut transport, answer(2, "other")).await;
+    send(&mut transport, answer(1, "slow")).await;
     let others: Vec<_> = other.collect().await;
-    assert_eq!(others.len(), 1, "held up by nobody");
+    assert_eq!(others.len(), 1, "not blocked by the slow reader");
     let read: Vec<_> = slow.collect().await;
     assert!(read.len() < 100, "{} kept", read.len());
     let last = serde_json::to_string(read.last().unwrap().message.as_deref().unwrap()).unwrap();
@@ -95,14 +95,14 @@ async fn a_slow_reader_misses_news_and_never_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_of_ended_streams_is_bounded() {
+async fn ended_streams_are_kept_within_limits() {
     let sessions = Sessions::new(CancellationToken::new());
-    let (id, mut wire) = open(&sessions).await;
+    let (id, mut transport) = open(&sessions).await;
     let large = "x".repeat(1 << 20);
     for number in 1..100 {
         drop(sessions.create_stream(&id, request(number)).await.unwrap());
-        say(&mut wire, answer(number, &large)).await;
-        Transport::<RoleServer>::receive(&mut wire).await.unwrap();
+        send(&mut transport, answer(number, &large)).await;
+        Transport::<RoleServer>::receive(&mut transport).await.unwrap();
     }
     let kept = futures::future::join_all(
         (1..100).map(|number| sessions.resume(&id, format!("{number}-0"))),
@@ -116,14 +116,14 @@ async fn what_is_kept_of_ended_streams_is_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_reader_takes_the_stream_over() {
+async fn a_second_reader_takes_over_the_stream() {
     let sessions = Sessions::new(CancellationToken::new());
-    let (id, mut wire) = open(&sessions).await;
+    let (id, mut transport) = open(&sessions).await;
     let first = sessions.create_stream(&id, request(1)).await.unwrap();
     let first = tokio::spawn(first.count());
     sleep(SECOND).await;
     let second = sessions.resume(&id, "1-0".into()).await.unwrap();
     assert_eq!(first.await.unwrap(), 0);
-    say(&mut wire, answer(1, "a")).await;
+    send(&mut transport, answer(1, "a")).await;
     assert_eq!(second.count().await, 1);
 }

@@ -1,8 +1,8 @@
-//! Nothing but our own address, our own pages and the token gets anywhere.
+//! Requests with a wrong host, origin or token are rejected.
 
-use super::{Place, SECRET};
+use super::{SECRET, TestServer};
 
-/// Every route there is, and one that is not.
+/// All routes, and one that does not exist.
 const ROUTES: &[&str] = &[
     "POST /mcp",
     "GET /mcp",
@@ -14,8 +14,8 @@ const ROUTES: &[&str] = &[
     "GET /nowhere",
 ];
 
-async fn status(place: &Place, route: &str, headers: &[String]) -> (u16, String) {
-    let mut line = place.connect().await;
+async fn status(server: &TestServer, route: &str, headers: &[String]) -> (u16, String) {
+    let mut line = server.connect().await;
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let mut text = format!("{route} HTTP/1.1\r\nConnection: close\r\n");
     headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));
@@ -26,9 +26,9 @@ async fn status(place: &Place, route: &str, headers: &[String]) -> (u16, String)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_exact_loopback_forms_with_the_token_reach_a_handler() {
-    let place = Place::open().await;
-    let port = place.port();
+async fn only_exact_loopback_hosts_with_the_token_are_accepted() {
+    let server = TestServer::open().await;
+    let port = server.port();
     let good = [format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")];
     let bad = [
         String::new(),
@@ -62,59 +62,63 @@ async fn only_exact_loopback_forms_with_the_token_reach_a_handler() {
         "*".into(),
     ];
     let token = format!("Authorization: Bearer {SECRET}");
-    let mut seen = 0;
+    let mut checked = 0;
     let mut expect = async |route: &str, headers: Vec<String>, allowed: &dyn Fn(u16) -> bool| {
-        let (status, said) = status(&place, route, &headers).await;
-        assert!(allowed(status), "{route} {headers:?}: {status} {said}");
-        assert!(!said.contains(SECRET) && !said.to_lowercase().contains("access-control"));
-        seen += 1;
+        let (status, text) = status(&server, route, &headers).await;
+        assert!(allowed(status), "{route} {headers:?}: {status} {text}");
+        assert!(!text.contains(SECRET) && !text.to_lowercase().contains("access-control"));
+        checked += 1;
     };
-    let let_in = |status: u16| status != 401 && status != 403;
-    let refused = |status: u16| status == 403;
+    let accepted = |status: u16| status != 401 && status != 403;
+    let rejected = |status: u16| status == 403;
     for route in ROUTES {
         for host in &bad {
-            expect(route, vec![format!("Host: {host}"), token.clone()], &refused).await;
+            expect(route, vec![format!("Host: {host}"), token.clone()], &rejected).await;
         }
-        expect(route, vec![token.clone()], &refused).await;
-        let twice = format!("Host: localhost:{port}");
-        expect(route, vec![twice.clone(), "Host: evil.example".into(), token.clone()], &refused)
-            .await;
+        expect(route, vec![token.clone()], &rejected).await;
+        let valid_host = format!("Host: localhost:{port}");
+        expect(
+            route,
+            vec![valid_host.clone(), "Host: evil.example".into(), token.clone()],
+            &rejected,
+        )
+        .await;
         for host in &good {
             let host = format!("Host: {host}");
             expect(route, vec![host.clone()], &|status| status == 401).await;
-            expect(route, vec![host.clone(), token.clone()], &let_in).await;
+            expect(route, vec![host.clone(), token.clone()], &accepted).await;
         }
         for origin in &bad {
             for scheme in ["http://", ""] {
                 let origin = format!("Origin: {scheme}{origin}");
-                expect(route, vec![twice.clone(), origin, token.clone()], &refused).await;
+                expect(route, vec![valid_host.clone(), origin, token.clone()], &rejected).await;
             }
         }
         for origin in &good {
             let page = format!("Origin: http://{origin}");
-            expect(route, vec![twice.clone(), page.clone(), token.clone()], &let_in).await;
+            expect(route, vec![valid_host.clone(), page.clone(), token.clone()], &accepted).await;
             for odd in [
                 format!("Origin: https://{origin}"),
                 format!("Origin: http://{origin}/"),
                 format!("Origin: HTTP://{origin}"),
                 format!("Origin: file://{origin}"),
             ] {
-                expect(route, vec![twice.clone(), odd, token.clone()], &refused).await;
+                expect(route, vec![valid_host.clone(), odd, token.clone()], &rejected).await;
             }
             let both =
-                vec![twice.clone(), page, "Origin: http://evil.example".into(), token.clone()];
-            expect(route, both, &refused).await;
+                vec![valid_host.clone(), page, "Origin: http://evil.example".into(), token.clone()];
+            expect(route, both, &rejected).await;
         }
     }
-    assert!(seen >= 60, "{seen} combinations");
-    let world = place.close().await;
+    assert!(checked >= 60, "{checked} combinations");
+    let world = server.close().await;
     assert!(world.log.lock().is_empty(), "{:?}", world.log.lock());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_token_is_the_token() {
-    let place = Place::open().await;
-    let host = format!("Host: localhost:{}", place.port());
+async fn only_the_exact_token_is_accepted() {
+    let server = TestServer::open().await;
+    let host = format!("Host: localhost:{}", server.port());
     for (given, expected) in [
         (format!("Authorization: Bearer {SECRET}"), 200),
         (format!("authorization: bearer {SECRET}"), 200),
@@ -130,22 +134,22 @@ async fn only_the_token_is_the_token() {
         (format!("Cookie: token={SECRET}"), 401),
         (format!("Authorization: Bearer {SECRET}\r\nAuthorization: Bearer {SECRET}"), 401),
     ] {
-        let (status, said) = status(&place, "GET /health", &[host.clone(), given.clone()]).await;
-        assert_eq!(status, expected, "{given}: {said}");
-        assert!(!said.contains(SECRET), "{said}");
+        let (status, text) = status(&server, "GET /health", &[host.clone(), given.clone()]).await;
+        assert_eq!(status, expected, "{given}: {text}");
+        assert!(!text.contains(SECRET), "{text}");
     }
     let query = format!("GET /health?token={SECRET}");
-    assert_eq!(status(&place, &query, std::slice::from_ref(&host)).await.0, 401);
-    let whole = format!("GET http://localhost:{}/health", place.port());
+    assert_eq!(status(&server, &query, std::slice::from_ref(&host)).await.0, 401);
+    let whole = format!("GET http://localhost:{}/health", server.port());
     let token = format!("Authorization: Bearer {SECRET}");
-    assert_eq!(status(&place, &whole, &[host, token]).await.0, 403);
-    place.close().await;
+    assert_eq!(status(&server, &whole, &[host, token]).await.0, 403);
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_page_can_send_unasked_is_no_message() {
-    let place = Place::open().await;
-    let host = format!("Host: localhost:{}", place.port());
+async fn content_types_that_pages_can_send_are_rejected() {
+    let server = TestServer::open().await;
+    let host = format!("Host: localhost:{}", server.port());
     let token = format!("Authorization: Bearer {SECRET}");
     for kind in [
         "text/plain",
@@ -155,9 +159,9 @@ async fn what_a_page_can_send_unasked_is_no_message() {
         "",
     ] {
         let headers = [host.clone(), token.clone(), format!("Content-Type: {kind}")];
-        assert_eq!(status(&place, "POST /mcp", &headers).await.0, 415, "{kind}");
+        assert_eq!(status(&server, "POST /mcp", &headers).await.0, 415, "{kind}");
     }
-    let headers = [host, format!("Origin: http://localhost:{}", place.port())];
-    assert_eq!(status(&place, "POST /mcp", &headers).await.0, 401);
-    place.close().await;
+    let headers = [host, format!("Origin: http://localhost:{}", server.port())];
+    assert_eq!(status(&server, "POST /mcp", &headers).await.0, 401);
+    server.close().await;
 }

@@ -1,4 +1,4 @@
-//! A stream whose reader may not keep us waiting: writing that makes no headway fails.
+//! A stream that fails a write that makes no progress for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -8,35 +8,35 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-pub(super) struct Stalling<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
-    most: Duration,
-    /// Runs while a write waits.
-    waiting: Option<Pin<Box<Sleep>>>,
+    limit: Duration,
+    /// Runs while a write is pending.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Stalling<S> {
-    pub(super) fn new(stream: S, most: Duration) -> Self {
-        Self { stream, most, waiting: None }
+impl<S> WriteTimeout<S> {
+    pub(super) fn new(stream: S, limit: Duration) -> Self {
+        Self { stream, limit, timer: None }
     }
 
-    fn watched<T>(
+    fn with_timeout<T>(
         &mut self,
         context: &mut Context<'_>,
-        done: Poll<io::Result<T>>,
+        result: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        if done.is_ready() {
-            self.waiting = None;
-            return done;
+        if result.is_ready() {
+            self.timer = None;
+            return result;
         }
-        let most = self.most;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(most)));
-        ready!(waiting.as_mut().poll(context));
+        let limit = self.limit;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(limit)));
+        ready!(timer.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -46,14 +46,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let done = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watched(context, done)
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.with_timeout(context, result)
     }
 
     fn poll_write_vectored(
@@ -61,8 +61,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let done = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.watched(context, done)
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.with_timeout(context, result)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -70,13 +70,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.stream).poll_flush(context);
-        self.watched(context, done)
+        let result = Pin::new(&mut self.stream).poll_flush(context);
+        self.with_timeout(context, result)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.watched(context, done)
+        let result = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.with_timeout(context, result)
     }
 }
 
@@ -87,9 +87,9 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_read_is_given_up_and_who_reads_slowly_is_not() {
+    async fn writing_fails_if_nobody_reads_but_not_if_reading_is_slow() {
         let (ours, mut theirs) = tokio::io::duplex(10);
-        let mut ours = Stalling::new(ours, Duration::from_secs(30));
+        let mut ours = WriteTimeout::new(ours, Duration::from_secs(30));
         let writing = tokio::spawn(async move { ours.write_all(&[7; 100]).await });
         for _ in 0..9 {
             sleep(Duration::from_secs(20)).await;
@@ -97,7 +97,7 @@ mod tests {
         }
         writing.await.unwrap().unwrap();
         let (ours, _theirs) = tokio::io::duplex(10);
-        let mut ours = Stalling::new(ours, Duration::from_secs(30));
+        let mut ours = WriteTimeout::new(ours, Duration::from_secs(30));
         let failed = ours.write_all(&[7; 100]).await.unwrap_err();
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
     }

@@ -1,16 +1,16 @@
-//! What clients with the token say, and what they hear.
+//! Exchanges of authorized clients with the server.
 
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::Place;
-use crate::http::Http;
+use super::TestServer;
+use crate::http::HttpServer;
 use crate::{ServeError, http};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_from_beginning_to_end() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", "{}").await;
+async fn a_session_from_initialize_to_delete() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", "{}").await;
     let listed = client.post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await.message();
     assert_eq!(listed["result"]["tools"][0]["name"], "echo");
     assert_eq!(client.echo(2, "é").await, "é");
@@ -23,35 +23,35 @@ async fn a_session_from_beginning_to_end() {
     assert_eq!(refused["result"]["isError"], true, "{refused}");
     assert_eq!(client.send("DELETE", &[], "").await.status, 202);
     assert_eq!(client.call(5, "echo", "{}").await.status, 404);
-    let world = place.close().await;
+    let world = server.close().await;
     assert_eq!(world.log.lock().join("; "), "opened for lab 7");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_names_an_agent_and_a_session_stays_there() {
-    let place = Place::open().await;
-    let client = place.client("/mcp/plan", "{}").await;
+async fn the_url_names_an_agent_and_a_session_belongs_to_it() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp/plan", "{}").await;
     let listed = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     for (path, status) in [("/mcp/plan", 200), ("/mcp", 404), ("/mcp/build", 404)] {
         let answer = client.send_to(&format!("POST {path}"), &[], listed).await;
         assert_eq!(answer.status, status, "{path}");
     }
-    let unknown = place.send("POST /mcp/nobody", &[], listed).await;
+    let unknown = server.send("POST /mcp/nobody", &[], listed).await;
     expect![[r#"
-        There is no such agent; /mcp/NAME takes one of: build, plan.
+        No such agent; /mcp/NAME takes one of: build, plan.
     "#]]
     .assert_eq(&unknown.body);
-    assert_eq!(place.send("GET /health", &[], "").await.body, "ok\n");
-    let status = place.send("GET /", &[], "").await.body;
+    assert_eq!(server.send("GET /health", &[], "").await.body, "ok\n");
+    let status = server.send("GET /", &[], "").await.body;
     assert!(status.contains("folder    /w\nsessions  1\n"), "{status}");
-    let world = place.close().await;
+    let world = server.close().await;
     assert_eq!(world.log.lock().join("; "), "opened for lab 7 as plan");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_that_make_no_sense_are_answered() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", "{}").await;
+async fn invalid_messages_are_answered() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", "{}").await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for (sent, code) in [
         ("", -32700),
@@ -71,48 +71,48 @@ async fn messages_that_make_no_sense_are_answered() {
     let odd = r#"{"jsonrpc":"2.0","method":"no/such/notification"}"#;
     assert_eq!(client.post(odd).await.status, 202);
     assert_eq!(client.echo(9, "on").await, "on");
-    place.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_broke_is_taken_up_again_even_after_the_answer() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", "{}").await;
+async fn a_broken_stream_can_be_resumed_even_after_the_answer() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", "{}").await;
     let mut line = client.begin(1, "work", r#"{"steps":2}"#).await;
     let (first, _) = line.event().await.unwrap();
     drop(line);
     let last = format!("Last-Event-ID: {first}");
     let again = client.send("GET", &[&last], "").await.messages();
     assert_eq!(again.last().unwrap()["result"]["content"][0]["text"], "done", "{again:?}");
-    // By now the call is over: what was said after the first event is still there.
+    // The call is over by now, but the events after the first are still kept.
     let replayed = client.send("GET", &[&last], "").await.messages();
     assert_eq!(replayed, again);
     let nothing = client.send("GET", &["Last-Event-ID: 999-1"], "").await;
     assert_eq!((nothing.status, nothing.messages().len()), (200, 0));
-    place.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_comes_on_the_stream_of_its_call() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", r#"{"elicitation":{}}"#).await;
+async fn a_question_is_sent_on_the_stream_of_its_call() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", r#"{"elicitation":{}}"#).await;
     let mut line = client.begin(1, "touch", r#"{"times":1}"#).await;
     let (_, question) = line.event().await.unwrap();
     assert_eq!(question["method"], "elicitation/create");
     let yes = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"decision": "once"}}});
     assert_eq!(client.post(&yes.to_string()).await.status, 202);
-    let mut said = Value::Null;
+    let mut last = Value::Null;
     while let Some((_, message)) = line.event().await {
-        said = message;
+        last = message;
     }
-    assert_eq!(said["result"]["content"][0]["text"], "touched", "{said}");
-    place.close().await;
+    assert_eq!(last["result"]["content"][0]["text"], "touched", "{last}");
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_call_ends_its_stream_and_withdraws_its_question() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", r#"{"elicitation":{}}"#).await;
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", r#"{"elicitation":{}}"#).await;
     let mut line = client.begin(1, "touch", r#"{"times":1}"#).await;
     line.event().await.unwrap();
     let cancelled =
@@ -123,19 +123,19 @@ async fn a_cancelled_call_ends_its_stream_and_withdraws_its_question() {
         r#"{"jsonrpc":"2.0","id":0,"result":{"action":"accept","content":{"decision":"once"}}}"#;
     assert_eq!(client.post(late).await.status, 202);
     assert_eq!(client.echo(1, "a").await, "a");
-    place.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_of_the_newest_revision_need_no_session() {
-    let place = Place::open().await;
+    let server = TestServer::open().await;
     let headers = ["MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: touch"];
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}},"io.modelcontextprotocol/clientInfo":{"name":"new","version":"1"}}"#;
     let ask = async |more: &str| {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{meta},"name":"touch","arguments":{{"times":1}}{more}}}}}"#
         );
-        place.send("POST /mcp/plan", &headers, &body).await.message()
+        server.send("POST /mcp/plan", &headers, &body).await.message()
     };
     let asked = ask("").await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
@@ -147,50 +147,51 @@ async fn clients_of_the_newest_revision_need_no_session() {
     assert_eq!(done["result"]["content"][0]["text"], "touched", "{done}");
     let same_session = ask("").await;
     assert_eq!(same_session["result"]["content"][0]["text"], "touched", "{same_session}");
-    let world = place.close().await;
+    let world = server.close().await;
     assert_eq!(world.log.lock().join("; "), "opened for new 1 as plan");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_listens_hears_that_the_tools_changed() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", "{}").await;
+async fn a_listener_is_notified_of_changed_tools() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", "{}").await;
     let mut line = client.stream("GET", "").await;
     assert_eq!(client.send("GET", &[], "").await.status, 409);
-    let registered = place.world.registry.register(helve_core::Layer::Runtime, place.world.tool());
-    let (_, heard) = line.event().await.unwrap();
-    assert_eq!(heard["method"], "notifications/tools/list_changed");
+    let registered =
+        server.world.registry.register(helve_core::Layer::Runtime, server.world.tool());
+    let (_, notification) = line.event().await.unwrap();
+    assert_eq!(notification["method"], "notifications/tools/list_changed");
     drop(registered);
-    place.close().await;
+    server.close().await;
     while line.event().await.is_some() {}
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stopping_ends_what_runs() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", "{}").await;
+async fn stopping_ends_running_calls() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", "{}").await;
     let _line = client.begin(1, "wait", "{}").await;
-    let address = place.address;
-    while !place.world.log.lock().iter().any(|said| said == "waiting") {
+    let address = server.address;
+    while !server.world.log.lock().iter().any(|entry| entry == "waiting") {
         tokio::task::yield_now().await;
     }
-    let world = place.close().await;
-    assert!(world.log.lock().iter().any(|said| said == "heard that it was cancelled"));
-    assert!(Http::bind(address).await.is_ok());
+    let world = server.close().await;
+    assert!(world.log.lock().iter().any(|entry| entry == "saw the cancellation"));
+    assert!(HttpServer::bind(address).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_port_in_use_is_told() {
-    let place = Place::open().await;
-    let told = Http::bind(place.address).await.err();
-    let told = told.map(|told: ServeError| told.to_string()).unwrap_or_default();
+async fn a_port_in_use_is_reported() {
+    let server = TestServer::open().await;
+    let error = HttpServer::bind(server.address).await.err();
+    let message = error.map(|error: ServeError| error.to_string()).unwrap_or_default();
     let expected = "is in use by another program; choose another port with --port, or 0 for any";
-    assert!(told.ends_with(expected), "{told}");
-    place.close().await;
+    assert!(message.ends_with(expected), "{message}");
+    server.close().await;
 }
 
 #[test]
-fn a_token_is_long_and_never_shown() {
+fn a_token_has_a_minimum_length_and_is_never_shown() {
     let token = |text: &str| http::Token::new(text).map(|token| format!("{token:?}"));
     assert_eq!(token(&"x".repeat(32)), Ok("Token".into()));
     assert_eq!(token(&"x".repeat(31)), Err(http::BadToken::Short));

@@ -1,4 +1,4 @@
-//! From a line to a message, within limits, or to the error that answers it. Pure.
+//! Parses a line into a message, within limits, or into the error that answers it. Pure.
 
 use std::borrow::Cow;
 
@@ -13,26 +13,26 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// The arguments of a tool call, unread: the engine reads them, within its limits and in its words.
+/// Unparsed arguments of a tool call. The engine parses them, with its own limits and error messages.
 #[derive(Clone)]
-pub(crate) struct Arguments(pub(crate) String);
+pub(crate) struct RawArguments(pub(crate) String);
 
-/// What a line says.
+/// The result of parsing a line.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum ParsedLine {
     Message(Box<ClientJsonRpcMessage>),
-    /// Nothing that wants an answer.
-    Nothing,
-    Wrong {
-        /// `None` where the line does not say which request it is.
+    /// Needs no answer: an empty line, or a notification or response that is not understood.
+    Ignored,
+    Invalid {
+        /// `None` if the line does not have a valid id.
         id: Option<RequestId>,
         error: ErrorData,
     },
 }
 
-/// The longest id that is read.
-const MOST_ID: usize = 256;
-/// Methods that exist: a request for one that does not read as such has wrong parameters.
+/// Maximum length of an id in bytes.
+const MAX_ID: usize = 256;
+/// Known methods. rmcp parses one of them as a custom request if its parameters are invalid.
 const METHODS: [&str; 9] = [
     "initialize",
     "ping",
@@ -45,30 +45,30 @@ const METHODS: [&str; 9] = [
     "tools/list",
 ];
 
-pub(crate) fn read(line: &[u8]) -> Heard {
+pub(crate) fn parse_line(line: &[u8]) -> ParsedLine {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
     if line.is_empty() {
-        return Heard::Nothing;
+        return ParsedLine::Ignored;
     }
     let Ok(text) = std::str::from_utf8(line) else {
-        return wrong(None, ErrorData::parse_error("The message is not UTF-8.", None));
+        return invalid(None, ErrorData::parse_error("The message is not UTF-8.", None));
     };
     if text.starts_with('[') {
         let words = "Batches are not supported: send each message on a line of its own.";
-        return wrong(None, ErrorData::invalid_request(words, None));
+        return invalid(None, ErrorData::invalid_request(words, None));
     }
     match serde_json::from_str::<Envelope<'_>>(text) {
         Ok(envelope) => envelope.open(),
         Err(err) if err.is_data() => {
-            wrong(None, ErrorData::invalid_request("The message is no JSON-RPC object.", None))
+            invalid(None, ErrorData::invalid_request("The message is not a JSON-RPC object.", None))
         }
         Err(err) => {
-            wrong(None, ErrorData::parse_error(format!("The message is not JSON: {err}."), None))
+            invalid(None, ErrorData::parse_error(format!("The message is not JSON: {err}."), None))
         }
     }
 }
 
-/// A message whose parts are not read yet, so that however deep they are the id is known.
+/// A message with unparsed members, so that the id is known however deeply they nest.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default)]
@@ -85,23 +85,23 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A null that is there is not the same as nothing.
+/// Distinguishes `null` from a missing member.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
 
 impl<'a> Envelope<'a> {
-    fn open(self) -> Heard {
+    fn open(self) -> ParsedLine {
         let id = match self.id {
-            Some(raw) if raw.get().len() <= MOST_ID => match serde_json::from_str(raw.get()) {
+            Some(raw) if raw.get().len() <= MAX_ID => match serde_json::from_str(raw.get()) {
                 Ok(id) => Some(id),
-                Err(_) => return wrong(None, bad_id()),
+                Err(_) => return invalid(None, bad_id()),
             },
-            Some(_) => return wrong(None, bad_id()),
+            Some(_) => return invalid(None, bad_id()),
             None => None,
         };
         if self.jsonrpc.as_deref() != Some("2.0") {
-            return wrong(id, ErrorData::invalid_request("`jsonrpc` must be \"2.0\".", None));
+            return invalid(id, ErrorData::invalid_request("`jsonrpc` must be \"2.0\".", None));
         }
         match (self.method, id, self.result, self.error) {
             (Some(method), Some(id), None, None) => request(&method, self.params, id),
@@ -109,40 +109,40 @@ impl<'a> Envelope<'a> {
             (None, Some(id), Some(result), None) => answer(result, id),
             (None, id, None, Some(error)) => refusal(error, id),
             (_, id, _, _) => {
-                let words = "The message is no request, no notification and no response.";
-                wrong(id, ErrorData::invalid_request(words, None))
+                let words = "The message is not a request, a notification or a response.";
+                invalid(id, ErrorData::invalid_request(words, None))
             }
         }
     }
 }
 
-fn request(method: &str, params: Option<&RawValue>, id: RequestId) -> Heard {
+fn request(method: &str, params: Option<&RawValue>, id: RequestId) -> ParsedLine {
     let (arguments, params) = match (method, params) {
         ("tools/call", Some(params)) => match without_arguments(params.get()) {
             Ok((arguments, rest)) => (arguments, Some(Cow::Owned(rest))),
-            Err(error) => return wrong(Some(id), error),
+            Err(error) => return invalid(Some(id), error),
         },
         (_, params) => (None, params.map(|params| Cow::Borrowed(params.get()))),
     };
-    let read = match typed::<ClientRequest>(method, params.as_deref()) {
+    let parsed = match parse_typed::<ClientRequest>(method, params.as_deref()) {
         Ok(request) => request,
-        Err(error) => return wrong(Some(id), error),
+        Err(error) => return invalid(Some(id), error),
     };
-    let mut request = match read {
+    let mut request = match parsed {
         ClientRequest::CustomRequest(_) if METHODS.contains(&method) => {
-            let words = format!("The parameters of `{method}` are wrong or missing.");
-            return wrong(Some(id), ErrorData::invalid_params(words, None));
+            let words = format!("The parameters of `{method}` are invalid or missing.");
+            return invalid(Some(id), ErrorData::invalid_params(words, None));
         }
         request => request,
     };
     if let Some(arguments) = arguments {
         request.extensions_mut().insert(arguments);
     }
-    heard(JsonRpcMessage::request(request, id))
+    valid(JsonRpcMessage::request(request, id))
 }
 
-/// The parameters of a tool call in two pieces: the arguments, and the rest with null in their place.
-fn without_arguments(params: &str) -> Result<(Option<Arguments>, String), ErrorData> {
+/// Splits the parameters of a tool call into the arguments and the rest, with `null` in their place.
+fn without_arguments(params: &str) -> Result<(Option<RawArguments>, String), ErrorData> {
     #[derive(Deserialize)]
     struct Call<'a> {
         #[serde(borrow, default)]
@@ -155,57 +155,58 @@ fn without_arguments(params: &str) -> Result<(Option<Arguments>, String), ErrorD
     let Some(arguments) = call.arguments.map(RawValue::get) else {
         return Ok((None, params.into()));
     };
-    // The arguments are a piece of the parameters' text, so their distance is where they begin.
+    // The arguments are a slice of the parameters' text, so the distance of the pointers is their offset.
     let start = arguments.as_ptr().addr() - params.as_ptr().addr();
     let rest = [&params[..start], "null", &params[start + arguments.len()..]].concat();
-    Ok((Some(Arguments(arguments.into())), rest))
+    Ok((Some(RawArguments(arguments.into())), rest))
 }
 
-fn notification(method: &str, params: Option<&RawValue>) -> Heard {
-    // Notifications are never answered, so one that makes no sense is passed over.
-    match typed::<ClientNotification>(method, params.map(RawValue::get)) {
-        Ok(ClientNotification::CustomNotification(_)) | Err(_) => Heard::Nothing,
-        Ok(notification) => heard(JsonRpcMessage::notification(notification)),
+fn notification(method: &str, params: Option<&RawValue>) -> ParsedLine {
+    // Notifications are never answered, so an invalid one is ignored.
+    match parse_typed::<ClientNotification>(method, params.map(RawValue::get)) {
+        Ok(ClientNotification::CustomNotification(_)) | Err(_) => ParsedLine::Ignored,
+        Ok(notification) => valid(JsonRpcMessage::notification(notification)),
     }
 }
 
-fn answer(result: &RawValue, id: RequestId) -> Heard {
-    // What answers is never answered itself, or two ends could go on for ever.
+fn answer(result: &RawValue, id: RequestId) -> ParsedLine {
+    // Responses are never answered, or two peers could go on forever.
     let result = parse(result.get())
         .ok()
         .and_then(|result| serde_json::from_value::<ClientResult>(result).ok());
-    result.map_or(Heard::Nothing, |result| heard(JsonRpcMessage::response(result, id)))
+    result.map_or(ParsedLine::Ignored, |result| valid(JsonRpcMessage::response(result, id)))
 }
 
-fn refusal(error: &RawValue, id: Option<RequestId>) -> Heard {
+fn refusal(error: &RawValue, id: Option<RequestId>) -> ParsedLine {
     let error =
         parse(error.get()).ok().and_then(|error| serde_json::from_value::<ErrorData>(error).ok());
-    error.map_or(Heard::Nothing, |error| heard(JsonRpcMessage::error(error, id)))
+    error.map_or(ParsedLine::Ignored, |error| valid(JsonRpcMessage::error(error, id)))
 }
 
-/// A request or notification read by its method.
-fn typed<T: DeserializeOwned>(method: &str, params: Option<&str>) -> Result<T, ErrorData> {
+/// Parses a request or notification by its method.
+fn parse_typed<T: DeserializeOwned>(method: &str, params: Option<&str>) -> Result<T, ErrorData> {
     let mut message = Map::new();
     message.insert("method".into(), method.into());
     if let Some(params) = params {
-        let params = parse(params).map_err(|bad| ErrorData::invalid_params(words(&bad), None))?;
+        let params =
+            parse(params).map_err(|bad| ErrorData::invalid_params(describe(&bad), None))?;
         message.insert("params".into(), params);
     }
     serde_json::from_value(Value::Object(message))
         .map_err(|_| ErrorData::invalid_params("The parameters must be an object.", None))
 }
 
-/// Why the parameters were not read, for whoever writes the client.
-fn words(bad: &BadInput) -> String {
+/// Says why the parameters could not be parsed, for the client's developer.
+fn describe(bad: &BadInput) -> String {
     match bad {
         BadInput::TooLarge { bytes, most } => {
             format!("The parameters have {bytes} bytes; at most {most} are read.")
         }
         BadInput::TooDeep { most } => format!("The parameters nest deeper than {most} levels."),
         BadInput::TooMany { most } => format!("The parameters hold more than {most} values."),
-        BadInput::CutOff { .. } => "The parameters stop in the middle.".into(),
-        BadInput::NotJson { what, .. } => format!("The parameters cannot be read: {what}."),
-        BadInput::Twice { .. } => "The parameters name a member twice.".into(),
+        BadInput::CutOff { .. } => "The parameters are incomplete.".into(),
+        BadInput::NotJson { what, .. } => format!("The parameters are not valid JSON: {what}."),
+        BadInput::Twice { .. } => "The parameters have a duplicate member.".into(),
     }
 }
 
@@ -213,12 +214,12 @@ fn bad_id() -> ErrorData {
     ErrorData::invalid_request("`id` must be a string or a whole number.", None)
 }
 
-fn heard(message: ClientJsonRpcMessage) -> Heard {
-    Heard::Message(Box::new(message))
+fn valid(message: ClientJsonRpcMessage) -> ParsedLine {
+    ParsedLine::Message(Box::new(message))
 }
 
-fn wrong(id: Option<RequestId>, error: ErrorData) -> Heard {
-    Heard::Wrong { id, error }
+fn invalid(id: Option<RequestId>, error: ErrorData) -> ParsedLine {
+    ParsedLine::Invalid { id, error }
 }
 
 #[cfg(test)]
@@ -229,12 +230,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_is_too_odd(line in proptest::collection::vec(any::<u8>(), 0..100)) {
-            read(&line);
+        fn any_bytes_can_be_parsed(line in proptest::collection::vec(any::<u8>(), 0..100)) {
+            parse_line(&line);
         }
 
         #[test]
-        fn no_message_is_too_odd(
+        fn any_members_can_be_parsed(
             members in proptest::collection::vec((
                 "jsonrpc|id|method|params|result|error|[a-z]{1,3}",
                 "\"2.0\"|\"tools/call\"|\"ping\"|\"notifications/cancelled\"|1|-1.5|null|\\{\\}|\\[1\\]|\\{\"name\":\"a\",\"arguments\":(\\{\\}|7|é)\\}",
@@ -242,20 +243,20 @@ mod tests {
         ) {
             let members: Vec<String> =
                 members.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
-            read(format!("{{{}}}", members.join(", ")).as_bytes());
+            parse_line(format!("{{{}}}", members.join(", ")).as_bytes());
         }
 
         #[test]
-        fn arguments_come_as_they_were_written(text in "\\PC{0,20}", after in any::<bool>()) {
+        fn arguments_are_passed_on_verbatim(text in "\\PC{0,20}", after in any::<bool>()) {
             let arguments = format!("{{ \"é\" : {} }}", Value::from(text));
             let params = match after {
                 true => format!("{{\"name\":\"ü\", \"arguments\" : {arguments} }}"),
                 false => format!("{{\"arguments\":{arguments},\"name\":\"ü\"}}"),
             };
             let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
-            let Heard::Message(message) = read(line.as_bytes()) else { panic!("not heard") };
+            let ParsedLine::Message(message) = parse_line(line.as_bytes()) else { panic!("not a message") };
             let (request, _) = message.into_request().unwrap();
-            let found = request.extensions().get::<Arguments>().map(|found| found.0.clone());
+            let found = request.extensions().get::<RawArguments>().map(|found| found.0.clone());
             prop_assert_eq!(found, Some(arguments));
             let ClientRequest::CallToolRequest(call) = request else { panic!("no call") };
             prop_assert_eq!(&*call.params.name, "ü");

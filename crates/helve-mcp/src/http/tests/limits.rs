@@ -1,14 +1,14 @@
-//! Too much, too slow, too many.
+//! Size limits, slow clients and too many of them.
 
 use std::time::{Duration, Instant};
 
-use super::{Client, Line, Place, head};
+use super::{Client, Connection, TestServer, head};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_large_is_refused_unread() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", "{}").await;
-    let head = head(place.port(), "POST /mcp") + &client.header + "\r\nConnection: close\r\n";
+async fn oversized_requests_are_refused_unread() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", "{}").await;
+    let head = head(server.port(), "POST /mcp") + &client.header + "\r\nConnection: close\r\n";
     let stranger = head.replace("Bearer 0", "Bearer 1");
     let chunked = "Transfer-Encoding: chunked\r\n\r\n";
     let chunk = format!("100000\r\n{}\r\n", " ".repeat(1 << 20));
@@ -22,7 +22,7 @@ async fn what_is_too_large_is_refused_unread() {
         (format!("{head}X: "), &*long, 17, 431),
         (format!("{head}{}\r\n", "X: x\r\n".repeat(1000)), "", 0, 431),
     ] {
-        let mut line = place.connect().await;
+        let mut line = server.connect().await;
         line.raw(sent.as_bytes()).await;
         for _ in 0..pieces {
             line.raw(more.as_bytes()).await;
@@ -31,23 +31,23 @@ async fn what_is_too_large_is_refused_unread() {
     }
     let ten = format!(r#"{{"text":"{}"}}"#, "x".repeat(10 << 20));
     let answer = client.call(1, "echo", &ten).await;
-    assert_eq!(answer.message()["result"]["isError"], true, "the engine takes 8 MiB");
-    place.close().await;
+    assert_eq!(answer.message()["result"]["isError"], true, "the engine accepts 8 MiB");
+    server.close().await;
 }
 
-/// That somebody new is served while others press, and how many of those are still connected.
-async fn is_served(client: &Client<'_>, pressing: Vec<Line>) {
+/// Checks that a client is served while the other connections are open.
+async fn check_is_served(client: &Client<'_>, others: Vec<Connection>) {
     let start = Instant::now();
     assert_eq!(client.echo(1, "a").await, "a");
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-    drop(pressing);
+    drop(others);
 }
 
-/// Connections that have sent this, and go on when they like.
-async fn pressing(place: &Place, count: usize, sent: &str) -> Vec<Line> {
+/// Opens connections that send this text and nothing more.
+async fn open_connections(server: &TestServer, count: usize, sent: &str) -> Vec<Connection> {
     let mut lines = Vec::new();
     for _ in 0..count {
-        let mut line = place.connect().await;
+        let mut line = server.connect().await;
         line.raw(sent.as_bytes()).await;
         lines.push(line);
     }
@@ -55,62 +55,63 @@ async fn pressing(place: &Place, count: usize, sent: &str) -> Vec<Line> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_never_says_anything_keeps_nobody_out() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", "{}").await;
+async fn silent_connections_keep_nobody_out() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", "{}").await;
     for sent in ["", "POST /mcp HTTP/1.1\r\nHost: loc"] {
-        is_served(&client, pressing(&place, 1000, sent).await).await;
+        check_is_served(&client, open_connections(&server, 1000, sent).await).await;
     }
-    place.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_slow_to_send_keeps_nobody_out() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", "{}").await;
-    let head = head(place.port(), "POST /mcp") + &client.header + "\r\n";
+async fn slow_senders_keep_nobody_out() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", "{}").await;
+    let head = head(server.port(), "POST /mcp") + &client.header + "\r\n";
     for body in
         ["Content-Length: 16000000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"]
     {
-        is_served(&client, pressing(&place, 600, &format!("{head}{body}")).await).await;
+        let others = open_connections(&server, 600, &format!("{head}{body}")).await;
+        check_is_served(&client, others).await;
     }
-    place.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_is_the_end_of_a_connection_and_an_answer_is_not() {
-    let place = Place::open().await;
-    let health = head(place.port(), "GET /health") + "\r\n";
-    let mut line = place.connect().await;
+async fn a_rejection_closes_the_connection_and_an_answer_does_not() {
+    let server = TestServer::open().await;
+    let health = head(server.port(), "GET /health") + "\r\n";
+    let mut line = server.connect().await;
     for _ in 0..2 {
         line.raw(health.as_bytes()).await;
         assert_eq!(line.head().await.0, 200);
         line.skip("ok\n").await;
     }
     for wrong in [health.replace("Bearer 0", "Bearer 1"), health.replace("localhost", "evil")] {
-        let mut line = place.connect().await;
+        let mut line = server.connect().await;
         line.raw(wrong.as_bytes()).await;
         let refused = line.answer().await;
         assert_eq!(refused.header("connection"), Some("close"), "{refused:?}");
     }
-    place.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_are_counted_and_the_idle_make_room() {
-    let place = Place::open().await;
-    let first = place.client("/mcp", "{}").await;
+async fn a_new_session_replaces_the_one_idle_longest() {
+    let server = TestServer::open().await;
+    let first = server.client("/mcp", "{}").await;
     for _ in 0..64 {
-        place.client("/mcp", "{}").await;
+        server.client("/mcp", "{}").await;
     }
     assert_eq!(first.call(1, "echo", r#"{"text":"a"}"#).await.status, 404);
-    place.close().await;
+    server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_in_use_is_refused_and_so_is_one_request_too_many() {
-    let place = Place::open().await;
-    let client = place.client("/mcp", "{}").await;
+async fn an_id_in_use_and_excess_requests_are_refused() {
+    let server = TestServer::open().await;
+    let client = server.client("/mcp", "{}").await;
     let mut waiting = Vec::new();
     for number in 0..64 {
         waiting.push(client.begin(number, "wait", "{}").await);
@@ -118,9 +119,9 @@ async fn an_id_in_use_is_refused_and_so_is_one_request_too_many() {
     let refused = async |number| client.call(number, "echo", "{}").await.message();
     for (number, words) in [
         (5, "A request with this id is still being answered."),
-        (64, "Too many requests are being answered; wait for some."),
+        (64, "Too many requests are in progress; wait for some to finish."),
     ] {
         assert_eq!(refused(number).await["error"]["message"], words);
     }
-    place.close().await;
+    server.close().await;
 }

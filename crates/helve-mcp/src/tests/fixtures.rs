@@ -1,4 +1,4 @@
-//! What the tests serve: a session in memory, a few tools, plain words.
+//! Test fixtures: a session in memory, a few tools, and simple words.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,9 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{Door, Metadata, Visitor};
+use crate::{McpConfig, Metadata, SessionRequest};
 
-/// What tools tell the test besides their answers.
+/// What tools report to the test besides their results.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
 pub(crate) struct World {
@@ -50,16 +50,16 @@ impl World {
         World { registry, store: Arc::default(), log, workspace, machine }
     }
 
-    /// One more tool, or the same again.
+    /// Returns a tool to register and drop during a test.
     pub(crate) fn tool(&self) -> Arc<dyn AnyTool> {
         Arc::new(Wink)
     }
 
-    pub(crate) fn door(&self) -> Door {
+    pub(crate) fn config(&self) -> McpConfig {
         let (workspace, store, log) =
             (self.workspace.clone(), self.store.clone(), self.log.clone());
         let outputs = Arc::new(MemoryOutputs::on(self.machine.clone()));
-        let open = move |Visitor { client, agent, person }: Visitor| {
+        let open = move |SessionRequest { client, agent, person }: SessionRequest| {
             let agent = agent.map_or_else(String::new, |agent| format!(" as {agent}"));
             log.lock().push(format!("opened for {} {}{agent}", client.name, client.version));
             let gate = Gate::new(Policy::default(), person, store.clone(), "s", "/w".into());
@@ -77,13 +77,13 @@ impl World {
                 under: None,
             }))
         };
-        Door {
+        McpConfig {
             engine: Engine::new(self.store.clone()),
             open: Box::new(open),
             name: "helve".into(),
             version: "1.2.3".into(),
             instructions: Some("Be kind.".into()),
-            metadata: Metadata::Aside,
+            metadata: Metadata::Hidden,
         }
     }
 }
@@ -141,7 +141,7 @@ struct TouchArgs {
     times: u32,
 }
 
-/// Asks before it does nothing.
+/// Asks for permission and does nothing.
 struct Touch;
 
 impl Tool for Touch {
@@ -161,7 +161,7 @@ impl Tool for Touch {
     }
 }
 
-/// More than can be shown.
+/// Returns more than is shown.
 struct Flood;
 
 impl Tool for Flood {
@@ -214,17 +214,17 @@ impl Tool for Work {
 
 #[derive(Deserialize, JsonSchema)]
 struct WaitArgs {
-    /// Not to hear that the call was cancelled
+    /// Ignore that the call was cancelled
     #[serde(default)]
     deaf: bool,
 }
 
-/// Waits until it is cancelled, and longer if it is deaf.
+/// Waits until it is cancelled, or longer if it is deaf.
 struct Wait(Log);
 
-struct Tell<'a>(&'a Log, &'a str);
+struct LogOnDrop<'a>(&'a Log, &'a str);
 
-impl Drop for Tell<'_> {
+impl Drop for LogOnDrop<'_> {
     fn drop(&mut self) {
         self.0.lock().push(self.1.into());
     }
@@ -237,12 +237,12 @@ impl Tool for Wait {
 
     async fn run(&self, args: WaitArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         self.0.lock().push("waiting".into());
-        let _tell = Tell(&self.0, "waited no more");
+        let _log_on_drop = LogOnDrop(&self.0, "stopped waiting");
         if args.deaf {
             std::future::pending::<()>().await;
         }
         ctx.cancel.cancelled().await;
-        self.0.lock().push("heard that it was cancelled".into());
+        self.0.lock().push("saw the cancellation".into());
         Err(ctx.words().aborted())
     }
 }

@@ -1,11 +1,11 @@
-//! What a client and the server say to each other.
+//! Regular exchanges between a client and the server.
 
 use expect_test::expect;
 
 use super::{HELLO, check, check_fresh};
 
 #[test]
-fn says_hello() {
+fn initializes() {
     check_fresh(
         HELLO,
         expect![[r#"
@@ -17,7 +17,7 @@ fn says_hello() {
 }
 
 #[test]
-fn speaks_the_newest_revision_it_knows() {
+fn offers_the_newest_known_revision() {
     check_fresh(
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2099-01-01","capabilities":{},"clientInfo":{"name":"lab","version":"7"}}}"#,
         expect![[r#"
@@ -29,7 +29,7 @@ fn speaks_the_newest_revision_it_knows() {
 }
 
 #[test]
-fn a_client_of_the_newest_revision_needs_no_hello() {
+fn a_client_of_the_newest_revision_needs_no_initialize() {
     check_fresh(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"new","version":"1"}},"name":"echo","arguments":{"text":"a"}}}
         {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
@@ -43,7 +43,7 @@ fn a_client_of_the_newest_revision_needs_no_hello() {
 }
 
 #[test]
-fn a_client_of_an_unknown_revision_is_told_which_ones_there_are() {
+fn an_unknown_revision_is_answered_with_the_supported_ones() {
     check_fresh(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
         {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
@@ -57,11 +57,11 @@ fn a_client_of_an_unknown_revision_is_told_which_ones_there_are() {
 }
 
 #[test]
-fn lists_tools_with_hints() {
+fn lists_tools_with_annotations() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
         expect![[r#"
-            {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","title":"Echo","description":"Says it again","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"What to say"}},"required":["text"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"flood","title":"Flood","description":"Too much","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"show_all","title":"Show all","description":"One of each kind","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}},{"name":"touch","title":"Touch","description":"Asks first","inputSchema":{"type":"object","properties":{"times":{"type":"integer","format":"uint32","minimum":0,"description":"How often to ask"}},"required":["times"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}},{"name":"wait","title":"Wait","description":"Waits for ever","inputSchema":{"type":"object","properties":{"deaf":{"type":"boolean","description":"Not to hear that the call was cancelled","default":false}}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"work","title":"Work","description":"Takes a second a step","inputSchema":{"type":"object","properties":{"steps":{"type":"integer","format":"uint64","minimum":0}},"required":["steps"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}}]}}
+            {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","title":"Echo","description":"Says it again","inputSchema":{"type":"object","properties":{"text":{"type":"string","description":"What to say"}},"required":["text"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"flood","title":"Flood","description":"Too much","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"show_all","title":"Show all","description":"One of each kind","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}},{"name":"touch","title":"Touch","description":"Asks first","inputSchema":{"type":"object","properties":{"times":{"type":"integer","format":"uint32","minimum":0,"description":"How often to ask"}},"required":["times"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}},{"name":"wait","title":"Wait","description":"Waits for ever","inputSchema":{"type":"object","properties":{"deaf":{"type":"boolean","description":"Ignore that the call was cancelled","default":false}}},"annotations":{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}},{"name":"work","title":"Work","description":"Takes a second a step","inputSchema":{"type":"object","properties":{"steps":{"type":"integer","format":"uint64","minimum":0}},"required":["steps"]},"annotations":{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":false}}]}}
             opened for lab 7
             Ok(()) 0 ms after the input ended
         "#]],
@@ -83,7 +83,7 @@ fn calls_a_tool() {
 }
 
 #[test]
-fn failures_are_results_that_a_model_reads() {
+fn failures_are_results_for_the_model() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
         {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"test":"a"}}}
@@ -107,7 +107,7 @@ fn failures_are_results_that_a_model_reads() {
 }
 
 #[test]
-fn an_unknown_tool_is_answered_with_near_names() {
+fn an_unknown_tool_is_answered_with_similar_names() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ecko","arguments":{}}}"#,
         expect![[r#"
@@ -119,7 +119,7 @@ fn an_unknown_tool_is_answered_with_near_names() {
 }
 
 #[test]
-fn shows_pictures_sounds_files_and_links() {
+fn converts_images_audio_files_and_links() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"show_all","arguments":{}}}"#,
         expect![[r#"
@@ -131,7 +131,7 @@ fn shows_pictures_sounds_files_and_links() {
 }
 
 #[test]
-fn reports_progress_to_who_asks_for_it() {
+fn reports_progress_if_requested() {
     check(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":"t"},"name":"work","arguments":{"steps":3}}}
         {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"work","arguments":{"steps":3}}}"#,
@@ -148,7 +148,7 @@ fn reports_progress_to_who_asks_for_it() {
 }
 
 #[test]
-fn progress_is_of_the_call_that_asked_for_it() {
+fn progress_is_reported_only_for_the_requesting_call() {
     check(
         r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work","arguments":{"steps":3}}}
         {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":7},"name":"work","arguments":{"steps":1}}}"#,
@@ -172,14 +172,14 @@ fn a_cancelled_call_stops_and_is_not_answered() {
         expect![[r#"
             {"jsonrpc":"2.0","id":2,"result":{}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"on we go"}],"isError":false}}
-            opened for lab 7; waiting; heard that it was cancelled; waited no more
+            opened for lab 7; waiting; saw the cancellation; stopped waiting
             wait Error; echo Completed; Ok(()) 0 ms after the input ended
         "#]],
     );
 }
 
 #[test]
-fn a_call_that_does_not_hear_is_dropped() {
+fn a_call_that_ignores_cancellation_is_dropped() {
     check(
         r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"deaf":true}}}
         {"jsonrpc":"2.0","id":2,"method":"ping"}
@@ -188,14 +188,14 @@ fn a_call_that_does_not_hear_is_dropped() {
         expect![[r#"
             {"jsonrpc":"2.0","id":2,"result":{}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"done"}],"isError":false}}
-            opened for lab 7; waiting; waited no more
+            opened for lab 7; waiting; stopped waiting
             wait Error; work Completed; Ok(()) 0 ms after the input ended
         "#]],
     );
 }
 
 #[test]
-fn the_end_of_input_ends_what_runs() {
+fn the_end_of_input_ends_running_calls() {
     check(
         r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{}}}
         + {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"deaf":true}}}
@@ -205,14 +205,14 @@ fn the_end_of_input_ends_what_runs() {
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
             {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
-            opened for lab 7; waiting; waiting; heard that it was cancelled; waited no more; waited no more
+            opened for lab 7; waiting; waiting; saw the cancellation; stopped waiting; stopped waiting
             wait Error; wait Error; work Error; Ok(()) 2250 ms after the input ended
         "#]],
     );
 }
 
 #[test]
-fn what_is_nearly_done_when_the_input_ends_is_answered() {
+fn a_call_that_ends_soon_after_the_input_is_answered() {
     check(
         r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"last words"}}}"#,
         expect![[r#"
@@ -224,7 +224,7 @@ fn what_is_nearly_done_when_the_input_ends_is_answered() {
 }
 
 #[test]
-fn stopping_the_door_ends_what_runs() {
+fn stopping_the_server_ends_running_calls() {
     check(
         r#"+ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{}}}
         + {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"wait","arguments":{"deaf":true}}}
@@ -234,14 +234,14 @@ fn stopping_the_door_ends_what_runs() {
             {"jsonrpc":"2.0","id":2,"result":{}}
             {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
             {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"aborted"}],"isError":true}}
-            opened for lab 7; waiting; waiting; heard that it was cancelled; waited no more; waited no more
+            opened for lab 7; waiting; waiting; saw the cancellation; stopped waiting; stopped waiting
             wait Error; wait Error; Ok(()) 2000 ms after the input ended
         "#]],
     );
 }
 
 #[test]
-fn tells_that_the_tools_changed() {
+fn notifies_of_changed_tools() {
     check(
         r#"register
         ? 1
@@ -261,7 +261,7 @@ fn tells_that_the_tools_changed() {
 }
 
 #[test]
-fn a_client_that_leaves_at_once_is_no_failure() {
+fn a_client_that_disconnects_at_once_is_not_an_error() {
     check_fresh(
         "",
         expect![[r#"

@@ -1,0 +1,221 @@
+//! Calls that outlive the request that started them: the request returns a question, the call waits for the answer.
+//!
+//! Clients from revision 2026-07-28 on cannot be asked during a request. They send the answer with a retry.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::pending;
+use std::time::Duration;
+
+use helve_core::{AskKey, BoxFuture, Reply, ToolResult};
+use parking_lot::Mutex;
+use rmcp::model::{ElicitRequest, ElicitResult, InputRequest, InputRequiredResult, InputResponses};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::asks::{AskRoute, ClientPerson, Form, Question, RouteGuard};
+
+/// Clients give up after ten rounds. One round earlier, a refusal says more than their error would.
+const MAX_ROUNDS: u8 = 9;
+/// Maximum number of parked calls. Beyond it the oldest is dropped.
+const MAX_PARKED: usize = 64;
+/// How long a parked call is kept. Its question expires sooner, but its result can be fetched until then.
+const PARKED_TIME: Duration = Duration::from_secs(20 * 60);
+/// Key of our question among the client's input requests.
+const APPROVAL: &str = "approval";
+
+/// How many used handles are remembered.
+const MAX_USED_HANDLES: usize = 1024;
+const MAX_HANDLE_LEN: usize = 64;
+
+/// All parked calls of a server, by handle.
+#[derive(Default)]
+pub(crate) struct ParkedCalls(Mutex<ParkedTable>);
+
+#[derive(Default)]
+struct ParkedTable {
+    calls: HashMap<String, (Instant, DetachedCall)>,
+    /// Handles that were already used, newest last: an answer counts only once.
+    used_handles: VecDeque<String>,
+}
+
+/// What a retry refers to.
+pub(crate) enum RetryTarget {
+    /// The parked call that waits for the answer.
+    Parked(Box<DetachedCall>),
+    /// The call is gone, for example after a restart. The answer counts for a new call with the same question.
+    Gone,
+    /// The handle was used before, so the answer does not count again.
+    AlreadyUsed,
+}
+
+/// A call that runs in its own task. Dropping it cancels the call.
+pub(crate) struct DetachedCall {
+    /// Identifies the session and the call: only a retry with the same fingerprint resumes it.
+    fingerprint: CallFingerprint,
+    call: String,
+    result: oneshot::Receiver<ToolResult>,
+    questions: mpsc::Receiver<Question>,
+    /// The question that was sent and not answered yet.
+    pending: Option<(Form, oneshot::Sender<Reply>)>,
+    rounds: u8,
+    /// Cancelled together with the request that waits for the call.
+    cancel: CancellationToken,
+    _cancel_on_drop: DropGuard,
+}
+
+/// Hash of a session id, a tool name and its arguments.
+pub(crate) type CallFingerprint = blake3::Hash;
+
+/// What the request that waits for a call returns.
+pub(crate) enum RequestOutcome {
+    Done(Box<ToolResult>),
+    NeedsInput(InputRequiredResult),
+}
+
+/// Contents of a retry: the handle of a parked call and the answer to one question.
+pub(crate) struct Retry {
+    handle: String,
+    key: AskKey,
+    answer: Option<ElicitResult>,
+}
+
+impl Retry {
+    /// Returns `None` if the request is not a retry, or carries a state that we did not send.
+    pub(crate) fn parse(state: Option<&str>, responses: Option<&InputResponses>) -> Option<Self> {
+        let (handle, key) =
+            state?.split_once('.').filter(|(handle, _)| handle.len() <= MAX_HANDLE_LEN)?;
+        let answer = responses.and_then(|responses| responses.get(APPROVAL));
+        let answer = answer.and_then(|answer| serde_json::from_value(answer.clone()).ok());
+        Some(Self { handle: handle.into(), key: AskKey(key.into()), answer })
+    }
+
+    /// Turns the retry into an answer for a new call, when the parked call is gone. The answer counts only for
+    /// the same question. The gate, which remembers what was shown, checks the scope.
+    pub(crate) fn into_answer(self) -> (AskKey, Reply) {
+        let reply = self.answer.map_or(Reply::Unanswered, |answer| Form::any_scope().reply(answer));
+        (self.key, reply)
+    }
+}
+
+impl ParkedCalls {
+    /// Finds the parked call that a retry refers to and passes the answer on to it.
+    pub(crate) fn resume(&self, retry: &Retry, fingerprint: CallFingerprint) -> RetryTarget {
+        let mut table = self.0.lock();
+        if table.used_handles.contains(&retry.handle) {
+            return RetryTarget::AlreadyUsed;
+        }
+        if table.used_handles.len() >= MAX_USED_HANDLES {
+            table.used_handles.pop_front();
+        }
+        table.used_handles.push_back(retry.handle.clone());
+        let parked = table.calls.remove(&retry.handle).map(|(_, call)| call);
+        let Some(mut call) = parked.filter(|call| call.fingerprint == fingerprint) else {
+            return RetryTarget::Gone;
+        };
+        let Some((form, answer)) = call.pending.take() else { return RetryTarget::Gone };
+        let reply = retry.answer.clone().map_or(Reply::Unanswered, |given| form.reply(given));
+        // The call may have stopped waiting for the answer.
+        answer.send(reply).ok();
+        RetryTarget::Parked(Box::new(call))
+    }
+
+    fn park(&self, call: DetachedCall) -> String {
+        let handle = uuid::Uuid::new_v4().simple().to_string();
+        let parked = &mut self.0.lock().calls;
+        parked.retain(|_, (since, _)| since.elapsed() < PARKED_TIME);
+        if parked.len() >= MAX_PARKED
+            && let Some(oldest) =
+                parked.iter().min_by_key(|(_, (since, _))| *since).map(|(handle, _)| handle.clone())
+        {
+            parked.remove(&oldest);
+        }
+        parked.insert(handle.clone(), (Instant::now(), call));
+        handle
+    }
+}
+
+impl DetachedCall {
+    /// Starts a call in its own task.
+    pub(crate) fn start(
+        call: &str,
+        work: BoxFuture<'static, ToolResult>,
+        person: &ClientPerson,
+        fingerprint: CallFingerprint,
+        cancel: CancellationToken,
+    ) -> Self {
+        let (asks, questions) = mpsc::channel(1);
+        let (done, result) = oneshot::channel();
+        let route: RouteGuard = person.register(call, AskRoute::Park(asks));
+        tokio::spawn(async move {
+            let _route = route;
+            // The receiver is gone if the call was dropped.
+            done.send(work.await).ok();
+        });
+        let _cancel_on_drop = cancel.clone().drop_guard();
+        let call = call.into();
+        Self {
+            fingerprint,
+            call,
+            result,
+            questions,
+            pending: None,
+            rounds: 0,
+            cancel,
+            _cancel_on_drop,
+        }
+    }
+
+    pub(crate) fn call(&self) -> &str {
+        &self.call
+    }
+
+    pub(crate) fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Waits until the call is done or asks a question, and parks it in the latter case. Returns `None` if the
+    /// call ended without a result.
+    pub(crate) async fn run_until_question(
+        mut self,
+        parked: &ParkedCalls,
+        request: &CancellationToken,
+    ) -> Option<RequestOutcome> {
+        let mut cancelled = false;
+        loop {
+            let question = tokio::select! {
+                result = &mut self.result => {
+                    return result.ok().map(|result| RequestOutcome::Done(Box::new(result)));
+                }
+                question = next_question(&mut self.questions) => question,
+                // Keep waiting: the engine gives a cancelled call a moment to clean up.
+                () = request.cancelled(), if !cancelled => {
+                    self.cancel.cancel();
+                    cancelled = true;
+                    continue;
+                }
+            };
+            if self.rounds >= MAX_ROUNDS || cancelled {
+                question.answer.send(Reply::Unanswered).ok();
+                continue;
+            }
+            self.rounds += 1;
+            let form = InputRequest::Elicitation(ElicitRequest::new(question.form.request()));
+            self.pending = Some((question.form, question.answer));
+            let state = format!("{}.{}", parked.park(self), question.key.0);
+            let requests = BTreeMap::from([(APPROVAL.to_string(), form)]);
+            return Some(RequestOutcome::NeedsInput(InputRequiredResult::new(
+                Some(requests),
+                Some(state),
+            )));
+        }
+    }
+}
+
+/// Waits for the next question. Never returns once the call can no longer ask: its result will come.
+async fn next_question(questions: &mut mpsc::Receiver<Question>) -> Question {
+    match questions.recv().await {
+        Some(question) => question,
+        None => pending().await,
+    }
+}
