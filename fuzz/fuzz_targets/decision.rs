@@ -4,7 +4,7 @@
 use helve_core::builtin::{Written, policy};
 use helve_core::shell::{Facts, wants};
 use helve_core::{Action, Policy, Rule, Source};
-use helve_text::shell::{DoubtKind, Surroundings, read};
+use helve_text::shell::{DoubtKind, ShellContext, analyze};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|script: &str| {
@@ -24,8 +24,8 @@ fn looking() -> Policy {
 
 /// The decision without knowing any file, and whether the text could not be read to its end.
 fn judge(script: &str, policy: &Policy) -> (Action, bool) {
-    let around = Surroundings { folder: "/w".into(), ..Surroundings::default() };
-    let read = read(script, &around);
+    let around = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
+    let read = analyze(script, &around);
     let unread = read.doubts.iter().any(|doubt| {
         matches!(
             doubt.kind,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helve_text::redact::redacted;
-use helve_text::shell::{self as script, Doubt, DoubtKind, Language, Script, Surroundings};
+use helve_text::shell::{self as script, Doubt, DoubtKind, ShellLanguage, Script, ShellContext};
 
 use crate::confine::{self, Sandbox};
 use crate::context::CallRef;
@@ -32,7 +32,7 @@ pub struct Shell {
     pub processes: Arc<dyn Processes>,
     /// The shell and what stands before the script: `bash -c`.
     pub program: Vec<OsString>,
-    pub language: Language,
+    pub language: ShellLanguage,
     /// The whole environment of every program.
     pub environment: Vec<(OsString, OsString)>,
     /// Values that are never told.
@@ -282,9 +282,9 @@ impl Programs {
         parts
     }
 
-    async fn wants(&self, planned: &Planned, around: &Surroundings) -> (Script, Vec<Part>) {
+    async fn wants(&self, planned: &Planned, around: &ShellContext) -> (Script, Vec<Part>) {
         let source = &planned.command;
-        let first = script::read(source, around);
+        let first = script::analyze(source, around);
         let mut facts = Facts::default();
         let mut known = 0;
         let mut rounds = 0;
@@ -424,8 +424,8 @@ fn readable(command: &str) -> Result<(), BadScript> {
     if command.contains('\0') {
         return Err(BadScript::Nul);
     }
-    if command.len() > script::LONGEST {
-        return Err(BadScript::TooLong { bytes: command.len(), most: script::LONGEST });
+    if command.len() > script::MAX_SCRIPT_BYTES {
+        return Err(BadScript::TooLong { bytes: command.len(), most: script::MAX_SCRIPT_BYTES });
     }
     Ok(())
 }
@@ -441,16 +441,16 @@ fn environment<'a>(shell: &'a Shell, planned: &Planned) -> Cow<'a, [(OsString, O
     all
 }
 
-fn surroundings(shell: &Shell, planned: &Planned, folder: &Path) -> Surroundings {
+fn surroundings(shell: &Shell, planned: &Planned, folder: &Path) -> ShellContext {
     let environment = environment(shell, planned);
     let home = environment.iter().find(|(name, _)| name == "HOME");
     let home = home.and_then(|(_, value)| value.to_str()).map(String::from);
     let name = |(name, _): &(OsString, OsString)| name.to_string_lossy().into_owned();
-    Surroundings {
-        folder: folder.to_string_lossy().into_owned(),
+    ShellContext {
+        cwd: folder.to_string_lossy().into_owned(),
         home,
-        shell: shell.language,
+        language: shell.language,
         exported: environment.iter().map(name).collect(),
-        ..Surroundings::default()
+        ..ShellContext::default()
     }
 }

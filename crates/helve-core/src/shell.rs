@@ -1,6 +1,6 @@
 //! Judging a shell script: from what it may do to the parts of one ask, with a verdict for each.
 //!
-//! [`helve_text::shell::read`] says what a script may run and touch; [`wants`] turns that into parts, with what is
+//! [`helve_text::shell::analyze`] says what a script may run and touch; [`wants`] turns that into parts, with what is
 //! known of the files in question; the policy weighs each. All of it is pure: files are looked up by whoever
 //! implements [`Ground`].
 
@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use helve_text::shell::{
-    self as script, Access, Doubt, Risk, RiskKind, Script, Surroundings, Target, Touch,
+    self as script, AccessKind, Doubt, Risk, RiskKind, Script, ShellContext, FileTarget, FileAccess,
 };
 
 use crate::builtin;
@@ -54,8 +54,8 @@ impl Unclear {
 }
 
 /// Reads a script, with what the files tell of it.
-pub fn read(source: &str, around: &Surroundings, ground: &impl Ground) -> Script {
-    let first = script::read(source, around);
+pub fn read(source: &str, around: &ShellContext, ground: &impl Ground) -> Script {
+    let first = script::analyze(source, around);
     read_again(&first, source, around, ground).unwrap_or(first)
 }
 
@@ -63,29 +63,29 @@ pub fn read(source: &str, around: &Surroundings, ground: &impl Ground) -> Script
 pub fn read_again(
     first: &Script,
     source: &str,
-    around: &Surroundings,
+    around: &ShellContext,
     ground: &impl Ground,
 ) -> Option<Script> {
-    if !first.unsure {
+    if !first.needs_facts {
         return None;
     }
-    let entered = first.touches.iter().filter(|touch| touch.access == Access::Enter);
-    let folders = entered.filter_map(|touch| match &touch.at {
-        Target::Path(path) => Some(transfer::plain(path)),
-        Target::Glob(_) | Target::Unknown(_) => None,
+    let entered = first.accesses.iter().filter(|touch| touch.kind == AccessKind::Enter);
+    let folders = entered.filter_map(|touch| match &touch.target {
+        FileTarget::Path(path) => Some(transfer::plain(path)),
+        FileTarget::Glob(_) | FileTarget::Unknown(_) => None,
     });
-    let filled_in = first.touches.iter().filter(|touch| touch.access == Access::Fill);
-    let names = filled_in.filter_map(|touch| match &touch.at {
-        Target::Glob(pattern) => Some((pattern.clone(), glob::expand(pattern, ground)?.paths)),
-        Target::Path(_) | Target::Unknown(_) => None,
+    let filled_in = first.accesses.iter().filter(|touch| touch.kind == AccessKind::Expand);
+    let names = filled_in.filter_map(|touch| match &touch.target {
+        FileTarget::Glob(pattern) => Some((pattern.clone(), glob::expand(pattern, ground)?.paths)),
+        FileTarget::Path(_) | FileTarget::Unknown(_) => None,
     });
-    let around = Surroundings {
-        folders: folders.take(MOST_LOOKED_UP).filter(|it| may_be_entered(it, ground)).collect(),
-        names: names.take(MOST_LOOKED_UP).collect(),
+    let around = ShellContext {
+        enterable: folders.take(MOST_LOOKED_UP).filter(|it| may_be_entered(it, ground)).collect(),
+        glob_matches: names.take(MOST_LOOKED_UP).collect(),
         ..around.clone()
     };
-    let tells = !around.folders.is_empty() || !around.names.is_empty();
-    tells.then(|| script::read(source, &around))
+    let tells = !around.enterable.is_empty() || !around.glob_matches.is_empty();
+    tells.then(|| script::analyze(source, &around))
 }
 
 /// More folders and patterns of one script are not looked up for reading it.
@@ -117,10 +117,10 @@ pub fn wants<'g>(source: &str, script: &'g Script, ground: &'g impl Ground) -> V
     };
     let mut commands: HashSet<Command> = HashSet::new();
     let landed = wants.landed(&script.transfers);
-    for touch in &script.touches {
+    for touch in &script.accesses {
         wants.touch(touch);
         wants.touch_before(touch, &landed);
-        if touch.access == Access::ReadAll {
+        if touch.kind == AccessKind::ReadTree {
             wants.touch_beneath(touch, &landed);
         }
     }
@@ -152,7 +152,7 @@ fn made(script: &Script) -> HashSet<&str> {
         let run = run.and_then(|run| script.runs.get(run));
         run.is_some_and(|run| run.words.first().is_some_and(|it| it.shown() == "mkdir"))
     };
-    let (made, others): (Vec<_>, Vec<_>) = script.written().partition(|(_, run)| is_mkdir(*run));
+    let (made, others): (Vec<_>, Vec<_>) = script.written_paths().partition(|(_, run)| is_mkdir(*run));
     let put = script.transfers.iter().map(|transfer| transfer.to.as_str());
     let others: HashSet<&str> = others.into_iter().map(|(path, _)| path).chain(put).collect();
     // Neither there nor at a folder above.
@@ -168,7 +168,7 @@ struct Wants<'g, G> {
     /// Folders that are new.
     made: HashSet<&'g str>,
     /// What was looked up already: many commands touch the same files.
-    places: HashMap<Target, Option<Rc<Places>>>,
+    places: HashMap<FileTarget, Option<Rc<Places>>>,
     all: Vec<Part>,
     seen: HashSet<(Cow<'static, str>, Vec<String>)>,
     /// Risks that only the files tell, by run.
@@ -187,16 +187,16 @@ impl<G: Ground> Wants<'_, G> {
         }
     }
 
-    fn touch(&mut self, touch: &Touch) {
-        let shown = match &touch.at {
-            Target::Path(path) => path,
-            Target::Glob(pattern) => pattern,
-            Target::Unknown(shown) => shown,
+    fn touch(&mut self, touch: &FileAccess) {
+        let shown = match &touch.target {
+            FileTarget::Path(path) => path,
+            FileTarget::Glob(pattern) => pattern,
+            FileTarget::Unknown(shown) => shown,
         };
-        let Some(places) = self.places(&touch.at) else {
-            return self.unclear(touch.access, shown, Unclear::Target);
+        let Some(places) = self.places(&touch.target) else {
+            return self.unclear(touch.kind, shown, Unclear::Target);
         };
-        if touch.access == Access::Handed && self.is_label(shown) {
+        if touch.kind == AccessKind::Passed && self.is_label(shown) {
             return;
         }
         for part in &places.listed {
@@ -204,26 +204,26 @@ impl<G: Ground> Wants<'_, G> {
         }
         // Where no program gets the names, they are no flags.
         if places.flags && touch.run.is_some() {
-            self.unclear(touch.access, shown, Unclear::Flag);
+            self.unclear(touch.kind, shown, Unclear::Flag);
         }
-        if touch.access == Access::Refill && places.apart {
-            self.unclear(touch.access, shown, Unclear::Apart);
+        if touch.kind == AccessKind::ExpandAgain && places.apart {
+            self.unclear(touch.kind, shown, Unclear::Apart);
         }
         match &places.resolutions {
-            _ if matches!(touch.access, Access::Fill | Access::Refill) => {}
+            _ if matches!(touch.kind, AccessKind::Expand | AccessKind::ExpandAgain) => {}
             Some(resolutions) => resolutions.iter().for_each(|it| self.resolved(touch, it)),
-            None => self.unclear(touch.access, shown, Unclear::Target),
+            None => self.unclear(touch.kind, shown, Unclear::Target),
         }
     }
 
     /// Everything that a target stands for; `None` if that cannot be told.
-    fn places(&mut self, target: &Target) -> Option<Rc<Places>> {
+    fn places(&mut self, target: &FileTarget) -> Option<Rc<Places>> {
         if let Some(known) = self.places.get(target) {
             return known.clone();
         }
         let places = match target {
-            Target::Unknown(_) => None,
-            Target::Path(path) => {
+            FileTarget::Unknown(_) => None,
+            FileTarget::Path(path) => {
                 let alone = |it| Places {
                     paths: vec![path.clone()],
                     resolutions: Some(vec![it]),
@@ -233,7 +233,7 @@ impl<G: Ground> Wants<'_, G> {
                 };
                 self.ground.resolve(path).or_else(|| self.above_new(path)).map(alone)
             }
-            Target::Glob(pattern) => glob::expand(pattern, self.ground),
+            FileTarget::Glob(pattern) => glob::expand(pattern, self.ground),
         };
         let places = places.map(Rc::new);
         self.places.insert(target.clone(), places.clone());
@@ -264,36 +264,36 @@ impl<G: Ground> Wants<'_, G> {
         !has_folder && !is_there(path)
     }
 
-    fn unclear(&mut self, access: Access, shown: &str, why: Unclear) {
+    fn unclear(&mut self, access: AccessKind, shown: &str, why: Unclear) {
         let permission = match access {
-            Access::Write => "edit",
-            Access::Look
-            | Access::Read
-            | Access::Perhaps
-            | Access::Handed
-            | Access::ReadAll
-            | Access::Enter => "external_directory",
-            Access::Name | Access::Fill | Access::Refill => "bash",
+            AccessKind::Write => "edit",
+            AccessKind::Stat
+            | AccessKind::Read
+            | AccessKind::MaybeRead
+            | AccessKind::Passed
+            | AccessKind::ReadTree
+            | AccessKind::Enter => "external_directory",
+            AccessKind::NameOnly | AccessKind::Expand | AccessKind::ExpandAgain => "bash",
         };
         self.push(Part::new(permission, shown).under(Terms::Unclear(why)));
     }
 
-    fn resolved(&mut self, touch: &Touch, resolution: &Resolution) {
+    fn resolved(&mut self, touch: &FileAccess, resolution: &Resolution) {
         if let Some(part) = &resolution.outside {
             self.push(part.clone());
         }
-        let permission = match touch.access {
+        let permission = match touch.kind {
             // What is not there yet may be when it runs.
-            Access::Read | Access::ReadAll => "read",
-            Access::Write => "edit",
+            AccessKind::Read | AccessKind::ReadTree => "read",
+            AccessKind::Write => "edit",
             // It may write as well, and nobody should be surprised that it wrote there.
-            Access::Handed if resolution.subjects.iter().any(|it| builtin::guards(it)) => "edit",
-            Access::Perhaps | Access::Handed
+            AccessKind::Passed if resolution.subjects.iter().any(|it| builtin::guards(it)) => "edit",
+            AccessKind::MaybeRead | AccessKind::Passed
                 if resolution.exists || resolution.outside.is_some() =>
             {
                 "read"
             }
-            Access::Name => {
+            AccessKind::NameOnly => {
                 // It is a file after all, so what the command does to it must be spelled out.
                 if let Some(run) = touch.run.filter(|_| resolution.exists) {
                     let kind = RiskKind::Destroys;
@@ -301,12 +301,12 @@ impl<G: Ground> Wants<'_, G> {
                 }
                 return;
             }
-            Access::Perhaps
-            | Access::Handed
-            | Access::Look
-            | Access::Enter
-            | Access::Fill
-            | Access::Refill => return,
+            AccessKind::MaybeRead
+            | AccessKind::Passed
+            | AccessKind::Stat
+            | AccessKind::Enter
+            | AccessKind::Expand
+            | AccessKind::ExpandAgain => return,
         };
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&resolution.subjects);

@@ -185,12 +185,12 @@ impl Judged {
 
     /// Programs that are not in the table follow their rule, whatever they do.
     fn has_stranger(&self) -> bool {
-        self.runs.iter().any(|run| !run.known)
+        self.runs.iter().any(|run| !run.is_known)
     }
 
     fn is_stranger(&self, name: &str) -> bool {
         let called = |run: &Run| run.words.first().is_some_and(|word| base(word.shown()) == name);
-        self.runs.iter().any(|run| !run.known && called(run))
+        self.runs.iter().any(|run| !run.is_known && called(run))
     }
 
     fn has_git(&self, subcommands: &[&str]) -> bool {

@@ -87,9 +87,9 @@ pub(crate) fn flags() -> Vec<Listed> {
         let mut words = about.split(' ');
         let values: &[&str] = match words.next() {
             Some("plain") => &[""],
-            Some("maybe") => &["", "=1", "=a.txt"],
+            Some("optional") => &["", "=1", "=a.txt"],
             Some("text" | "format" | "data" | "url") => &[" 1", "=1", " a.txt", " @a.txt", " made"],
-            Some("read" | "look" | "enter") => &[" a.txt", "=src"],
+            Some("read" | "stat" | "enter") => &[" a.txt", "=src"],
             Some("pair") => &[" x a.txt"],
             _ => continue,
         };

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use helve_core::Part;
 use helve_core::shell::{Entry, Ground, Resolution};
-use helve_text::shell::{Language, Surroundings};
+use helve_text::shell::{ShellLanguage, ShellContext};
 
 #[path = "../../helve-core/src/shell/tests/tree.rs"]
 mod tree;
@@ -52,15 +52,15 @@ pub(crate) fn build(folder: &Path) -> io::Result<()> {
 }
 
 /// What the script finds when it starts.
-pub(crate) fn around() -> Surroundings {
-    Surroundings {
-        folder: ROOT.into(),
+pub(crate) fn around() -> ShellContext {
+    ShellContext {
+        cwd: ROOT.into(),
         home: Some("/h".into()),
-        shell: Language::Bash,
+        language: ShellLanguage::Bash,
         exported: ["PATH", "HOME", "EDITOR", "LANG", "TERM", "SHELL", "PWD", "PAGER"]
             .map(String::from)
             .into(),
-        ..Surroundings::default()
+        ..ShellContext::default()
     }
 }
 

@@ -1,32 +1,32 @@
-//! A git configuration file, read as git reads it.
+//! Parser for git configuration files.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// One setting.
+/// One configuration variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// In small letters, the subsection as written: `filter.LFS.clean`.
+pub struct GitSetting {
+    /// Full name in lower case, except for the subsection: `filter.LFS.clean`.
     pub key: String,
     pub value: String,
 }
 
-/// Every setting of a file, in order; `None` where git would not read it either.
-pub fn settings(text: &str) -> Option<Vec<Setting>> {
+/// Returns every setting of a file in order, or `None` if git would refuse the file.
+pub fn parse(text: &str) -> Option<Vec<GitSetting>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut rest = text.chars().peekable();
     let mut section = String::new();
-    let mut all = Vec::new();
+    let mut settings = Vec::new();
     loop {
         match rest.next() {
-            None => return Some(all),
+            None => return Some(settings),
             Some('#' | ';') => skip_line(&mut rest),
             Some('[') => section = header(&mut rest)?,
             Some(c) if c.is_ascii_whitespace() => {}
             Some(c) if c.is_ascii_alphabetic() && !section.is_empty() => {
                 let name = name(c, &mut rest);
                 let value = value(&mut rest)?;
-                all.push(Setting { key: format!("{section}.{name}"), value });
+                settings.push(GitSetting { key: format!("{section}.{name}"), value });
             }
             Some(_) => return None,
         }
@@ -39,7 +39,7 @@ fn skip_line(rest: &mut Rest<'_>) {
     rest.find(|c| *c == '\n');
 }
 
-/// After the opening bracket: `core]`, `filter "lfs"]`, or `filter.lfs]` as in old files.
+/// Parses a section header after its opening bracket: `core]`, `filter "lfs"]`, or the old form `filter.lfs]`.
 fn header(rest: &mut Rest<'_>) -> Option<String> {
     let mut section = String::new();
     loop {
@@ -75,7 +75,7 @@ fn name(first: char, rest: &mut Rest<'_>) -> String {
     name
 }
 
-/// From behind the name to the end of its line, or of those that a backslash joins to it.
+/// Parses what follows a name, up to the end of its line. A backslash continues the line.
 fn value(rest: &mut Rest<'_>) -> Option<String> {
     while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
     match rest.next() {
@@ -84,8 +84,8 @@ fn value(rest: &mut Rest<'_>) -> Option<String> {
         Some(_) => return None,
     }
     let mut value = String::new();
-    // How much of it stays when blanks at its end go.
-    let mut kept = 0;
+    // Length without trailing blanks.
+    let mut trimmed = 0;
     let mut is_quoted = false;
     loop {
         match rest.next() {
@@ -97,7 +97,7 @@ fn value(rest: &mut Rest<'_>) -> Option<String> {
             }
             Some('"') => {
                 is_quoted = !is_quoted;
-                kept = value.len();
+                trimmed = value.len();
             }
             Some('\\') => {
                 match rest.next()? {
@@ -108,20 +108,20 @@ fn value(rest: &mut Rest<'_>) -> Option<String> {
                     c @ ('\\' | '"') => value.push(c),
                     _ => return None,
                 }
-                kept = value.len();
+                trimmed = value.len();
             }
             Some(c) if c.is_ascii_whitespace() && !is_quoted => {
-                if kept > 0 {
+                if trimmed > 0 {
                     value.push(c);
                 }
             }
             Some(c) => {
                 value.push(c);
-                kept = value.len();
+                trimmed = value.len();
             }
         }
     }
-    value.truncate(kept);
+    value.truncate(trimmed);
     Some(value)
 }
 
@@ -132,13 +132,14 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let all = settings(text).unwrap_or_else(|| panic!("{text:?} is not read"));
-        let all: Vec<_> = all.iter().map(|it| format!("{}={}", it.key, it.value)).collect();
-        assert_eq!(all, expected, "{text:?}");
+        let settings = parse(text).unwrap_or_else(|| panic!("{text:?} was refused"));
+        let settings: Vec<_> =
+            settings.iter().map(|it| format!("{}={}", it.key, it.value)).collect();
+        assert_eq!(settings, expected, "{text:?}");
     }
 
     #[test]
-    fn settings_are_read_as_git_reads_them() {
+    fn settings_are_parsed_as_git_does() {
         check("[core]\n\tbare = false\n", &["core.bare=false"]);
         check("[Core] FsMonitor\n", &["core.fsmonitor=true"]);
         check("[filter \"Big X\"]\r\n clean = \"a b\" c # no\r\n", &["filter.Big X.clean=a b c"]);
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_refuses_is_not_read() {
+    fn files_that_git_refuses_are_refused() {
         for broken in [
             "a = 1",
             "[a",
@@ -162,21 +163,21 @@ mod tests {
             "[a]\nb c\n",
             "[a]\nb = \\x",
         ] {
-            assert_eq!(settings(broken), None, "{broken:?}");
+            assert_eq!(parse(broken), None, "{broken:?}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_value_that_is_quoted_comes_back(value in "[ -~\n\t]{0,40}") {
+        fn quoted_values_round_trip(value in "[ -~\n\t]{0,40}") {
             let quoted = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let read = settings(&format!("[a \"b\"]\n\tc = \"{quoted}\"\n"));
-            prop_assert_eq!(read, Some(vec![Setting { key: "a.b.c".into(), value }]));
+            let parsed = parse(&format!("[a \"b\"]\n\tc = \"{quoted}\"\n"));
+            prop_assert_eq!(parsed, Some(vec![GitSetting { key: "a.b.c".into(), value }]));
         }
 
         #[test]
-        fn any_text_is_read_or_not(text in "[\\[\\]a-c\"\\\\=#; \n\r]{0,60}") {
-            settings(&text);
+        fn no_text_panics(text in "[\\[\\]a-c\"\\\\=#; \n\r]{0,60}") {
+            parse(&text);
         }
     }
 }

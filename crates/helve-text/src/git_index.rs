@@ -1,68 +1,70 @@
-//! A git index, as far as it tells which folders git works in besides.
+//! Reader for the git index that extracts the directories git treats specially: submodules and collapsed directories.
 
-/// What an index says of folders, by their paths beneath the working tree.
+/// The special directories of an index, as paths relative to the working tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Folders {
-    /// Those that are repositories of their own.
-    pub linked: Vec<Vec<u8>>,
-    /// Those whose files are not listed.
-    pub folded: Vec<Vec<u8>>,
-    /// The file beside this one that lists the rest.
-    pub shared: Option<String>,
+pub struct IndexFolders {
+    /// Directories that are repositories of their own.
+    pub submodules: Vec<Vec<u8>>,
+    /// Directories of a sparse index whose files are not listed.
+    pub collapsed: Vec<Vec<u8>>,
+    /// Name of the file next to the index that holds the other entries of a split index.
+    pub shared_index: Option<String>,
 }
 
-/// What a repository names its objects by.
+/// The hash that names the objects of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Naming {
+pub enum HashAlgorithm {
     Sha1,
     Sha256,
 }
 
-/// The folders of an index; `None` where git would not read it, or may read it in another way.
-pub fn folders(bytes: &[u8], naming: Naming) -> Option<Folders> {
-    let hash = match naming {
-        Naming::Sha1 => 20,
-        Naming::Sha256 => 32,
+/// Returns the special directories of an index, or `None` if git would refuse the index or might read it differently.
+pub fn read_folders(bytes: &[u8], algorithm: HashAlgorithm) -> Option<IndexFolders> {
+    let hash_bytes = match algorithm {
+        HashAlgorithm::Sha1 => 20,
+        HashAlgorithm::Sha256 => 32,
     };
-    Index { bytes, hash }.folders()
+    Index { bytes, hash_bytes }.folders()
 }
 
-/// Signature, version, number of entries.
-const HEAD: usize = 12;
-/// What stands in an entry before its hash, and where the mode is.
-const STAT: usize = 40;
-const MODE: usize = 24;
+/// Length of the header: signature, version, number of entries.
+const HEADER_BYTES: usize = 12;
+/// Length of the metadata before the hash of an entry.
+const STAT_BYTES: usize = 40;
+/// Offset of the mode in an entry.
+const MODE_OFFSET: usize = 24;
 
-/// In the flags of an entry: more flags follow; how long the name is.
+/// Flag of an entry: a second word of flags follows.
 const EXTENDED: u16 = 0x4000;
-const NAME: u16 = 0x0fff;
+/// Mask for the length of the name in the flags of an entry.
+const NAME_LENGTH: u16 = 0x0fff;
 
-const KIND: u32 = 0o170_000;
-const LINK: u32 = 0o160_000;
-const FOLDER: u32 = 0o040_000;
+/// Mask for the file type in a mode.
+const TYPE_MASK: u32 = 0o170_000;
+const GITLINK: u32 = 0o160_000;
+const DIRECTORY: u32 = 0o040_000;
 
 struct Index<'b> {
     bytes: &'b [u8],
-    /// How long a hash is.
-    hash: usize,
+    hash_bytes: usize,
 }
 
 impl Index<'_> {
-    fn folders(&self) -> Option<Folders> {
-        let version = self.number(4)?;
+    fn folders(&self) -> Option<IndexFolders> {
+        let version = self.u32_at(4)?;
         if self.bytes.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
             return None;
         }
-        let mut found = Folders::default();
+        let mut found = IndexFolders::default();
         let mut starts = Vec::new();
         let mut name: Vec<u8> = Vec::new();
-        let mut at = HEAD;
-        for _ in 0..self.number(8)? {
-            let kind = self.number(at + MODE)? & KIND;
-            let flags = self.short(at + STAT + self.hash)?;
+        let mut at = HEADER_BYTES;
+        for _ in 0..self.u32_at(8)? {
+            let kind = self.u32_at(at + MODE_OFFSET)? & TYPE_MASK;
+            let flags = self.u16_at(at + STAT_BYTES + self.hash_bytes)?;
             let extended = if flags & EXTENDED == 0 { 0 } else { 2 };
-            let mut start = at + STAT + self.hash + 2 + extended;
-            // The newest kind leaves out what a name has in common with the one before it.
+            let mut start = at + STAT_BYTES + self.hash_bytes + 2 + extended;
+            // Version 4 omits the prefix that a name shares with the previous one.
             let cut = if version == 4 {
                 let (cut, length) = varint(self.bytes.get(start..)?)?;
                 start += length;
@@ -75,46 +77,48 @@ impl Index<'_> {
                 starts.push(at);
             }
             let rest = self.bytes.get(start..)?;
-            let length = match flags & NAME {
-                NAME => rest.iter().position(|byte| *byte == 0)?,
+            let length = match flags & NAME_LENGTH {
+                NAME_LENGTH => rest.iter().position(|byte| *byte == 0)?,
                 length => usize::from(length).checked_sub(name.len())?,
             };
             name.extend(rest.get(..length)?);
             match kind {
-                LINK => found.linked.push(name.clone()),
-                FOLDER => found.folded.push(name.clone()),
+                GITLINK => found.submodules.push(name.clone()),
+                DIRECTORY => found.collapsed.push(name.clone()),
                 _ => {}
             }
             at = match version {
                 4 => start + length + 1,
-                // Zeros follow up to a multiple of eight.
+                // Entries are padded with zeros to a multiple of eight bytes.
                 _ => at + ((start - at + length) / 8 + 1) * 8,
             };
         }
         self.extensions(at, &starts, &mut found)?;
-        // In an index that is split an entry may lack its name, which then stands in the other file.
+        // In a split index an entry may lack its name, which is then in the shared index.
         let is_named =
             |names: &[Vec<u8>]| names.iter().all(|name| !name.is_empty() && !name.contains(&0));
-        (is_named(&found.linked) && is_named(&found.folded)).then_some(found)
+        (is_named(&found.submodules) && is_named(&found.collapsed)).then_some(found)
     }
 
-    /// What follows the entries, up to the hash of the whole.
-    fn extensions(&self, from: usize, starts: &[usize], found: &mut Folders) -> Option<()> {
-        let end = self.bytes.len().checked_sub(self.hash)?;
-        // Where it says where they begin, git believes it.
-        let told = end.checked_sub(8 + 4 + self.hash).filter(|at| self.tag(*at) == Some(b"EOIE"));
-        if told.is_some_and(|at| self.number(at + 8) != u32::try_from(from).ok()) {
+    /// Reads the extensions between the entries and the trailing hash.
+    fn extensions(&self, from: usize, starts: &[usize], found: &mut IndexFolders) -> Option<()> {
+        let end = self.bytes.len().checked_sub(self.hash_bytes)?;
+        // Git trusts the offset that an `EOIE` extension gives.
+        let end_of_entries =
+            end.checked_sub(8 + 4 + self.hash_bytes).filter(|at| self.tag(*at) == Some(b"EOIE"));
+        if end_of_entries.is_some_and(|at| self.u32_at(at + 8) != u32::try_from(from).ok()) {
             return None;
         }
         let mut at = from;
         while at + 8 <= end {
-            let size = usize::try_from(self.number(at + 4)?).ok()?;
+            let size = usize::try_from(self.u32_at(at + 4)?).ok()?;
             let inside = self.bytes.get(at + 8..at + 8 + size)?;
             match self.tag(at)? {
                 b"link" => {
-                    found.shared = Some(format!("sharedindex.{}", hex(inside.get(..self.hash)?)))
+                    found.shared_index =
+                        Some(format!("sharedindex.{}", hex(inside.get(..self.hash_bytes)?)))
                 }
-                // Several threads may begin to read at once.
+                // Git may read the blocks that this table lists in parallel.
                 b"IEOT" => {
                     let begins = |block: &[u8]| {
                         let offset: [u8; 4] = block.get(..4)?.try_into().ok()?;
@@ -135,16 +139,16 @@ impl Index<'_> {
         self.bytes.get(at..at + 4)?.try_into().ok()
     }
 
-    fn number(&self, at: usize) -> Option<u32> {
+    fn u32_at(&self, at: usize) -> Option<u32> {
         self.tag(at).map(|bytes| u32::from_be_bytes(*bytes))
     }
 
-    fn short(&self, at: usize) -> Option<u16> {
+    fn u16_at(&self, at: usize) -> Option<u16> {
         Some(u16::from_be_bytes(self.bytes.get(at..at + 2)?.try_into().ok()?))
     }
 }
 
-/// A number in as many bytes as it takes, and how many those are.
+/// Decodes a variable-length number. Returns it with its length in bytes.
 fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut value = 0_usize;
     for (at, byte) in bytes.iter().enumerate().take(8) {
@@ -169,19 +173,19 @@ mod tests {
     const HASH: usize = 20;
     const FILE: u32 = 0o100_644;
 
-    /// Mode, how much is cut from the name before, own part of the name.
-    type Entry = (u32, u8, &'static str);
+    /// Mode, number of bytes dropped from the previous name, rest of the name.
+    type TestEntry = (u32, u8, &'static str);
 
-    fn index(version: u8, entries: &[Entry], extensions: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
+    fn index(version: u8, entries: &[TestEntry], extensions: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
         let mut bytes = [b"DIRC\0\0\0", &[version][..], &[0, 0, 0, entries.len() as u8]].concat();
         let mut name = String::new();
         for (mode, cut, own) in entries {
             let kept = if version == 4 { name.len() - usize::from(*cut) } else { 0 };
             name = format!("{}{own}", &name[..kept]);
             let start = bytes.len();
-            bytes.extend([0; MODE]);
+            bytes.extend([0; MODE_OFFSET]);
             bytes.extend(mode.to_be_bytes());
-            bytes.extend([0; STAT - MODE - 4 + HASH]);
+            bytes.extend([0; STAT_BYTES - MODE_OFFSET - 4 + HASH]);
             bytes.extend((name.len() as u16).to_be_bytes());
             bytes.extend(Some(*cut).filter(|_| version == 4));
             bytes.extend(own.as_bytes());
@@ -199,13 +203,13 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], expected: Option<&str>) {
-        let shown = folders(bytes, Naming::Sha1).map(|found| {
+        let shown = read_folders(bytes, HashAlgorithm::Sha1).map(|found| {
             let text = |names: &[Vec<u8>]| String::from_utf8_lossy(&names.join(&b' ')).into_owned();
-            let shared = found.shared.unwrap_or_default();
+            let shared = found.shared_index.unwrap_or_default();
             format!(
                 "{}|{}|{}",
-                text(&found.linked),
-                text(&found.folded),
+                text(&found.submodules),
+                text(&found.collapsed),
                 &shared[..shared.len().min(16)]
             )
         });
@@ -213,8 +217,9 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_found_among_files() {
-        let entries = [(FILE, 0, "a"), (LINK, 1, "lib/one"), (LINK, 3, "two"), (FOLDER, 3, "x/")];
+    fn special_folders_are_found() {
+        let entries =
+            [(FILE, 0, "a"), (GITLINK, 1, "lib/one"), (GITLINK, 3, "two"), (DIRECTORY, 3, "x/")];
         check(&index(4, &entries, &[]), Some("lib/one lib/two|lib/x/|"));
         check(&index(2, &entries, &[]), Some("lib/one two|x/|"));
         check(&index(3, &[], &[]), Some("||"));
@@ -226,16 +231,16 @@ mod tests {
     }
 
     #[test]
-    fn what_git_may_read_in_another_way_is_not_read() {
-        let entries = [(FILE, 0, "dir/a"), (LINK, 1, "sub")];
-        let second = HEAD + STAT + HASH + 2 + 1 + 5 + 1;
+    fn ambiguous_and_broken_indexes_are_refused() {
+        let entries = [(FILE, 0, "dir/a"), (GITLINK, 1, "sub")];
+        let second = HEADER_BYTES + STAT_BYTES + HASH + 2 + 1 + 5 + 1;
         let begins = |at: usize| vec![0, 0, 0, 1, 0, 0, 0, at as u8, 0, 0, 0, 1];
-        check(&index(4, &entries, &[(b"IEOT", begins(HEAD))]), Some("dir/sub||"));
+        check(&index(4, &entries, &[(b"IEOT", begins(HEADER_BYTES))]), Some("dir/sub||"));
         check(&index(4, &entries, &[(b"IEOT", begins(second))]), None);
-        check(&index(2, &entries, &[(b"IEOT", begins(HEAD + 72))]), Some("sub||"));
-        check(&index(2, &entries, &[(b"IEOT", begins(HEAD + 8))]), None);
+        check(&index(2, &entries, &[(b"IEOT", begins(HEADER_BYTES + 72))]), Some("sub||"));
+        check(&index(2, &entries, &[(b"IEOT", begins(HEADER_BYTES + 8))]), None);
         check(&index(2, &entries, &[(b"EOIE", vec![0; 4 + HASH])]), None);
-        check(&index(2, &[(LINK, 0, "")], &[]), None);
+        check(&index(2, &[(GITLINK, 0, "")], &[]), None);
         check(&index(5, &entries, &[]), None);
         check(&index(2, &entries, &[])[..60], None);
         check(b"", None);
@@ -243,12 +248,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_not(
-            naming in prop::sample::select(vec![Naming::Sha1, Naming::Sha256]),
+        fn no_bytes_panic(
+            algorithm in prop::sample::select(vec![HashAlgorithm::Sha1, HashAlgorithm::Sha256]),
             version in 2_u8..5,
             bytes in prop::collection::vec(any::<u8>(), 0..300),
         ) {
-            folders(&[b"DIRC\0\0\0", &[version, 0, 0, 0, 3][..], &bytes].concat(), naming);
+            read_folders(&[b"DIRC\0\0\0", &[version, 0, 0, 0, 3][..], &bytes].concat(), algorithm);
         }
     }
 }

@@ -1,228 +1,232 @@
-//! Reading a shell script: every program it may start and every file it may touch, as plain data.
+//! Static analysis of shell scripts: every program a script may start and every file it may access, as plain data.
 //!
-//! Two readers look at a script. Ours follows the shell exactly and stops at what it does not know; tree-sitter's
-//! grammar is a second, independent opinion. Where one sees a command that the other does not, the script carries a
-//! [`Doubt`], and a script with a doubt is never let through unasked. Whatever was seen is still listed, so that what
-//! is forbidden stays forbidden.
+//! Two parsers look at a script. Our own follows the shell's grammar exactly and stops at whatever it does not know.
+//! Tree-sitter's grammar is an independent second opinion: a command that only one of the two sees becomes a [`Doubt`],
+//! and a script with a doubt never runs without being asked about. Everything that was recognized is still listed, so
+//! that rules which deny something keep working on scripts that are not fully understood.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-mod argument;
+mod access;
+mod arg_effects;
+mod arg_role;
+mod args;
 mod arithmetic;
+mod ast;
 mod awk;
-mod bits;
 mod braces;
 mod bracket;
 mod builtins;
-mod changes;
+mod certain;
+mod command_output;
+mod commands;
+mod cross_check;
 mod dollar;
 mod effects;
 mod expand;
+mod file_patterns;
 mod flags;
+mod fragments;
 mod grammar;
-mod homemade;
 mod jq;
-mod launch;
 mod loops;
-mod named;
+mod mask;
+mod mentions;
+mod mutations;
 mod names;
-mod options;
-mod peel;
-mod picks;
-mod printed;
-mod reader;
-mod role;
-mod roles;
-mod scannable;
+mod parser;
+mod path_args;
+mod programs;
+mod rough_scan;
+mod safe_values;
 mod sed;
 mod simple;
 mod state;
-mod surely;
-mod syntax;
-mod table;
 #[cfg(test)]
 mod tests;
-mod touch;
 mod transfer;
-mod values;
 mod variables;
-mod visible;
 mod walk;
-mod witness;
 mod word;
+mod wrappers;
+mod written_code;
 
-pub(crate) use scannable::scannable;
+pub(crate) use mask::mask_non_ascii;
 
-/// Longer scripts are not read: no system passes so long an argument to a shell.
-pub const LONGEST: usize = 128 * 1024;
+/// Longer scripts are not analyzed. Linux passes no longer argument to a program.
+pub const MAX_SCRIPT_BYTES: usize = 128 * 1024;
 
-/// What the script finds when it starts.
+/// The environment in which a script starts.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
-    /// The folder it starts in, absolute.
-    pub folder: String,
+pub struct ShellContext {
+    /// Absolute path of the working directory.
+    pub cwd: String,
     pub home: Option<String>,
-    pub shell: Language,
-    /// Names of the variables in its environment. Assigning to one of them changes what its programs see.
+    pub language: ShellLanguage,
+    /// Names of the environment variables. Assigning to one of them changes what programs see.
     pub exported: BTreeSet<String>,
-    /// Folders that are known to be there and to be entered freely, absolute.
-    pub folders: BTreeSet<String>,
-    /// What patterns stand for, each as in [`Target::Glob`] with all the paths that a shell may fill in for it.
-    pub names: BTreeMap<String, Vec<String>>,
+    /// Absolute paths of directories that are known to exist and that `cd` can enter.
+    pub enterable: BTreeSet<String>,
+    /// All paths that each glob expands to. A key has the form of [`FileTarget::Glob`].
+    pub glob_matches: BTreeMap<String, Vec<String>>,
 }
 
-/// Which words and signs a shell knows. The same text can mean different things.
+/// The language of a shell: the same text can mean different things to different shells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Language {
+pub enum ShellLanguage {
     #[default]
     Bash,
-    /// Ksh and its like: as bash, but `[` computes, too.
+    /// Ksh and its relatives: like bash, but `[` evaluates arithmetic too.
     Korn,
-    /// As bash, with more names that mean something by themselves.
+    /// Like bash, with more special variables.
     Zsh,
-    /// A plain `sh`, to which `[[` and `((` are ordinary: what it does not know is a doubt.
-    Plain,
+    /// A plain `sh`, to which `[[` and `((` are ordinary words. Any extension is a doubt.
+    Posix,
 }
 
-impl Language {
-    /// The shells whose scripts are understood.
-    pub const SHELLS: &[(&str, Language)] = &[
-        ("bash", Language::Bash),
-        ("zsh", Language::Zsh),
-        ("sh", Language::Plain),
-        ("dash", Language::Plain),
-        ("ash", Language::Plain),
-        ("yash", Language::Plain),
-        ("ksh", Language::Korn),
-        ("mksh", Language::Korn),
-        ("oksh", Language::Korn),
-        ("rbash", Language::Bash),
+impl ShellLanguage {
+    /// The shells whose scripts can be analyzed.
+    pub const SHELLS: &[(&str, ShellLanguage)] = &[
+        ("bash", ShellLanguage::Bash),
+        ("zsh", ShellLanguage::Zsh),
+        ("sh", ShellLanguage::Posix),
+        ("dash", ShellLanguage::Posix),
+        ("ash", ShellLanguage::Posix),
+        ("yash", ShellLanguage::Posix),
+        ("ksh", ShellLanguage::Korn),
+        ("mksh", ShellLanguage::Korn),
+        ("oksh", ShellLanguage::Korn),
+        ("rbash", ShellLanguage::Bash),
     ];
 
-    /// What a shell of this name makes of a script; `None` for one whose scripts mean something else.
-    pub fn of(shell: &str) -> Option<Language> {
-        let versionless = without_version(shell);
-        Self::SHELLS.iter().find(|(name, _)| *name == versionless).map(|(_, language)| *language)
+    /// Returns the language of the shell with this name, or `None` for a shell whose scripts cannot be analyzed.
+    pub fn of(shell: &str) -> Option<ShellLanguage> {
+        let name = without_version(shell);
+        Self::SHELLS.iter().find(|(known, _)| *known == name).map(|(_, language)| *language)
     }
 }
 
-/// `bash` of `bash-5.2`.
+/// Turns `bash-5.2` into `bash`.
 fn without_version(shell: &str) -> &str {
     shell.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
 }
 
-/// What a script may do, as far as reading it tells.
+/// Everything a script may do, as far as the analysis can tell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
-    /// Every program that may be started, in the order of the text; a wrapper stands before what it wraps.
+    /// Every program that may be started, in the order of the text. A wrapper comes before the program it wraps.
     pub runs: Vec<Run>,
-    pub touches: Vec<Touch>,
+    pub accesses: Vec<FileAccess>,
     pub transfers: Vec<Transfer>,
     pub doubts: Vec<Doubt>,
-    /// More could be told with [`Surroundings::folders`] and [`Surroundings::names`]: a `cd` may fail, or which file of a
-    /// pattern's is written is not known.
-    pub unsure: bool,
+    /// Analyzing again with [`ShellContext::enterable`] and [`ShellContext::glob_matches`] would give a more precise
+    /// result: a `cd` may fail, or a redirect goes to one of the files that a glob matches.
+    pub needs_facts: bool,
 }
 
 impl Script {
-    /// The paths that are written, as far as they are known, and the runs that do so; none where a redirect does.
-    pub fn written(&self) -> impl Iterator<Item = (&str, Option<usize>)> {
-        self.touches.iter().filter_map(|touch| match &touch.at {
-            Target::Path(path) if touch.access == Access::Write => Some((path.as_str(), touch.run)),
-            Target::Path(_) | Target::Glob(_) | Target::Unknown(_) => None,
+    /// Returns the known paths that are written, each with its run. A redirect has no run.
+    pub fn written_paths(&self) -> impl Iterator<Item = (&str, Option<usize>)> {
+        self.accesses.iter().filter_map(|access| match &access.target {
+            FileTarget::Path(path) if access.kind == AccessKind::Write => {
+                Some((path.as_str(), access.run))
+            }
+            FileTarget::Path(_) | FileTarget::Glob(_) | FileTarget::Unknown(_) => None,
         })
     }
 }
 
-/// One program with its words, after quotes are removed and what is known is filled in.
+/// One program with its words, after quote removal and the expansions whose results are known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// The program's name first.
+    /// The name of the program, then its arguments.
     pub words: Vec<Word>,
-    /// What each word is to the program.
-    pub parts: Vec<Part>,
-    /// The words that are several flags of one letter each.
-    pub clusters: Vec<usize>,
-    /// Assignments before the name that are not known to be harmless, as written.
+    /// The role of each word.
+    pub roles: Vec<WordRole>,
+    /// Indices of words that are several one-letter flags, like `-la`.
+    pub flag_clusters: Vec<usize>,
+    /// Assignments before the name that may be harmful, as written.
     pub assignments: Vec<String>,
-    /// Those that are, as written.
-    pub harmless: Vec<String>,
-    /// The run in [`Script::runs`] that starts this one.
-    pub within: Option<usize>,
-    pub standing: Standing,
+    /// Assignments before the name that are known to be harmless, as written.
+    pub harmless_assignments: Vec<String>,
+    /// Index in [`Script::runs`] of the wrapper that starts this program.
+    pub parent: Option<usize>,
+    pub approval: Approval,
     pub risks: Vec<Risk>,
-    /// Whether it is an interpreter: approving one use of it must not approve every script.
-    pub interprets: bool,
-    /// Whether the program is known, so that none of its words can be a program that it runs unnoticed.
-    pub known: bool,
+    /// True for an interpreter. Approving one use of it must not approve every script.
+    pub is_interpreter: bool,
+    /// True if the program is in the table, so that none of its arguments can be a program that it runs unnoticed.
+    pub is_known: bool,
 }
 
 /// Whether a run needs a rule that allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
-    Program,
-    /// It changes nothing but the shell's own place and flow, like `cd` and `true`: only a rule that names it counts.
-    Free,
+pub enum Approval {
+    Required,
+    /// The command only changes the shell's own directory or control flow, like `cd` and `true`. Only a rule that
+    /// names it applies.
+    Exempt,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
     Literal(String),
-    /// File names that the shell fills in. A backslash stands before a character that is not a wildcard.
+    /// A glob that the shell replaces with file names. A backslash precedes each literal wildcard character.
     Glob(String),
-    /// Only known when the script runs.
-    Dynamic(Dynamic),
+    /// A word whose value is only known at run time.
+    Dynamic(DynamicWord),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Dynamic {
-    /// As written.
+pub struct DynamicWord {
+    /// The word as written.
     pub shown: String,
-    /// What it certainly starts with.
-    pub start: String,
-    pub kind: Unknown,
-    /// It may become several words, or none.
-    pub splits: bool,
-    /// It may be no more than what it starts with.
-    pub open: bool,
+    /// Text that the value certainly starts with.
+    pub prefix: String,
+    pub kind: DynamicKind,
+    /// The word may become several words, or none.
+    pub may_split: bool,
+    /// The value may be the prefix and nothing else.
+    pub may_end_at_prefix: bool,
 }
 
-/// What can be said of a word that is not known.
+/// What is known about the value of a [`DynamicWord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Unknown {
+pub enum DynamicKind {
     Anything,
     Number,
-    /// The hash of a commit, or nothing.
+    /// A commit hash, or the empty string.
     Commit,
-    /// The same with the rest of a revision around it, as in `…..HEAD`: nothing else, to a program that takes revisions.
+    /// A commit hash inside a revision, as in `$base..HEAD`. To a program that takes revisions it is nothing else.
     Revision,
-    /// A pipe that the shell makes for `<(…)`.
+    /// The pipe that the shell creates for `<(…)`.
     Pipe,
-    /// A file that `find` came upon, under the start of the word.
-    Found {
+    /// A path that `find` printed. It starts with the prefix of the word.
+    FindResult {
+        /// The path is a regular file or a directory, not a symbolic link.
         regular: bool,
     },
 }
 
-/// What a word is to its program.
+/// The role of a word in a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum WordRole {
     Program,
     Subcommand,
     Flag,
-    /// The value of the flag before it.
+    /// The value of the preceding flag.
     Value,
     Operand,
-    /// A file with code that it runs.
+    /// A file with code that the program runs.
     Script,
 }
 
-/// A word that a rule must spell out, because wildcards are not meant to cover it.
+/// A word that a rule must spell out, because its wildcards are not meant to cover it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Risk {
     /// The index of the word in its run.
     pub word: usize,
-    /// The part of the word that must be spelled: a flag without its value.
+    /// The part of the word that the rule must spell out: a flag without its value.
     pub spelled: String,
     pub kind: RiskKind,
 }
@@ -234,69 +238,70 @@ pub enum RiskKind {
     Writes,
     Destroys,
     Runs,
-    /// Code in another language, or in a form that is not read. Only the very same text is covered.
+    /// Code in another language, or in a form that is not analyzed. Only a rule with exactly the same text covers it.
     Code,
 }
 
-/// A file or folder that may be touched.
+/// A file or directory that may be accessed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Touch {
-    pub at: Target,
-    pub access: Access,
-    /// The run in [`Script::runs`] that touches it; a redirect belongs to none.
+pub struct FileAccess {
+    pub target: FileTarget,
+    pub kind: AccessKind,
+    /// Index in [`Script::runs`] of the program that accesses the file; `None` for a redirect.
     pub run: Option<usize>,
 }
 
-/// A file that is put in the place of another, or into a folder: what is found there later is what was here before.
+/// A copy, move or link: a later access to `to` reaches what was at `from`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transfer {
-    /// Of a symbolic link its text, which means something from where the link is.
-    pub from: Target,
-    /// Absolute; if it is a folder, the file goes into it under its own name.
+    /// The source. For a symbolic link, its target text, which is relative to the link.
+    pub from: FileTarget,
+    /// Absolute path. If it is a directory, the file goes into it under its own name.
     pub to: String,
     pub symbolic: bool,
-    /// What is in the folder `from` goes where `to` is, not the folder.
+    /// The entries of the directory `from` go into `to`, rather than the directory itself.
     pub merges: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
-    /// Absolute, with `..` and links still in it.
+pub enum FileTarget {
+    /// An absolute path. `..` and symbolic links are not resolved.
     Path(String),
-    /// The same with wildcards, as in [`Word::Glob`].
+    /// An absolute glob, in the form of [`Word::Glob`].
     Glob(String),
-    /// Where it is cannot be told; as written.
+    /// The path is only known at run time. Holds the word as written.
     Unknown(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Access {
-    /// Only whether it exists, its name and size.
-    Look,
+pub enum AccessKind {
+    /// Only metadata is read: existence, name, size.
+    Stat,
     Read,
-    /// Read, should it be a file and not only a word.
-    Perhaps,
-    /// Given to a program of which nobody knows what it does with it, should it be a file.
-    Handed,
-    /// Read, and with it everything beneath, behind links too.
-    ReadAll,
+    /// Read if the word turns out to be a file.
+    MaybeRead,
+    /// Passed to a program that is not in the table, if the word turns out to be a file.
+    Passed,
+    /// Read together with everything below it, including what symbolic links lead to.
+    ReadTree,
     /// Created, changed or removed.
     Write,
-    /// Worked in from here on.
+    /// Becomes the working directory.
     Enter,
-    /// Taken for a name, not a file: harmless unless there is a file of this name.
-    Name,
-    /// Not a file, but file names are filled in, and one that starts with a dash would act as a flag.
-    Fill,
-    /// Names are filled in and then taken apart: one with a blank or a wildcard in it becomes others.
-    Refill,
+    /// Meant as a name, not as a file. Harmless unless a file of this name exists.
+    NameOnly,
+    /// Not accessed as a file, but the shell expands the glob, and a file name that starts with a dash would act as a
+    /// flag.
+    Expand,
+    /// The results of a glob are split and expanded once more: a name with a blank or a wildcard becomes other names.
+    ExpandAgain,
 }
 
-/// Something that is not fully understood.
+/// A part of a script that is not fully understood.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Doubt {
     pub kind: DoubtKind,
-    /// The text in question, where it can be pointed at.
+    /// The text in question; empty if the doubt is about the whole script.
     pub shown: String,
 }
 
@@ -306,27 +311,27 @@ pub enum DoubtKind {
     TooDeep,
     TooMany,
     Syntax,
-    /// The two readers see different commands.
+    /// The two parsers see different commands, or shells differ on the meaning.
     Disagreement,
-    /// Control or invisible characters.
+    /// Control characters or invisible characters.
     Hidden,
-    /// The name of the program is only known when it runs.
+    /// The name of the program is only known at run time.
     Program,
-    /// Text is taken as a name, an index or a prompt, and expanded again.
+    /// Text is evaluated a second time, as a name, an index or a prompt.
     Indirect,
-    /// Arithmetic on what is not known to be a number, which can run commands.
+    /// Arithmetic on a value that may not be a number, which can run commands.
     Arithmetic,
     /// A function takes the place of a program.
     Function,
-    /// A variable that steers the shell or its programs.
+    /// A variable that changes what the shell or its programs do.
     Variable,
     /// A change to how the shell reads or runs what follows.
     State,
-    /// Code that comes in through a pipe, a file or a here-document.
+    /// Code that comes from a pipe, a file or a here-document.
     Input,
-    /// A program that runs another in a way that is not read.
+    /// A program that runs another one in a way that is not analyzed.
     Wrapper,
-    /// A network connection made by the shell itself.
+    /// A network connection that the shell itself opens.
     Network,
 }
 
@@ -353,20 +358,20 @@ impl DoubtKind {
     }
 }
 
-/// Reads a script without running any of it.
-pub fn read(script: &str, around: &Surroundings) -> Script {
-    let mut seen = walk::Walker::new(around);
-    if script.len() > LONGEST {
-        seen.doubt(DoubtKind::TooLong, "");
-        return seen.finish();
+/// Analyzes a script without running any of it.
+pub fn analyze(script: &str, context: &ShellContext) -> Script {
+    let mut walker = walk::Walker::new(context);
+    if script.len() > MAX_SCRIPT_BYTES {
+        walker.doubt(DoubtKind::TooLong, "");
+        return walker.finish();
     }
-    seen.hidden(script);
-    seen.whole(script);
-    seen.finish()
+    walker.check_hidden(script);
+    walker.main_script(script);
+    walker.finish()
 }
 
 impl Word {
-    /// The text of a word that is fully known.
+    /// Returns the text of a word that is fully known.
     pub fn literal(&self) -> Option<&str> {
         match self {
             Word::Literal(text) => Some(text),
@@ -374,7 +379,7 @@ impl Word {
         }
     }
 
-    /// How the word is shown: its text, its pattern, or what was written.
+    /// Returns the word for display: its text, its glob, or the source text.
     pub fn shown(&self) -> &str {
         match self {
             Word::Literal(text) | Word::Glob(text) => text,
@@ -382,12 +387,12 @@ impl Word {
         }
     }
 
-    /// What the word certainly starts with, and whether that is all of it.
-    pub(crate) fn start(&self) -> &str {
+    /// Returns the text that the word certainly starts with.
+    pub(crate) fn prefix(&self) -> &str {
         match self {
             Word::Literal(text) => text,
             Word::Glob(pattern) => &pattern[..pattern.find(['*', '?', '[', '\\']).unwrap_or(0)],
-            Word::Dynamic(dynamic) => &dynamic.start,
+            Word::Dynamic(dynamic) => &dynamic.prefix,
         }
     }
 }

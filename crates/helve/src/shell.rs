@@ -10,7 +10,7 @@ use helve_core::process::{NoProcesses, Processes};
 use helve_core::programs::{Leftovers, Shell, Timeouts};
 use helve_ext::config::{self, Config};
 use helve_machine::{Keeper, Programs, Settings};
-use helve_text::shell::Language;
+use helve_text::shell::ShellLanguage;
 
 use crate::serve::TOKEN_VARIABLE;
 
@@ -33,13 +33,13 @@ pub(crate) fn shell(config: &Config, wanted: Wanted<'_>) -> Shell {
         program.push("bash".into());
     }
     let name = PathBuf::from(&program[0]);
-    let language = name.file_name().and_then(OsStr::to_str).and_then(Language::of);
+    let language = name.file_name().and_then(OsStr::to_str).and_then(ShellLanguage::of);
     program.push("-c".into());
     let processes: Arc<dyn Processes> = match language {
         Some(_) => Arc::new(programs(wanted.keeper, wanted.data)),
         None => {
             let name = name.display();
-            let known: Vec<&str> = Language::SHELLS.iter().map(|(name, _)| *name).collect();
+            let known: Vec<&str> = ShellLanguage::SHELLS.iter().map(|(name, _)| *name).collect();
             let known = known.join(", ");
             let why = format!("scripts for {name} cannot be judged; the shells that can: {known}");
             Arc::new(NoProcesses { why })

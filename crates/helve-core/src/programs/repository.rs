@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use helve_text::git_config::{self, Setting};
-use helve_text::shell::{Access, Part as Place, Run, Script, Target};
+use helve_text::git_config::{self, GitSetting};
+use helve_text::shell::{AccessKind, WordRole, Run, Script, FileTarget};
 
 use crate::confine::Linked;
 use crate::files;
@@ -37,13 +37,13 @@ const MOST_SHOWN: usize = 200;
 pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> Vec<Part> {
     let Some(moment) = script.runs.iter().filter_map(moment).max() else { return Vec::new() };
     let mut folders = vec![folder.to_path_buf()];
-    for touch in &script.touches {
-        match (&touch.at, touch.access) {
-            (Target::Path(path), Access::Enter) if folders.len() < MOST_FOLDERS => {
+    for touch in &script.accesses {
+        match (&touch.target, touch.kind) {
+            (FileTarget::Path(path), AccessKind::Enter) if folders.len() < MOST_FOLDERS => {
                 folders.push(path.into());
             }
             // What cannot be told is asked about already.
-            (Target::Path(_) | Target::Glob(_) | Target::Unknown(_), _) => {}
+            (FileTarget::Path(_) | FileTarget::Glob(_) | FileTarget::Unknown(_), _) => {}
         }
     }
     let look = Look { session, moment };
@@ -103,7 +103,7 @@ fn moment(run: &Run) -> Option<Moment> {
     if program.rsplit('/').next() != Some("git") {
         return None;
     }
-    let at = run.parts.iter().position(|place| *place == Place::Subcommand);
+    let at = run.roles.iter().position(|place| *place == WordRole::Subcommand);
     let subcommand = at.and_then(|at| run.words.get(at)?.literal());
     Some(subcommand.map_or(Moment::Changing, Moment::of))
 }
@@ -187,7 +187,7 @@ impl Look<'_> {
         &self,
         repository: &Repository,
         named: &mut Vec<String>,
-    ) -> Vec<Setting> {
+    ) -> Vec<GitSetting> {
         let mut settings = self.read_config(&repository.common.join("config"), named).await;
         settings.extend(self.read_config(&repository.own.join("config.worktree"), named).await);
         for setting in settings.iter().filter(|it| it.key == "core.worktree") {
@@ -206,11 +206,11 @@ impl Look<'_> {
         found.is_ok_and(|path| path.outside().is_none())
     }
 
-    async fn read_config(&self, path: &Path, named: &mut Vec<String>) -> Vec<Setting> {
+    async fn read_config(&self, path: &Path, named: &mut Vec<String>) -> Vec<GitSetting> {
         if self.kind(path).await != Some(Kind::File) {
             return Vec::new();
         }
-        let settings = self.text(path).await.and_then(|text| git_config::settings(&text));
+        let settings = self.text(path).await.and_then(|text| git_config::parse(&text));
         let Some(settings) = settings else {
             self.untold(path, named).await;
             return Vec::new();
@@ -300,7 +300,7 @@ struct Names {
 }
 
 /// The setting on one line; what may hold a password is named only.
-fn told(setting: &Setting) -> String {
+fn told(setting: &GitSetting) -> String {
     if setting.key.starts_with("credential.") {
         return setting.key.clone();
     }

@@ -1,6 +1,6 @@
 //! How rules match one command of a script.
 
-use helve_text::shell::{Part as Place, Risk, RiskKind, Run, Standing, Word};
+use helve_text::shell::{WordRole, Risk, RiskKind, Run, Approval, Word};
 use helve_text::wildcard;
 
 use super::arity;
@@ -21,7 +21,7 @@ pub struct Command {
     assigning: Option<String>,
     /// Further spellings that a rule which asks or refuses is also about.
     spellings: Vec<String>,
-    words: Vec<(String, Place)>,
+    words: Vec<(String, WordRole)>,
     /// Another program whose rules count for it.
     kin: Option<String>,
     /// Programs that it may start.
@@ -29,7 +29,7 @@ pub struct Command {
     risks: Vec<Risk>,
     /// There are assignments that an allowing rule must spell out.
     assigned: Vec<String>,
-    standing: Standing,
+    standing: Approval,
     /// Whether the program is in the table, so that its operands are known not to be programs.
     known: bool,
     interprets: bool,
@@ -48,25 +48,25 @@ pub struct Decision<'r> {
 impl Command {
     /// `extra` are risks that only the files told; they are laid to the subcommand.
     pub(super) fn new(run: &Run, extra: Vec<Risk>) -> Self {
-        let words: Vec<(String, Place)> = run
+        let words: Vec<(String, WordRole)> = run
             .words
             .iter()
-            .zip(&run.parts)
+            .zip(&run.roles)
             .map(|(word, place)| (word.shown().to_string(), *place))
             .collect();
         let quoted: Vec<String> = run.words.iter().map(|word| quote(word, NEVER_PLAIN)).collect();
         let loose: Vec<String> = run.words.iter().map(|word| quote(word, SEPARATING)).collect();
-        let subcommand = run.parts.iter().rposition(|place| *place == Place::Subcommand);
+        let subcommand = run.roles.iter().rposition(|place| *place == WordRole::Subcommand);
         let blamed = subcommand.unwrap_or(0);
         let laid = |risk: Risk| Risk { word: blamed, spelled: words[blamed].0.clone(), ..risk };
         let risks = run.risks.iter().cloned().chain(extra.into_iter().map(laid)).collect();
         let before: String = run.assignments.iter().map(|it| format!("{it} ")).collect();
         let plain = plain_words(run).map(|at| join(&loose, &at));
-        let all: Vec<String> = run.harmless.iter().chain(&loose).cloned().collect();
+        let all: Vec<String> = run.harmless_assignments.iter().chain(&loose).cloned().collect();
         // A value with blanks could pass for words of the command.
         let one_word = |it: &String| !it.contains(|c| NEVER_PLAIN.contains(c));
         let assigning =
-            !run.harmless.is_empty() && before.is_empty() && run.harmless.iter().all(one_word);
+            !run.harmless_assignments.is_empty() && before.is_empty() && run.harmless_assignments.iter().all(one_word);
         let mut command = Self {
             text: format!("{before}{}", quoted.join(" ")),
             loose: format!("{before}{}", loose.join(" ")),
@@ -75,13 +75,13 @@ impl Command {
             assigning: assigning.then(|| all.join(" ")),
             spellings: Vec::new(),
             words,
-            kin: run.kin(),
-            named: run.named(),
+            kin: run.rule_alias(),
+            named: run.mentioned_programs(),
             risks,
             assigned: run.assignments.clone(),
-            standing: run.standing,
-            known: run.known,
-            interprets: run.interprets,
+            standing: run.approval,
+            known: run.is_known,
+            interprets: run.is_interpreter,
             dynamic: run.words.iter().any(|word| word.literal().is_none()),
         };
         command.spellings = command.other_spellings(&loose);
@@ -99,7 +99,7 @@ impl Command {
         if !self.risks.is_empty() || !self.assigned.is_empty() {
             return exact;
         }
-        let subcommand = self.words.iter().position(|(_, place)| *place == Place::Subcommand);
+        let subcommand = self.words.iter().position(|(_, place)| *place == WordRole::Subcommand);
         let skipped = subcommand.filter(|_| self.plain.is_some()).unwrap_or(1);
         let words: Vec<&str> = self
             .words
@@ -108,7 +108,7 @@ impl Command {
             .filter(|(at, _)| *at == 0 || *at >= skipped)
             .map(|(_, (word, _))| word.as_str())
             .collect();
-        let script = self.words.iter().position(|(_, place)| *place == Place::Script);
+        let script = self.words.iter().position(|(_, place)| *place == WordRole::Script);
         let named = match script {
             Some(at) => words.get(..=at).unwrap_or(&words),
             None if self.interprets && words.get(1) != Some(&"-m") => return exact,
@@ -129,8 +129,8 @@ impl Command {
     /// What holds where no rule matches.
     pub(crate) fn otherwise(&self, wall: Action) -> Action {
         match self.standing {
-            Standing::Free => Action::Allow,
-            Standing::Program => wall,
+            Approval::Exempt => Action::Allow,
+            Approval::Required => wall,
         }
     }
 
@@ -149,14 +149,14 @@ impl Command {
                 return Decision { action: Some(Action::Ask), rule: Some(refusing) };
             }
         }
-        if rule.is_none() && self.standing == Standing::Free {
+        if rule.is_none() && self.standing == Approval::Exempt {
             action = None;
         }
         Decision { action, rule }
     }
 
     fn is_matched_by(&self, rule: &Rule) -> bool {
-        if self.standing == Standing::Free && !self.is_named_in(&rule.pattern) {
+        if self.standing == Approval::Exempt && !self.is_named_in(&rule.pattern) {
             return false;
         }
         match rule.action {
@@ -261,7 +261,7 @@ impl Command {
     }
 
     fn has_flag(&self, wanted: &str) -> bool {
-        let given = self.words.iter().filter(|(_, place)| *place == Place::Flag);
+        let given = self.words.iter().filter(|(_, place)| *place == WordRole::Flag);
         let given: Vec<&str> = given.map(|(word, _)| word.as_str()).collect();
         let cluster = |flag: &str| flag.starts_with('-') && !flag.starts_with("--");
         if !cluster(wanted) {
@@ -283,11 +283,11 @@ impl Command {
             let Some(name) = wanted.peek() else { return true };
             match place {
                 // Whether an unlisted flag takes a value is not known.
-                Place::Flag => {
+                WordRole::Flag => {
                     after_flag = !self.known || self.risks.iter().any(|it| it.word == at)
                 }
-                Place::Value => {}
-                Place::Program | Place::Subcommand | Place::Operand | Place::Script => {
+                WordRole::Value => {}
+                WordRole::Program | WordRole::Subcommand | WordRole::Operand | WordRole::Script => {
                     if wildcard::matches(name, word) {
                         wanted.next();
                     } else if !after_flag {
@@ -313,13 +313,13 @@ fn rule(pattern: Pattern) -> Rule {
 /// The words with each letter of `-abc` by itself, where the program is known to take them so.
 fn apart(run: &Run, words: &[String]) -> Option<String> {
     let letters = |at: usize| {
-        let letters = words[at].strip_prefix('-').filter(|_| run.clusters.contains(&at))?;
+        let letters = words[at].strip_prefix('-').filter(|_| run.flag_clusters.contains(&at))?;
         let are_plain = letters.bytes().all(|c| c.is_ascii_alphabetic());
         are_plain.then(|| letters.chars().map(|letter| format!("-{letter}")).collect::<Vec<_>>())
     };
     let split = |at: usize| letters(at).unwrap_or_else(|| vec![words[at].clone()]);
     let all: Vec<String> = (0..words.len()).flat_map(split).collect();
-    (run.known && all.len() > words.len()).then(|| all.join(" "))
+    (run.is_known && all.len() > words.len()).then(|| all.join(" "))
 }
 
 /// Whether a token of a rule spells this word outside its wildcards.
@@ -332,13 +332,13 @@ fn spells(token: &str, word: &str, start: &str) -> bool {
 
 /// The words that are left when harmless flags before the subcommand, and their values, are taken out.
 fn plain_words(run: &Run) -> Option<Vec<usize>> {
-    let first = run.parts.iter().position(|place| *place == Place::Subcommand)?;
+    let first = run.roles.iter().position(|place| *place == WordRole::Subcommand)?;
     let risky = |at: &usize| run.risks.iter().any(|risk| risk.word == *at);
     let between = 1..first;
-    let plain = |at: usize| match run.parts[at] {
-        Place::Flag => run.words[at].shown().starts_with('-') && !risky(&at),
-        Place::Value => !risky(&at),
-        Place::Program | Place::Subcommand | Place::Operand | Place::Script => false,
+    let plain = |at: usize| match run.roles[at] {
+        WordRole::Flag => run.words[at].shown().starts_with('-') && !risky(&at),
+        WordRole::Value => !risky(&at),
+        WordRole::Program | WordRole::Subcommand | WordRole::Operand | WordRole::Script => false,
     };
     if between.is_empty() || !between.clone().all(plain) {
         return None;

@@ -1,7 +1,7 @@
 //! Scripts against policies: what must not pass, what must, and what is asked and remembered.
 
 use expect_test::{Expect, expect};
-use helve_text::shell::{Language, Script, Surroundings};
+use helve_text::shell::{ShellLanguage, Script, ShellContext};
 use proptest::prelude::*;
 
 use super::{Answer, Entry, Facts, Ground, Question, Resolution, wants};
@@ -13,19 +13,19 @@ mod tree;
 
 use tree::Tree;
 
-fn around() -> Surroundings {
-    Surroundings {
-        folder: "/w/app".into(),
+fn around() -> ShellContext {
+    ShellContext {
+        cwd: "/w/app".into(),
         home: Some("/h".into()),
-        shell: Language::Bash,
+        language: ShellLanguage::Bash,
         exported: ["PATH", "HOME", "EDITOR", "LANG", "TERM", "SHELL", "PWD"]
             .map(String::from)
             .into(),
-        ..Surroundings::default()
+        ..ShellContext::default()
     }
 }
 
-fn read(script: &str, around: &Surroundings) -> Script {
+fn read(script: &str, around: &ShellContext) -> Script {
     super::read(script, around, &Tree::sample())
 }
 
@@ -395,7 +395,7 @@ fn facts_can_be_gathered_in_rounds() {
         "git checkout a.txt",
         "ls",
     ] {
-        let first = helve_text::shell::read(script, &around());
+        let first = helve_text::shell::analyze(script, &around());
         let mut facts = Facts::default();
         let mut rounds = 0;
         let gathered = loop {

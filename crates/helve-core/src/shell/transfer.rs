@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use helve_text::shell::{Access, Target, Touch, Transfer};
+use helve_text::shell::{AccessKind, FileTarget, FileAccess, Transfer};
 
 use super::{Ground, Unclear, Wants};
 
@@ -28,23 +28,23 @@ impl<G: Ground> Wants<'_, G> {
         let mut all = Vec::new();
         for transfer in transfers {
             match &transfer.from {
-                Target::Path(from) if transfer.symbolic => self.link(from, &transfer.to, &mut all),
+                FileTarget::Path(from) if transfer.symbolic => self.link(from, &transfer.to, &mut all),
                 from => self.copy(from, transfer, &mut all),
             }
         }
         all
     }
 
-    fn copy(&mut self, from: &Target, transfer: &Transfer, all: &mut Vec<Landed>) {
+    fn copy(&mut self, from: &FileTarget, transfer: &Transfer, all: &mut Vec<Landed>) {
         let to = &transfer.to;
         let Some(into) = self.is_folder(to) else {
-            return self.unclear(Access::Write, to, Unclear::Target);
+            return self.unclear(AccessKind::Write, to, Unclear::Target);
         };
         let paths = self.places(from).map(|places| places.paths.clone());
         let Some(mut paths) = paths else {
             // What it is asks for itself; here only its name is missing.
             if into {
-                self.unclear(Access::Write, to, Unclear::Target);
+                self.unclear(AccessKind::Write, to, Unclear::Target);
             }
             return;
         };
@@ -52,12 +52,12 @@ impl<G: Ground> Wants<'_, G> {
             let lists: Option<Vec<Vec<String>>> =
                 paths.iter().map(|path| self.inside(path)).collect();
             let Some(lists) = lists else {
-                return self.unclear(Access::Write, to, Unclear::Target);
+                return self.unclear(AccessKind::Write, to, Unclear::Target);
             };
             paths.extend(lists.into_iter().flatten());
         }
         if paths.len() > MOST_NAMES {
-            return self.unclear(Access::Write, to, Unclear::Target);
+            return self.unclear(AccessKind::Write, to, Unclear::Target);
         }
         for before in paths {
             all.push(Landed { before: before.clone(), now: plain(to), link: false });
@@ -78,7 +78,7 @@ impl<G: Ground> Wants<'_, G> {
         match self.is_folder(to) {
             Some(true) => self.touch(&written(&inside)),
             Some(false) => {}
-            None => self.unclear(Access::Write, to, Unclear::Target),
+            None => self.unclear(AccessKind::Write, to, Unclear::Target),
         }
         all.push(Landed { before: from_folder(to, text), now: plain(&inside), link: true });
     }
@@ -99,8 +99,8 @@ impl<G: Ground> Wants<'_, G> {
     }
 
     /// A file at or beneath a place where something was put: what was put there is judged, too.
-    pub(super) fn touch_before(&mut self, touch: &Touch, landed: &[Landed]) {
-        let (Target::Path(path) | Target::Glob(path)) = &touch.at else { return };
+    pub(super) fn touch_before(&mut self, touch: &FileAccess, landed: &[Landed]) {
+        let (FileTarget::Path(path) | FileTarget::Glob(path)) = &touch.target else { return };
         let mut seen = vec![plain(path)];
         let mut known: HashSet<String> = seen.iter().cloned().collect();
         let mut from = 0;
@@ -110,7 +110,7 @@ impl<G: Ground> Wants<'_, G> {
                 break;
             }
             let Some(left) = self.compared.checked_sub(landed.len() * (until - from)) else {
-                return self.unclear(touch.access, path, Unclear::Target);
+                return self.unclear(touch.kind, path, Unclear::Target);
             };
             self.compared = left;
             for at in from..until {
@@ -120,15 +120,15 @@ impl<G: Ground> Wants<'_, G> {
             }
             from = until;
             if seen.len() > MOST_NAMES || step == MOST_STEPS && seen.len() > until {
-                return self.unclear(touch.access, path, Unclear::Target);
+                return self.unclear(touch.kind, path, Unclear::Target);
             }
         }
         for path in seen.drain(1..) {
-            let at = match &touch.at {
-                Target::Glob(_) => Target::Glob(path),
-                Target::Path(_) | Target::Unknown(_) => Target::Path(path),
+            let target = match &touch.target {
+                FileTarget::Glob(_) => FileTarget::Glob(path),
+                FileTarget::Path(_) | FileTarget::Unknown(_) => FileTarget::Path(path),
             };
-            self.touch(&Touch { at, access: touch.access, run: None });
+            self.touch(&FileAccess { target, kind: touch.kind, run: None });
         }
     }
 }
@@ -142,8 +142,8 @@ impl Landed {
     }
 }
 
-fn written(path: &str) -> Touch {
-    Touch { at: Target::Path(path.to_string()), access: Access::Write, run: None }
+fn written(path: &str) -> FileAccess {
+    FileAccess { target: FileTarget::Path(path.to_string()), kind: AccessKind::Write, run: None }
 }
 
 fn from_folder(folder: &str, text: &str) -> String {

@@ -1,13 +1,13 @@
 //! Arithmetic that certainly only calculates.
 
-use super::state::State;
-use super::syntax::{Operator, Piece};
+use super::ast::{Operator, Piece};
+use super::state::ShellState;
 
 /// The variables that an expression may set; `None` where it may do more than calculate.
 ///
 /// The shell evaluates the text of a variable again, with array indices and the commands in them. So every name must
 /// hold a number, or be one that the script never set.
-pub(super) fn names(pieces: &[Piece], state: &State) -> Option<Vec<String>> {
+pub(super) fn names(pieces: &[Piece], state: &ShellState) -> Option<Vec<String>> {
     let mut text = String::new();
     for piece in pieces {
         match piece {

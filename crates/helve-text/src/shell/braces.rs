@@ -1,6 +1,6 @@
 //! Brace expansion: `{a,b}` and `{1..3}`, before anything else is expanded.
 
-use super::syntax::Piece;
+use super::ast::Piece;
 
 /// More words than this are not spelled out.
 const MOST: usize = 128;

@@ -1,12 +1,12 @@
 //! The shell's own commands.
 
+use super::args::ParsedArgs;
+use super::ast::Piece;
 use super::grammar::is_name;
-use super::options::Reading;
-use super::state::{Entered, State, Value, either, enter_path};
-use super::syntax::Piece;
+use super::state::{AfterCd, ShellState, Value, either, enter_path};
 use super::variables::{is_harmless, is_more_than_a_word, reaches, steers};
-use super::walk::{Feed, Walker, unknown};
-use super::{Access, DoubtKind, Language, RiskKind, Unknown, Word, surely};
+use super::walk::{StdinSource, Walker, unknown};
+use super::{AccessKind, DoubtKind, DynamicKind, RiskKind, ShellLanguage, Word, certain};
 
 /// Names that the shell keeps for itself and that are not in the table.
 pub(super) fn is_own(name: &str) -> bool {
@@ -36,7 +36,7 @@ pub(super) fn effect(
     name: &str,
     words: &[Word],
     run: usize,
-    state: &mut State,
+    state: &mut ShellState,
 ) {
     match name {
         "cd" | "chdir" => enter(walker, words, run, state),
@@ -49,7 +49,7 @@ pub(super) fn effect(
                 (Some(_) | None, _) => None,
             };
             if back.is_none() {
-                walker.touch(&unknown("popd"), Access::Enter, state, Some(run));
+                walker.access(&unknown("popd"), AccessKind::Enter, state, Some(run));
                 state.stack = None;
             }
             state.folders = back;
@@ -76,7 +76,7 @@ pub(super) fn effect(
             if let Some(Word::Literal(action)) =
                 words[1..].iter().find(|it| it.literal() != Some("--"))
             {
-                inside(walker, run, action, &mut state.clone(), &Feed::Nothing);
+                inside(walker, run, action, &mut state.clone(), &StdinSource::Nothing);
             }
         }
         "alias" | "unalias" | "hash" | "enable" | "shopt" | "setopt" | "unsetopt" | "bind"
@@ -94,17 +94,17 @@ pub(super) fn inside(
     walker: &mut Walker<'_>,
     run: usize,
     text: &str,
-    state: &mut State,
-    feed: &Feed,
+    state: &mut ShellState,
+    stdin: &StdinSource,
 ) {
-    walker.inside(run, |walker| walker.text(text, state, feed));
+    walker.inside(run, |walker| walker.text(text, state, stdin));
 }
 
 /// `pushd`: it may fail, and then `popd` still comes back to the same folder if there is no other to come back to.
-fn push(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
+fn push(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     if words.len() == 1 {
         // It changes places with the one before.
-        walker.touch(&unknown("pushd"), Access::Enter, state, Some(run));
+        walker.access(&unknown("pushd"), AccessKind::Enter, state, Some(run));
         (state.folders, state.previous) = (None, None);
         state.stack = None;
         return;
@@ -120,7 +120,7 @@ fn push(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) 
     }
 }
 
-fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
+fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     let before = state.folders.clone();
     let mut physical = false;
     let mut to: Vec<&Word> = Vec::new();
@@ -147,28 +147,28 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
         }
         // Other flags, and numbers of the stack.
         (Some(Word::Literal(path)), Some(folders)) if !path.starts_with(['-', '+']) => {
-            walker.touch(&Word::Literal(path.clone()), Access::Enter, state, Some(run));
+            walker.access(&Word::Literal(path.clone()), AccessKind::Enter, state, Some(run));
             let named = path.starts_with('/') || path.starts_with('.');
-            let elsewhere = !named && walker.around.exported.contains("CDPATH");
+            let elsewhere = !named && walker.context.exported.contains("CDPATH");
             let entered = folders.iter().map(|folder| enter_path(folder, path)).collect();
             (!physical && !elsewhere).then_some(entered)
         }
         _ => {
-            walker.touch(
+            walker.access(
                 &unknown(target.map_or("cd", Word::shown)),
-                Access::Enter,
+                AccessKind::Enter,
                 state,
                 Some(run),
             );
             None
         }
     };
-    state.entered = Some(Entered {
+    state.entered = Some(AfterCd {
         folders: after.clone(),
         previous: before.clone(),
         stack: state.stack.clone(),
     });
-    if surely::enters(walker, words, &before, &after) {
+    if certain::enters(walker, words, &before, &after) {
         state.previous = before;
         state.folders = after;
     } else {
@@ -179,7 +179,7 @@ fn enter(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State)
 }
 
 /// `export a=b` and its like: an assignment to what may be handed to programs.
-fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
+fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     let name = words.first().and_then(Word::literal);
     let exports = name == Some("export");
     let flags = |flag: char| {
@@ -188,18 +188,18 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
     };
     // What is only shown is not set, `local` means nothing outside of functions, and not every shell knows the others.
     let known = match walker.language {
-        Language::Bash | Language::Korn | Language::Zsh => name != Some("local"),
-        Language::Plain => matches!(name, Some("export" | "readonly")),
+        ShellLanguage::Bash | ShellLanguage::Korn | ShellLanguage::Zsh => name != Some("local"),
+        ShellLanguage::Posix => matches!(name, Some("export" | "readonly")),
     };
     let sure = known && !['p', 'f', 'F'].into_iter().any(flags) && !walker.skips;
     // What cannot be set any more stays as it is, and a line in which it is tried ends there.
     walker.skips |= name == Some("readonly") || flags('r');
     for (at, word) in words.iter().enumerate().skip(1) {
         let Some(text) = word.literal() else {
-            let name = word.start().split('=').next().unwrap_or("");
-            if !word.start().contains('=')
+            let name = word.prefix().split('=').next().unwrap_or("");
+            if !word.prefix().contains('=')
                 || !is_name(name)
-                || steers(name, walker.around, walker.language)
+                || steers(name, walker.context, walker.language)
                 || exports
             {
                 walker.doubt(DoubtKind::Variable, word.shown());
@@ -222,7 +222,7 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
             walker.doubt(DoubtKind::Indirect, text);
             continue;
         }
-        let steers = steers(name, walker.around, walker.language);
+        let steers = steers(name, walker.context, walker.language);
         if steers || exports && !is_harmless(name) {
             walker.script.runs[run].risks.push(super::Risk {
                 word: at,
@@ -243,7 +243,7 @@ fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Stat
     }
 }
 
-fn set(walker: &mut Walker<'_>, words: &[Word], _run: usize, state: &mut State) {
+fn set(walker: &mut Walker<'_>, words: &[Word], _run: usize, state: &mut ShellState) {
     state.forget_operands();
     let mut words = words[1..].iter();
     while let Some(word) = words.next() {
@@ -281,7 +281,7 @@ const NUMBERS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 pub(super) fn expression(
     walker: &mut Walker<'_>,
     words: &[Word],
-    state: &State,
+    state: &ShellState,
     run: Option<usize>,
 ) {
     const FILES: &str = "abcdefghkprstuwxGLNOS";
@@ -300,7 +300,7 @@ pub(super) fn expression(
         } else if NUMBERS.contains(&text) {
             let sides = [at.checked_sub(1).and_then(operand), operand(at + 1)];
             // Bash takes what is no number for a mistake, unless it stands in `[[`.
-            let computes = run.is_none() || walker.language != Language::Bash;
+            let computes = run.is_none() || walker.language != ShellLanguage::Bash;
             let is_safe = |it: &Word| is_number(it) || !computes && it.literal().is_none();
             for side in sides.into_iter().flatten().filter(|it| !is_safe(it)) {
                 walker.doubt(DoubtKind::Arithmetic, side.shown());
@@ -308,14 +308,14 @@ pub(super) fn expression(
         } else if matches!(text, "-nt" | "-ot" | "-ef") {
             let sides = [at.checked_sub(1).and_then(operand), operand(at + 1)];
             for side in sides.into_iter().flatten() {
-                walker.touch(side, Access::Look, state, run);
+                walker.access(side, AccessKind::Stat, state, run);
             }
         } else if text.len() == 2 && text.starts_with('-') && FILES.contains(&text[1..])
             // After something it means "and".
             && (text != "-a" || at.checked_sub(1).and_then(operand).is_none_or(opens))
             && let Some(file) = operand(at + 1)
         {
-            walker.touch(file, Access::Look, state, run);
+            walker.access(file, AccessKind::Stat, state, run);
         }
     }
 }
@@ -333,9 +333,9 @@ fn may_be_operator(word: &Word, next: Option<&Word>) -> bool {
     let known = |next: &Word| {
         next.literal().is_some_and(|it| BETWEEN.contains(&it) || NUMBERS.contains(&it))
     };
-    dynamic.kind == Unknown::Anything
-        && "-v".starts_with(&*dynamic.start)
-        && (dynamic.splits || next.is_some_and(|next| !known(next)))
+    dynamic.kind == DynamicKind::Anything
+        && "-v".starts_with(&*dynamic.prefix)
+        && (dynamic.may_split || next.is_some_and(|next| !known(next)))
 }
 
 fn is_number(word: &Word) -> bool {
@@ -345,16 +345,16 @@ fn is_number(word: &Word) -> bool {
             digits.bytes().all(|it| it.is_ascii_digit())
         }
         Word::Glob(_) => false,
-        Word::Dynamic(dynamic) => dynamic.kind == Unknown::Number,
+        Word::Dynamic(dynamic) => dynamic.kind == DynamicKind::Number,
     }
 }
 
 /// Marks variables that a command fills as unknown.
-pub(super) fn fill(walker: &mut Walker<'_>, word: &Word, state: &mut State) {
+pub(super) fn fill(walker: &mut Walker<'_>, word: &Word, state: &mut ShellState) {
     match word.literal() {
         Some(name) if is_name(name) => {
             let own = matches!(name, "REPLY" | "MAPFILE");
-            if !own && reaches(name, walker.around, walker.language) {
+            if !own && reaches(name, walker.context, walker.language) {
                 walker.doubt(DoubtKind::Variable, name);
             }
             state.set(name, Value::Unknown);
@@ -364,8 +364,8 @@ pub(super) fn fill(walker: &mut Walker<'_>, word: &Word, state: &mut State) {
 }
 
 /// `read` and `mapfile` without a name fill their own variables.
-pub(super) fn fills_by_default(name: &str, reading: &Reading, state: &mut State) {
-    if reading.operands == 0 {
+pub(super) fn fills_by_default(name: &str, parsed: &ParsedArgs, state: &mut ShellState) {
+    if parsed.operands == 0 {
         match name {
             "read" => state.set("REPLY", Value::Unknown),
             "mapfile" | "readarray" => state.set("MAPFILE", Value::Unknown),

@@ -1,12 +1,16 @@
 //! Everything that a dollar sign or a backtick starts.
 
+use super::ast::{Node, Operator, Parameter, ParseError, Piece};
 use super::grammar::is_name;
-use super::reader::{Reader, script};
-use super::syntax::{Node, Operator, Parameter, Piece, Stop};
-use super::word::{Place, push};
+use super::parser::{Parser, script};
+use super::word::{WordContext, push};
 
-impl Reader<'_> {
-    pub(super) fn dollar(&mut self, pieces: &mut Vec<Piece>, quoted: bool) -> Result<(), Stop> {
+impl Parser<'_> {
+    pub(super) fn dollar(
+        &mut self,
+        pieces: &mut Vec<Piece>,
+        quoted: bool,
+    ) -> Result<(), ParseError> {
         self.spend()?;
         self.expect("$")?;
         let piece = match self.look(0) {
@@ -56,7 +60,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn until_parenthesis(&mut self) -> Result<Node, Stop> {
+    fn until_parenthesis(&mut self) -> Result<Node, ParseError> {
         self.deeper(|it| {
             let list = it.list()?;
             it.no_body_due_here()?;
@@ -65,7 +69,7 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn process(&mut self) -> Result<Piece, Stop> {
+    pub(super) fn process(&mut self) -> Result<Piece, ParseError> {
         self.beyond_plain()?;
         self.spend()?;
         self.take();
@@ -74,7 +78,7 @@ impl Reader<'_> {
     }
 
     /// Up to `))`. Where the parentheses do not close together, it may be commands: shells differ.
-    pub(super) fn arithmetic(&mut self) -> Result<Vec<Piece>, Stop> {
+    pub(super) fn arithmetic(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         let mut open = 0_usize;
         loop {
@@ -101,7 +105,7 @@ impl Reader<'_> {
     }
 
     /// After `${`, up to and with `}`.
-    fn parameter(&mut self, quoted: bool) -> Result<Parameter, Stop> {
+    fn parameter(&mut self, quoted: bool) -> Result<Parameter, ParseError> {
         let length = self.look(0) == Some('#') && self.look(1) != Some('}');
         let indirect = self.look(0) == Some('!');
         if length || indirect {
@@ -122,7 +126,8 @@ impl Reader<'_> {
         if indirect {
             operator = Operator::Indirect;
         }
-        let operand = if quoted { self.quoted_operand()? } else { self.pieces(Place::Operand)? };
+        let operand =
+            if quoted { self.quoted_operand()? } else { self.pieces(WordContext::Operand)? };
         if operator == Operator::Slice && operand.is_empty() {
             return self.syntax();
         }
@@ -130,7 +135,7 @@ impl Reader<'_> {
         Ok(Parameter { name, index, operator, operand })
     }
 
-    fn parameter_name(&mut self) -> Result<String, Stop> {
+    fn parameter_name(&mut self) -> Result<String, ParseError> {
         let name: String =
             self.ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
         let special = self.look(0).filter(|c| "@*#?-$!".contains(*c));
@@ -144,7 +149,7 @@ impl Reader<'_> {
         Ok(name)
     }
 
-    fn operator(&mut self) -> Result<Operator, Stop> {
+    fn operator(&mut self) -> Result<Operator, ParseError> {
         let defaults = [":-", ":+", ":?", "-", "+", "?"];
         let edits = ["##", "#", "%%", "%", "//", "/#", "/%", "/", "^^", "^", ",,", ","];
         if self.look(0) == Some('}') {
@@ -174,7 +179,7 @@ impl Reader<'_> {
     }
 
     /// An operand inside double quotes, where shells differ on what a quote means.
-    fn quoted_operand(&mut self) -> Result<Vec<Piece>, Stop> {
+    fn quoted_operand(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         loop {
             match self.look(0) {
@@ -185,7 +190,11 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn backtick(&mut self, pieces: &mut Vec<Piece>, quoted: bool) -> Result<(), Stop> {
+    pub(super) fn backtick(
+        &mut self,
+        pieces: &mut Vec<Piece>,
+        quoted: bool,
+    ) -> Result<(), ParseError> {
         self.spend()?;
         let start = self.at;
         self.expect("`")?;
@@ -215,7 +224,7 @@ impl Reader<'_> {
     }
 
     /// `$'…'`
-    fn ansi(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Stop> {
+    fn ansi(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
         self.beyond_plain()?;
         let mut text = String::new();
         loop {
@@ -235,7 +244,7 @@ impl Reader<'_> {
     }
 
     /// One escape of `$'…'`. Bytes that are no character, and NUL, which ends the string, are not understood.
-    fn ansi_escape(&mut self) -> Result<char, Stop> {
+    fn ansi_escape(&mut self) -> Result<char, ParseError> {
         let Some(c) = self.take_raw() else { return self.syntax() };
         let code = match c {
             'n' => 10,
@@ -259,7 +268,7 @@ impl Reader<'_> {
         char::from_u32(code).map_or_else(|| self.syntax(), Ok)
     }
 
-    fn ansi_code(&mut self, radix: u32, longest: usize, highest: u32) -> Result<char, Stop> {
+    fn ansi_code(&mut self, radix: u32, longest: usize, highest: u32) -> Result<char, ParseError> {
         let digits: String =
             self.rest().chars().take(longest).take_while(|c| c.is_digit(radix)).collect();
         self.at += digits.len();

@@ -1,18 +1,20 @@
 //! What happens while words are expanded and variables assigned.
 
-use super::state::{State, Value};
-use super::syntax::{Assign, AssignValue, Operator, Piece, Raw, Redirect, Simple};
-use super::walk::{Feed, Walker};
-use super::{Access, DoubtKind, Language, Word, arithmetic, expand, variables};
+use super::ast::{Assign, AssignValue, Operator, Piece, RawWord, Redirect, Simple};
+use super::state::{ShellState, Value};
+use super::walk::{StdinSource, Walker};
+use super::{AccessKind, DoubtKind, ShellLanguage, Word, arithmetic, expand, variables};
 
 impl Walker<'_> {
     /// `$(( … ))`, `(( … ))` and their like.
-    pub(super) fn calculate(&mut self, pieces: &[Piece], shown: &str, state: &mut State) {
+    pub(super) fn calculate(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
         self.skips |= arithmetic::may_fail(pieces);
         self.visit(pieces, shown, state);
         match arithmetic::names(pieces, state) {
             Some(names)
-                if names.iter().any(|name| variables::steers(name, self.around, self.language)) =>
+                if names
+                    .iter()
+                    .any(|name| variables::steers(name, self.context, self.language)) =>
             {
                 self.doubt(DoubtKind::Variable, shown);
             }
@@ -22,15 +24,15 @@ impl Walker<'_> {
     }
 
     /// Everything that happens while a word is expanded.
-    pub(super) fn visit(&mut self, pieces: &[Piece], shown: &str, state: &mut State) {
+    pub(super) fn visit(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
         for piece in pieces {
             match piece {
                 Piece::Text { .. } => {}
                 Piece::Command { body, .. } | Piece::Process { body } => {
                     let (found, fed) = (self.found.take(), self.fed);
-                    let feed = if fed { Feed::File } else { Feed::Nothing };
+                    let stdin = if fed { StdinSource::File } else { StdinSource::Nothing };
                     self.beside += 1;
-                    self.node(body, &mut state.clone(), &feed);
+                    self.node(body, &mut state.clone(), &stdin);
                     self.beside -= 1;
                     (self.found, self.fed) = (found, fed);
                 }
@@ -53,7 +55,7 @@ impl Walker<'_> {
                             continue;
                         }
                         Operator::Assign => {
-                            if variables::steers(&parameter.name, self.around, self.language) {
+                            if variables::steers(&parameter.name, self.context, self.language) {
                                 self.doubt(DoubtKind::Variable, shown);
                             }
                             state.set(&parameter.name, Value::Unknown);
@@ -66,16 +68,16 @@ impl Walker<'_> {
         }
     }
 
-    fn index(&mut self, index: &[Piece], shown: &str, state: &mut State) {
+    fn index(&mut self, index: &[Piece], shown: &str, state: &mut ShellState) {
         let all = matches!(index, [Piece::Text { text, .. }] if text == "@" || text == "*");
         if !all {
             self.calculate(index, shown, state);
         }
     }
 
-    pub(super) fn expand(&mut self, raw: &Raw, state: &mut State) -> Vec<Word> {
+    pub(super) fn expand(&mut self, raw: &RawWord, state: &mut ShellState) -> Vec<Word> {
         self.visit(&raw.pieces, &raw.shown, state);
-        if self.language == Language::Plain && expand::has_braces(raw) {
+        if self.language == ShellLanguage::Posix && expand::has_braces(raw) {
             // Some shells that are called `sh` expand them, others do not.
             self.doubt(DoubtKind::Disagreement, &raw.shown);
         }
@@ -89,7 +91,7 @@ impl Walker<'_> {
             if pattern.contains([' ', '\t', '\n']) {
                 self.doubt(DoubtKind::Indirect, &raw.shown);
             }
-            self.touch(&Word::Glob(pattern), Access::Refill, state, None);
+            self.access(&Word::Glob(pattern), AccessKind::ExpandAgain, state, None);
         }
         let words = expand::words(raw, &raw.shown, state).unwrap_or_else(|| {
             self.doubt(DoubtKind::TooMany, &raw.shown);
@@ -102,13 +104,13 @@ impl Walker<'_> {
                 Word::Dynamic(_) => expand::has_wildcards(raw),
             };
             if filled_in {
-                self.touch(word, Access::Fill, state, None);
+                self.access(word, AccessKind::Expand, state, None);
             }
         }
         words
     }
 
-    pub(super) fn simple(&mut self, simple: &Simple, state: &mut State, feed: &Feed) {
+    pub(super) fn simple(&mut self, simple: &Simple, state: &mut ShellState, stdin: &StdinSource) {
         for assignment in &simple.assignments {
             match &assignment.value {
                 AssignValue::Text(raw) => self.visit(&raw.pieces, &raw.shown, state),
@@ -126,7 +128,7 @@ impl Walker<'_> {
         for raw in &simple.words {
             words.extend(self.expand(raw, state));
         }
-        let feed = self.redirects(&simple.redirects, state, feed);
+        let stdin = self.redirects(&simple.redirects, state, stdin);
         let mut after = state.clone();
         if words.is_empty() {
             // Words that vanish leave their assignments to the shell.
@@ -136,7 +138,7 @@ impl Walker<'_> {
         } else {
             let redirected = usize::from(!simple.redirects.is_empty());
             self.beside += redirected;
-            self.start(simple, words, &mut after, &feed);
+            self.start(simple, words, &mut after, &stdin);
             self.beside -= redirected;
         }
         if simple.redirects.iter().all(Redirect::is_sure) {
@@ -149,7 +151,13 @@ impl Walker<'_> {
     }
 
     /// Starts what the words say, with the assignments that stand before them.
-    fn start(&mut self, simple: &Simple, words: Vec<Word>, state: &mut State, feed: &Feed) {
+    fn start(
+        &mut self,
+        simple: &Simple,
+        words: Vec<Word>,
+        state: &mut ShellState,
+        stdin: &StdinSource,
+    ) {
         let name = words.first().and_then(Word::literal).unwrap_or("");
         let is_harmless =
             |it: &&Assign| variables::is_harmless_before(name, &it.name, it.known(state).text());
@@ -157,16 +165,16 @@ impl Walker<'_> {
         let (harmless, harmful): (Vec<&Assign>, Vec<&Assign>) =
             simple.assignments.iter().partition(is_harmless);
         let run = self.script.runs.len();
-        self.launch(words, shown(harmful), state, feed);
+        self.launch(words, shown(harmful), state, stdin);
         if let Some(run) = self.script.runs.get_mut(run) {
-            run.harmless = shown(harmless);
+            run.harmless_assignments = shown(harmless);
         }
     }
 
-    fn assign(&mut self, assignment: &Assign, state: &mut State) {
+    fn assign(&mut self, assignment: &Assign, state: &mut ShellState) {
         let (name, value) = (&assignment.name, assignment.known(state));
         let is_more = variables::is_more_than_a_word(name, value.text());
-        if is_more || variables::steers(name, self.around, self.language) {
+        if is_more || variables::steers(name, self.context, self.language) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }
         if self.skips {
@@ -179,14 +187,14 @@ impl Walker<'_> {
 
 impl Assign {
     /// What the variable holds afterwards.
-    fn known(&self, state: &State) -> Value {
+    fn known(&self, state: &ShellState) -> Value {
         match &self.value {
             AssignValue::Text(raw) if !self.append && self.index.is_none() => {
                 expand::value(raw, state)
             }
             AssignValue::Text(raw) => {
                 let parts = [expand::value(raw, state), state.value(&self.name)];
-                if parts.iter().any(Value::is_wild) { Value::Wild } else { Value::Unknown }
+                if parts.iter().any(Value::is_wild) { Value::UnknownGlob } else { Value::Unknown }
             }
             AssignValue::Array(_) => Value::Unknown,
         }

@@ -1,31 +1,31 @@
 //! From a word as written to the words the program gets.
 
-use super::bits::{Bit, Empty, bit_text, is_glob, word};
+use super::ast::{Operator, Parameter, Piece, RawWord};
 use super::braces::{self, Item};
+use super::command_output::{prints_commit, prints_folder, prints_number, prints_wildcard};
+use super::fragments::{Fragment, MayBeEmpty, fragment_text, is_glob, word};
 use super::grammar::is_name;
-use super::printed::{prints_commit, prints_folder, prints_number, prints_wildcard};
-use super::state::{State, Value};
-use super::syntax::{Operator, Parameter, Piece, Raw};
-use super::{Dynamic, LONGEST, Unknown, Word};
+use super::state::{ShellState, Value};
+use super::{DynamicKind, DynamicWord, MAX_SCRIPT_BYTES, Word};
 
 /// The words that a word becomes; `None` where that is too much to spell out.
-pub(super) fn words(raw: &Raw, shown: &str, state: &State) -> Option<Vec<Word>> {
+pub(super) fn words(raw: &RawWord, shown: &str, state: &ShellState) -> Option<Vec<Word>> {
     let mut words = Vec::new();
     for items in braces::expand(&raw.pieces)? {
-        words.extend(fields(&items, state).into_iter().map(|bits| word(&bits, shown)));
+        words.extend(fields(&items, state).into_iter().map(|fragments| word(&fragments, shown)));
     }
     Some(words)
 }
 
 /// Whether braces make something else of a word, in shells that know them.
-pub(super) fn has_braces(raw: &Raw) -> bool {
+pub(super) fn has_braces(raw: &RawWord) -> bool {
     let as_it_is: Vec<Item<'_>> = raw.pieces.iter().flat_map(items).collect();
     braces::expand(&raw.pieces).is_none_or(|words| words != [as_it_is])
 }
 
 /// Whether shells differ in what becomes of a word: to some, a dollar sign that stands for itself keeps what is filled in
 /// before it from being taken apart.
-pub(super) fn is_ambiguous(raw: &Raw) -> bool {
+pub(super) fn is_ambiguous(raw: &RawWord) -> bool {
     let lone =
         |piece: &Piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains('$'));
     raw.pieces.iter().any(lone)
@@ -33,13 +33,13 @@ pub(super) fn is_ambiguous(raw: &Raw) -> bool {
 }
 
 /// Whether a word is written with wildcards.
-pub(super) fn has_wildcards(raw: &Raw) -> bool {
+pub(super) fn has_wildcards(raw: &RawWord) -> bool {
     let wild = |it: &Piece| matches!(it, Piece::Text { text, quoted: false } if is_glob(text));
     raw.pieces.iter().any(wild)
 }
 
 /// Patterns in unquoted variables: the names that are filled in are taken apart and filled in once more.
-pub(super) fn twice_filled(raw: &Raw, state: &State) -> Vec<String> {
+pub(super) fn twice_filled(raw: &RawWord, state: &ShellState) -> Vec<String> {
     let pattern = |piece: &Piece| match piece {
         Piece::Parameter { parameter, quoted: false } if parameter.operator == Operator::None => {
             let Value::Glob(pattern) = state.value(&parameter.name) else { return None };
@@ -51,14 +51,14 @@ pub(super) fn twice_filled(raw: &Raw, state: &State) -> Vec<String> {
 }
 
 /// The word where braces, splitting and file names play no part: redirects, tests, here-strings.
-pub(super) fn single(pieces: &[Piece], shown: &str, state: &State) -> Word {
+pub(super) fn single(pieces: &[Piece], shown: &str, state: &ShellState) -> Word {
     let items: Vec<Item<'_>> = pieces.iter().flat_map(items).collect();
-    let bits: Vec<Bit> = fields(&items, state).into_iter().flatten().collect();
-    word(&bits, shown)
+    let fragments: Vec<Fragment> = fields(&items, state).into_iter().flatten().collect();
+    word(&fragments, shown)
 }
 
 /// What an assignment stores.
-pub(super) fn value(raw: &Raw, state: &State) -> Value {
+pub(super) fn value(raw: &RawWord, state: &ShellState) -> Value {
     let quoted: Vec<Piece> = raw.pieces.iter().map(quote).collect();
     let tilde_later = raw
         .pieces
@@ -68,30 +68,32 @@ pub(super) fn value(raw: &Raw, state: &State) -> Value {
         _ if tilde_later => Value::Unknown,
         Word::Literal(text) => Value::Text(text),
         Word::Glob(pattern) => Value::Glob(pattern),
-        Word::Dynamic(Dynamic { kind: Unknown::Number, start, .. }) if start.is_empty() => {
+        Word::Dynamic(DynamicWord { kind: DynamicKind::Number, prefix, .. })
+            if prefix.is_empty() =>
+        {
             let is_printed = |piece: &Piece| match piece {
                 Piece::Command { .. } => true,
                 Piece::Parameter { parameter, .. } => {
-                    state.value(&parameter.name) == Value::Printed
+                    state.value(&parameter.name) == Value::NumberOrEmpty
                 }
                 Piece::Text { .. } | Piece::Arithmetic { .. } | Piece::Process { .. } => false,
             };
             let printed = raw.pieces.iter().any(is_printed);
-            if printed { Value::Printed } else { Value::Number }
+            if printed { Value::NumberOrEmpty } else { Value::Number }
         }
-        Word::Dynamic(Dynamic { kind: Unknown::Commit, .. }) => Value::Commit,
+        Word::Dynamic(DynamicWord { kind: DynamicKind::Commit, .. }) => Value::CommitOrEmpty,
         Word::Dynamic(_) if raw.pieces.iter().any(|piece| has_wildcard(piece, state)) => {
-            Value::Wild
+            Value::UnknownGlob
         }
         Word::Dynamic(_) => Value::Unknown,
     }
 }
 
 /// Whether names may be filled in for a variable of which it is not known what it holds.
-pub(super) fn is_wild(raw: &Raw, state: &State) -> bool {
+pub(super) fn is_wild(raw: &RawWord, state: &ShellState) -> bool {
     raw.pieces.iter().any(|piece| match piece {
         Piece::Parameter { parameter, quoted: false } => {
-            state.value(&parameter.name) == Value::Wild
+            state.value(&parameter.name) == Value::UnknownGlob
                 || parameter.operator.fills_in()
                     && parameter.operand.iter().any(|piece| has_wildcard(piece, state))
         }
@@ -105,7 +107,7 @@ pub(super) fn is_wild(raw: &Raw, state: &State) -> bool {
 }
 
 /// Whether what is assigned has a wildcard in it, quoted or not.
-fn has_wildcard(piece: &Piece, state: &State) -> bool {
+fn has_wildcard(piece: &Piece, state: &ShellState) -> bool {
     match piece {
         Piece::Text { text, .. } => text.contains(['*', '?', '[']),
         Piece::Parameter { parameter, .. } => state.value(&parameter.name).is_wild(),
@@ -137,13 +139,17 @@ fn items(piece: &Piece) -> Vec<Item<'_>> {
     }
 }
 
-fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
-    let mut fields: Vec<Vec<Bit>> = Vec::new();
-    let mut bits: Vec<Bit> = Vec::new();
+fn fields(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment>> {
+    let mut fields: Vec<Vec<Fragment>> = Vec::new();
+    let mut fragments: Vec<Fragment> = Vec::new();
     let (tilde, rest) = tilde(items, state);
-    bits.extend(tilde);
+    fragments.extend(tilde);
     if names_program(items) {
-        bits.push(Bit::Hole { kind: Unknown::Anything, splits: false, empty: Empty::Perhaps });
+        fragments.push(Fragment::Unknown {
+            kind: DynamicKind::Anything,
+            splits: false,
+            empty: MayBeEmpty::Yes,
+        });
     }
     let mut filled_in = 0_usize;
     let assigned = assigned(rest);
@@ -151,54 +157,68 @@ fn fields(items: &[Item<'_>], state: &State) -> Vec<Vec<Bit>> {
         match item {
             // Some shells fill in the home folder here.
             Item::Char('~') if assigned.is_some_and(|sign| sign < at && opens(&rest[at - 1])) => {
-                bits.push(Bit::Hole {
-                    kind: Unknown::Anything,
+                fragments.push(Fragment::Unknown {
+                    kind: DynamicKind::Anything,
                     splits: false,
-                    empty: Empty::Perhaps,
+                    empty: MayBeEmpty::Yes,
                 });
             }
-            Item::Char(c) => text(&mut bits, &c.to_string(), false),
-            Item::Piece(Piece::Text { text: it, quoted }) => text(&mut bits, it, *quoted),
+            Item::Char(c) => text(&mut fragments, &c.to_string(), false),
+            Item::Piece(Piece::Text { text: it, quoted }) => text(&mut fragments, it, *quoted),
             Item::Piece(Piece::Parameter { parameter, quoted }) => {
-                let bit = parameter_bit(parameter, *quoted, state);
-                filled_in += bit_text(&bit).len();
-                match (bit, quoted) {
-                    _ if filled_in > LONGEST => {
-                        bits.push(Bit::Hole {
-                            kind: Unknown::Anything,
+                let fragment = parameter_fragment(parameter, *quoted, state);
+                filled_in += fragment_text(&fragment).len();
+                match (fragment, quoted) {
+                    _ if filled_in > MAX_SCRIPT_BYTES => {
+                        fragments.push(Fragment::Unknown {
+                            kind: DynamicKind::Anything,
                             splits: true,
-                            empty: Empty::Perhaps,
+                            empty: MayBeEmpty::Yes,
                         });
                     }
-                    (Bit::Text { text: it, .. }, false) => split(&it, &mut bits, &mut fields),
-                    (bit, _) => bits.push(bit),
+                    (Fragment::Text { text: it, .. }, false) => {
+                        split(&it, &mut fragments, &mut fields)
+                    }
+                    (fragment, _) => fragments.push(fragment),
                 }
             }
             Item::Piece(Piece::Command { body, quoted }) => {
                 match (prints_folder(body), state.value("PWD"), quoted) {
-                    (true, Value::Text(it), true) => text(&mut bits, &it, true),
-                    (true, Value::Text(it), false) => split(&it, &mut bits, &mut fields),
+                    (true, Value::Text(it), true) => text(&mut fragments, &it, true),
+                    (true, Value::Text(it), false) => split(&it, &mut fragments, &mut fields),
                     _ => {
                         let kind = match body {
-                            body if prints_number(body) => Unknown::Number,
-                            body if prints_commit(body) => Unknown::Commit,
-                            _ => Unknown::Anything,
+                            body if prints_number(body) => DynamicKind::Number,
+                            body if prints_commit(body) => DynamicKind::Commit,
+                            _ => DynamicKind::Anything,
                         };
                         // Where it fails it prints nothing, and the word is gone.
-                        bits.push(Bit::Hole { kind, splits: !quoted, empty: Empty::Perhaps });
+                        fragments.push(Fragment::Unknown {
+                            kind,
+                            splits: !quoted,
+                            empty: MayBeEmpty::Yes,
+                        });
                     }
                 }
             }
             Item::Piece(Piece::Arithmetic { .. }) => {
-                bits.push(Bit::Hole { kind: Unknown::Number, splits: false, empty: Empty::Never });
+                fragments.push(Fragment::Unknown {
+                    kind: DynamicKind::Number,
+                    splits: false,
+                    empty: MayBeEmpty::No,
+                });
             }
             Item::Piece(Piece::Process { .. }) => {
-                bits.push(Bit::Hole { kind: Unknown::Pipe, splits: false, empty: Empty::Never });
+                fragments.push(Fragment::Unknown {
+                    kind: DynamicKind::Pipe,
+                    splits: false,
+                    empty: MayBeEmpty::No,
+                });
             }
         }
     }
-    if !bits.is_empty() {
-        fields.push(bits);
+    if !fragments.is_empty() {
+        fields.push(fragments);
     }
     fields
 }
@@ -220,28 +240,28 @@ fn opens(item: &Item<'_>) -> bool {
     matches!(item, Item::Char('=' | ':'))
 }
 
-fn text(bits: &mut Vec<Bit>, more: &str, is_quoted: bool) {
-    match bits.last_mut() {
-        Some(Bit::Text { text, quoted }) if *quoted == is_quoted => text.push_str(more),
-        _ => bits.push(Bit::Text { text: more.to_string(), quoted: is_quoted }),
+fn text(fragments: &mut Vec<Fragment>, more: &str, is_quoted: bool) {
+    match fragments.last_mut() {
+        Some(Fragment::Text { text, quoted }) if *quoted == is_quoted => text.push_str(more),
+        _ => fragments.push(Fragment::Text { text: more.to_string(), quoted: is_quoted }),
     }
 }
 
 /// A known value that stands unquoted becomes as many words as it has.
-fn split(value: &str, bits: &mut Vec<Bit>, fields: &mut Vec<Vec<Bit>>) {
+fn split(value: &str, fragments: &mut Vec<Fragment>, fields: &mut Vec<Vec<Fragment>>) {
     let blank = |c: char| matches!(c, ' ' | '\t' | '\n');
     let mut rest = value;
     while let Some(at) = rest.find(blank) {
         if at > 0 {
-            text(bits, &rest[..at], false);
+            text(fragments, &rest[..at], false);
         }
-        if !bits.is_empty() {
-            fields.push(std::mem::take(bits));
+        if !fragments.is_empty() {
+            fields.push(std::mem::take(fragments));
         }
         rest = &rest[at + 1..];
     }
     if !rest.is_empty() {
-        text(bits, rest, false);
+        text(fragments, rest, false);
     }
 }
 
@@ -252,7 +272,7 @@ fn names_program(items: &[Item<'_>]) -> bool {
 }
 
 /// `~` at the start of a word, and what is left after it.
-fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Item<'p>]) {
+fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &ShellState) -> (Option<Fragment>, &'i [Item<'p>]) {
     if items.first() != Some(&Item::Char('~')) {
         return (None, items);
     }
@@ -272,21 +292,24 @@ fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &State) -> (Option<Bit>, &'i [Ite
         Some("-") => "OLDPWD",
         Some(_) => "",
     };
-    let bit = match state.value(variable).text() {
-        Some(text) => Bit::Text { text: text.to_string(), quoted: true },
-        None => Bit::Hole { kind: Unknown::Anything, splits: false, empty: Empty::Perhaps },
+    let fragment = match state.value(variable).text() {
+        Some(text) => Fragment::Text { text: text.to_string(), quoted: true },
+        None => {
+            Fragment::Unknown { kind: DynamicKind::Anything, splits: false, empty: MayBeEmpty::Yes }
+        }
     };
-    (Some(bit), &items[if name.is_some() { end } else { 1 }..])
+    (Some(fragment), &items[if name.is_some() { end } else { 1 }..])
 }
 
-fn parameter_bit(parameter: &Parameter, quoted: bool, state: &State) -> Bit {
+fn parameter_fragment(parameter: &Parameter, quoted: bool, state: &ShellState) -> Fragment {
     let several = parameter.name == "@"
         || parameter.index.as_deref().is_some_and(|index| {
             !matches!(index, [Piece::Text { text, .. }] if text.bytes().all(|it| it.is_ascii_digit()))
         });
     let splits = !quoted || several;
-    let hole = Bit::Hole { kind: Unknown::Anything, splits, empty: Empty::Perhaps };
-    let number = Bit::Hole { kind: Unknown::Number, splits: false, empty: Empty::Never };
+    let hole = Fragment::Unknown { kind: DynamicKind::Anything, splits, empty: MayBeEmpty::Yes };
+    let number =
+        Fragment::Unknown { kind: DynamicKind::Number, splits: false, empty: MayBeEmpty::No };
     if parameter.index.is_some() || several {
         return match parameter.operator {
             Operator::Length => number,
@@ -295,15 +318,15 @@ fn parameter_bit(parameter: &Parameter, quoted: bool, state: &State) -> Bit {
     }
     match (parameter.operator, state.value(&parameter.name)) {
         (Operator::Length, _) | (Operator::None, Value::Number) => number,
-        (Operator::None, Value::Printed) => {
-            Bit::Hole { kind: Unknown::Number, splits: !quoted, empty: Empty::Perhaps }
+        (Operator::None, Value::NumberOrEmpty) => {
+            Fragment::Unknown { kind: DynamicKind::Number, splits: !quoted, empty: MayBeEmpty::Yes }
         }
-        (Operator::None, Value::Commit) => {
-            Bit::Hole { kind: Unknown::Commit, splits: !quoted, empty: Empty::Perhaps }
+        (Operator::None, Value::CommitOrEmpty) => {
+            Fragment::Unknown { kind: DynamicKind::Commit, splits: !quoted, empty: MayBeEmpty::Yes }
         }
-        (Operator::None, Value::Text(text)) => Bit::Text { text, quoted },
-        (Operator::None, Value::Glob(pattern)) => Bit::Glob(pattern),
-        (Operator::None, Value::Counted | Value::Unknown | Value::Wild)
+        (Operator::None, Value::Text(text)) => Fragment::Text { text, quoted },
+        (Operator::None, Value::Glob(pattern)) => Fragment::Glob(pattern),
+        (Operator::None, Value::NumberOrInherited | Value::Unknown | Value::UnknownGlob)
         | (
             Operator::Default
             | Operator::Assign

@@ -1,7 +1,7 @@
 //! Lists, pipelines and compound commands, by descent.
 
-use super::reader::Reader;
-use super::syntax::{Link, Node, Piece, Raw, Stop};
+use super::ast::{Connector, Node, ParseError, Piece, RawWord};
+use super::parser::Parser;
 
 /// Words that are not programs where a command may start.
 const RESERVED: &[&str] = &[
@@ -10,9 +10,9 @@ const RESERVED: &[&str] = &[
 ];
 const CLOSING: &[&str] = &["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
-impl Reader<'_> {
+impl Parser<'_> {
     /// Commands up to the end of the text or something that closes a list.
-    pub(super) fn list(&mut self) -> Result<Node, Stop> {
+    pub(super) fn list(&mut self) -> Result<Node, ParseError> {
         let mut nodes = Vec::new();
         loop {
             self.lines()?;
@@ -39,7 +39,7 @@ impl Reader<'_> {
         Ok(Node::Sequence(nodes))
     }
 
-    fn filled_list(&mut self) -> Result<Box<Node>, Stop> {
+    fn filled_list(&mut self) -> Result<Box<Node>, ParseError> {
         match self.deeper(Self::list)? {
             Node::Sequence(nodes) if nodes.is_empty() => self.syntax(),
             list => Ok(Box::new(list)),
@@ -61,20 +61,20 @@ impl Reader<'_> {
         RESERVED.iter().find(next).copied()
     }
 
-    fn keyword(&mut self, word: &str) -> Result<(), Stop> {
+    fn keyword(&mut self, word: &str) -> Result<(), ParseError> {
         self.lines()?;
         if self.reserved() == Some(word) { self.expect(word) } else { self.syntax() }
     }
 
-    fn and_or(&mut self) -> Result<Node, Stop> {
+    fn and_or(&mut self) -> Result<Node, ParseError> {
         let first = self.pipeline()?;
         let mut rest = Vec::new();
         loop {
             self.blanks();
             let link = if self.eat("&&") {
-                Link::And
+                Connector::And
             } else if self.eat("||") {
-                Link::Or
+                Connector::Or
             } else {
                 break;
             };
@@ -87,7 +87,7 @@ impl Reader<'_> {
         Ok(Node::AndOr { first: Box::new(first), rest })
     }
 
-    fn pipeline(&mut self) -> Result<Node, Stop> {
+    fn pipeline(&mut self) -> Result<Node, ParseError> {
         let (mut timed, mut negated) = (false, false);
         loop {
             self.blanks();
@@ -125,7 +125,7 @@ impl Reader<'_> {
         Ok(if negated { Node::Negated(Box::new(pipeline)) } else { pipeline })
     }
 
-    fn piped(&mut self) -> Result<Node, Stop> {
+    fn piped(&mut self) -> Result<Node, ParseError> {
         let mut nodes = vec![self.command()?];
         loop {
             self.blanks();
@@ -148,7 +148,7 @@ impl Reader<'_> {
         }
     }
 
-    fn command(&mut self) -> Result<Node, Stop> {
+    fn command(&mut self) -> Result<Node, ParseError> {
         self.spend()?;
         self.blanks();
         let compound = match self.reserved() {
@@ -189,7 +189,7 @@ impl Reader<'_> {
         self.redirected(compound)
     }
 
-    fn redirected(&mut self, body: Node) -> Result<Node, Stop> {
+    fn redirected(&mut self, body: Node) -> Result<Node, ParseError> {
         let mut redirects = Vec::new();
         loop {
             self.blanks();
@@ -201,7 +201,7 @@ impl Reader<'_> {
         }
     }
 
-    fn if_command(&mut self) -> Result<Node, Stop> {
+    fn if_command(&mut self) -> Result<Node, ParseError> {
         self.expect("if")?;
         let mut parts = Vec::new();
         loop {
@@ -223,14 +223,14 @@ impl Reader<'_> {
         Ok(Node::If(parts))
     }
 
-    fn do_group(&mut self) -> Result<Box<Node>, Stop> {
+    fn do_group(&mut self) -> Result<Box<Node>, ParseError> {
         self.keyword("do")?;
         let body = self.filled_list()?;
         self.keyword("done")?;
         Ok(body)
     }
 
-    fn for_command(&mut self, word: &str) -> Result<Node, Stop> {
+    fn for_command(&mut self, word: &str) -> Result<Node, ParseError> {
         self.expect(word)?;
         self.blanks();
         if word == "select" {
@@ -261,7 +261,7 @@ impl Reader<'_> {
     }
 
     /// Words up to the end of the line or a semicolon.
-    fn words(&mut self) -> Result<Vec<Raw>, Stop> {
+    fn words(&mut self) -> Result<Vec<RawWord>, ParseError> {
         let mut words = Vec::new();
         loop {
             self.blanks();
@@ -272,14 +272,14 @@ impl Reader<'_> {
         }
     }
 
-    fn name(&mut self) -> Result<String, Stop> {
+    fn name(&mut self) -> Result<String, ParseError> {
         match self.word()?.bare() {
             Some(name) if is_name(name) => Ok(name.to_string()),
             _ => self.syntax(),
         }
     }
 
-    fn case_command(&mut self) -> Result<Node, Stop> {
+    fn case_command(&mut self) -> Result<Node, ParseError> {
         self.expect("case")?;
         self.blanks();
         let subject = self.word()?;
@@ -314,7 +314,7 @@ impl Reader<'_> {
         Ok(Node::Case { subject, arms })
     }
 
-    fn function_keyword(&mut self) -> Result<Node, Stop> {
+    fn function_keyword(&mut self) -> Result<Node, ParseError> {
         self.beyond_plain()?;
         self.expect("function")?;
         self.blanks();
@@ -327,22 +327,22 @@ impl Reader<'_> {
         self.function(name)
     }
 
-    pub(super) fn function(&mut self, name: String) -> Result<Node, Stop> {
+    pub(super) fn function(&mut self, name: String) -> Result<Node, ParseError> {
         self.lines()?;
         let body = Box::new(self.deeper(Self::command)?);
         Ok(Node::Function { name, body })
     }
 
     /// `[[ … ]]`. What matters is what its words expand to; its logic decides nothing.
-    fn conditional(&mut self) -> Result<Node, Stop> {
+    fn conditional(&mut self) -> Result<Node, ParseError> {
         self.beyond_plain()?;
         self.expect("[[")?;
-        let mut words: Vec<Raw> = Vec::new();
+        let mut words: Vec<RawWord> = Vec::new();
         loop {
             self.lines()?;
             let pattern = words
                 .last()
-                .and_then(Raw::bare)
+                .and_then(RawWord::bare)
                 .is_some_and(|operator| matches!(operator, "=~" | "==" | "=" | "!="));
             let start = self.at;
             let operator = ["&&", "||", "(", ")", "<", ">"]

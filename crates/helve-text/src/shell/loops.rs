@@ -1,10 +1,10 @@
 //! Loops: read once for each value that is known, or once for all of them.
 
-use super::changes::Changes;
-use super::state::{State, Value, join_path};
-use super::syntax::{Node, Raw};
-use super::walk::{Feed, Walker};
-use super::{DoubtKind, Surroundings, Unknown, Word, bits, surely, variables};
+use super::ast::{Node, RawWord};
+use super::mutations::Mutations;
+use super::state::{ShellState, Value, join_path};
+use super::walk::{StdinSource, Walker};
+use super::{DoubtKind, DynamicKind, ShellContext, Word, certain, fragments, variables};
 
 /// Loops over more words than this are read once, with the variable unknown.
 const UNROLLED: usize = 8;
@@ -15,10 +15,10 @@ impl Walker<'_> {
     pub(super) fn for_loop(
         &mut self,
         name: &str,
-        over: Option<&[Raw]>,
+        over: Option<&[RawWord]>,
         body: &Node,
-        state: &mut State,
-        feed: &Feed,
+        state: &mut ShellState,
+        stdin: &StdinSource,
     ) {
         let words = self.loop_head(name, over.unwrap_or(&[]), state);
         let words = self.names_of(words, state);
@@ -28,7 +28,9 @@ impl Walker<'_> {
             .map(|word| match word {
                 Word::Literal(text) => Some(Value::Text(text.clone())),
                 Word::Glob(pattern) => Some(Value::Glob(pattern.clone())),
-                Word::Dynamic(dynamic) if dynamic.kind == Unknown::Number => Some(Value::Number),
+                Word::Dynamic(dynamic) if dynamic.kind == DynamicKind::Number => {
+                    Some(Value::Number)
+                }
                 Word::Dynamic(_) => None,
             })
             .collect();
@@ -41,25 +43,25 @@ impl Walker<'_> {
             Some(_) | None => vec![Value::Unknown],
         };
         self.bodies = self.bodies.saturating_sub(values.len());
-        self.loop_bodies(name, values, body, state, feed);
+        self.loop_bodies(name, values, body, state, stdin);
     }
 
     pub(super) fn select(
         &mut self,
         name: &str,
-        over: &[Raw],
+        over: &[RawWord],
         body: &Node,
-        state: &mut State,
-        feed: &Feed,
+        state: &mut ShellState,
+        stdin: &StdinSource,
     ) {
         self.loop_head(name, over, state);
         loosen(state, body);
-        self.loop_bodies(name, vec![Value::Unknown], body, state, feed);
+        self.loop_bodies(name, vec![Value::Unknown], body, state, stdin);
     }
 
     /// Notes that a loop sets its variable, and returns what it is over.
-    fn loop_head(&mut self, name: &str, over: &[Raw], state: &mut State) -> Vec<Word> {
-        if variables::reaches(name, self.around, self.language) {
+    fn loop_head(&mut self, name: &str, over: &[RawWord], state: &mut ShellState) -> Vec<Word> {
+        if variables::reaches(name, self.context, self.language) {
             self.doubt(DoubtKind::Variable, name);
         }
         over.iter().flat_map(|raw| self.expand(raw, state)).collect()
@@ -70,28 +72,28 @@ impl Walker<'_> {
         name: &str,
         values: Vec<Value>,
         body: &Node,
-        state: &mut State,
-        feed: &Feed,
+        state: &mut ShellState,
+        stdin: &StdinSource,
     ) {
         self.beside += 1;
         for value in values {
             state.replace(name, value);
-            self.branch(body, state, feed);
+            self.branch(body, state, stdin);
         }
         self.beside -= 1;
         state.replace(name, Value::Unknown);
     }
 
     /// The names that patterns stand for, where all are known and few.
-    fn names_of(&self, words: Vec<Word>, state: &State) -> Vec<Word> {
+    fn names_of(&self, words: Vec<Word>, state: &ShellState) -> Vec<Word> {
         let Some([folder]) = state.folders.as_deref() else { return words };
-        if !surely::files_are_as_found(self) {
+        if !certain::files_are_as_found(self) {
             return words;
         }
         let known: Option<Vec<Vec<Word>>> = words
             .iter()
             .map(|word| match word {
-                Word::Glob(pattern) => names(pattern, folder, self.around),
+                Word::Glob(pattern) => names(pattern, folder, self.context),
                 Word::Literal(_) | Word::Dynamic(_) => Some(vec![word.clone()]),
             })
             .collect();
@@ -101,7 +103,7 @@ impl Walker<'_> {
 }
 
 /// What a shell fills in for a pattern.
-fn names(pattern: &str, folder: &str, around: &Surroundings) -> Option<Vec<Word>> {
+fn names(pattern: &str, folder: &str, context: &ShellContext) -> Option<Vec<Word>> {
     // What these match depends on the language that is set; where they match nothing, they stand for themselves.
     if pattern.contains(['?', '[', '\\']) || pattern.contains("**") {
         return None;
@@ -110,7 +112,7 @@ fn names(pattern: &str, folder: &str, around: &Surroundings) -> Option<Vec<Word>
     if pattern.split('*').next_back().is_some_and(|rest| rest.contains('/')) {
         return None;
     }
-    let paths = around.names.get(&join_path(&bits::escape(folder), pattern))?;
+    let paths = context.glob_matches.get(&join_path(&fragments::escape(folder), pattern))?;
     let start = if pattern.starts_with('/') { "" } else { folder.trim_end_matches('/') };
     let name = |path: &String| {
         let name = path.strip_prefix(start)?;
@@ -121,8 +123,8 @@ fn names(pattern: &str, folder: &str, around: &Surroundings) -> Option<Vec<Word>
 }
 
 /// Forgets what a loop's body may change, because it may have run before.
-pub(super) fn loosen(state: &mut State, body: &Node) {
-    let mut changes = Changes::default();
+pub(super) fn loosen(state: &mut ShellState, body: &Node) {
+    let mut changes = Mutations::default();
     changes.of(body);
     if changes.anything {
         state.forget_variables();
@@ -130,7 +132,7 @@ pub(super) fn loosen(state: &mut State, body: &Node) {
     for (name, numbers_only) in changes.names {
         let value = match state.variables.get(&name) {
             Some(value) if numbers_only && value.is_number() => value.clone().or(&Value::Number),
-            _ if numbers_only && state.counts(&name) => Value::Counted,
+            _ if numbers_only && state.counts(&name) => Value::NumberOrInherited,
             Some(_) | None => Value::Unknown,
         };
         state.replace(&name, value);

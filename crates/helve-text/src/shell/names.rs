@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-static NAMES: LazyLock<Names> = LazyLock::new(|| Names::parse(include_str!("names.txt")));
+static NAMES: LazyLock<NameTable> = LazyLock::new(|| NameTable::parse(include_str!("names.txt")));
 
 /// What a name may be; each is a word of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum NameGroup {
     Gnu,
     ReadsCode,
     Code,
@@ -27,33 +27,33 @@ pub(super) enum Sort {
     SshOption,
 }
 
-const SORTS: &[(&str, Sort)] = &[
-    ("gnu", Sort::Gnu),
-    ("reads-code", Sort::ReadsCode),
-    ("code", Sort::Code),
-    ("entry", Sort::Entry),
-    ("repository", Sort::Repository),
-    ("manages", Sort::Manages),
-    ("group", Sort::Group),
-    ("tells", Sort::Tells),
-    ("shows", Sort::Shows),
-    ("installs", Sort::Installs),
-    ("alike", Sort::Alike),
-    ("switch", Sort::Switch),
-    ("scripts", Sort::Scripts),
-    ("hands-on", Sort::HandsOn),
-    ("setting", Sort::Setting),
-    ("setting-off", Sort::SettingOff),
-    ("ssh-option", Sort::SshOption),
+const NAME_GROUPS: &[(&str, NameGroup)] = &[
+    ("gnu", NameGroup::Gnu),
+    ("reads-code", NameGroup::ReadsCode),
+    ("code", NameGroup::Code),
+    ("entry", NameGroup::Entry),
+    ("repository", NameGroup::Repository),
+    ("manages", NameGroup::Manages),
+    ("group", NameGroup::Group),
+    ("tells", NameGroup::Tells),
+    ("shows", NameGroup::Shows),
+    ("installs", NameGroup::Installs),
+    ("alike", NameGroup::Alike),
+    ("switch", NameGroup::Switch),
+    ("scripts", NameGroup::Scripts),
+    ("hands-on", NameGroup::HandsOn),
+    ("setting", NameGroup::Setting),
+    ("setting-off", NameGroup::SettingOff),
+    ("ssh-option", NameGroup::SshOption),
 ];
 
-pub(super) fn is(sort: Sort, name: &str) -> bool {
+pub(super) fn is(sort: NameGroup, name: &str) -> bool {
     NAMES.sorts.get(name).is_some_and(|sorts| sorts.contains(&sort))
 }
 
 /// The plain name of a program that is the same under another.
 pub(super) fn plain(base: &str) -> Option<&str> {
-    base.strip_prefix('g').filter(|name| is(Sort::Gnu, name))
+    base.strip_prefix('g').filter(|name| is(NameGroup::Gnu, name))
 }
 
 /// The program that a rule against this one would name: the same, or one that does the same with other words.
@@ -62,14 +62,14 @@ pub(super) fn kin(base: &str) -> Option<&str> {
 }
 
 #[derive(Default)]
-struct Names {
-    sorts: HashMap<&'static str, Vec<Sort>>,
+struct NameTable {
+    sorts: HashMap<&'static str, Vec<NameGroup>>,
     kin: HashMap<&'static str, &'static str>,
     /// Lines that could not be read; a test sees to it that there are none.
     problems: Vec<&'static str>,
 }
 
-impl Names {
+impl NameTable {
     fn parse(text: &'static str) -> Self {
         let mut names = Self::default();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -88,7 +88,7 @@ impl Names {
             self.kin.extend(words.map(|name| (name, program)));
             return Some(());
         }
-        let (_, sort) = SORTS.iter().find(|(name, _)| *name == first)?;
+        let (_, sort) = NAME_GROUPS.iter().find(|(name, _)| *name == first)?;
         for name in words {
             self.sorts.entry(name).or_default().push(*sort);
         }
@@ -98,7 +98,7 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
-    use super::{NAMES, Sort, is, kin, plain};
+    use super::{NAMES, NameGroup, is, kin, plain};
 
     #[test]
     fn every_line_is_understood() {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn names_are_found() {
-        assert!(is(Sort::ReadsCode, "bat") && !is(Sort::ReadsCode, "bash"));
+        assert!(is(NameGroup::ReadsCode, "bat") && !is(NameGroup::ReadsCode, "bash"));
         assert_eq!(plain("grm"), Some("rm"));
         assert_eq!(kin("grm"), Some("rm"));
         assert_eq!((plain("sudoedit"), kin("sudoedit")), (None, Some("sudo")));

@@ -23,8 +23,8 @@ impl Sed<'_> {
         Some(c)
     }
 
-    fn skip(&mut self, wanted: impl Fn(char) -> bool) {
-        self.rest = self.rest.trim_start_matches(wanted);
+    fn skip(&mut self, argument: impl Fn(char) -> bool) {
+        self.rest = self.rest.trim_start_matches(argument);
     }
 
     fn command(&mut self) -> Option<()> {

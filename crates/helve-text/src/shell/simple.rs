@@ -1,11 +1,13 @@
 //! A simple command: assignments, words and redirects.
 
+use super::ast::{
+    Assign, AssignValue, Node, ParseError, RawWord, Redirect, RedirectKind, RedirectTarget, Simple,
+};
 use super::grammar::{ends_word, is_name};
-use super::reader::Reader;
-use super::syntax::{Assign, AssignValue, Node, Raw, Redirect, RedirectKind, Simple, Stop, Target};
+use super::parser::Parser;
 
-impl Reader<'_> {
-    pub(super) fn simple(&mut self) -> Result<Node, Stop> {
+impl Parser<'_> {
+    pub(super) fn simple(&mut self) -> Result<Node, ParseError> {
         let mut simple = Simple::default();
         loop {
             self.blanks();
@@ -47,7 +49,7 @@ impl Reader<'_> {
     }
 
     /// An assignment, if the next word is one.
-    fn assignment(&mut self) -> Result<Option<Assign>, Stop> {
+    fn assignment(&mut self) -> Result<Option<Assign>, ParseError> {
         self.join();
         let start = self.at;
         let name: String =
@@ -61,7 +63,7 @@ impl Reader<'_> {
             self.take();
             match self.index_word() {
                 Ok(word) => index = Some(word),
-                Err(Stop::Syntax(_)) => {
+                Err(ParseError::Syntax(_)) => {
                     self.at = start;
                     return Ok(None);
                 }
@@ -82,7 +84,7 @@ impl Reader<'_> {
         Ok(Some(Assign { name, index, append, value, shown }))
     }
 
-    fn array(&mut self) -> Result<AssignValue, Stop> {
+    fn array(&mut self) -> Result<AssignValue, ParseError> {
         let mut words = Vec::new();
         loop {
             self.lines()?;
@@ -98,15 +100,15 @@ impl Reader<'_> {
     }
 
     /// What follows `=`, perhaps nothing.
-    fn value(&mut self) -> Result<Raw, Stop> {
+    fn value(&mut self) -> Result<RawWord, ParseError> {
         match self.look(0) {
-            None => Ok(Raw::default()),
-            Some(c) if ends_word(c) && !self.process_next() => Ok(Raw::default()),
+            None => Ok(RawWord::default()),
+            Some(c) if ends_word(c) && !self.process_next() => Ok(RawWord::default()),
             Some(_) => self.word(),
         }
     }
 
-    pub(super) fn redirect(&mut self) -> Result<Option<Redirect>, Stop> {
+    pub(super) fn redirect(&mut self) -> Result<Option<Redirect>, ParseError> {
         let start = self.at;
         let variable = self.descriptor();
         let own = self.at == start;
@@ -129,23 +131,23 @@ impl Reader<'_> {
             "<<" | "<<-" => {
                 let (delimiter, quoted) = self.delimiter()?;
                 let body = self.announce(delimiter, quoted, operator == "<<-");
-                (RedirectKind::Feed, Target::Body(body))
+                (RedirectKind::HereText, RedirectTarget::Body(body))
             }
-            "<<<" => (RedirectKind::Feed, Target::Word(self.word()?)),
-            "<" => (RedirectKind::Read, Target::Word(self.word()?)),
-            "<>" => (RedirectKind::ReadWrite, Target::Word(self.word()?)),
-            "<&" => (RedirectKind::DuplicateIn, Target::Word(self.descriptor_word()?)),
-            ">&" => (RedirectKind::DuplicateOut, Target::Word(self.descriptor_word()?)),
-            _ => (RedirectKind::Write, Target::Word(self.word()?)),
+            "<<<" => (RedirectKind::HereText, RedirectTarget::Word(self.word()?)),
+            "<" => (RedirectKind::Read, RedirectTarget::Word(self.word()?)),
+            "<>" => (RedirectKind::ReadWrite, RedirectTarget::Word(self.word()?)),
+            "<&" => (RedirectKind::DuplicateIn, RedirectTarget::Word(self.descriptor_word()?)),
+            ">&" => (RedirectKind::DuplicateOut, RedirectTarget::Word(self.descriptor_word()?)),
+            _ => (RedirectKind::Write, RedirectTarget::Word(self.word()?)),
         };
-        if kind != RedirectKind::Feed {
+        if kind != RedirectKind::HereText {
             self.target_at(place);
         }
         Ok(Some(Redirect { kind, target, variable, numbered: !own }))
     }
 
     /// To some shells a dash here is a word by itself, whatever follows it.
-    fn descriptor_word(&mut self) -> Result<Raw, Stop> {
+    fn descriptor_word(&mut self) -> Result<RawWord, ParseError> {
         let word = self.word()?;
         let whole = !word.shown.starts_with('-') || word.shown == "-";
         if whole { Ok(word) } else { self.syntax() }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Language, Surroundings, variables};
+use super::{ShellContext, ShellLanguage, variables};
 
 /// More variables than this are not followed.
 const VARIABLES: usize = 256;
@@ -19,48 +19,48 @@ pub(super) enum Value {
     Glob(String),
     Number,
     /// A number that a command prints, or nothing where it fails.
-    Printed,
+    NumberOrEmpty,
     /// The hash of a commit, or nothing.
-    Commit,
+    CommitOrEmpty,
     /// A number, or what the name held before the script began: good for arithmetic, but not for a file name.
-    Counted,
+    NumberOrInherited,
     Unknown,
     /// The same, and names may be filled in for it where it is not quoted.
-    Wild,
+    UnknownGlob,
 }
 
 /// The folders that the shell may be in; `None` if that cannot be told.
-pub(super) type Folders = Option<Vec<String>>;
+pub(super) type PossibleFolders = Option<Vec<String>>;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct State {
+pub(super) struct ShellState {
     /// Shared between the many ways a script may take, until one of them sets something.
     pub(super) variables: Rc<BTreeMap<String, Value>>,
-    pub(super) folders: Folders,
-    pub(super) previous: Folders,
+    pub(super) folders: PossibleFolders,
+    pub(super) previous: PossibleFolders,
     /// What `popd` comes back to, where that is known.
-    pub(super) stack: Option<Vec<Folders>>,
+    pub(super) stack: Option<Vec<PossibleFolders>>,
     /// What holds if the command just before succeeded, and so after `&&`.
-    pub(super) entered: Option<Entered>,
+    pub(super) entered: Option<AfterCd>,
     /// There were too many variables to follow, so a name that is not listed may hold anything.
     pub(super) crowded: bool,
     /// Of the shell that holds it.
-    language: Language,
+    language: ShellLanguage,
 }
 
 /// Where a script is after a `cd` that succeeded.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entered {
-    pub(super) folders: Folders,
-    pub(super) previous: Folders,
-    pub(super) stack: Option<Vec<Folders>>,
+pub(super) struct AfterCd {
+    pub(super) folders: PossibleFolders,
+    pub(super) previous: PossibleFolders,
+    pub(super) stack: Option<Vec<PossibleFolders>>,
 }
 
-impl State {
-    pub(super) fn new(around: &Surroundings) -> Self {
+impl ShellState {
+    pub(super) fn new(context: &ShellContext) -> Self {
         let mut variables = BTreeMap::new();
         variables.insert("IFS".to_string(), Value::Text(" \t\n".into()));
-        if let Some(home) = &around.home {
+        if let Some(home) = &context.home {
             variables.insert("HOME".to_string(), Value::Text(home.clone()));
         }
         for name in ["?", "#", "$", "PPID", "LINENO"] {
@@ -68,23 +68,23 @@ impl State {
         }
         // Not every shell has these.
         for name in ["!", "UID", "EUID", "RANDOM", "SECONDS"] {
-            variables.insert(name.to_string(), Value::Printed);
+            variables.insert(name.to_string(), Value::NumberOrEmpty);
         }
         Self {
             variables: Rc::new(variables),
-            folders: Some(vec![around.folder.clone()]),
+            folders: Some(vec![context.cwd.clone()]),
             previous: None,
             stack: Some(Vec::new()),
             entered: None,
             crowded: false,
-            language: around.shell,
+            language: context.language,
         }
     }
 
     /// What another shell starts with that is started here: of variables only those that were handed on, and which those
     /// are is not told.
-    pub(super) fn of_another_shell(&self, around: &Surroundings, language: Language) -> Self {
-        let fresh = Self::new(around);
+    pub(super) fn of_another_shell(&self, context: &ShellContext, language: ShellLanguage) -> Self {
+        let fresh = Self::new(context);
         let crowded = self.crowded || self.variables != fresh.variables;
         let (folders, previous) = (self.folders.clone(), self.previous.clone());
         Self { folders, previous, crowded, language, ..fresh }
@@ -123,7 +123,7 @@ impl State {
         if self.crowded || variables::is_filled(name, self.language) {
             Value::Unknown
         } else {
-            Value::Counted
+            Value::NumberOrInherited
         }
     }
 
@@ -167,7 +167,7 @@ impl State {
     }
 
     /// What holds when either of two ways was taken.
-    pub(super) fn join(&mut self, other: &State) {
+    pub(super) fn join(&mut self, other: &ShellState) {
         self.entered = None;
         self.crowded |= other.crowded;
         self.folders = either(&self.folders, &other.folders);
@@ -181,7 +181,7 @@ impl State {
             return;
         }
         let names = self.variables.keys().chain(other.variables.keys());
-        let held = |state: &State, name: &str| {
+        let held = |state: &ShellState, name: &str| {
             state.variables.get(name).cloned().unwrap_or_else(|| self.never_set(name))
         };
         let joined = names.map(|name| (name.clone(), held(self, name).or(&held(other, name))));
@@ -192,9 +192,13 @@ impl State {
 impl Value {
     pub(super) fn is_number(&self) -> bool {
         match self {
-            Value::Number | Value::Printed => true,
+            Value::Number | Value::NumberOrEmpty => true,
             Value::Text(text) => !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()),
-            Value::Glob(_) | Value::Commit | Value::Counted | Value::Unknown | Value::Wild => false,
+            Value::Glob(_)
+            | Value::CommitOrEmpty
+            | Value::NumberOrInherited
+            | Value::Unknown
+            | Value::UnknownGlob => false,
         }
     }
 
@@ -204,45 +208,47 @@ impl Value {
             Value::Text(text) => Some(text),
             Value::Glob(_)
             | Value::Number
-            | Value::Printed
-            | Value::Commit
-            | Value::Counted
+            | Value::NumberOrEmpty
+            | Value::CommitOrEmpty
+            | Value::NumberOrInherited
             | Value::Unknown
-            | Value::Wild => None,
+            | Value::UnknownGlob => None,
         }
     }
 
     pub(super) fn is_wild(&self) -> bool {
         match self {
-            Value::Glob(_) | Value::Wild => true,
+            Value::Glob(_) | Value::UnknownGlob => true,
             Value::Text(text) => text.contains(['*', '?', '[']),
-            Value::Number | Value::Printed | Value::Commit | Value::Counted | Value::Unknown => {
-                false
-            }
+            Value::Number
+            | Value::NumberOrEmpty
+            | Value::CommitOrEmpty
+            | Value::NumberOrInherited
+            | Value::Unknown => false,
         }
     }
 
     fn counts(&self) -> bool {
-        self.is_number() || *self == Value::Counted
+        self.is_number() || *self == Value::NumberOrInherited
     }
 
     pub(super) fn or(self, other: &Value) -> Value {
         if self == *other {
             self
         } else if self.is_number() && other.is_number() {
-            let printed = self == Value::Printed || *other == Value::Printed;
-            if printed { Value::Printed } else { Value::Number }
+            let printed = self == Value::NumberOrEmpty || *other == Value::NumberOrEmpty;
+            if printed { Value::NumberOrEmpty } else { Value::Number }
         } else if self.counts() && other.counts() {
-            Value::Counted
+            Value::NumberOrInherited
         } else if self.is_wild() || other.is_wild() {
-            Value::Wild
+            Value::UnknownGlob
         } else {
             Value::Unknown
         }
     }
 }
 
-fn only(folders: &Folders) -> Option<String> {
+fn only(folders: &PossibleFolders) -> Option<String> {
     match folders.as_deref() {
         Some([folder]) => Some(folder.clone()),
         _ => None,
@@ -250,7 +256,7 @@ fn only(folders: &Folders) -> Option<String> {
 }
 
 /// All folders of both.
-pub(super) fn either(one: &Folders, other: &Folders) -> Folders {
+pub(super) fn either(one: &PossibleFolders, other: &PossibleFolders) -> PossibleFolders {
     let mut all = one.clone()?;
     for folder in other.as_ref()? {
         if !all.contains(folder) {

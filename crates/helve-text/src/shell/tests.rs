@@ -4,31 +4,32 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::{
-    Access, Language, Part, RiskKind, Script, Standing, Surroundings, Target, Unknown, Word, read,
+    AccessKind, Approval, DynamicKind, FileTarget, RiskKind, Script, ShellContext, ShellLanguage,
+    Word, WordRole, analyze,
 };
 
-fn around() -> Surroundings {
-    Surroundings {
-        folder: "/w/app".into(),
+fn around() -> ShellContext {
+    ShellContext {
+        cwd: "/w/app".into(),
         home: Some("/h".into()),
-        shell: Language::Bash,
+        language: ShellLanguage::Bash,
         exported: ["PATH", "HOME", "EDITOR"].map(String::from).into(),
-        ..Surroundings::default()
+        ..ShellContext::default()
     }
 }
 
 #[track_caller]
 fn check(script: &str, expected: Expect) {
-    expected.assert_eq(&render(&read(script, &around())));
+    expected.assert_eq(&render(&analyze(script, &around())));
 }
 
 /// One line a run, a touch, a doubt.
 fn render(script: &Script) -> String {
     let mut text = String::new();
     for run in &script.runs {
-        let depth = std::iter::successors(run.within, |at| script.runs[*at].within).count();
+        let depth = std::iter::successors(run.parent, |at| script.runs[*at].parent).count();
         text.push_str(&"  ".repeat(depth));
-        text.push_str(if run.standing == Standing::Free { "free" } else { "run" });
+        text.push_str(if run.approval == Approval::Exempt { "free" } else { "run" });
         for assignment in &run.assignments {
             text.push_str(&format!(" {assignment}"));
         }
@@ -47,25 +48,25 @@ fn render(script: &Script) -> String {
         }
         text.push('\n');
     }
-    for touch in &script.touches {
-        let access = match touch.access {
-            Access::Look => "look",
-            Access::Read => "read",
-            Access::Perhaps => "perhaps",
-            Access::Handed => "handed",
-            Access::ReadAll => "read all of",
-            Access::Write => "write",
-            Access::Enter => "enter",
-            Access::Name => "name",
-            Access::Fill => "fill",
-            Access::Refill => "refill",
+    for access in &script.accesses {
+        let kind = match access.kind {
+            AccessKind::Stat => "look",
+            AccessKind::Read => "read",
+            AccessKind::MaybeRead => "perhaps",
+            AccessKind::Passed => "handed",
+            AccessKind::ReadTree => "read all of",
+            AccessKind::Write => "write",
+            AccessKind::Enter => "enter",
+            AccessKind::NameOnly => "name",
+            AccessKind::Expand => "fill",
+            AccessKind::ExpandAgain => "refill",
         };
-        let at = match &touch.at {
-            Target::Path(path) => path.clone(),
-            Target::Glob(pattern) => format!("*({pattern})"),
-            Target::Unknown(shown) => format!("?({shown})"),
+        let at = match &access.target {
+            FileTarget::Path(path) => path.clone(),
+            FileTarget::Glob(pattern) => format!("*({pattern})"),
+            FileTarget::Unknown(shown) => format!("?({shown})"),
         };
-        text.push_str(&format!("{access} {at}\n"));
+        text.push_str(&format!("{kind} {at}\n"));
     }
     for doubt in &script.doubts {
         text.push_str(&format!("? {} [{}]\n", doubt.kind.about(), doubt.shown));
@@ -82,12 +83,12 @@ fn show(word: &Word) -> String {
         Word::Glob(pattern) => format!("*({pattern})"),
         Word::Dynamic(dynamic) => {
             let mark = match dynamic.kind {
-                Unknown::Anything => "?",
-                Unknown::Number => "#",
-                Unknown::Commit => "c",
-                Unknown::Revision => "r",
-                Unknown::Pipe => "|",
-                Unknown::Found { .. } => "@",
+                DynamicKind::Anything => "?",
+                DynamicKind::Number => "#",
+                DynamicKind::Commit => "c",
+                DynamicKind::Revision => "r",
+                DynamicKind::Pipe => "|",
+                DynamicKind::FindResult { .. } => "@",
             };
             format!("{mark}({})", dynamic.shown)
         }
@@ -97,15 +98,15 @@ fn show(word: &Word) -> String {
 #[test]
 fn shells_are_known_by_name() {
     for (shell, language) in [
-        ("bash", Some(Language::Bash)),
-        ("bash-5.2", Some(Language::Bash)),
-        ("oksh", Some(Language::Korn)),
-        ("zsh", Some(Language::Zsh)),
-        ("yash", Some(Language::Plain)),
+        ("bash", Some(ShellLanguage::Bash)),
+        ("bash-5.2", Some(ShellLanguage::Bash)),
+        ("oksh", Some(ShellLanguage::Korn)),
+        ("zsh", Some(ShellLanguage::Zsh)),
+        ("yash", Some(ShellLanguage::Posix)),
         ("fish", None),
         ("", None),
     ] {
-        assert_eq!(Language::of(shell), language, "{shell}");
+        assert_eq!(ShellLanguage::of(shell), language, "{shell}");
     }
 }
 
@@ -1060,7 +1061,7 @@ fn what_is_not_understood_is_said() {
 #[test]
 fn limits_close() {
     let doubts = |script: &str| {
-        let kinds = read(script, &around()).doubts.into_iter().map(|doubt| doubt.kind.about());
+        let kinds = analyze(script, &around()).doubts.into_iter().map(|doubt| doubt.kind.about());
         kinds.collect::<Vec<_>>().join(", ")
     };
     let deep =
@@ -1093,11 +1094,11 @@ fn limits_close() {
 
 #[test]
 fn a_plain_shell_knows_less() {
-    let plain = Surroundings { shell: Language::Plain, ..around() };
+    let plain = ShellContext { language: ShellLanguage::Posix, ..around() };
     for script in
         ["[[ a || rm x ]]", "((rm x))", "echo $'a\\'; rm x #'", "cat <(rm x)", "[[ a > x ]]"]
     {
-        assert!(!read(script, &plain).doubts.is_empty(), "{script}");
+        assert!(!analyze(script, &plain).doubts.is_empty(), "{script}");
     }
     check(
         "sh -c '[[ a || rm x ]]'; bash -c '[[ a > b ]]'",
@@ -1119,7 +1120,7 @@ fn a_plain_shell_knows_less() {
 fn what_cannot_be_read_is_still_searched() {
     for script in ["rm x\nif then", "if then\nrm x", "ls ) ; rm x", "cat <<E\n$(rm x)\n", "'\nrm x"]
     {
-        let runs = read(script, &around()).runs;
+        let runs = analyze(script, &around()).runs;
         assert!(runs.iter().any(|run| run.words[0].shown() == "rm"), "{script}");
     }
 }
@@ -1129,9 +1130,9 @@ fn words_and_their_parts_go_together() {
     for script in
         ["git -C a log -n 5 -- b", "cd a", "bash -c ls x", "nope -a b", "$x y", "if then rm"]
     {
-        for run in read(script, &around()).runs {
-            assert_eq!(run.words.len(), run.parts.len(), "{script}");
-            assert_eq!(run.parts[0], Part::Program);
+        for run in analyze(script, &around()).runs {
+            assert_eq!(run.words.len(), run.roles.len(), "{script}");
+            assert_eq!(run.roles[0], WordRole::Program);
         }
     }
 }
@@ -1141,24 +1142,24 @@ proptest! {
 
     #[test]
     fn any_text_is_read(script in any::<String>()) {
-        read(&script, &around());
+        analyze(&script, &around());
     }
 
     #[test]
     fn any_mix_of_syntax_is_read(script in syntax()) {
-        let script = read(&script, &around());
+        let script = analyze(&script, &around());
         for run in &script.runs {
-            prop_assert_eq!(run.words.len(), run.parts.len());
-            prop_assert!(run.within.is_none_or(|at| at < script.runs.len()));
+            prop_assert_eq!(run.words.len(), run.roles.len());
+            prop_assert!(run.parent.is_none_or(|at| at < script.runs.len()));
             prop_assert!(run.risks.iter().all(|risk| risk.word < run.words.len()));
         }
-        prop_assert!(script.touches.iter().all(|touch| touch.run.is_none_or(|at| at < script.runs.len())));
+        prop_assert!(script.accesses.iter().all(|access| access.run.is_none_or(|at| at < script.runs.len())));
     }
 
     /// Whatever stands in single quotes is one word of `echo` and runs nothing.
     #[test]
     fn single_quotes_hold(text in "[ -&(-~é漢🎉]{0,40}") {
-        let script = read(&format!("echo '{text}'"), &around());
+        let script = analyze(&format!("echo '{text}'"), &around());
         prop_assert_eq!(script.doubts, vec![]);
         prop_assert_eq!(&script.runs[0].words[1..], &[Word::Literal(text)]);
         prop_assert_eq!(script.runs.len(), 1);
@@ -1255,7 +1256,7 @@ fn the_grammar_is_not_shown_what_its_scanner_cannot_bear() {
         for script in
             [format!("echo {{{far}..3}}"), format!("{{{far}"), format!("echo {{1..{far}}}")]
         {
-            read(&script, &around());
+            analyze(&script, &around());
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Programs that put one file in another's place: `cp`, `mv`, `ln` and their like.
 
-use super::options::{Reading, Use};
-use super::role::Role;
-use super::state::{State, join_path};
+use super::arg_role::ArgRole;
+use super::args::{Argument, ParsedArgs};
+use super::state::{ShellState, join_path};
 use super::walk::{Walker, unknown};
-use super::{Access, Target, Transfer, Word, bits};
+use super::{AccessKind, FileTarget, Transfer, Word, fragments};
 
 const PROGRAMS: &[&str] = &["cp", "mv", "ln", "install", "rsync", "scp", "git"];
 /// Flags whose value is the folder that everything goes to.
@@ -16,25 +16,27 @@ pub(super) fn note(
     walker: &mut Walker<'_>,
     base: &str,
     words: &[Word],
-    reading: &Reading,
-    state: &State,
+    parsed: &ParsedArgs,
+    state: &ShellState,
 ) {
-    if saves_by_name(base, reading) {
-        return downloads(walker, reading, state);
+    if saves_by_name(base, parsed) {
+        return downloads(walker, parsed, state);
     }
     let moves = base != "git" || words.iter().any(|word| word.literal() == Some("mv"));
     if !PROGRAMS.contains(&base) || !moves {
         return;
     }
-    let is_path = |it: &&Use| {
-        matches!(it.role, Role::Read | Role::Look | Role::Write | Role::Take) && it.flag.is_none()
+    let is_path = |it: &&Argument| {
+        matches!(it.role, ArgRole::Read | ArgRole::Stat | ArgRole::Write | ArgRole::Consume)
+            && it.flag.is_none()
     };
-    let mut uses: Vec<&Use> = reading.uses.iter().filter(is_path).collect();
+    let mut uses: Vec<&Argument> = parsed.uses.iter().filter(is_path).collect();
     uses.dedup_by_key(|it| it.word);
     let mut operands: Vec<&Word> = uses.iter().map(|it| &it.value).collect();
-    let is_folder = |it: &&Use| it.flag.as_deref().is_some_and(|it| FOLDER_FLAGS.contains(&it));
+    let is_folder =
+        |it: &&Argument| it.flag.as_deref().is_some_and(|it| FOLDER_FLAGS.contains(&it));
     let here = Word::Literal(".".into());
-    let to = match reading.uses.iter().find(is_folder) {
+    let to = match parsed.uses.iter().find(is_folder) {
         Some(folder) => &folder.value,
         None if base == "ln" && operands.len() == 1 => &here,
         None => match operands.pop() {
@@ -43,36 +45,43 @@ pub(super) fn note(
         },
     };
     let symbolic = match base {
-        "ln" => reading.has_any(&["-s", "--symbolic"]) && !reading.has_any(&["-r", "--relative"]),
+        "ln" => parsed.has_any(&["-s", "--symbolic"]) && !parsed.has_any(&["-r", "--relative"]),
         _ => false,
     };
-    let whole = reading.has_any(&["-T", "--no-target-directory"]);
+    let whole = parsed.has_any(&["-T", "--no-target-directory"]);
     for from in operands {
-        add(walker, from, to, state, Way { symbolic, merges: whole, slash: base == "rsync" });
+        add(
+            walker,
+            from,
+            to,
+            state,
+            TransferMode { symbolic, merges: whole, slash: base == "rsync" },
+        );
     }
 }
 
 /// Whether it saves what it fetches under the last name of its address.
-fn saves_by_name(base: &str, reading: &Reading) -> bool {
+fn saves_by_name(base: &str, parsed: &ParsedArgs) -> bool {
     match base {
-        "wget" => !reading.has_any(&["-O", "--output-document"]),
-        "curl" => reading.has_any(&["-O", "--remote-name", "--remote-name-all"]),
+        "wget" => !parsed.has_any(&["-O", "--output-document"]),
+        "curl" => parsed.has_any(&["-O", "--remote-name", "--remote-name-all"]),
         _ => false,
     }
 }
 
-fn downloads(walker: &mut Walker<'_>, reading: &Reading, state: &State) {
-    let is_folder = |it: &&Use| it.flag.as_deref().is_some_and(|it| FOLDER_FLAGS.contains(&it));
-    let folder = reading.uses.iter().find(is_folder).map_or(".", |it| it.value.shown());
+fn downloads(walker: &mut Walker<'_>, parsed: &ParsedArgs, state: &ShellState) {
+    let is_folder =
+        |it: &&Argument| it.flag.as_deref().is_some_and(|it| FOLDER_FLAGS.contains(&it));
+    let folder = parsed.uses.iter().find(is_folder).map_or(".", |it| it.value.shown());
     let to = Word::Literal(format!("{folder}/"));
-    for address in reading.uses.iter().filter(|it| it.role == Role::Url) {
-        let way = Way { symbolic: false, merges: false, slash: false };
+    for address in parsed.uses.iter().filter(|it| it.role == ArgRole::Url) {
+        let way = TransferMode { symbolic: false, merges: false, slash: false };
         add(walker, &address.value, &to, state, way);
     }
 }
 
 #[derive(Clone, Copy)]
-struct Way {
+struct TransferMode {
     /// The text of the source is kept, and means something from where the link is.
     symbolic: bool,
     merges: bool,
@@ -80,47 +89,47 @@ struct Way {
     slash: bool,
 }
 
-fn add(walker: &mut Walker<'_>, from: &Word, to: &Word, state: &State, way: Way) {
+fn add(walker: &mut Walker<'_>, from: &Word, to: &Word, state: &ShellState, way: TransferMode) {
     let Some(folders) = &state.folders else { return };
     let Some(to) = to.literal() else {
-        walker.script.unsure |= matches!(to, Word::Glob(_));
+        walker.script.needs_facts |= matches!(to, Word::Glob(_));
         // What is found under which name later cannot be told.
-        return walker.touch(&unknown(to.shown()), Access::Write, state, None);
+        return walker.access(&unknown(to.shown()), AccessKind::Write, state, None);
     };
     for folder in folders {
         let to = join_path(folder, to);
         let from = match from {
-            Word::Literal(text) if way.symbolic => Target::Path(text.clone()),
-            Word::Literal(text) => Target::Path(join_path(folder, text)),
-            Word::Glob(pattern) => Target::Glob(join_path(&bits::escape(folder), pattern)),
-            Word::Dynamic(dynamic) => Target::Unknown(dynamic.shown.clone()),
+            Word::Literal(text) if way.symbolic => FileTarget::Path(text.clone()),
+            Word::Literal(text) => FileTarget::Path(join_path(folder, text)),
+            Word::Glob(pattern) => FileTarget::Glob(join_path(&fragments::escape(folder), pattern)),
+            Word::Dynamic(dynamic) => FileTarget::Unknown(dynamic.shown.clone()),
         };
         let text = from_text(&from);
         let contents =
             matches!(text.rsplit('/').next(), Some("." | "..")) || way.slash && text.ends_with('/');
         let merges = way.merges || contents;
         let transfer = Transfer { from, to, symbolic: way.symbolic, merges };
-        if walker.room() && !walker.script.transfers.contains(&transfer) {
+        if walker.has_room() && !walker.script.transfers.contains(&transfer) {
             walker.script.transfers.push(transfer);
         }
     }
 }
 
-fn from_text(from: &Target) -> &str {
+fn from_text(from: &FileTarget) -> &str {
     match from {
-        Target::Path(text) | Target::Glob(text) | Target::Unknown(text) => text,
+        FileTarget::Path(text) | FileTarget::Glob(text) | FileTarget::Unknown(text) => text,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::shell::{Surroundings, read};
+    use crate::shell::{ShellContext, analyze};
 
     #[test]
     fn where_files_land() {
         let check = |script: &str, expected: &[&str]| {
-            let around = Surroundings { folder: "/w".into(), ..Surroundings::default() };
-            let shown: Vec<String> = read(script, &around)
+            let around = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
+            let shown: Vec<String> = analyze(script, &around)
                 .transfers
                 .iter()
                 .map(|it| {

@@ -1,6 +1,6 @@
 //! Variables that steer the shell.
 
-use super::{Language, Surroundings};
+use super::{ShellContext, ShellLanguage};
 
 /// Variables that may be set for a program without asking: they choose a language, a zone, how and how much to print.
 const HARMLESS: &[&str] = &[
@@ -139,19 +139,19 @@ const STEERING_ZSH: &[&str] = &[
 const STEERING_STARTS: &[&str] = &["BASH", "LD_", "DYLD_", "GIT_", "ZSH", "KSH_"];
 
 /// Whether assigning to this name may change what runs, or what a program sees.
-pub(super) fn steers(name: &str, around: &Surroundings, language: Language) -> bool {
-    !is_harmless(name) && (around.exported.contains(name) || is_own(name, language))
+pub(super) fn steers(name: &str, context: &ShellContext, language: ShellLanguage) -> bool {
+    !is_harmless(name) && (context.exported.contains(name) || is_own(name, language))
 }
 
 /// Whether programs get what this name is given, whatever that is.
-pub(super) fn reaches(name: &str, around: &Surroundings, language: Language) -> bool {
-    around.exported.contains(name) || steers(name, around, language)
+pub(super) fn reaches(name: &str, context: &ShellContext, language: ShellLanguage) -> bool {
+    context.exported.contains(name) || steers(name, context, language)
 }
 
 /// Whether the name means something to a shell by itself.
-fn is_own(name: &str, language: Language) -> bool {
+fn is_own(name: &str, language: ShellLanguage) -> bool {
     STEERING.contains(&name)
-        || language == Language::Zsh && STEERING_ZSH.contains(&name)
+        || language == ShellLanguage::Zsh && STEERING_ZSH.contains(&name)
         || STEERING_STARTS.iter().any(|start| name.starts_with(start))
 }
 
@@ -179,7 +179,7 @@ pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>)
 }
 
 /// Whether the shell itself puts text into this variable, which may come from the script.
-pub(super) fn is_filled(name: &str, language: Language) -> bool {
+pub(super) fn is_filled(name: &str, language: ShellLanguage) -> bool {
     const FILLED: &[&str] =
         &["_", "FUNCNAME", "GROUPS", "PIPESTATUS", "HOSTNAME", "MATCH", "match", "funcstack"];
     is_own(name, language) || FILLED.contains(&name) || name.starts_with("COMP_")

@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use super::access::Streams;
+use super::args::ParsedArgs;
+use super::ast::{Connector, Node, ParseError};
 use super::expand;
+use super::file_patterns::FindOutput;
 use super::loops::{self, loosen};
-use super::options::Reading;
-use super::picks::Found;
-use super::reader::{Reader, script};
-use super::state::{Folders, State};
-use super::syntax::{Link, Node, Stop};
-use super::touch::Streams;
+use super::parser::{Parser, script};
+use super::state::{PossibleFolders, ShellState};
 use super::{
-    Doubt, DoubtKind, Language, Run, Script, Surroundings, Touch, Unknown, Word, arithmetic,
-    builtins, homemade, visible, witness,
+    Approval, Doubt, DoubtKind, DynamicKind, DynamicWord, FileAccess, Run, Script, ShellContext,
+    ShellLanguage, Word, WordRole, arithmetic, builtins, cross_check, rough_scan, written_code,
 };
 
 /// Scripts that start more programs than this are not read to the end.
@@ -25,7 +25,7 @@ const NESTED: usize = 6;
 const WRAPPED: usize = 16;
 
 pub(super) struct Walker<'a> {
-    pub(super) around: &'a Surroundings,
+    pub(super) context: &'a ShellContext,
     pub(super) script: Script,
     nodes: usize,
     /// How many bodies of loops may still be read with a known variable.
@@ -39,33 +39,33 @@ pub(super) struct Walker<'a> {
     /// How many wrappers around this are only guessed at.
     pub(super) loose: usize,
     /// The language of the text being read.
-    pub(super) language: Language,
+    pub(super) language: ShellLanguage,
     /// The run that the text being read is for.
-    pub(super) within: Option<usize>,
-    pub(super) touched: HashSet<Touch>,
+    pub(super) parent: Option<usize>,
+    pub(super) seen_accesses: HashSet<FileAccess>,
     pub(super) streams: Streams,
     /// Whether the command being read has something on its standard input, and so has what its words run.
     pub(super) fed: bool,
     /// What the command just before prints, if that is names that `find` came upon.
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<FindOutput>,
     /// Where `find` ran whose names are among the words being read: elsewhere they mean other files.
-    pub(super) found_in: Folders,
+    pub(super) find_ran_in: PossibleFolders,
 }
 
 /// What a command reads as its standard input.
 #[derive(Clone, Debug)]
-pub(super) enum Feed {
+pub(super) enum StdinSource {
     Nothing,
-    Pipe(Option<Found>),
+    Pipe(Option<FindOutput>),
     /// A here-document, where all of it is known.
     Text(Option<String>),
     File,
 }
 
 impl<'a> Walker<'a> {
-    pub(super) fn new(around: &'a Surroundings) -> Self {
+    pub(super) fn new(context: &'a ShellContext) -> Self {
         Self {
-            around,
+            context,
             script: Script::default(),
             nodes: MOST_NODES,
             bodies: loops::MOST_BODIES,
@@ -74,13 +74,13 @@ impl<'a> Walker<'a> {
             beside: 0,
             skips: false,
             loose: 0,
-            language: around.shell,
-            within: None,
-            touched: HashSet::new(),
+            language: context.language,
+            parent: None,
+            seen_accesses: HashSet::new(),
             streams: Streams::default(),
             fed: false,
             found: None,
-            found_in: None,
+            find_ran_in: None,
         }
     }
 
@@ -88,7 +88,7 @@ impl<'a> Walker<'a> {
         if let Some(opened) = self.streams.opened.take().filter(|_| self.streams.are_mixed) {
             self.doubt(DoubtKind::Indirect, &opened);
         }
-        self.script.doubts.extend(homemade::doubts(&self.script));
+        self.script.doubts.extend(written_code::doubts(&self.script));
         let mut seen = BTreeSet::new();
         self.script.doubts.retain(|doubt| seen.insert((doubt.kind, doubt.shown.clone())));
         self.script
@@ -101,37 +101,37 @@ impl<'a> Walker<'a> {
     }
 
     /// Notes characters that a person cannot see, or that another shell may take for blanks.
-    pub(super) fn hidden(&mut self, text: &str) {
-        if let Some(c) = visible::hidden(text) {
+    pub(super) fn check_hidden(&mut self, text: &str) {
+        if let Some(c) = rough_scan::hidden(text) {
             self.doubt(DoubtKind::Hidden, &c.escape_unicode().to_string());
         }
     }
 
     /// Reads the script itself, and asks the second reader.
-    pub(super) fn whole(&mut self, text: &str) {
-        let mut state = State::new(self.around);
-        let mut reader = Reader::new(text, self.language, self.nodes);
+    pub(super) fn main_script(&mut self, text: &str) {
+        let mut state = ShellState::new(self.context);
+        let mut reader = Parser::new(text, self.language, self.nodes);
         match script(&mut reader) {
             Ok(node) => {
-                if let Some(shown) = witness::objection(text, &reader) {
+                if let Some(shown) = cross_check::objection(text, &reader) {
                     self.doubt(DoubtKind::Disagreement, &shown);
                 }
-                self.node(&node, &mut state, &Feed::Nothing);
+                self.node(&node, &mut state, &StdinSource::Nothing);
             }
             Err(stop) => self.stopped(stop, text, &state),
         }
     }
 
     /// Reads a text that a command hands to a shell.
-    pub(super) fn text(&mut self, text: &str, state: &mut State, feed: &Feed) {
+    pub(super) fn text(&mut self, text: &str, state: &mut ShellState, stdin: &StdinSource) {
         if self.nested >= NESTED {
             return self.doubt(DoubtKind::TooDeep, text);
         }
         self.nested += 1;
-        self.hidden(text);
-        let mut reader = Reader::new(text, self.language, self.nodes);
+        self.check_hidden(text);
+        let mut reader = Parser::new(text, self.language, self.nodes);
         match script(&mut reader) {
-            Ok(node) => self.node(&node, state, feed),
+            Ok(node) => self.node(&node, state, stdin),
             Err(stop) => self.stopped(stop, text, state),
         }
         self.nested -= 1;
@@ -143,96 +143,96 @@ impl<'a> Walker<'a> {
             return self.doubt(DoubtKind::TooDeep, "");
         }
         self.wrapped += 1;
-        let outer = self.within.replace(run);
+        let outer = self.parent.replace(run);
         note(self);
-        self.within = outer;
+        self.parent = outer;
         self.wrapped -= 1;
     }
 
     /// What could not be read is still searched for what is forbidden.
-    fn stopped(&mut self, stop: Stop, text: &str, state: &State) {
+    fn stopped(&mut self, stop: ParseError, text: &str, state: &ShellState) {
         let (kind, shown) = match stop {
-            Stop::Syntax(at) => {
+            ParseError::Syntax(at) => {
                 let rest = text.get(at..).unwrap_or("");
                 (DoubtKind::Syntax, rest.chars().take(40).collect::<String>())
             }
-            Stop::TooDeep => (DoubtKind::TooDeep, String::new()),
-            Stop::TooMany => (DoubtKind::TooMany, String::new()),
+            ParseError::TooDeep => (DoubtKind::TooDeep, String::new()),
+            ParseError::TooMany => (DoubtKind::TooMany, String::new()),
         };
         self.doubt(kind, &shown);
-        for words in visible::commands(text) {
-            if !self.room() {
+        for words in rough_scan::commands(text) {
+            if !self.has_room() {
                 return;
             }
             let words = words.into_iter().map(Word::Literal).collect();
-            self.launch(words, Vec::new(), &mut state.clone(), &Feed::Nothing);
+            self.launch(words, Vec::new(), &mut state.clone(), &StdinSource::Nothing);
         }
     }
 
     /// Whether one more run may be noted.
-    pub(super) fn room(&mut self) -> bool {
-        let room = self.script.runs.len() < MOST_RUNS && self.script.touches.len() < MOST_RUNS * 4;
+    pub(super) fn has_room(&mut self) -> bool {
+        let room = self.script.runs.len() < MOST_RUNS && self.script.accesses.len() < MOST_RUNS * 4;
         if !room {
             self.doubt(DoubtKind::TooMany, "");
         }
         room
     }
 
-    pub(super) fn node(&mut self, node: &Node, state: &mut State, feed: &Feed) {
+    pub(super) fn node(&mut self, node: &Node, state: &mut ShellState, stdin: &StdinSource) {
         if self.nodes == 0 {
             return self.doubt(DoubtKind::TooMany, "");
         }
         self.nodes -= 1;
         state.entered = None;
-        self.fed = !matches!(feed, Feed::Nothing);
+        self.fed = !matches!(stdin, StdinSource::Nothing);
         match node {
-            Node::Simple(simple) => self.simple(simple, state, feed),
-            Node::Pipeline(nodes) => self.pipeline(nodes, state, feed),
+            Node::Simple(simple) => self.simple(simple, state, stdin),
+            Node::Pipeline(nodes) => self.pipeline(nodes, state, stdin),
             Node::Timed(inner) => {
                 self.keyword("time");
-                self.node(inner, state, feed);
+                self.node(inner, state, stdin);
             }
             Node::Negated(inner) => {
-                self.node(inner, state, feed);
+                self.node(inner, state, stdin);
                 state.entered = None;
             }
             Node::AndOr { first, rest } => {
-                self.node(first, state, feed);
-                self.perhaps(rest, state, feed);
+                self.node(first, state, stdin);
+                self.perhaps(rest, state, stdin);
             }
             Node::Sequence(nodes) => {
                 for node in nodes {
-                    self.node(node, state, feed);
+                    self.node(node, state, stdin);
                 }
             }
             Node::Background(inner) => {
                 self.beside += 1;
-                self.node(inner, &mut state.clone(), feed);
+                self.node(inner, &mut state.clone(), stdin);
                 self.beside -= 1;
             }
-            Node::Subshell(inner) => self.node(inner, &mut state.clone(), feed),
-            Node::Group(inner) => self.node(inner, state, feed),
-            Node::If(parts) => self.branches(parts, state, feed),
+            Node::Subshell(inner) => self.node(inner, &mut state.clone(), stdin),
+            Node::Group(inner) => self.node(inner, state, stdin),
+            Node::If(parts) => self.branches(parts, state, stdin),
             Node::While { condition, body } => {
                 loosen(state, condition);
                 loosen(state, body);
                 self.beside += 1;
                 // A `break` may end either before its end.
-                self.branch(condition, state, feed);
-                self.branch(body, state, feed);
+                self.branch(condition, state, stdin);
+                self.branch(body, state, stdin);
                 self.beside -= 1;
             }
             Node::For { name, over, body } => {
-                self.for_loop(name, over.as_deref(), body, state, feed);
+                self.for_loop(name, over.as_deref(), body, state, stdin);
             }
             Node::Select { name, over, body } => {
-                self.select(name, over.as_deref().unwrap_or(&[]), body, state, feed);
+                self.select(name, over.as_deref().unwrap_or(&[]), body, state, stdin);
             }
             Node::ForArithmetic { head, body } => {
                 loosen(state, body);
                 self.calculate(&head.pieces, &head.shown, state);
                 self.beside += 1;
-                self.branch(body, state, feed);
+                self.branch(body, state, stdin);
                 self.beside -= 1;
             }
             Node::Case { subject, arms } => {
@@ -241,12 +241,12 @@ impl<'a> Walker<'a> {
                     for pattern in patterns {
                         self.visit(&pattern.pieces, &pattern.shown, state);
                     }
-                    self.branch(body, state, feed);
+                    self.branch(body, state, stdin);
                 }
             }
             Node::Function { name, body } => {
                 self.doubt(DoubtKind::Function, name);
-                self.node(body, &mut state.clone(), &Feed::Nothing);
+                self.node(body, &mut state.clone(), &StdinSource::Nothing);
             }
             Node::Conditional(words) => {
                 for word in words {
@@ -266,48 +266,48 @@ impl<'a> Walker<'a> {
                 self.calculate(&raw.pieces, &raw.shown, state);
             }
             Node::Redirected { body, redirects } => {
-                let feed = self.redirects(redirects, state, feed);
+                let stdin = self.redirects(redirects, state, stdin);
                 self.beside += 1;
                 // Where a redirect fails nothing of it runs.
-                self.branch(body, state, &feed);
+                self.branch(body, state, &stdin);
                 self.beside -= 1;
             }
             Node::Coprocess(inner) => {
                 self.doubt(DoubtKind::State, "coproc");
-                self.node(inner, &mut state.clone(), &Feed::Nothing);
+                self.node(inner, &mut state.clone(), &StdinSource::Nothing);
             }
         }
     }
 
     /// What follows the first part of `a && b || c`: as long as there is only `&&`, all parts before have succeeded;
     /// after that any of them may have run or not.
-    fn perhaps(&mut self, rest: &[(Link, Node)], state: &mut State, feed: &Feed) {
+    fn perhaps(&mut self, rest: &[(Connector, Node)], state: &mut ShellState, stdin: &StdinSource) {
         let mut before = state.clone();
         let mut only_and = true;
         for (link, node) in rest {
-            only_and &= *link == Link::And;
+            only_and &= *link == Connector::And;
             let mut branch = if only_and { before } else { state.clone() };
             if let Some(entered) = branch.entered.take().filter(|_| only_and) {
                 branch.folders = entered.folders;
                 branch.previous = entered.previous;
                 branch.stack = entered.stack;
             }
-            self.node(node, &mut branch, feed);
+            self.node(node, &mut branch, stdin);
             state.join(&branch);
             before = branch;
         }
     }
 
-    fn pipeline(&mut self, nodes: &[Node], state: &mut State, feed: &Feed) {
-        let mut feed = feed.clone();
+    fn pipeline(&mut self, nodes: &[Node], state: &mut ShellState, stdin: &StdinSource) {
+        let mut stdin = stdin.clone();
         self.beside += 1;
         for (n, node) in nodes.iter().enumerate() {
             let mut inner = state.clone();
             self.found = None;
-            self.node(node, &mut inner, &feed);
+            self.node(node, &mut inner, &stdin);
             // Of several commands the others may print anything.
             let found = self.found.take().filter(|_| matches!(node, Node::Simple(_)));
-            feed = Feed::Pipe(found);
+            stdin = StdinSource::Pipe(found);
             // Some shells run the last part themselves, so what it sets may stay.
             if n + 1 == nodes.len() {
                 state.join(&inner);
@@ -316,83 +316,83 @@ impl<'a> Walker<'a> {
         self.beside -= 1;
     }
 
-    fn branches(&mut self, parts: &[Node], state: &mut State, feed: &Feed) {
+    fn branches(&mut self, parts: &[Node], state: &mut ShellState, stdin: &StdinSource) {
         if let Some((first, rest)) = parts.split_first() {
-            self.node(first, state, feed);
+            self.node(first, state, stdin);
             for part in rest {
-                self.branch(part, state, feed);
+                self.branch(part, state, stdin);
             }
         }
     }
 
     /// Something that may run or not.
-    pub(super) fn branch(&mut self, node: &Node, state: &mut State, feed: &Feed) {
+    pub(super) fn branch(&mut self, node: &Node, state: &mut ShellState, stdin: &StdinSource) {
         let mut inner = state.clone();
-        self.node(node, &mut inner, feed);
+        self.node(node, &mut inner, stdin);
         state.join(&inner);
     }
 
-    /// Notes a word of the shell that stands where a program could.
+    /// Records a keyword that a rule may name like a program.
     fn keyword(&mut self, word: &str) {
-        if self.room() {
+        if self.has_room() {
             self.script.runs.push(Run {
                 words: vec![Word::Literal(word.to_string())],
-                parts: vec![super::Part::Program],
-                clusters: Vec::new(),
+                roles: vec![WordRole::Program],
+                flag_clusters: Vec::new(),
                 assignments: Vec::new(),
-                harmless: Vec::new(),
-                within: self.within,
-                standing: super::Standing::Free,
+                harmless_assignments: Vec::new(),
+                parent: self.parent,
+                approval: Approval::Exempt,
                 risks: Vec::new(),
-                interprets: false,
-                known: true,
+                is_interpreter: false,
+                is_known: true,
             });
         }
     }
 
-    /// Notes a run, and returns its place.
+    /// Records a run and returns its index.
     pub(super) fn run(
         &mut self,
         words: Vec<Word>,
         assignments: Vec<String>,
-        reading: Option<&Reading>,
+        parsed: Option<&ParsedArgs>,
     ) -> usize {
-        // What it can do besides needs a rule.
-        let free = reading.is_some_and(|it| it.block.traits.free && it.risks.is_empty())
+        let is_exempt = parsed.is_some_and(|it| it.spec.traits.exempt && it.risks.is_empty())
             && assignments.is_empty();
-        let parts = reading.map_or_else(|| stranger_parts(&words), |it| it.parts.clone());
+        let roles = parsed.map_or_else(|| roles_by_dash(&words), |it| it.roles.clone());
         self.script.runs.push(Run {
             words,
-            parts,
-            clusters: reading.map_or_else(Vec::new, |reading| reading.clusters.clone()),
+            roles,
+            flag_clusters: parsed.map_or_else(Vec::new, |it| it.flag_clusters.clone()),
             assignments,
-            harmless: Vec::new(),
-            within: self.within,
-            standing: if free { super::Standing::Free } else { super::Standing::Program },
-            risks: reading.map_or_else(Vec::new, |reading| reading.risks.clone()),
-            interprets: reading.is_some_and(|reading| reading.block.traits.input),
-            known: reading.is_some_and(|reading| !reading.block.traits.runner),
+            harmless_assignments: Vec::new(),
+            parent: self.parent,
+            approval: if is_exempt { Approval::Exempt } else { Approval::Required },
+            risks: parsed.map_or_else(Vec::new, |it| it.risks.clone()),
+            is_interpreter: parsed.is_some_and(|it| it.spec.traits.runs_stdin),
+            is_known: parsed.is_some_and(|it| !it.spec.traits.runs_operands),
         });
         self.script.runs.len() - 1
     }
 }
 
-fn stranger_parts(words: &[Word]) -> Vec<super::Part> {
-    let part = |(n, word): (usize, &Word)| match n {
-        0 => super::Part::Program,
-        _ if word.start().starts_with('-') => super::Part::Flag,
-        _ => super::Part::Operand,
+/// The roles of the words of a program that is not in the table.
+fn roles_by_dash(words: &[Word]) -> Vec<WordRole> {
+    let role = |(n, word): (usize, &Word)| match n {
+        0 => WordRole::Program,
+        _ if word.prefix().starts_with('-') => WordRole::Flag,
+        _ => WordRole::Operand,
     };
-    words.iter().enumerate().map(part).collect()
+    words.iter().enumerate().map(role).collect()
 }
 
-/// A word of which nothing is known.
+/// Returns a word of which nothing is known.
 pub(super) fn unknown(shown: &str) -> Word {
-    Word::Dynamic(super::Dynamic {
+    Word::Dynamic(DynamicWord {
         shown: shown.to_string(),
-        start: String::new(),
-        kind: Unknown::Anything,
-        splits: true,
-        open: true,
+        prefix: String::new(),
+        kind: DynamicKind::Anything,
+        may_split: true,
+        may_end_at_prefix: true,
     })
 }

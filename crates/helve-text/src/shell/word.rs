@@ -1,12 +1,12 @@
 //! Words: quotes and escapes.
 
+use super::ast::{ParseError, Piece, RawWord};
 use super::grammar::ends_word;
-use super::reader::Reader;
-use super::syntax::{Piece, Raw, Stop};
+use super::parser::Parser;
 
 /// Where pieces are being read, and so what ends them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum WordContext {
     Word,
     /// The right side of `=~` or `==` in `[[ … ]]`, where parentheses and bars are ordinary.
     Pattern,
@@ -16,30 +16,30 @@ pub(super) enum Place {
     Index,
 }
 
-impl Reader<'_> {
-    pub(super) fn word(&mut self) -> Result<Raw, Stop> {
-        self.raw(Place::Word)
+impl Parser<'_> {
+    pub(super) fn word(&mut self) -> Result<RawWord, ParseError> {
+        self.raw(WordContext::Word)
     }
 
-    pub(super) fn pattern_word(&mut self) -> Result<Raw, Stop> {
-        self.raw(Place::Pattern)
+    pub(super) fn pattern_word(&mut self) -> Result<RawWord, ParseError> {
+        self.raw(WordContext::Pattern)
     }
 
     /// What stands before `]`, which is taken too.
-    pub(super) fn index_word(&mut self) -> Result<Raw, Stop> {
-        let raw = self.raw(Place::Index)?;
+    pub(super) fn index_word(&mut self) -> Result<RawWord, ParseError> {
+        let raw = self.raw(WordContext::Index)?;
         self.expect("]")?;
         Ok(raw)
     }
 
     /// What stands before `))`, which is taken too.
-    pub(super) fn arithmetic_word(&mut self) -> Result<Raw, Stop> {
+    pub(super) fn arithmetic_word(&mut self) -> Result<RawWord, ParseError> {
         let start = self.at;
         let pieces = self.arithmetic()?;
         Ok(self.raw_since(start, pieces))
     }
 
-    fn raw(&mut self, place: Place) -> Result<Raw, Stop> {
+    fn raw(&mut self, place: WordContext) -> Result<RawWord, ParseError> {
         self.join();
         let start = self.at;
         let pieces = self.pieces(place)?;
@@ -49,29 +49,29 @@ impl Reader<'_> {
         Ok(self.raw_since(start, pieces))
     }
 
-    pub(super) fn raw_since(&self, start: usize, pieces: Vec<Piece>) -> Raw {
-        Raw { pieces, shown: self.text[start..self.at].to_string() }
+    pub(super) fn raw_since(&self, start: usize, pieces: Vec<Piece>) -> RawWord {
+        RawWord { pieces, shown: self.text[start..self.at].to_string() }
     }
 
     /// Unquoted text up to what ends it in this place.
-    pub(super) fn pieces(&mut self, place: Place) -> Result<Vec<Piece>, Stop> {
+    pub(super) fn pieces(&mut self, place: WordContext) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         let mut open = 0_usize;
         while let Some(c) = self.look(0) {
             match (place, c) {
-                (Place::Word | Place::Operand, '<' | '>') if self.process_next() => {
+                (WordContext::Word | WordContext::Operand, '<' | '>') if self.process_next() => {
                     pieces.push(self.process()?);
                     continue;
                 }
-                (Place::Word, c) if ends_word(c) => break,
-                (Place::Pattern, ' ' | '\t' | '\n') if open == 0 => break,
-                (Place::Pattern, '(') => open += 1,
-                (Place::Pattern, ')') if open == 0 => break,
-                (Place::Pattern, ')') => open -= 1,
-                (Place::Pattern, ';' | '&' | '<' | '>') => return self.syntax(),
-                (Place::Operand, '}') => break,
-                (Place::Index, ']') => break,
-                (Place::Index, ' ' | '\t' | '\n') => return self.syntax(),
+                (WordContext::Word, c) if ends_word(c) => break,
+                (WordContext::Pattern, ' ' | '\t' | '\n') if open == 0 => break,
+                (WordContext::Pattern, '(') => open += 1,
+                (WordContext::Pattern, ')') if open == 0 => break,
+                (WordContext::Pattern, ')') => open -= 1,
+                (WordContext::Pattern, ';' | '&' | '<' | '>') => return self.syntax(),
+                (WordContext::Operand, '}') => break,
+                (WordContext::Index, ']') => break,
+                (WordContext::Index, ' ' | '\t' | '\n') => return self.syntax(),
                 _ => {}
             }
             match c {
@@ -99,7 +99,7 @@ impl Reader<'_> {
         Ok(pieces)
     }
 
-    fn single(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Stop> {
+    fn single(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
         let Some(length) = self.rest().find('\'') else { return self.syntax() };
         let text = &self.rest()[..length];
         if text.contains('\n') {
@@ -110,7 +110,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    pub(super) fn double(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Stop> {
+    pub(super) fn double(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
         pieces.push(Piece::Text { text: String::new(), quoted: true });
         loop {
             match self.look(0) {
@@ -125,7 +125,7 @@ impl Reader<'_> {
     }
 
     /// The body of a here-document that expands.
-    pub(super) fn here_document(&mut self) -> Result<Vec<Piece>, Stop> {
+    pub(super) fn here_document(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         while let Some(c) = self.look(0) {
             self.quoted(&mut pieces, c, "$`\\")?;
@@ -139,7 +139,7 @@ impl Reader<'_> {
         pieces: &mut Vec<Piece>,
         c: char,
         escapable: &str,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ParseError> {
         match c {
             '$' => return self.dollar(pieces, true),
             '`' => return self.backtick(pieces, true),
@@ -160,7 +160,7 @@ impl Reader<'_> {
     }
 
     /// The word that ends a here-document, and whether any of it is quoted.
-    pub(super) fn delimiter(&mut self) -> Result<(String, bool), Stop> {
+    pub(super) fn delimiter(&mut self) -> Result<(String, bool), ParseError> {
         let word = self.word()?;
         let mut text = String::new();
         let mut any_quoted = false;

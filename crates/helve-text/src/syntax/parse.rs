@@ -30,7 +30,7 @@ pub(super) fn spots(language: Language, text: &str, until: Instant) -> Option<Ve
         return super::yaml::spots(text, until);
     }
     let bytes = match language {
-        Language::Bash => crate::shell::scannable(text),
+        Language::Bash => crate::shell::mask_non_ascii(text),
         _ => text.as_bytes().into(),
     };
     let tree = parse(&grammar(language)?, &bytes, until)?;

@@ -1,7 +1,7 @@
 //! Faults that are more likely the grammar's than the text's are dropped.
 
 use super::{FaultKind, Language, Spot};
-use crate::shell::{self, DoubtKind, Surroundings};
+use crate::shell::{self, DoubtKind, ShellContext};
 
 pub(super) fn keep_certain(language: Language, text: &str, spots: &mut Vec<Spot>) {
     match language {
@@ -40,7 +40,7 @@ pub(super) fn keep_certain(language: Language, text: &str, spots: &mut Vec<Spot>
 
 /// The grammar stumbles over much that a shell reads; what both readers refuse is wrong.
 fn refused_by_our_reader(text: &str) -> bool {
-    let script = shell::read(text, &Surroundings::default());
+    let script = shell::analyze(text, &ShellContext::default());
     script.doubts.iter().any(|doubt| doubt.kind == DoubtKind::Syntax)
 }
 

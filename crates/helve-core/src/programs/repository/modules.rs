@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use helve_text::git_config::Setting;
-use helve_text::git_index::{self, Folders};
+use helve_text::git_config::GitSetting;
+use helve_text::git_index::{self, IndexFolders};
 
 use super::{Look, Names, Repository, names};
 
@@ -64,7 +64,7 @@ impl Look<'_> {
     async fn in_tree(
         &self,
         repository: &Repository,
-        settings: &[Setting],
+        settings: &[GitSetting],
         named: &mut Vec<String>,
     ) -> Vec<Repository> {
         let index = repository.own.join("index");
@@ -76,8 +76,8 @@ impl Look<'_> {
         let trees: Vec<PathBuf> = elsewhere.chain([repository.tree.clone()]).collect();
         let most = MOST_FOLDERS / trees.len();
         let listed = self.listed(repository, &index, settings).await;
-        let few = listed.filter(|it| it.linked.len() + it.folded.len() <= most);
-        let Some(Folders { linked, folded, .. }) = few else {
+        let few = listed.filter(|it| it.submodules.len() + it.collapsed.len() <= most);
+        let Some(IndexFolders { submodules: linked, collapsed: folded, .. }) = few else {
             self.untold(&index, named).await;
             return Vec::new();
         };
@@ -102,15 +102,15 @@ impl Look<'_> {
         &self,
         repository: &Repository,
         index: &Path,
-        settings: &[Setting],
-    ) -> Option<Folders> {
+        settings: &[GitSetting],
+    ) -> Option<IndexFolders> {
         let naming = names::naming(settings);
-        let mut all = git_index::folders(&self.bytes(index, MOST_INDEX).await?, naming)?;
-        if let Some(shared) = all.shared.take() {
+        let mut all = git_index::read_folders(&self.bytes(index, MOST_INDEX).await?, naming)?;
+        if let Some(shared) = all.shared_index.take() {
             let bytes = self.bytes(&repository.own.join(shared), MOST_INDEX).await?;
-            let base = git_index::folders(&bytes, naming)?;
-            all.linked.extend(base.linked);
-            all.folded.extend(base.folded);
+            let base = git_index::read_folders(&bytes, naming)?;
+            all.submodules.extend(base.submodules);
+            all.collapsed.extend(base.collapsed);
         }
         Some(all)
     }

@@ -1,7 +1,7 @@
 //! Which settings and hooks of a repository are programs, and when git runs them.
 
-use helve_text::git_config::Setting;
-use helve_text::git_index::Naming;
+use helve_text::git_config::GitSetting;
+use helve_text::git_index::HashAlgorithm;
 
 /// When git runs something, from the more to the less harmless command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +61,7 @@ const LARGE_FILES: [&str; 3] =
     ["git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"];
 
 /// Whether a setting makes git run something, or work or look for settings elsewhere.
-pub(super) fn runs(setting: &Setting) -> Option<Moment> {
+pub(super) fn runs(setting: &GitSetting) -> Option<Moment> {
     let (section, rest) = setting.key.split_once('.')?;
     let name = rest.rsplit('.').next().unwrap_or(rest);
     let value = setting.value.as_str();
@@ -99,17 +99,17 @@ pub(super) fn runs(setting: &Setting) -> Option<Moment> {
 }
 
 /// Whether a setting makes git fetch what is missing when it comes to it.
-pub(super) fn is_partial(setting: &Setting) -> bool {
+pub(super) fn is_partial(setting: &GitSetting) -> bool {
     let ends = |end: &str| setting.key.ends_with(end);
     ends(".promisor") || ends(".partialclone") || ends(".partialclonefilter")
 }
 
 /// What a repository with these settings names its objects by.
-pub(super) fn naming(settings: &[Setting]) -> Naming {
+pub(super) fn naming(settings: &[GitSetting]) -> HashAlgorithm {
     let named = settings.iter().rfind(|it| it.key == "extensions.objectformat");
     match named.is_some_and(|it| it.value == "sha256") {
-        true => Naming::Sha256,
-        false => Naming::Sha1,
+        true => HashAlgorithm::Sha256,
+        false => HashAlgorithm::Sha1,
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_names_programs_is_known() {
         let moment =
-            |key: &str, value: &str| runs(&Setting { key: key.into(), value: value.into() });
+            |key: &str, value: &str| runs(&GitSetting { key: key.into(), value: value.into() });
         for (key, value) in [
             ("filter.x.clean", "./x"),
             ("filter.a.b.process", "git-lfs filter-process; ./x"),

@@ -4,20 +4,20 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use tree_sitter::{ParseOptions, Parser, Tree};
+use tree_sitter::{ParseOptions, Tree};
 
-use super::reader::Reader;
-use super::scannable;
+use super::mask_non_ascii;
+use super::parser::Parser;
 
 /// How often the parser may report progress before it is stopped.
 const STEPS: usize = 20_000;
 
 thread_local! {
-    static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
+    static PARSER: RefCell<Option<tree_sitter::Parser>> = const { RefCell::new(None) };
 }
 
 /// A command or file that the grammar sees and our reader does not, or the grammar's refusal.
-pub(super) fn objection(text: &str, reader: &Reader<'_>) -> Option<String> {
+pub(super) fn objection(text: &str, reader: &Parser<'_>) -> Option<String> {
     let Some(tree) = parse(text) else { return Some(String::new()) };
     let programs: HashSet<usize> = reader.starts.iter().copied().collect();
     let targets: HashSet<usize> = reader.targets.iter().copied().collect();
@@ -52,7 +52,7 @@ fn parse(text: &str) -> Option<Tree> {
         let mut parser = match slot.take() {
             Some(parser) => parser,
             None => {
-                let mut parser = Parser::new();
+                let mut parser = tree_sitter::Parser::new();
                 parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
                 parser
             }
@@ -63,7 +63,7 @@ fn parse(text: &str) -> Option<Tree> {
             if steps > STEPS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let options = ParseOptions::new().progress_callback(&mut progress);
-        let bytes = scannable(text);
+        let bytes = mask_non_ascii(text);
         let mut rest = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
         let tree = parser.parse_with_options(&mut rest, None, Some(options));
         parser.reset();

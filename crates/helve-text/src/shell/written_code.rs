@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 
-use super::names::{self, Sort};
+use super::names::{self, NameGroup};
 use super::state::enter_path;
-use super::{Doubt, DoubtKind, Part, Run, Script, Target, Word, argument, table};
+use super::{Doubt, DoubtKind, FileTarget, Run, Script, Word, WordRole, path_args, programs};
 
 /// A doubt for each file that is run under a name which the script gives to text of its own.
 pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
     let doubt = |shown: &str| Doubt { kind: DoubtKind::Input, shown: shown.into() };
     let mut doubts: Vec<Doubt> = repository(script).map(doubt).collect();
-    let by_text = script.written().filter(|(path, run)| is_text(script, path, *run));
+    let by_text = script.written_paths().filter(|(path, run)| is_text(script, path, *run));
     let mut written: HashSet<&str> = by_text.map(|(path, _)| file_name(path)).collect();
     carried(script, &mut written);
-    let paths = script.written().filter_map(|(path, _)| path.rsplit_once('/'));
-    let entered = paths.filter(|(_, it)| names::is(Sort::Entry, it) && written.contains(it));
+    let paths = script.written_paths().filter_map(|(path, _)| path.rsplit_once('/'));
+    let entered = paths.filter(|(_, it)| names::is(NameGroup::Entry, it) && written.contains(it));
     let entered: Vec<&str> = entered.flat_map(|(folder, _)| [file_name(folder), "."]).collect();
     written.extend(entered);
     if written.is_empty() {
@@ -38,17 +38,19 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
 
 /// Files that make a repository of a folder: git, which is run as well, would do what they say.
 fn repository(script: &Script) -> impl Iterator<Item = &str> {
-    let obeys = |run: &Run| run.words.first().is_some_and(|it| table::traits(it.shown()).local);
+    let obeys = |run: &Run| {
+        run.words.first().is_some_and(|it| programs::traits(it.shown()).obeys_local_config)
+    };
     let is_obeyed = script.runs.iter().any(obeys);
-    let made = script.written().map(|(path, _)| path);
-    made.filter(move |path| is_obeyed && names::is(Sort::Repository, file_name(path)))
+    let made = script.written_paths().map(|(path, _)| path);
+    made.filter(move |path| is_obeyed && names::is(NameGroup::Repository, file_name(path)))
 }
 
 /// Whether a file takes what the script itself says: by a redirect, or through a program that passes it on.
 fn is_text(script: &Script, path: &str, run: Option<usize>) -> bool {
     let by_text = run.is_none_or(|run| {
         let program = script.runs.get(run).and_then(|run| run.words.first());
-        program.is_some_and(|it| table::traits(it.shown()).copies)
+        program.is_some_and(|it| programs::traits(it.shown()).copies_input)
     });
     by_text && !is_stream(path)
 }
@@ -66,26 +68,26 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
         let before = written.len();
         for transfer in &script.transfers {
             let from_text = match &transfer.from {
-                Target::Path(path) => written.contains(file_name(path)) || is_stream(path),
-                Target::Glob(_) => !written.is_empty(),
-                Target::Unknown(_) => true,
+                FileTarget::Path(path) => written.contains(file_name(path)) || is_stream(path),
+                FileTarget::Glob(_) => !written.is_empty(),
+                FileTarget::Unknown(_) => true,
             };
             if from_text {
                 written.insert(file_name(&transfer.to));
             }
         }
         // What a program makes of such a file that nobody knows, under whatever name, is as good as the file.
-        for run in script.runs.iter().filter(|run| !run.known) {
+        for run in script.runs.iter().filter(|run| !run.is_known) {
             let words = || run.words.iter().skip(1);
             // One that is not known may be any of them, and what comes in may be text of the script's.
             let is_written = |word: &Word| match word.literal() {
-                Some(text) => argument::paths_in(text).into_iter().any(|path| {
+                Some(text) => path_args::paths_in(text).into_iter().any(|path| {
                     written.contains(file_name(path)) || path == "-" || is_stream(path)
                 }),
                 None => !written.is_empty(),
             };
             if words().any(is_written) {
-                let paths = words().filter_map(Word::literal).flat_map(argument::paths_in);
+                let paths = words().filter_map(Word::literal).flat_map(path_args::paths_in);
                 written.extend(paths.map(file_name));
             }
         }
@@ -99,30 +101,30 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
 fn files(run: &Run) -> impl Iterator<Item = &Word> {
     let runs = |word: &Word| {
         let ending = word.literal().and_then(|it| Some(it.rsplit_once('.')?.1));
-        ending.is_some_and(|ending| names::is(Sort::Code, ending))
+        ending.is_some_and(|ending| names::is(NameGroup::Code, ending))
     };
-    let may_run = !run.known
-        || run.parts.contains(&Part::Script)
-        || run.words.first().is_some_and(|it| table::traits(it.shown()).fed);
+    let may_run = !run.is_known
+        || run.roles.contains(&WordRole::Script)
+        || run.words.first().is_some_and(|it| programs::traits(it.shown()).runs_fed_stdin);
     let reads =
-        run.words.first().is_some_and(|it| names::is(Sort::ReadsCode, file_name(it.shown())));
+        run.words.first().is_some_and(|it| names::is(NameGroup::ReadsCode, file_name(it.shown())));
     // After a flag it may be settings, and those are code to some.
     let after_flag =
-        |at: usize| at.checked_sub(1).is_some_and(|at| run.words[at].start().starts_with('-'));
-    let words = run.words.iter().zip(&run.parts).enumerate();
+        |at: usize| at.checked_sub(1).is_some_and(|at| run.words[at].prefix().starts_with('-'));
+    let words = run.words.iter().zip(&run.roles).enumerate();
     words.filter_map(move |(at, (word, part))| match part {
-        Part::Program => word.shown().contains(['/', '.']).then_some(word),
-        Part::Script => Some(word),
-        Part::Value | Part::Operand => {
+        WordRole::Program => word.shown().contains(['/', '.']).then_some(word),
+        WordRole::Script => Some(word),
+        WordRole::Value | WordRole::Operand => {
             (may_run && runs(word) && (!reads || after_flag(at))).then_some(word)
         }
-        Part::Subcommand | Part::Flag => None,
+        WordRole::Subcommand | WordRole::Flag => None,
     })
 }
 
 /// The modules that an interpreter is told to run.
 fn modules(run: &Run) -> impl Iterator<Item = &Word> {
-    let pairs = run.words.windows(2).filter(|_| run.interprets);
+    let pairs = run.words.windows(2).filter(|_| run.is_interpreter);
     pairs.filter(|pair| pair[0].literal() == Some("-m")).map(|pair| &pair[1])
 }
 

@@ -1,9 +1,12 @@
 //! Files that redirects and programs touch.
 
-use super::state::{State, Value, join_path};
-use super::syntax::{Redirect, RedirectKind, Target as Into};
-use super::walk::{Feed, Walker, unknown};
-use super::{Access, DoubtKind, Target, Touch, Unknown, Word, bits, expand, table, variables};
+use super::ast::{Redirect, RedirectKind, RedirectTarget};
+use super::state::{ShellState, Value, join_path};
+use super::walk::{StdinSource, Walker, unknown};
+use super::{
+    AccessKind, DoubtKind, DynamicKind, FileAccess, FileTarget, Word, expand, fragments, programs,
+    variables,
+};
 
 /// What a script does with its standard output and error by name: `/dev/stdout` is whatever file stands behind it,
 /// opened once more, and for writing.
@@ -19,32 +22,32 @@ impl Walker<'_> {
     pub(super) fn redirects(
         &mut self,
         redirects: &[Redirect],
-        state: &mut State,
-        feed: &Feed,
-    ) -> Feed {
-        let mut feed = feed.clone();
+        state: &mut ShellState,
+        stdin: &StdinSource,
+    ) -> StdinSource {
+        let mut stdin = stdin.clone();
         for redirect in redirects {
             if let Some(name) = &redirect.variable {
-                if variables::steers(name, self.around, self.language) {
+                if variables::steers(name, self.context, self.language) {
                     self.doubt(DoubtKind::Variable, name);
                 }
                 state.perhaps(name, &Value::Number);
             }
             match &redirect.target {
-                Into::Body(body) => {
+                RedirectTarget::Body(body) => {
                     let pieces = body.get().map_or(&[][..], Vec::as_slice);
                     self.visit(pieces, "<<", state);
                     let word = expand::single(pieces, "<<", state);
-                    feed = Feed::Text(word.literal().map(str::to_string));
+                    stdin = StdinSource::Text(word.literal().map(str::to_string));
                 }
-                Into::Word(raw) if redirect.kind == RedirectKind::Feed => {
+                RedirectTarget::Word(raw) if redirect.kind == RedirectKind::HereText => {
                     self.visit(&raw.pieces, &raw.shown, state);
                     let word = expand::single(&raw.pieces, &raw.shown, state);
-                    feed = Feed::Text(word.literal().map(str::to_string));
+                    stdin = StdinSource::Text(word.literal().map(str::to_string));
                 }
-                Into::Word(raw) => {
+                RedirectTarget::Word(raw) => {
                     let words = self.expand(raw, state);
-                    self.script.unsure |= matches!(words.as_slice(), [Word::Glob(_)]);
+                    self.script.needs_facts |= matches!(words.as_slice(), [Word::Glob(_)]);
                     let word = match <[Word; 1]>::try_from(words) {
                         Ok([word @ (Word::Literal(_) | Word::Dynamic(_))]) => word,
                         // A pattern, several words or none: shells differ.
@@ -52,16 +55,16 @@ impl Walker<'_> {
                     };
                     self.streams.are_mixed |= mixes(redirect, &word);
                     if self.redirect(redirect.kind, &word, state) {
-                        feed = Feed::File;
+                        stdin = StdinSource::File;
                     }
                 }
             }
         }
-        feed
+        stdin
     }
 
     /// Notes what a redirect opens, and tells whether it may be standard input.
-    fn redirect(&mut self, kind: RedirectKind, word: &Word, state: &State) -> bool {
+    fn redirect(&mut self, kind: RedirectKind, word: &Word, state: &ShellState) -> bool {
         let text = word.literal().unwrap_or("");
         if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
             self.doubt(DoubtKind::Network, text);
@@ -75,46 +78,52 @@ impl Walker<'_> {
             // The shell expands this word a second time, whatever quotes it had.
             RedirectKind::DuplicateOut if text.is_empty() || text.contains(is_special) => {
                 self.doubt(DoubtKind::Indirect, word.shown());
-                self.touch(word, Access::Write, state, None);
+                self.access(word, AccessKind::Write, state, None);
             }
             RedirectKind::Write | RedirectKind::DuplicateOut => {
-                self.touch(word, Access::Write, state, None);
+                self.access(word, AccessKind::Write, state, None);
             }
-            RedirectKind::Read => self.touch(word, Access::Read, state, None),
+            RedirectKind::Read => self.access(word, AccessKind::Read, state, None),
             RedirectKind::ReadWrite => {
-                self.touch(word, Access::Read, state, None);
-                self.touch(word, Access::Write, state, None);
+                self.access(word, AccessKind::Read, state, None);
+                self.access(word, AccessKind::Write, state, None);
             }
-            RedirectKind::Feed => {}
+            RedirectKind::HereText => {}
         }
         matches!(kind, RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateIn)
     }
 
     /// Whether a program takes a dash for its own stream. To some that read, and to most that write, it is a file like any
     /// other.
-    fn takes_dash_for_stream(&self, run: usize, access: Access) -> bool {
+    fn takes_dash_for_stream(&self, run: usize, access: AccessKind) -> bool {
         let program = self.script.runs.get(run).and_then(|run| run.words.first());
-        let traits = table::traits(program.map_or("", Word::shown));
-        if access == Access::Write { traits.prints } else { !traits.dash }
+        let traits = programs::traits(program.map_or("", Word::shown));
+        if access == AccessKind::Write { traits.dash_is_stdout } else { !traits.dash_is_file }
     }
 
     /// Notes a file, once for every folder the shell may be in.
-    pub(super) fn touch(&mut self, word: &Word, access: Access, state: &State, run: Option<usize>) {
-        let absolute = word.start().starts_with('/');
+    pub(super) fn access(
+        &mut self,
+        word: &Word,
+        access: AccessKind,
+        state: &ShellState,
+        run: Option<usize>,
+    ) {
+        let absolute = word.prefix().starts_with('/');
         let folders = match &state.folders {
             _ if absolute => vec![String::new()],
             Some(folders) => folders.clone(),
             None => Vec::new(),
         };
-        self.script.unsure |= folders.len() > 1;
-        let targets: Vec<Target> = match word {
-            Word::Literal(text) if access == Access::Write && is_output(text) => {
+        self.script.needs_facts |= folders.len() > 1;
+        let targets: Vec<FileTarget> = match word {
+            Word::Literal(text) if access == AccessKind::Write && is_output(text) => {
                 self.streams.opened = Some(text.clone());
                 return;
             }
-            // The file that was opened for reading there is opened for writing.
-            Word::Literal(text) if access == Access::Write && is_descriptor(text) => {
-                vec![Target::Unknown(text.clone())]
+            // The file that was opened for parsed there is opened for writing.
+            Word::Literal(text) if access == AccessKind::Write && is_descriptor(text) => {
+                vec![FileTarget::Unknown(text.clone())]
             }
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
             // To a program it means its own stream, to a redirect it is a file.
@@ -125,34 +134,40 @@ impl Walker<'_> {
                 return;
             }
             Word::Dynamic(dynamic) => match (dynamic.kind, access) {
-                (Unknown::Pipe, _)
+                (DynamicKind::Pipe, _)
                 | (
-                    Unknown::Number | Unknown::Commit,
-                    Access::Perhaps | Access::Handed | Access::Look | Access::Fill | Access::Refill,
+                    DynamicKind::Number | DynamicKind::Commit,
+                    AccessKind::MaybeRead
+                    | AccessKind::Passed
+                    | AccessKind::Stat
+                    | AccessKind::Expand
+                    | AccessKind::ExpandAgain,
                 )
-                | (Unknown::Found { .. }, Access::Fill | Access::Refill) => return,
-                (Unknown::Found { .. }, Access::Look)
-                | (
-                    Unknown::Found { regular: true },
-                    Access::Read | Access::Perhaps | Access::Handed,
-                ) if self.found_in == state.folders => {
+                | (DynamicKind::FindResult { .. }, AccessKind::Expand | AccessKind::ExpandAgain) => {
                     return;
                 }
-                _ => vec![Target::Unknown(dynamic.shown.clone())],
+                (DynamicKind::FindResult { .. }, AccessKind::Stat)
+                | (
+                    DynamicKind::FindResult { regular: true },
+                    AccessKind::Read | AccessKind::MaybeRead | AccessKind::Passed,
+                ) if self.find_ran_in == state.folders => {
+                    return;
+                }
+                _ => vec![FileTarget::Unknown(dynamic.shown.clone())],
             },
-            word if folders.is_empty() => vec![Target::Unknown(word.shown().to_string())],
+            word if folders.is_empty() => vec![FileTarget::Unknown(word.shown().to_string())],
             Word::Literal(text) => {
-                folders.iter().map(|folder| Target::Path(join_path(folder, text))).collect()
+                folders.iter().map(|folder| FileTarget::Path(join_path(folder, text))).collect()
             }
             Word::Glob(pattern) => folders
                 .iter()
-                .map(|folder| Target::Glob(join_path(&bits::escape(folder), pattern)))
+                .map(|folder| FileTarget::Glob(join_path(&fragments::escape(folder), pattern)))
                 .collect(),
         };
-        for at in targets {
-            let touch = Touch { at, access, run };
-            if self.room() && self.touched.insert(touch.clone()) {
-                self.script.touches.push(touch);
+        for target in targets {
+            let access = FileAccess { target, kind: access, run };
+            if self.has_room() && self.seen_accesses.insert(access.clone()) {
+                self.script.accesses.push(access);
             }
         }
     }
@@ -170,7 +185,7 @@ fn mixes(redirect: &Redirect, word: &Word) -> bool {
         RedirectKind::DuplicateOut | RedirectKind::DuplicateIn => {
             !matches!(word.literal(), Some("1" | "2" | "-"))
         }
-        RedirectKind::Write | RedirectKind::Feed => false,
+        RedirectKind::Write | RedirectKind::HereText => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Commands in words whose output is known for what it is.
 
-use super::syntax::{Node, Piece, Redirect, RedirectKind, Simple};
+use super::ast::{Node, Piece, Redirect, RedirectKind, Simple};
 
 /// Whether a command is one of the few that print a number and nothing else.
 pub(super) fn prints_number(body: &Node) -> bool {

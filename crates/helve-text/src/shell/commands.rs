@@ -1,13 +1,14 @@
 //! From the words of one command to what it starts, touches and sets.
 
-use super::options::{self, Use};
-use super::picks::{self, Found};
-use super::role::Role;
-use super::state::State;
-use super::table;
-use super::walk::{Feed, Walker, unknown};
+use super::arg_role::ArgRole;
+use super::args::{self, Argument};
+use super::file_patterns::{self, FindOutput};
+use super::programs;
+use super::state::ShellState;
+use super::walk::{StdinSource, Walker, unknown};
 use super::{
-    Access, DoubtKind, Language, RiskKind, Word, argument, builtins, peel, roles, transfer,
+    AccessKind, DoubtKind, RiskKind, ShellLanguage, Word, arg_effects, builtins, path_args,
+    transfer, wrappers,
 };
 
 /// Commands that only move the shell to another folder.
@@ -23,10 +24,10 @@ impl Walker<'_> {
         &mut self,
         words: Vec<Word>,
         assignments: Vec<String>,
-        state: &mut State,
-        feed: &Feed,
+        state: &mut ShellState,
+        stdin: &StdinSource,
     ) {
-        if !self.room() {
+        if !self.has_room() {
             return;
         }
         let name = match words.first() {
@@ -40,64 +41,64 @@ impl Walker<'_> {
             None => return,
         };
         let base = basename(&name);
-        if table::traits(base).local && state.folders.is_none() {
+        if programs::traits(base).obeys_local_config && state.folders.is_none() {
             // Other settings may make it run anything.
             self.doubt(DoubtKind::Indirect, &name);
         }
-        if let Some(kind) = peel::shell_kind(base) {
-            return peel::shell(self, words, assignments, kind, state, feed);
+        if let Some(kind) = wrappers::shell_kind(base) {
+            return wrappers::shell(self, words, assignments, kind, state, stdin);
         }
         if MOVERS.contains(&name.as_str()) {
             if let Some(assignment) = assignments.first() {
                 self.doubt(DoubtKind::Variable, assignment);
             }
             let run = self.run(words.clone(), assignments, None);
-            self.script.runs[run].standing = super::Standing::Free;
-            self.script.runs[run].known = true;
+            self.script.runs[run].approval = super::Approval::Exempt;
+            self.script.runs[run].is_known = true;
             return builtins::effect(self, &name, &words, run, state);
         }
-        match table::known_as(base).and_then(|known| options::interpret(&words, known)) {
-            Some(reading) if reading.block.traits.loose => {
+        match programs::table_name(base).and_then(|known| args::parse_args(&words, known)) {
+            Some(parsed) if parsed.spec.traits.opaque_wrapper => {
                 self.doubt(DoubtKind::Wrapper, &name);
-                let run = self.run(words.clone(), assignments, Some(&reading));
-                peel::loose(self, &words, run, state);
+                let run = self.run(words.clone(), assignments, Some(&parsed));
+                wrappers::loose(self, &words, run, state);
             }
-            Some(reading) => {
-                let run = self.run(words.clone(), assignments, Some(&reading));
-                self.note_found(base, &words, &reading, state);
+            Some(parsed) => {
+                let run = self.run(words.clone(), assignments, Some(&parsed));
+                self.note_found(base, &words, &parsed, state);
                 let is_alone = words.len() == 1 && name == base;
-                if is_alone && self.is_free_alone(run, &reading, feed) {
-                    self.script.runs[run].standing = super::Standing::Free;
+                if is_alone && self.is_free_alone(run, &parsed, stdin) {
+                    self.script.runs[run].approval = super::Approval::Exempt;
                 }
                 let folders = state.folders.clone();
-                for wanted in &reading.uses {
-                    self.apply(wanted, &words, run, &reading, state, feed);
+                for argument in &parsed.uses {
+                    self.apply(argument, &words, run, &parsed, state, stdin);
                 }
-                if !reading.uses.iter().any(|it| it.role == Role::Command)
-                    && let Some(program) = reading.block.default
+                if !parsed.uses.iter().any(|it| it.role == ArgRole::Command)
+                    && let Some(program) = parsed.spec.default_command
                 {
                     let inner = vec![Word::Literal(program.to_string()), unknown("…")];
                     self.inside(run, |walker| {
-                        walker.launch(inner, Vec::new(), &mut state.clone(), feed);
+                        walker.launch(inner, Vec::new(), &mut state.clone(), stdin);
                     });
                 }
-                roles::afterwards(self, &reading, run, state, feed);
-                transfer::note(self, base, &words, &reading, state);
-                if reading.uses.iter().any(|it| it.role == Role::Enter) {
+                arg_effects::afterwards(self, &parsed, run, state, stdin);
+                transfer::note(self, base, &words, &parsed, state);
+                if parsed.uses.iter().any(|it| it.role == ArgRole::Enter) {
                     state.folders = folders;
                 }
-                builtins::fills_by_default(&name, &reading, state);
+                builtins::fills_by_default(&name, &parsed, state);
                 builtins::effect(self, &name, &words, run, state);
             }
-            None => self.stranger(&name, words, assignments, state, feed),
+            None => self.stranger(&name, words, assignments, state, stdin),
         }
     }
 
     /// Whether a program without arguments needs no rule.
-    fn is_free_alone(&self, run: usize, reading: &options::Reading, feed: &Feed) -> bool {
-        let traits = reading.block.traits;
-        let is_told = traits.told && matches!(feed, Feed::Text(_));
-        traits.alone || is_told && self.script.runs[run].assignments.is_empty()
+    fn is_free_alone(&self, run: usize, parsed: &args::ParsedArgs, stdin: &StdinSource) -> bool {
+        let traits = parsed.spec.traits;
+        let is_told = traits.exempt_with_text && matches!(stdin, StdinSource::Text(_));
+        traits.exempt_alone || is_told && self.script.runs[run].assignments.is_empty()
     }
 
     /// A program that is not in the table.
@@ -106,60 +107,61 @@ impl Walker<'_> {
         name: &str,
         words: Vec<Word>,
         assignments: Vec<String>,
-        state: &mut State,
-        feed: &Feed,
+        state: &mut ShellState,
+        stdin: &StdinSource,
     ) {
         let run = self.run(words.clone(), assignments, None);
-        self.script.runs[run].known = builtins::is_own(name);
+        self.script.runs[run].is_known = builtins::is_own(name);
         // It may start a shell somewhere else, and hand on what it is fed.
-        let is_shell = |word: &Word| peel::shell_kind(basename(word.shown())).is_some();
-        if !matches!(feed, Feed::Nothing) && words[1..].iter().any(is_shell) {
-            roles::code_from_input(self, run);
+        let is_shell = |word: &Word| wrappers::shell_kind(basename(word.shown())).is_some();
+        if !matches!(stdin, StdinSource::Nothing) && words[1..].iter().any(is_shell) {
+            arg_effects::code_from_input(self, run);
         }
         self.dashed(name, &words, run, state);
         self.handed_on(&words, run, state);
         match name {
-            "eval" => return peel::eval(self, &words, run, state, feed),
-            "source" | "." => return peel::source(self, &words, run, state),
+            "eval" => return wrappers::eval(self, &words, run, state, stdin),
+            "source" | "." => return wrappers::source(self, &words, run, state),
             _ => {}
         }
         if name.contains('/') {
-            self.touch(&words[0], Access::Look, state, Some(run));
+            self.access(&words[0], AccessKind::Stat, state, Some(run));
         }
         if !builtins::is_own(name) {
             for word in &words[1..] {
-                argument::note(self, word, state, run);
+                path_args::note(self, word, state, run);
             }
         }
         builtins::effect(self, name, &words, run, state);
     }
 
     /// `sh -c TEXT` among the words of a program that is not known.
-    fn handed_on(&mut self, words: &[Word], run: usize, state: &State) {
-        let is_shell =
-            |word: &Word| word.literal().is_some_and(|it| peel::shell_kind(basename(it)).is_some());
+    fn handed_on(&mut self, words: &[Word], run: usize, state: &ShellState) {
+        let is_shell = |word: &Word| {
+            word.literal().is_some_and(|it| wrappers::shell_kind(basename(it)).is_some())
+        };
         let is_text =
             |word: &Word| word.literal().is_some_and(|it| it.starts_with('-') && it.ends_with('c'));
         let found = words.windows(2).skip(1).position(|it| is_shell(&it[0]) && is_text(&it[1]));
         if let Some(at) = found {
             let inner = words[at + 1..].to_vec();
             self.inside(run, |walker| {
-                walker.launch(inner, Vec::new(), &mut state.clone(), &Feed::Nothing);
+                walker.launch(inner, Vec::new(), &mut state.clone(), &StdinSource::Nothing);
             });
         }
     }
 
     /// `git-push` is another name for `git push`.
-    fn dashed(&mut self, name: &str, words: &[Word], run: usize, state: &State) {
+    fn dashed(&mut self, name: &str, words: &[Word], run: usize, state: &ShellState) {
         let Some((program, subcommand)) = basename(name).split_once('-') else { return };
-        if table::block(&format!("{program} {subcommand}")).is_none() {
+        if programs::spec(&format!("{program} {subcommand}")).is_none() {
             return;
         }
         self.doubt(DoubtKind::Wrapper, name);
         let named = [program, subcommand].map(|it| Word::Literal(it.to_string()));
         let inner = named.into_iter().chain(words[1..].iter().cloned()).collect();
         self.inside(run, |walker| {
-            walker.launch(inner, Vec::new(), &mut state.clone(), &Feed::Nothing);
+            walker.launch(inner, Vec::new(), &mut state.clone(), &StdinSource::Nothing);
         });
     }
 
@@ -167,48 +169,49 @@ impl Walker<'_> {
         &mut self,
         base: &str,
         words: &[Word],
-        reading: &options::Reading,
-        state: &State,
+        parsed: &args::ParsedArgs,
+        state: &ShellState,
     ) {
         let prints = words.iter().position(|word| word.literal() == Some("-print0"));
-        self.found = (base == "find").then(|| Found {
-            regular: peel::no_links(words, prints.unwrap_or(0)),
-            exact: reading.has_any(&["-print0"]) && !reading.has_any(PRINTING),
-            picked: picks::of_find(words),
+        self.found = (base == "find").then(|| FindOutput {
+            regular: wrappers::no_links(words, prints.unwrap_or(0)),
+            exact: parsed.has_any(&["-print0"]) && !parsed.has_any(PRINTING),
+            picked: file_patterns::of_find(words),
             folders: state.folders.clone(),
         });
     }
 
     fn apply(
         &mut self,
-        wanted: &Use,
+        argument: &Argument,
         words: &[Word],
         run: usize,
-        reading: &options::Reading,
-        state: &mut State,
-        feed: &Feed,
+        parsed: &args::ParsedArgs,
+        state: &mut ShellState,
+        stdin: &StdinSource,
     ) {
-        match wanted.role {
-            Role::Command => peel::command(self, wanted, words, run, reading, state, feed),
-            Role::Shell | Role::Split => {
-                if wanted.role == Role::Split {
+        match argument.role {
+            ArgRole::Command => wrappers::command(self, argument, words, run, parsed, state, stdin),
+            ArgRole::Shell | ArgRole::Split => {
+                if argument.role == ArgRole::Split {
                     // What follows belongs to the command, too.
-                    self.doubt(DoubtKind::Wrapper, wanted.value.shown());
+                    self.doubt(DoubtKind::Wrapper, argument.value.shown());
                 }
-                let text = words_text(&words[wanted.word..wanted.end], &wanted.value, wanted);
+                let text =
+                    words_text(&words[argument.word..argument.end], &argument.value, argument);
                 let mut around = state.clone();
-                if reading.block.runs_elsewhere(wanted.flag.as_deref()) {
+                if parsed.spec.runs_in_other_dir(argument.flag.as_deref()) {
                     around.folders = None;
                 }
                 // Whoever starts a shell starts the plain one.
-                let outer = std::mem::replace(&mut self.language, Language::Plain);
+                let outer = std::mem::replace(&mut self.language, ShellLanguage::Posix);
                 match text {
-                    Some(text) => builtins::inside(self, run, &text, &mut around, feed),
-                    None => self.doubt(DoubtKind::Wrapper, wanted.value.shown()),
+                    Some(text) => builtins::inside(self, run, &text, &mut around, stdin),
+                    None => self.doubt(DoubtKind::Wrapper, argument.value.shown()),
                 }
                 self.language = outer;
             }
-            _ => roles::apply(self, wanted, words, run, reading, state),
+            _ => arg_effects::apply(self, argument, words, run, parsed, state),
         }
     }
 
@@ -216,7 +219,7 @@ impl Walker<'_> {
     pub(super) fn risk(&mut self, run: usize, word: usize, spelled: &str, kind: RiskKind) {
         let spelled = spelled.to_string();
         let risk = super::Risk { word, spelled, kind };
-        self.script.runs[run].standing = super::Standing::Program;
+        self.script.runs[run].approval = super::Approval::Required;
         let risks = &mut self.script.runs[run].risks;
         if !risks.contains(&risk) {
             risks.push(risk);
@@ -225,8 +228,8 @@ impl Walker<'_> {
 }
 
 /// The text that a shell gets from these words.
-fn words_text(words: &[Word], value: &Word, wanted: &Use) -> Option<String> {
-    if wanted.flag.is_some() {
+fn words_text(words: &[Word], value: &Word, argument: &Argument) -> Option<String> {
+    if argument.flag.is_some() {
         return value.literal().map(str::to_string);
     }
     words.iter().map(Word::literal).collect::<Option<Vec<_>>>().map(|words| words.join(" "))

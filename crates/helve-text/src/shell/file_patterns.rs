@@ -1,6 +1,6 @@
 //! Names that a search is told to pick: what they stand for is asked about like a file that is named outright.
 
-use super::state::Folders;
+use super::state::PossibleFolders;
 use super::{Word, bracket};
 use crate::wildcard;
 
@@ -24,14 +24,14 @@ const LONGEST_PATH: usize = 4_096;
 
 /// Names that `find` prints.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FindOutput {
     pub(super) regular: bool,
     /// Each is ended by a NUL, so none can be taken for two.
     pub(super) exact: bool,
     /// Files that it is told to find.
     pub(super) picked: Vec<Word>,
     /// Where it looks from.
-    pub(super) folders: Folders,
+    pub(super) folders: PossibleFolders,
 }
 
 /// The files that a name or a pattern picks, in whatever case; none where it picks too much to be meant for one.

@@ -2,7 +2,7 @@
 
 use super::Word;
 use super::grammar::is_name;
-use super::names::{self, Sort};
+use super::names::{self, NameGroup};
 
 /// Whether a setting only chooses how something is printed, or who is named.
 pub(super) fn is_harmless_setting(text: &str) -> bool {
@@ -10,16 +10,16 @@ pub(super) fn is_harmless_setting(text: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let section = key.split_inclusive('.').next().unwrap_or("");
     let is_plain = |c: char| c.is_alphanumeric() || " -_.@+".contains(c);
-    let chooses = names::is(Sort::Setting, &key) || names::is(Sort::Setting, section);
+    let chooses = names::is(NameGroup::Setting, &key) || names::is(NameGroup::Setting, section);
     let is_off = matches!(value, "" | "cat" | "false" | "no" | "off" | "0" | "never");
-    value.chars().all(is_plain) && (chooses || is_off && names::is(Sort::SettingOff, &key))
+    value.chars().all(is_plain) && (chooses || is_off && names::is(NameGroup::SettingOff, &key))
 }
 
 /// Whether an option of ssh's only says how long to wait, and what to print.
 pub(super) fn is_harmless_option(text: &str) -> bool {
     let Some((key, value)) = text.split_once('=') else { return false };
     let is_plain = value.chars().all(|c| c.is_ascii_alphanumeric());
-    is_plain && names::is(Sort::SshOption, &key.to_ascii_lowercase())
+    is_plain && names::is(NameGroup::SshOption, &key.to_ascii_lowercase())
 }
 
 /// Whether `make` takes this for a variable with a number: that names no program. But to some variables it is a file.
@@ -42,7 +42,7 @@ pub(super) fn is_query(text: &str) -> bool {
 
 /// An address on the network: nothing that `curl` would take for a file.
 pub(super) fn is_url(word: &Word) -> bool {
-    let start = word.start();
+    let start = word.prefix();
     let whole = word.literal().is_some();
     let lower = start.to_ascii_lowercase();
     if let Some(rest) = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://")) {
@@ -63,7 +63,7 @@ pub(super) fn is_url(word: &Word) -> bool {
 
 /// Text that is sent as it is: an `@` at its beginning would name a file.
 pub(super) fn is_data(word: &Word) -> bool {
-    let start = word.start();
+    let start = word.prefix();
     !start.starts_with('@') && (word.literal().is_some() || !start.is_empty())
 }
 

@@ -2,33 +2,33 @@
 
 use std::collections::BTreeMap;
 
+use super::arg_role::ArgRole;
+use super::args;
+use super::ast::{AssignValue, Node, Operator, Piece, RawWord, Redirect, RedirectTarget, Simple};
 use super::grammar::is_name;
-use super::options;
-use super::role::Role;
-use super::state::State;
-use super::syntax::{AssignValue, Node, Operator, Piece, Raw, Redirect, Simple, Target};
-use super::{Surroundings, Word, arithmetic, expand};
+use super::state::ShellState;
+use super::{ShellContext, Word, arithmetic, expand};
 
 /// What the body of a loop may change.
-pub(super) struct Changes {
+pub(super) struct Mutations {
     /// Variables that it sets, and whether only ever to numbers.
     pub(super) names: BTreeMap<String, bool>,
     /// Which variables it sets cannot be told.
     pub(super) anything: bool,
     /// It may go to another folder.
     pub(super) moves: bool,
-    /// For reading words as they are without knowing any variable.
-    blank: State,
+    /// For parsed words as they are without knowing any variable.
+    blank: ShellState,
 }
 
-impl Default for Changes {
+impl Default for Mutations {
     fn default() -> Self {
-        let blank = State::new(&Surroundings::default());
+        let blank = ShellState::new(&ShellContext::default());
         Self { names: BTreeMap::new(), anything: false, moves: false, blank }
     }
 }
 
-impl Changes {
+impl Mutations {
     pub(super) fn of(&mut self, node: &Node) {
         match node {
             Node::Simple(simple) => self.simple(simple),
@@ -120,8 +120,10 @@ impl Changes {
                 self.name(name, true);
             }
             match &redirect.target {
-                Target::Word(raw) => self.pieces(&raw.pieces),
-                Target::Body(body) => self.pieces(body.get().map_or(&[][..], Vec::as_slice)),
+                RedirectTarget::Word(raw) => self.pieces(&raw.pieces),
+                RedirectTarget::Body(body) => {
+                    self.pieces(body.get().map_or(&[][..], Vec::as_slice))
+                }
             }
         }
     }
@@ -149,7 +151,7 @@ impl Changes {
         }
     }
 
-    fn words(&self, raws: &[Raw]) -> Option<Vec<Word>> {
+    fn words(&self, raws: &[RawWord]) -> Option<Vec<Word>> {
         let mut words = Vec::new();
         for raw in raws {
             words.extend(expand::words(raw, &raw.shown, &self.blank)?);
@@ -195,9 +197,9 @@ impl Changes {
     }
 
     fn declared(&mut self, word: &Word) {
-        match word.start().split_once('=') {
+        match word.prefix().split_once('=') {
             Some((name, _)) => self.name(name.trim_end_matches('+'), false),
-            None if word.literal().is_some_and(is_name) => self.name(word.start(), false),
+            None if word.literal().is_some_and(is_name) => self.name(word.prefix(), false),
             None if word.literal().is_some_and(|it| it.starts_with('-')) => {}
             None => self.anything = true,
         }
@@ -218,10 +220,10 @@ impl Changes {
             return;
         };
         defaults.iter().for_each(|name| self.name(name, false));
-        let Some(reading) = options::interpret(words, program) else { return };
-        self.anything |= !reading.risks.is_empty();
-        for wanted in reading.uses.iter().filter(|it| it.role == Role::Variable) {
-            match wanted.value.literal() {
+        let Some(parsed) = args::parse_args(words, program) else { return };
+        self.anything |= !parsed.risks.is_empty();
+        for argument in parsed.uses.iter().filter(|it| it.role == ArgRole::Variable) {
+            match argument.value.literal() {
                 Some(name) if is_name(name) => self.name(name, false),
                 Some(_) | None => self.anything = true,
             }

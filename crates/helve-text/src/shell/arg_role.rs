@@ -2,9 +2,9 @@
 
 /// What an operand or the value of a flag is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ArgRole {
     Text,
-    Look,
+    Stat,
     /// What is in it is looked at too, even behind a link.
     List,
     Read,
@@ -12,12 +12,12 @@ pub(super) enum Role {
     Revision,
     Write,
     /// Read and gone.
-    Take,
+    Consume,
     /// A name or pattern of files that are read.
-    Pick,
+    Pattern,
     Enter,
     /// A name, unless there is a file of that name.
-    Absent,
+    NameOnly,
     /// A plain variable name.
     Variable,
     /// A program and its arguments.
@@ -30,7 +30,7 @@ pub(super) enum Role {
     Script,
     /// For another program: perhaps a path.
     Argument,
-    /// Picks a block: `python -m pytest`.
+    /// Picks a spec: `python -m pytest`.
     Module,
     Sed,
     Awk,
@@ -49,86 +49,86 @@ pub(super) enum Role {
     /// A field that `curl` sends: a file when its value says so.
     Field,
     /// A plugin that is left out: `no:cacheprovider`.
-    Without,
+    PluginOff,
     /// Nothing that could be a file or a module: it has no slash and no dot.
-    Name,
+    BareName,
     /// What git sorts by: signatures are checked by another program.
-    Key,
+    SortKey,
     Remote,
     /// A remote by its name: an address is where nobody said that anything may go.
-    Target,
+    RemoteName,
     Refspec,
     /// A setting of git's, `key=value`.
-    Setting,
+    GitSetting,
     /// One of ssh's.
-    Option,
+    SshOption,
     /// `if=` and `of=`
     Dd,
     /// Of `test`.
-    Expression,
+    Test,
     /// Not an assignment.
-    Goal,
+    MakeGoal,
     /// Of `find -perm`, which may start with a dash.
     Mode,
     /// A text that must be known, and no file after an `@`.
-    Fixed,
+    Literal,
     /// What a program takes as if it were typed at its keyboard.
-    Typed,
+    Keystrokes,
     /// Digits, which end where other flags may begin.
     Count,
     /// Of `printf`.
-    Printed,
+    PrintfFormat,
 }
 
-impl Role {
-    pub(super) fn named(name: &str) -> Option<Role> {
+impl ArgRole {
+    pub(super) fn parse(name: &str) -> Option<ArgRole> {
         ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role)
     }
 }
 
-const ROLES: &[(&str, Role)] = &[
-    ("text", Role::Text),
-    ("look", Role::Look),
-    ("list", Role::List),
-    ("read", Role::Read),
-    ("revision", Role::Revision),
-    ("write", Role::Write),
-    ("take", Role::Take),
-    ("pick", Role::Pick),
-    ("enter", Role::Enter),
-    ("absent", Role::Absent),
-    ("variable", Role::Variable),
-    ("command", Role::Command),
-    ("shell", Role::Shell),
-    ("split", Role::Split),
-    ("script", Role::Script),
-    ("argument", Role::Argument),
-    ("module", Role::Module),
-    ("sed", Role::Sed),
-    ("awk", Role::Awk),
-    ("jq", Role::Jq),
-    ("sql", Role::Sql),
-    ("code", Role::Code),
-    ("format", Role::Format),
-    ("url", Role::Url),
-    ("data", Role::Data),
-    ("encoded", Role::Encoded),
-    ("cookie", Role::Cookie),
-    ("field", Role::Field),
-    ("without", Role::Without),
-    ("name", Role::Name),
-    ("key", Role::Key),
-    ("remote", Role::Remote),
-    ("target", Role::Target),
-    ("setting", Role::Setting),
-    ("option", Role::Option),
-    ("refspec", Role::Refspec),
-    ("dd", Role::Dd),
-    ("expression", Role::Expression),
-    ("goal", Role::Goal),
-    ("mode", Role::Mode),
-    ("fixed", Role::Fixed),
-    ("typed", Role::Typed),
-    ("count", Role::Count),
-    ("printed", Role::Printed),
+const ROLES: &[(&str, ArgRole)] = &[
+    ("text", ArgRole::Text),
+    ("stat", ArgRole::Stat),
+    ("list", ArgRole::List),
+    ("read", ArgRole::Read),
+    ("revision", ArgRole::Revision),
+    ("write", ArgRole::Write),
+    ("consume", ArgRole::Consume),
+    ("pattern", ArgRole::Pattern),
+    ("enter", ArgRole::Enter),
+    ("name-only", ArgRole::NameOnly),
+    ("variable", ArgRole::Variable),
+    ("command", ArgRole::Command),
+    ("shell", ArgRole::Shell),
+    ("split", ArgRole::Split),
+    ("script", ArgRole::Script),
+    ("argument", ArgRole::Argument),
+    ("module", ArgRole::Module),
+    ("sed", ArgRole::Sed),
+    ("awk", ArgRole::Awk),
+    ("jq", ArgRole::Jq),
+    ("sql", ArgRole::Sql),
+    ("code", ArgRole::Code),
+    ("format", ArgRole::Format),
+    ("url", ArgRole::Url),
+    ("data", ArgRole::Data),
+    ("encoded", ArgRole::Encoded),
+    ("cookie", ArgRole::Cookie),
+    ("field", ArgRole::Field),
+    ("plugin-off", ArgRole::PluginOff),
+    ("bare-name", ArgRole::BareName),
+    ("sort-key", ArgRole::SortKey),
+    ("remote", ArgRole::Remote),
+    ("remote-name", ArgRole::RemoteName),
+    ("git-setting", ArgRole::GitSetting),
+    ("ssh-option", ArgRole::SshOption),
+    ("refspec", ArgRole::Refspec),
+    ("dd", ArgRole::Dd),
+    ("test", ArgRole::Test),
+    ("make-goal", ArgRole::MakeGoal),
+    ("mode", ArgRole::Mode),
+    ("literal", ArgRole::Literal),
+    ("keystrokes", ArgRole::Keystrokes),
+    ("count", ArgRole::Count),
+    ("printf-format", ArgRole::PrintfFormat),
 ];

@@ -3,19 +3,19 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use super::Language;
-use super::syntax::{Node, Piece, Stop};
+use super::ShellLanguage;
+use super::ast::{Node, ParseError, Piece};
 
 /// Deeper than people write, shallow enough for any stack.
 const DEEPEST: usize = 40;
 
 /// Reads one text. Nested texts (backticks) get a reader of their own.
-pub(super) struct Reader<'a> {
+pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
     /// How far `text` lies inside the whole script, where its places are comparable at all.
     pub(super) base: Option<usize>,
-    language: Language,
+    language: ShellLanguage,
     depth: usize,
     /// How many more nodes may be made.
     budget: usize,
@@ -37,8 +37,8 @@ struct Pending {
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(text: &'a str, language: Language, budget: usize) -> Self {
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str, language: ShellLanguage, budget: usize) -> Self {
         Self {
             text,
             language,
@@ -58,9 +58,9 @@ impl<'a> Reader<'a> {
         &mut self,
         text: &str,
         base: Option<usize>,
-        read: impl FnOnce(&mut Reader<'_>) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
-        let mut inner = Reader::new(text, self.language, self.budget);
+        read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParseError>,
+    ) -> Result<T, ParseError> {
+        let mut inner = Parser::new(text, self.language, self.budget);
         inner.base = base;
         inner.depth = self.depth;
         let result = inner.deeper(read)?;
@@ -73,10 +73,10 @@ impl<'a> Reader<'a> {
 
     pub(super) fn deeper<T>(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        read: impl FnOnce(&mut Self) -> Result<T, ParseError>,
+    ) -> Result<T, ParseError> {
         if self.depth >= DEEPEST {
-            return Err(Stop::TooDeep);
+            return Err(ParseError::TooDeep);
         }
         self.depth += 1;
         let result = read(self);
@@ -85,21 +85,21 @@ impl<'a> Reader<'a> {
     }
 
     /// Stops at what only richer shells know.
-    pub(super) fn beyond_plain(&self) -> Result<(), Stop> {
+    pub(super) fn beyond_plain(&self) -> Result<(), ParseError> {
         match self.language {
-            Language::Bash | Language::Korn | Language::Zsh => Ok(()),
-            Language::Plain => self.syntax(),
+            ShellLanguage::Bash | ShellLanguage::Korn | ShellLanguage::Zsh => Ok(()),
+            ShellLanguage::Posix => self.syntax(),
         }
     }
 
     /// Counts one more node.
-    pub(super) fn spend(&mut self) -> Result<(), Stop> {
-        self.budget = self.budget.checked_sub(1).ok_or(Stop::TooMany)?;
+    pub(super) fn spend(&mut self) -> Result<(), ParseError> {
+        self.budget = self.budget.checked_sub(1).ok_or(ParseError::TooMany)?;
         Ok(())
     }
 
-    pub(super) fn syntax<T>(&self) -> Result<T, Stop> {
-        Err(Stop::Syntax(self.base.unwrap_or(0) + self.at))
+    pub(super) fn syntax<T>(&self) -> Result<T, ParseError> {
+        Err(ParseError::Syntax(self.base.unwrap_or(0) + self.at))
     }
 
     /// Notes that the word at `at` names a program.
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
         self.ahead().take(operator.len()).eq(operator.chars())
     }
 
-    pub(super) fn expect(&mut self, operator: &str) -> Result<(), Stop> {
+    pub(super) fn expect(&mut self, operator: &str) -> Result<(), ParseError> {
         if self.eat(operator) { Ok(()) } else { self.syntax() }
     }
 
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips blanks, comments and newlines.
-    pub(super) fn lines(&mut self) -> Result<(), Stop> {
+    pub(super) fn lines(&mut self) -> Result<(), ParseError> {
         loop {
             self.blanks();
             if self.look(0) != Some('\n') {
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes a newline and the bodies of the here-documents that its line announced.
-    pub(super) fn newline(&mut self) -> Result<(), Stop> {
+    pub(super) fn newline(&mut self) -> Result<(), ParseError> {
         self.expect("\n")?;
         for pending in std::mem::take(&mut self.pending) {
             if pending.depth != self.depth {
@@ -215,12 +215,12 @@ impl<'a> Reader<'a> {
     }
 
     /// A newline inside quotes, or the end of a substitution, while a body is still to come: shells differ.
-    pub(super) fn no_body_due(&self) -> Result<(), Stop> {
+    pub(super) fn no_body_due(&self) -> Result<(), ParseError> {
         if self.pending.is_empty() { Ok(()) } else { self.syntax() }
     }
 
     /// The same for bodies that this level announced.
-    pub(super) fn no_body_due_here(&self) -> Result<(), Stop> {
+    pub(super) fn no_body_due_here(&self) -> Result<(), ParseError> {
         if self.pending.iter().all(|pending| pending.depth < self.depth) {
             Ok(())
         } else {
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn body(&mut self, pending: &Pending) -> Result<(), Stop> {
+    fn body(&mut self, pending: &Pending) -> Result<(), ParseError> {
         let start = self.at;
         let mut text = String::new();
         // The lines that the next one goes on with.
@@ -278,7 +278,7 @@ fn joined(mut rest: &str) -> &str {
 }
 
 /// Reads a whole script.
-pub(super) fn script(reader: &mut Reader<'_>) -> Result<Node, Stop> {
+pub(super) fn script(reader: &mut Parser<'_>) -> Result<Node, ParseError> {
     let list = reader.list()?;
     reader.no_body_due()?;
     if reader.rest().is_empty() { Ok(list) } else { reader.syntax() }

@@ -1,24 +1,24 @@
-//! What each word of a command is to its program, by the program's block in the table.
+//! What each word of a command is to its program, by the program's spec in the table.
 
-use super::role::Role;
-use super::table::{self, Block, Takes};
-use super::{Part, Risk, RiskKind, Unknown, Word};
+use super::arg_role::ArgRole;
+use super::programs::{self, FlagValue, ProgramSpec};
+use super::{DynamicKind, Risk, RiskKind, Word, WordRole};
 
 /// A command, word by word.
 #[derive(Debug)]
-pub(super) struct Reading {
-    pub(super) parts: Vec<Part>,
+pub(super) struct ParsedArgs {
+    pub(super) roles: Vec<WordRole>,
     pub(super) risks: Vec<Risk>,
-    pub(super) uses: Vec<Use>,
+    pub(super) uses: Vec<Argument>,
     /// The flags that were seen, without their values.
     pub(super) flags: Vec<String>,
     /// Words that are several flags of one letter each.
-    pub(super) clusters: Vec<usize>,
-    pub(super) block: &'static Block,
+    pub(super) flag_clusters: Vec<usize>,
+    pub(super) spec: &'static ProgramSpec,
     pub(super) operands: usize,
 }
 
-impl Reading {
+impl ParsedArgs {
     /// Whether one of these flags was given.
     pub(super) fn has_any(&self, flags: &[&str]) -> bool {
         self.flags.iter().any(|flag| flags.contains(&flag.as_str()))
@@ -26,24 +26,24 @@ impl Reading {
 
     /// Whether flags are there that turn files which are otherwise read into files that are written.
     pub(super) fn writes(&self) -> bool {
-        self.has_any(&self.block.writing)
+        self.has_any(&self.spec.creates_with)
     }
 
     /// Whether flags are there with which a folder behind a link is not looked into, and none that take them back.
     pub(super) fn is_shallow(&self) -> bool {
-        self.has_any(&self.block.shallow) && !self.has_any(&self.block.unshallow)
+        self.has_any(&self.spec.shallow) && !self.has_any(&self.spec.unshallow)
     }
 
     /// Whether flags are there with which operands that are read are written, too.
     pub(super) fn rewrites(&self) -> bool {
-        self.has_any(&self.block.rewriting)
+        self.has_any(&self.spec.in_place)
     }
 }
 
 /// A value or operand, and what it is for.
 #[derive(Clone, Debug)]
-pub(super) struct Use {
-    pub(super) role: Role,
+pub(super) struct Argument {
+    pub(super) role: ArgRole,
     pub(super) word: usize,
     /// The value itself, which may be only a part of the word.
     pub(super) value: Word,
@@ -53,35 +53,35 @@ pub(super) struct Use {
     pub(super) end: usize,
 }
 
-/// Reads the words of a program that has a block of this name.
-pub(super) fn interpret(words: &[Word], name: &str) -> Option<Reading> {
-    let block = table::block(name)?;
-    let mut options = Options {
+/// Reads the words of a program that has a spec of this name.
+pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
+    let spec = programs::spec(name)?;
+    let mut options = ArgParser {
         words,
         name: name.to_string(),
-        never: block.never.clone(),
+        never: spec.forbidden.clone(),
         named_at: 0,
         at: 1,
         ended: false,
         operands: Vec::new(),
-        reading: Reading {
-            parts: vec![Part::Operand; words.len()],
+        parsed: ParsedArgs {
+            roles: vec![WordRole::Operand; words.len()],
             risks: Vec::new(),
             uses: Vec::new(),
             flags: Vec::new(),
-            clusters: Vec::new(),
-            block,
+            flag_clusters: Vec::new(),
+            spec,
             operands: 0,
         },
     };
-    if let Some(part) = options.reading.parts.first_mut() {
-        *part = Part::Program;
+    if let Some(part) = options.parsed.roles.first_mut() {
+        *part = WordRole::Program;
     }
     options.all();
-    Some(options.reading)
+    Some(options.parsed)
 }
 
-pub(super) struct Options<'w> {
+pub(super) struct ArgParser<'w> {
     pub(super) words: &'w [Word],
     /// The full name so far: `git stash list`.
     pub(super) name: String,
@@ -92,7 +92,7 @@ pub(super) struct Options<'w> {
     /// No more flags.
     pub(super) ended: bool,
     operands: Vec<Operand>,
-    pub(super) reading: Reading,
+    pub(super) parsed: ParsedArgs,
 }
 
 /// A word that stands for operands.
@@ -105,10 +105,10 @@ struct Operand {
     several: bool,
 }
 
-impl Options<'_> {
+impl ArgParser<'_> {
     fn all(&mut self) {
         self.dashless();
-        if self.role(0) == Some(Role::Expression) && self.words.len() > 1 {
+        if self.role(0) == Some(ArgRole::Test) && self.words.len() > 1 {
             self.operand(1);
         }
         while self.at < self.words.len() {
@@ -128,9 +128,9 @@ impl Options<'_> {
                 self.risk(at, None, RiskKind::Unlisted);
             }
         }
-        let block = self.reading.block;
-        let tamed = self.reading.has_any(&block.tamed);
-        if let Some(kind) = block.itself.filter(|_| !tamed) {
+        let spec = self.parsed.spec;
+        let tamed = self.parsed.has_any(&spec.harmless_with);
+        if let Some(kind) = spec.own_risk.filter(|_| !tamed) {
             self.risk(self.named_at, None, kind);
         }
     }
@@ -150,43 +150,47 @@ impl Options<'_> {
     fn is_unspelled(&self, at: usize) -> bool {
         let Word::Dynamic(value) = &self.words[at] else { return false };
         let before = at.checked_sub(1).and_then(|before| self.words[before].literal());
-        let joined = |flag: &&str| value.start.starts_with(*flag) || before == Some(*flag);
-        self.reading.block.spelled.iter().any(joined)
+        let joined = |flag: &&str| value.prefix.starts_with(*flag) || before == Some(*flag);
+        self.parsed.spec.literal_value.iter().any(joined)
     }
 
     pub(super) fn risk(&mut self, word: usize, spelled: Option<&str>, kind: RiskKind) {
         let spelled = spelled.map_or_else(|| self.words[word].shown().to_string(), str::to_string);
-        self.reading.risks.push(Risk { word, spelled, kind });
+        self.parsed.risks.push(Risk { word, spelled, kind });
     }
 
     fn literal(&mut self, at: usize, text: &str) {
-        let block = self.reading.block;
+        let spec = self.parsed.spec;
         if self.ended {
             self.operand(at);
-        } else if text == "--" && block.traits.through {
-            self.reading.parts[at] = Part::Flag;
+        } else if text == "--" && spec.traits.no_double_dash {
+            self.parsed.roles[at] = WordRole::Flag;
         } else if text == "--" {
-            self.reading.parts[at] = Part::Flag;
+            self.parsed.roles[at] = WordRole::Flag;
             self.ended = true;
-            if let Some(Takes::Risk(kind)) = block.flag("--") {
+            if let Some(FlagValue::Risk(kind)) = spec.flag("--") {
                 self.risk(self.blamed(at), None, kind);
             }
-            if block.traits.rest {
+            if spec.traits.passthrough {
                 self.rest();
             }
-        } else if block.traits.any && text.starts_with('-') && text != "-" && !block.lists(text) {
-            self.reading.parts[at] = Part::Flag;
-            self.reading.flags.push(text.to_string());
-        } else if block.traits.plus && text.starts_with('+') {
-            self.reading.parts[at] = Part::Flag;
+        } else if spec.traits.any_flag
+            && text.starts_with('-')
+            && text != "-"
+            && !spec.lists_flag(text)
+        {
+            self.parsed.roles[at] = WordRole::Flag;
+            self.parsed.flags.push(text.to_string());
+        } else if spec.traits.plus_flags && text.starts_with('+') {
+            self.parsed.roles[at] = WordRole::Flag;
         } else if text.starts_with("--")
-            || block.traits.long && (text.starts_with('-') || block.flag(text).is_some())
+            || spec.traits.single_dash && (text.starts_with('-') || spec.flag(text).is_some())
         {
             self.long(at, text);
         } else if text.starts_with('-') && text.len() > 1 {
             self.cluster(at, text);
-        } else if block.flag(text).is_some() {
-            self.reading.parts[at] = Part::Flag;
+        } else if spec.flag(text).is_some() {
+            self.parsed.roles[at] = WordRole::Flag;
         } else {
             self.operand(at);
         }
@@ -195,74 +199,74 @@ impl Options<'_> {
     /// What is left is for another program.
     pub(super) fn rest(&mut self) {
         while self.at < self.words.len() {
-            self.single(Role::Argument, self.at);
+            self.single(ArgRole::Argument, self.at);
             self.at += 1;
         }
     }
 
-    fn single(&mut self, role: Role, at: usize) {
+    fn single(&mut self, role: ArgRole, at: usize) {
         let value = self.words[at].clone();
-        self.reading.uses.push(Use { role, word: at, value, flag: None, end: at + 1 });
+        self.parsed.uses.push(Argument { role, word: at, value, flag: None, end: at + 1 });
     }
 
-    pub(super) fn enter(&mut self, block: &'static Block, name: String, at: usize) {
-        self.never.extend(&block.never);
-        self.reading.block = block;
+    pub(super) fn enter(&mut self, spec: &'static ProgramSpec, name: String, at: usize) {
+        self.never.extend(&spec.forbidden);
+        self.parsed.spec = spec;
         self.name = name;
         self.named_at = at;
         self.ended = false;
     }
 
     pub(super) fn operand(&mut self, at: usize) {
-        let block = self.reading.block;
+        let spec = self.parsed.spec;
         let first = self.operands.iter().all(|operand| operand.least == 0);
         if first && !self.ended {
             if let Some(text) = self.words[at].literal() {
                 let name = format!("{} {text}", self.name);
-                if let Some(block) = table::block(&name) {
-                    self.reading.parts[at] = Part::Subcommand;
-                    return self.enter(block, name, at);
+                if let Some(spec) = programs::spec(&name) {
+                    self.parsed.roles[at] = WordRole::Subcommand;
+                    return self.enter(spec, name, at);
                 }
-            } else if table::has_subcommands(&self.name) && may_name(&self.words[at]) {
+            } else if programs::has_subcommands(&self.name) && may_name(&self.words[at]) {
                 self.risk(at, None, RiskKind::Unlisted);
             }
         }
-        if block.traits.subcommands {
-            self.reading.parts[at] = Part::Subcommand;
+        if spec.traits.subcommands {
+            self.parsed.roles[at] = WordRole::Subcommand;
             self.risk(at, None, RiskKind::Unlisted);
             return self.rest();
         }
-        let start = self.words[at].start();
+        let start = self.words[at].prefix();
         let filled_in = matches!(self.words[at], Word::Glob(_)) && start.is_empty();
         let starts = start.starts_with('+') && !self.words[at].literal().is_some_and(goes_to_line);
-        if block.traits.startup && (starts || filled_in) {
+        if spec.traits.plus_command && (starts || filled_in) {
             self.risk(at, None, RiskKind::Runs);
         }
         let (least, several) = count(&self.words[at]);
         self.push(Operand { at, least, several });
-        self.ended |= block.traits.stop;
+        self.ended |= spec.traits.flags_first;
         let role = self.role(self.operands.len() - 1);
-        if let Some(role @ (Role::Command | Role::Shell | Role::Expression)) = role {
+        if let Some(role @ (ArgRole::Command | ArgRole::Shell | ArgRole::Test)) = role {
             // The rest belongs to the inner program.
             let end = self.words.len();
             let value = self.words[at].clone();
-            self.reading.uses.push(Use { role, word: at, value, flag: None, end });
+            self.parsed.uses.push(Argument { role, word: at, value, flag: None, end });
             self.operands.pop();
             self.at = end;
         }
     }
 
     /// The role of the `n`th operand, should it not be the last.
-    pub(super) fn role(&self, n: usize) -> Option<Role> {
-        let block = self.reading.block;
-        let skipped = self.reading.has_any(&block.instead);
-        block.operands.get(n + usize::from(skipped)).copied().or(block.others)
+    pub(super) fn role(&self, n: usize) -> Option<ArgRole> {
+        let spec = self.parsed.spec;
+        let skipped = self.parsed.has_any(&spec.replaces_operand);
+        spec.operands.get(n + usize::from(skipped)).copied().or(spec.more_operands)
     }
 
     /// Notes that the value of a flag may be followed by operands that come of the same word.
     pub(super) fn spill(&mut self, at: usize) {
         let (_, several) = count(&self.words[at]);
-        if several && self.reading.block.traits.subcommands {
+        if several && self.parsed.spec.traits.subcommands {
             self.risk(at, None, RiskKind::Unlisted);
         } else if several {
             self.push(Operand { at, least: 0, several });
@@ -270,16 +274,16 @@ impl Options<'_> {
     }
 
     fn push(&mut self, operand: Operand) {
-        let block = self.reading.block;
+        let spec = self.parsed.spec;
         // Nothing but a number, a test only has one operand less.
         let number =
-            matches!(&self.words[operand.at], Word::Dynamic(it) if it.kind == Unknown::Number);
-        let inner = |role: &Role| match role {
-            Role::Command | Role::Shell => true,
-            Role::Expression => !number,
+            matches!(&self.words[operand.at], Word::Dynamic(it) if it.kind == DynamicKind::Number);
+        let inner = |role: &ArgRole| match role {
+            ArgRole::Command | ArgRole::Shell => true,
+            ArgRole::Test => !number,
             _ => false,
         };
-        if operand.several && block.operands.iter().chain(&block.others).any(inner) {
+        if operand.several && spec.operands.iter().chain(&spec.more_operands).any(inner) {
             // Where the inner program starts cannot be told.
             self.risk(operand.at, None, RiskKind::Unlisted);
         }
@@ -290,16 +294,16 @@ impl Options<'_> {
     /// after it, and each word has every role that it may come to.
     fn assign(&mut self) {
         let operands = std::mem::take(&mut self.operands);
-        let block = self.reading.block;
+        let spec = self.parsed.spec;
         let certain = operands.iter().rposition(|operand| operand.least > 0).unwrap_or(0);
         // From here on all have the same role.
-        let furthest = block.operands.len();
+        let furthest = spec.operands.len();
         let (mut place, mut moved) = (0, false);
         for (n, operand) in operands.iter().enumerate() {
             let open = moved || operand.several;
             let end = if open { furthest.max(place) } else { place };
-            let mut roles: Vec<Option<Role>> = (place..=end).map(|n| self.role(n)).collect();
-            if let Some(last) = block.last.filter(|_| n >= certain) {
+            let mut roles: Vec<Option<ArgRole>> = (place..=end).map(|n| self.role(n)).collect();
+            if let Some(last) = spec.last_operand.filter(|_| n >= certain) {
                 if n + 1 == operands.len() && !operand.several {
                     roles.clear();
                 }
@@ -313,22 +317,22 @@ impl Options<'_> {
             place += operand.least;
             moved |= operand.several;
         }
-        self.reading.operands = operands.len();
+        self.parsed.operands = operands.len();
     }
 
-    fn give(&mut self, at: usize, role: Option<Role>) {
+    fn give(&mut self, at: usize, role: Option<ArgRole>) {
         let Some(role) = role else {
             return self.risk(self.blamed(at), None, RiskKind::Unlisted);
         };
-        if role == Role::Script {
-            self.reading.parts[at] = Part::Script;
+        if role == ArgRole::Script {
+            self.parsed.roles[at] = WordRole::Script;
         }
         self.single(role, at);
     }
 
     /// The word to spell out for this one: it may be the subcommand that is the matter.
     fn blamed(&self, at: usize) -> usize {
-        if self.reading.block.traits.whole { self.named_at } else { at }
+        if self.parsed.spec.traits.blame_subcommand { self.named_at } else { at }
     }
 }
 
@@ -337,7 +341,7 @@ fn count(word: &Word) -> (usize, bool) {
     match word {
         Word::Literal(_) => (1, false),
         Word::Glob(_) => (1, true),
-        Word::Dynamic(dynamic) => (usize::from(!dynamic.splits), dynamic.splits),
+        Word::Dynamic(dynamic) => (usize::from(!dynamic.may_split), dynamic.may_split),
     }
 }
 
@@ -354,8 +358,8 @@ fn may_name(word: &Word) -> bool {
     let anything = match word {
         Word::Literal(_) | Word::Glob(_) => true,
         Word::Dynamic(dynamic) => {
-            matches!(dynamic.kind, Unknown::Anything | Unknown::Revision)
+            matches!(dynamic.kind, DynamicKind::Anything | DynamicKind::Revision)
         }
     };
-    anything && !word.start().contains('/')
+    anything && !word.prefix().contains('/')
 }

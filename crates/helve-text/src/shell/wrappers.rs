@@ -1,28 +1,28 @@
 //! Programs that start other programs: what they start is read like any command.
 
+use super::args::{Argument, ParsedArgs};
+use super::commands::basename;
+use super::file_patterns::{self, FindOutput};
 use super::flags::exec_end;
-use super::launch::basename;
-use super::options::{Reading, Use};
-use super::picks::{self, Found};
-use super::state::{State, Value};
-use super::walk::{Feed, Walker, unknown};
+use super::state::{ShellState, Value};
+use super::walk::{StdinSource, Walker, unknown};
 use super::{
-    Access, DoubtKind, Dynamic, Language, Part, RiskKind, Unknown, Word, argument, builtins, roles,
-    variables, visible, without_version,
+    AccessKind, DoubtKind, DynamicKind, DynamicWord, RiskKind, ShellLanguage, Word, WordRole,
+    arg_effects, builtins, path_args, rough_scan, variables, without_version,
 };
 
 /// Whose language a shell speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShellKind {
     /// The one that is read here.
-    Ours(Language),
+    Ours(ShellLanguage),
     Other,
 }
 
 pub(super) fn shell_kind(base: &str) -> Option<ShellKind> {
     const OTHERS: &[&str] =
         &["fish", "csh", "tcsh", "pwsh", "powershell", "nu", "elvish", "xonsh", "cmd"];
-    match Language::of(base) {
+    match ShellLanguage::of(base) {
         Some(language) => Some(ShellKind::Ours(language)),
         None => OTHERS.contains(&without_version(base)).then_some(ShellKind::Other),
     }
@@ -34,12 +34,12 @@ pub(super) fn shell(
     words: Vec<Word>,
     assignments: Vec<String>,
     kind: ShellKind,
-    state: &State,
-    feed: &Feed,
+    state: &ShellState,
+    stdin: &StdinSource,
 ) {
     let run = walker.run(words.clone(), assignments, None);
-    walker.script.runs[run].known = true;
-    walker.script.runs[run].interprets = true;
+    walker.script.runs[run].is_known = true;
+    walker.script.runs[run].is_interpreter = true;
     let outer = walker.language;
     match kind {
         ShellKind::Ours(language) => walker.language = language,
@@ -48,7 +48,7 @@ pub(super) fn shell(
     let (operands, takes_text) = shell_flags(walker, &words, run);
     match (words.get(operands), takes_text) {
         (Some(Word::Literal(text)), true) => {
-            let mut inner = state.of_another_shell(walker.around, walker.language);
+            let mut inner = state.of_another_shell(walker.context, walker.language);
             for n in 0..10_usize {
                 let value = match words.get(operands + 1 + n) {
                     Some(Word::Literal(text)) => Value::Text(text.clone()),
@@ -56,25 +56,25 @@ pub(super) fn shell(
                 };
                 inner.replace(&n.to_string(), value);
             }
-            builtins::inside(walker, run, text, &mut inner, feed);
+            builtins::inside(walker, run, text, &mut inner, stdin);
         }
         (Some(word), true) => unread(walker, word, run, state),
         (Some(word), false) => {
-            walker.script.runs[run].parts[operands] = Part::Script;
-            roles::script(walker, word, state, run);
+            walker.script.runs[run].roles[operands] = WordRole::Script;
+            arg_effects::script(walker, word, state, run);
             for word in &words[operands + 1..] {
-                argument::note(walker, word, state, run);
+                path_args::note(walker, word, state, run);
             }
         }
         (None, _) => {
             let informs =
                 words.iter().any(|it| matches!(it.literal(), Some("--version" | "--help")));
             if !informs {
-                roles::code_from_input(walker, run);
+                arg_effects::code_from_input(walker, run);
             }
-            if let Feed::Text(Some(text)) = feed {
-                let mut inner = state.of_another_shell(walker.around, walker.language);
-                builtins::inside(walker, run, text, &mut inner, &Feed::Nothing);
+            if let StdinSource::Text(Some(text)) = stdin {
+                let mut inner = state.of_another_shell(walker.context, walker.language);
+                builtins::inside(walker, run, text, &mut inner, &StdinSource::Nothing);
             }
         }
     }
@@ -116,7 +116,7 @@ fn shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (usize, b
                     }
                     at += 1;
                 }
-                's' => roles::code_from_input(walker, run),
+                's' => arg_effects::code_from_input(walker, run),
                 'e' | 'u' | 'x' | 'v' | 'n' | 'f' | 'C' | 'h' | 'b' | 'm' | 'B' | 'E' | 'T'
                 | 'l' => {}
                 _ => walker.risk(run, place, text, RiskKind::Runs),
@@ -127,12 +127,12 @@ fn shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (usize, b
 }
 
 /// A text for a shell that is not fully known: what shows of it is searched all the same.
-fn unread(walker: &mut Walker<'_>, word: &Word, run: usize, state: &State) {
+fn unread(walker: &mut Walker<'_>, word: &Word, run: usize, state: &ShellState) {
     walker.doubt(DoubtKind::Wrapper, word.shown());
     walker.inside(run, |walker| {
-        for words in visible::commands(&visible::unquoted(word.shown())) {
+        for words in rough_scan::commands(&rough_scan::unquoted(word.shown())) {
             let words = words.into_iter().map(Word::Literal).collect();
-            walker.launch(words, Vec::new(), &mut state.clone(), &Feed::Nothing);
+            walker.launch(words, Vec::new(), &mut state.clone(), &StdinSource::Nothing);
         }
     });
 }
@@ -142,15 +142,15 @@ pub(super) fn eval(
     walker: &mut Walker<'_>,
     words: &[Word],
     run: usize,
-    state: &mut State,
-    feed: &Feed,
+    state: &mut ShellState,
+    stdin: &StdinSource,
 ) {
     // Where it ends nothing, no program has this name.
     let ended = usize::from(words.get(1).and_then(Word::literal) == Some("--"));
     let words = &words[1 + ended..];
     let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
     match texts {
-        Some(texts) => builtins::inside(walker, run, &texts.join(" "), state, feed),
+        Some(texts) => builtins::inside(walker, run, &texts.join(" "), state, stdin),
         None => {
             let shown: Vec<&str> = words.iter().map(Word::shown).collect();
             unread(walker, &unknown(&shown.join(" ")), run, state);
@@ -160,15 +160,15 @@ pub(super) fn eval(
 }
 
 /// `source file`: afterwards nothing that was known of variables and folders holds.
-pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut State) {
-    walker.script.runs[run].interprets = true;
+pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
+    walker.script.runs[run].is_interpreter = true;
     let at = if words.get(1).and_then(Word::literal) == Some("--") { 2 } else { 1 };
     if let Some(file) = words.get(at) {
-        walker.script.runs[run].parts[at] = Part::Script;
-        roles::script(walker, file, state, run);
+        walker.script.runs[run].roles[at] = WordRole::Script;
+        arg_effects::script(walker, file, state, run);
     }
     for word in words.iter().skip(at + 1) {
-        argument::note(walker, word, state, run);
+        path_args::note(walker, word, state, run);
     }
     // What virtual environments bring is well known, and stays where it is.
     let activates =
@@ -183,75 +183,75 @@ pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state:
 /// A program in the words of another.
 pub(super) fn command(
     walker: &mut Walker<'_>,
-    wanted: &Use,
+    argument: &Argument,
     words: &[Word],
     run: usize,
-    reading: &Reading,
-    state: &mut State,
-    feed: &Feed,
+    parsed: &ParsedArgs,
+    state: &mut ShellState,
+    stdin: &StdinSource,
 ) {
     let name = words[0].literal().map_or("", basename);
-    let mut inner = words[wanted.word..wanted.end].to_vec();
+    let mut inner = words[argument.word..argument.end].to_vec();
     let mut assignments = Vec::new();
     let mut around = state.clone();
-    if reading.block.runs_elsewhere(wanted.flag.as_deref()) {
+    if parsed.spec.runs_in_other_dir(argument.flag.as_deref()) {
         around.folders = None;
     }
-    let mut found_in = walker.found_in.clone();
+    let mut found_in = walker.find_ran_in.clone();
     if matches!(name, "find" | "xargs" | "gxargs") && found_in != state.folders {
         inner.iter_mut().for_each(lose);
     }
     match name {
         "env" | "sudo" | "doas" => assignments = take_assignments(&mut inner),
         "xargs" | "gxargs" => {
-            if let Feed::Pipe(Some(found)) = feed {
+            if let StdinSource::Pipe(Some(found)) = stdin {
                 for picked in &found.picked {
-                    walker.touch(picked, Access::Read, state, Some(run));
+                    walker.access(picked, AccessKind::Read, state, Some(run));
                 }
                 found_in.clone_from(&found.folders);
             }
-            fed_words(&mut inner, reading, feed);
+            fed_words(&mut inner, parsed, stdin);
         }
         // `flock FILE -c TEXT`: the flag comes after the file, where other programs have ended their own.
         "flock" if matches!(inner[0].literal(), Some("-c" | "--command")) => {
             return match inner.get(1) {
                 Some(Word::Literal(text)) => {
-                    builtins::inside(walker, run, text, &mut state.clone(), feed);
+                    builtins::inside(walker, run, text, &mut state.clone(), stdin);
                 }
                 Some(word) => unread(walker, word, run, state),
                 None => walker.doubt(DoubtKind::Wrapper, "flock -c"),
             };
         }
         "find" => {
-            let regular = no_links(words, wanted.word);
-            for picked in picks::of_find(words) {
-                walker.touch(&picked, Access::Read, state, Some(run));
+            let regular = no_links(words, argument.word);
+            for picked in file_patterns::of_find(words) {
+                walker.access(&picked, AccessKind::Read, state, Some(run));
             }
             for word in &mut inner {
-                replace(word, "{}", Unknown::Found { regular });
+                replace(word, "{}", DynamicKind::FindResult { regular });
             }
             found_in.clone_from(&around.folders);
         }
         _ => {}
     }
-    let outer = std::mem::replace(&mut walker.found_in, found_in);
+    let outer = std::mem::replace(&mut walker.find_ran_in, found_in);
     walker.inside(run, |walker| {
         // These run in the shell itself, so what the inner command changes stays.
         if matches!(name, "command" | "builtin" | "exec" | "noglob" | "nocorrect") {
-            walker.launch(inner, assignments, state, feed);
+            walker.launch(inner, assignments, state, stdin);
         } else {
-            walker.launch(inner, assignments, &mut around, feed);
+            walker.launch(inner, assignments, &mut around, stdin);
         }
     });
-    walker.found_in = outer;
+    walker.find_ran_in = outer;
 }
 
 /// A name that was found is none where another search begins.
 fn lose(word: &mut Word) {
     if let Word::Dynamic(dynamic) = word
-        && let Unknown::Found { .. } = dynamic.kind
+        && let DynamicKind::FindResult { .. } = dynamic.kind
     {
-        dynamic.kind = Unknown::Anything;
+        dynamic.kind = DynamicKind::Anything;
     }
 }
 
@@ -259,7 +259,7 @@ fn lose(word: &mut Word) {
 fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
     let name = |word: &Word| -> Option<String> {
         // Any text with `=` is one to them, even where no shell would take it for an assignment.
-        word.start().split_once('=').map(|(name, _)| name.to_string())
+        word.prefix().split_once('=').map(|(name, _)| name.to_string())
     };
     let count = words.iter().take_while(|word| name(word).is_some()).count();
     let taken: Vec<Word> = words.drain(..count).collect();
@@ -271,53 +271,61 @@ fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
 }
 
 /// What `xargs` adds to the words it has: names it reads, which may be anything.
-fn fed_words(inner: &mut Vec<Word>, reading: &Reading, feed: &Feed) {
-    let exact = reading.flags.iter().any(|flag| flag == "-0" || flag == "--null");
-    let kind = match feed {
-        Feed::Pipe(Some(Found { regular, exact: true, .. }))
-            if exact && !reading.has_any(&["-a", "--arg-file"]) =>
+fn fed_words(inner: &mut Vec<Word>, parsed: &ParsedArgs, stdin: &StdinSource) {
+    let exact = parsed.flags.iter().any(|flag| flag == "-0" || flag == "--null");
+    let kind = match stdin {
+        StdinSource::Pipe(Some(FindOutput { regular, exact: true, .. }))
+            if exact && !parsed.has_any(&["-a", "--arg-file"]) =>
         {
-            Unknown::Found { regular: *regular }
+            DynamicKind::FindResult { regular: *regular }
         }
-        Feed::Nothing | Feed::Pipe(_) | Feed::Text(_) | Feed::File => Unknown::Anything,
+        StdinSource::Nothing | StdinSource::Pipe(_) | StdinSource::Text(_) | StdinSource::File => {
+            DynamicKind::Anything
+        }
     };
     const REPLACING: &[&str] = &["-I", "-i", "--replace"];
     const APPENDING: &[&str] = &["-n", "-L", "-l", "--max-args", "--max-lines"];
-    let given = |it: &&Use| it.flag.as_deref().is_some_and(|flag| REPLACING.contains(&flag));
+    let given = |it: &&Argument| it.flag.as_deref().is_some_and(|flag| REPLACING.contains(&flag));
     let mut tokens: Vec<&str> =
-        reading.uses.iter().filter(given).map(|it| it.value.shown()).collect();
-    if reading.has_any(&["-i", "--replace"]) {
+        parsed.uses.iter().filter(given).map(|it| it.value.shown()).collect();
+    if parsed.has_any(&["-i", "--replace"]) {
         tokens.push("{}");
     }
     // The last of them counts, and any may be the last.
     for token in &tokens {
         inner.iter_mut().for_each(|word| replace(word, token, kind));
     }
-    if tokens.is_empty() || reading.has_any(APPENDING) {
-        let start = if kind == Unknown::Anything { "" } else { "./" };
-        inner.push(Word::Dynamic(Dynamic {
+    if tokens.is_empty() || parsed.has_any(APPENDING) {
+        let prefix = if kind == DynamicKind::Anything { "" } else { "./" };
+        inner.push(Word::Dynamic(DynamicWord {
             shown: "…".into(),
-            start: start.into(),
+            prefix: prefix.into(),
             kind,
-            splits: true,
-            open: true,
+            may_split: true,
+            may_end_at_prefix: true,
         }));
     }
 }
 
 /// Makes a word that contains `token` one that is only known when it runs.
-fn replace(word: &mut Word, token: &str, kind: Unknown) {
+fn replace(word: &mut Word, token: &str, kind: DynamicKind) {
     let Word::Literal(text) = word else { return };
     let Some((before, after)) = text.split_once(token).filter(|_| !token.is_empty()) else {
         return;
     };
     let whole = before.is_empty() && after.is_empty();
-    let start = match kind {
-        Unknown::Found { .. } if whole => "./".to_string(),
+    let prefix = match kind {
+        DynamicKind::FindResult { .. } if whole => "./".to_string(),
         _ => before.to_string(),
     };
-    let kind = if whole { kind } else { Unknown::Anything };
-    *word = Word::Dynamic(Dynamic { shown: text.clone(), start, kind, splits: false, open: false });
+    let kind = if whole { kind } else { DynamicKind::Anything };
+    *word = Word::Dynamic(DynamicWord {
+        shown: text.clone(),
+        prefix,
+        kind,
+        may_split: false,
+        may_end_at_prefix: false,
+    });
 }
 
 /// Whether what `find` comes upon before this word can only be files and folders themselves: a link would lead elsewhere.
@@ -344,7 +352,7 @@ pub(super) fn no_links(words: &[Word], before: usize) -> bool {
 }
 
 /// A wrapper whose own words are not known: each word that may be the inner program is taken for it.
-pub(super) fn loose(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &State) {
+pub(super) fn loose(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
     const CANDIDATES: usize = 3;
     const WORDS: usize = 64;
     const GUESSES: usize = 2;
@@ -356,12 +364,12 @@ pub(super) fn loose(walker: &mut Walker<'_>, words: &[Word], run: usize, state: 
     for at in 1..words.len() {
         let Word::Literal(text) = &words[at] else { continue };
         if text.contains([' ', '\t', '\n']) {
-            builtins::inside(walker, run, text, &mut state.clone(), &Feed::Nothing);
+            builtins::inside(walker, run, text, &mut state.clone(), &StdinSource::Nothing);
         } else if !text.starts_with('-') && seen < CANDIDATES {
             seen += 1;
             let inner = words[at..].iter().take(WORDS).cloned().collect();
             walker.inside(run, |walker| {
-                walker.launch(inner, Vec::new(), &mut state.clone(), &Feed::Nothing);
+                walker.launch(inner, Vec::new(), &mut state.clone(), &StdinSource::Nothing);
             });
         }
     }

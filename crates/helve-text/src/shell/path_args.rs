@@ -1,26 +1,27 @@
 //! Words for programs that nobody knows: whatever in them may be a path.
 
-use super::state::State;
+use super::state::ShellState;
 use super::walk::{Walker, unknown};
-use super::{Access, Unknown, Word};
+use super::{AccessKind, DynamicKind, Word};
 
 /// Notes every path that a word may hold.
-pub(super) fn note(walker: &mut Walker<'_>, word: &Word, state: &State, run: usize) {
+pub(super) fn note(walker: &mut Walker<'_>, word: &Word, state: &ShellState, run: usize) {
     match word {
         Word::Literal(text) => {
             for path in paths_in(text) {
                 // The shell did not fill in the home folder here, but the program may.
                 let home = path.starts_with('~');
                 let word = if home { unknown(path) } else { Word::Literal(path.to_string()) };
-                walker.touch(&word, Access::Handed, state, Some(run));
+                walker.access(&word, AccessKind::Passed, state, Some(run));
             }
         }
         Word::Glob(_) => {
-            walker.touch(word, Access::Fill, state, Some(run));
-            walker.touch(word, Access::Handed, state, Some(run));
+            walker.access(word, AccessKind::Expand, state, Some(run));
+            walker.access(word, AccessKind::Passed, state, Some(run));
         }
-        Word::Dynamic(dynamic) if matches!(dynamic.kind, Unknown::Number | Unknown::Commit) => {}
-        Word::Dynamic(_) => walker.touch(word, Access::Handed, state, Some(run)),
+        Word::Dynamic(dynamic)
+            if matches!(dynamic.kind, DynamicKind::Number | DynamicKind::Commit) => {}
+        Word::Dynamic(_) => walker.access(word, AccessKind::Passed, state, Some(run)),
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) enum Node {
     /// `first && a || b`: everything after the first runs perhaps.
     AndOr {
         first: Box<Node>,
-        rest: Vec<(Link, Node)>,
+        rest: Vec<(Connector, Node)>,
     },
     Sequence(Vec<Node>),
     Background(Box<Node>),
@@ -30,31 +30,31 @@ pub(super) enum Node {
     },
     For {
         name: String,
-        over: Option<Vec<Raw>>,
+        over: Option<Vec<RawWord>>,
         body: Box<Node>,
     },
     /// `select`: the variable is what somebody chooses, or empty.
     Select {
         name: String,
-        over: Option<Vec<Raw>>,
+        over: Option<Vec<RawWord>>,
         body: Box<Node>,
     },
     ForArithmetic {
-        head: Raw,
+        head: RawWord,
         body: Box<Node>,
     },
     Case {
-        subject: Raw,
-        arms: Vec<(Vec<Raw>, Node)>,
+        subject: RawWord,
+        arms: Vec<(Vec<RawWord>, Node)>,
     },
     Function {
         name: String,
         body: Box<Node>,
     },
     /// `[[ … ]]`, operators included as words.
-    Conditional(Vec<Raw>),
+    Conditional(Vec<RawWord>),
     /// `(( … ))`
-    Arithmetic(Raw),
+    Arithmetic(RawWord),
     Redirected {
         body: Box<Node>,
         redirects: Vec<Redirect>,
@@ -64,7 +64,7 @@ pub(super) enum Node {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum Connector {
     And,
     Or,
 }
@@ -73,7 +73,7 @@ pub(super) enum Link {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Simple {
     pub(super) assignments: Vec<Assign>,
-    pub(super) words: Vec<Raw>,
+    pub(super) words: Vec<RawWord>,
     pub(super) redirects: Vec<Redirect>,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Simple {
 pub(super) struct Assign {
     pub(super) name: String,
     /// `a[…]=`: the index is evaluated as arithmetic, which can run commands.
-    pub(super) index: Option<Raw>,
+    pub(super) index: Option<RawWord>,
     pub(super) append: bool,
     pub(super) value: AssignValue,
     pub(super) shown: String,
@@ -89,14 +89,14 @@ pub(super) struct Assign {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AssignValue {
-    Text(Raw),
-    Array(Vec<Raw>),
+    Text(RawWord),
+    Array(Vec<RawWord>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Redirect {
     pub(super) kind: RedirectKind,
-    pub(super) target: Target,
+    pub(super) target: RedirectTarget,
     /// `{name}>`: the descriptor is stored in a variable.
     pub(super) variable: Option<String>,
     /// Whether a descriptor stands before it.
@@ -104,9 +104,9 @@ pub(super) struct Redirect {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Target {
+pub(super) enum RedirectTarget {
     /// The file, the descriptor, or the text of a here-string.
-    Word(Raw),
+    Word(RawWord),
     /// The body of a here-document, which is read after the line that announces it.
     Body(Rc<OnceCell<Vec<Piece>>>),
 }
@@ -120,16 +120,16 @@ pub(super) enum RedirectKind {
     DuplicateOut,
     DuplicateIn,
     /// A here-document or here-string.
-    Feed,
+    HereText,
 }
 
 impl Redirect {
     /// Whether it cannot fail: nothing is opened that may not be there.
     pub(super) fn is_sure(&self) -> bool {
-        let Target::Word(raw) = &self.target else { return true };
+        let RedirectTarget::Word(raw) = &self.target else { return true };
         let digits = !raw.shown.is_empty() && raw.shown.bytes().all(|it| it.is_ascii_digit());
         match self.kind {
-            RedirectKind::Feed => true,
+            RedirectKind::HereText => true,
             RedirectKind::Read | RedirectKind::Write | RedirectKind::ReadWrite => {
                 raw.shown == "/dev/null"
             }
@@ -142,7 +142,7 @@ impl Redirect {
 
 /// A word before expansion.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Raw {
+pub(super) struct RawWord {
     pub(super) pieces: Vec<Piece>,
     /// As written.
     pub(super) shown: String,
@@ -213,14 +213,14 @@ impl Operator {
 
 /// Why our reader stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum ParseError {
     /// Not a script as we know it, at this byte.
     Syntax(usize),
     TooDeep,
     TooMany,
 }
 
-impl Raw {
+impl RawWord {
     /// The text of a word that has no quotes and no expansions, as reserved words must not.
     pub(super) fn bare(&self) -> Option<&str> {
         match self.pieces.as_slice() {

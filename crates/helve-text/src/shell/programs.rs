@@ -1,0 +1,398 @@
+//! `programs.txt`: what is known of programs, one block each. The file explains its own words.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use super::arg_role::ArgRole;
+use super::{RiskKind, names};
+
+static PROGRAMS: LazyLock<ProgramTable> =
+    LazyLock::new(|| ProgramTable::parse(include_str!("programs.txt")));
+
+/// The block for a program or a subcommand, by its full name: `git stash list`.
+pub(super) fn spec(name: &str) -> Option<&'static ProgramSpec> {
+    PROGRAMS.names.get(name).map(|at| &PROGRAMS.specs[*at])
+}
+
+/// Yes-or-no facts about a program by any of its names.
+pub(super) fn traits(name: &str) -> ProgramTraits {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    table_name(base).and_then(spec).map_or_else(ProgramTraits::default, |spec| spec.traits)
+}
+
+/// Whether some of what may follow this name is listed by itself.
+pub(super) fn has_subcommands(name: &str) -> bool {
+    PROGRAMS.parents.contains(name)
+}
+
+/// What a program is called in the table, which knows no versions: `python3.11` is `python`.
+pub(super) fn table_name(base: &str) -> Option<&'static str> {
+    let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let foreign = base.strip_suffix(".exe").unwrap_or(base);
+    let plain = names::plain(base).unwrap_or(base);
+    let names = [base, versionless, foreign, plain];
+    names.into_iter().find_map(|name| PROGRAMS.names.get_key_value(name)).map(|(name, _)| *name)
+}
+
+struct ProgramTable {
+    specs: Vec<ProgramSpec>,
+    /// Index in `specs` by full name.
+    names: HashMap<&'static str, usize>,
+    /// Names that have subcommands with specs of their own.
+    parents: HashSet<&'static str>,
+    /// Lines that could not be parsed. A test checks that there are none.
+    problems: Vec<String>,
+}
+
+/// What is known about one program or subcommand. The header of `programs.txt` explains the terms.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProgramSpec {
+    flags: FlagSpecs,
+    pub(super) operands: Vec<ArgRole>,
+    /// The role of every operand after `operands`.
+    pub(super) more_operands: Option<ArgRole>,
+    /// The role of the last operand, where it differs.
+    pub(super) last_operand: Option<ArgRole>,
+    pub(super) replaces_operand: Vec<&'static str>,
+    /// Why the program itself must be spelled out.
+    pub(super) own_risk: Option<RiskKind>,
+    pub(super) harmless_with: Vec<&'static str>,
+    pub(super) creates_with: Vec<&'static str>,
+    pub(super) in_place: Vec<&'static str>,
+    pub(super) dry_run: Vec<&'static str>,
+    pub(super) read_tree: Vec<&'static str>,
+    pub(super) shallow: Vec<&'static str>,
+    pub(super) unshallow: Vec<&'static str>,
+    pub(super) no_list: Vec<&'static str>,
+    pub(super) other_dir: Vec<&'static str>,
+    pub(super) forbidden: Vec<&'static str>,
+    pub(super) literal_value: Vec<&'static str>,
+    pub(super) default_command: Option<&'static str>,
+    pub(super) default_output: Option<&'static str>,
+    pub(super) traits: ProgramTraits,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FlagSpecs {
+    letters: HashMap<char, FlagValue>,
+    words: HashMap<&'static str, FlagValue>,
+}
+
+impl FlagSpecs {
+    fn extend(&mut self, other: FlagSpecs) {
+        self.letters.extend(other.letters);
+        self.words.extend(other.words);
+    }
+}
+
+/// The properties of a program. The header of `programs.txt` explains them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProgramTraits {
+    pub(super) exempt: bool,
+    pub(super) exempt_alone: bool,
+    pub(super) exempt_with_text: bool,
+    pub(super) single_dash: bool,
+    pub(super) number: bool,
+    pub(super) any_flag: bool,
+    pub(super) plus_flags: bool,
+    pub(super) plus_command: bool,
+    pub(super) flags_first: bool,
+    pub(super) no_double_dash: bool,
+    pub(super) passthrough: bool,
+    pub(super) dashless: bool,
+    pub(super) subcommands: bool,
+    pub(super) blame_subcommand: bool,
+    pub(super) runs_stdin: bool,
+    pub(super) runs_fed_stdin: bool,
+    pub(super) runs_operands: bool,
+    pub(super) opaque_wrapper: bool,
+    pub(super) other_dir: bool,
+    pub(super) copies_input: bool,
+    pub(super) read_tree: bool,
+    pub(super) dash_is_file: bool,
+    pub(super) dash_is_stdout: bool,
+    pub(super) obeys_local_config: bool,
+}
+
+/// What kind of value a flag takes, and whether the flag is dangerous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FlagValue {
+    Nothing,
+    /// An optional text, but only in the same word.
+    Optional,
+    Value(ArgRole),
+    /// A name, then a value.
+    Pair(ArgRole),
+    /// A command up to `;` or `+`.
+    Exec,
+    Risk(RiskKind),
+    /// Dangerous only with a value in the same word.
+    RiskIfAttached(RiskKind),
+    /// Dangerous, and takes a value.
+    RiskWithValue(RiskKind),
+}
+
+const RISKS: &[(&str, RiskKind)] =
+    &[("runs", RiskKind::Runs), ("destroys", RiskKind::Destroys), ("writes", RiskKind::Writes)];
+
+fn risk_with_value(name: &str) -> Option<FlagValue> {
+    name.strip_suffix("-value").and_then(risk).map(FlagValue::RiskWithValue)
+}
+
+fn risk_if_attached(name: &str) -> Option<FlagValue> {
+    let kind = name.strip_prefix("attached-").and_then(risk)?;
+    // Elsewhere `sed -i` takes the next word.
+    Some(if cfg!(target_os = "linux") {
+        FlagValue::RiskIfAttached(kind)
+    } else {
+        FlagValue::Risk(kind)
+    })
+}
+
+fn risk(name: &str) -> Option<RiskKind> {
+    RISKS.iter().find(|(known, _)| *known == name).map(|(_, risk)| *risk)
+}
+
+impl ProgramTable {
+    fn parse(text: &'static str) -> Self {
+        let mut table = Self {
+            specs: Vec::new(),
+            names: HashMap::new(),
+            parents: HashSet::new(),
+            problems: Vec::new(),
+        };
+        for line in text.lines() {
+            let content = line.split(" # ").next().unwrap_or("").trim_end();
+            if content.is_empty() || content.starts_with('#') {
+                continue;
+            }
+            match content.strip_prefix("  ") {
+                Some(content) => table.line(content),
+                None => table.head(content),
+            }
+        }
+        table
+    }
+
+    /// Starts the block of these programs.
+    fn head(&mut self, names: &'static str) {
+        for name in names.split(", ") {
+            self.parents.extend(name.match_indices(' ').map(|(at, _)| &name[..at]));
+            if self.names.insert(name, self.specs.len()).is_some() {
+                self.problems.push(format!("{name}: listed twice"));
+            }
+        }
+        self.specs.push(ProgramSpec::default());
+    }
+
+    fn line(&mut self, line: &'static str) {
+        let used = match line.strip_prefix("use ") {
+            Some(names) => self.use_flags(names),
+            None => self.specs.last_mut().and_then(|spec| spec.line(line)),
+        };
+        if used.is_none() {
+            self.problems.push(line.to_string());
+        }
+    }
+
+    /// Takes over the flags of other specs.
+    fn use_flags(&mut self, names: &str) -> Option<()> {
+        for name in names.split_whitespace() {
+            let ProgramSpec { flags, literal_value, .. } =
+                self.specs.get(*self.names.get(name)?)?.clone();
+            let spec = self.specs.last_mut()?;
+            spec.flags.extend(flags);
+            spec.literal_value.extend(literal_value);
+        }
+        Some(())
+    }
+}
+
+impl ProgramSpec {
+    /// Takes one line in; `None` if it makes no sense.
+    fn line(&mut self, line: &'static str) -> Option<()> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mut words = rest.split_whitespace();
+        match word {
+            "operands" => return self.parse_operands(words),
+            "risk" => self.own_risk = Some(risk(rest)?),
+            "default-output" => self.default_output = Some(rest),
+            "default-command" => self.default_command = Some(rest),
+            "plain" => self.flags(words, FlagValue::Nothing),
+            "optional" => self.flags(words, FlagValue::Optional),
+            "exec" => self.flags(words, FlagValue::Exec),
+            "pair" => {
+                let role = ArgRole::parse(words.next()?)?;
+                self.flags(words, FlagValue::Pair(role));
+            }
+            word if words.clone().next().is_none() => *self.traits.named(word)? = true,
+            word => {
+                if let Some(flags) = self.flag_list(word) {
+                    flags.extend(words);
+                    return Some(());
+                }
+                let takes = ArgRole::parse(word)
+                    .map(FlagValue::Value)
+                    .or_else(|| risk(word).map(FlagValue::Risk))
+                    .or_else(|| risk_with_value(word))
+                    .or_else(|| risk_if_attached(word))?;
+                self.flags(words, takes);
+            }
+        }
+        Some(())
+    }
+
+    /// Returns the list of flags or texts that a keyword fills.
+    fn flag_list(&mut self, keyword: &str) -> Option<&mut Vec<&'static str>> {
+        Some(match keyword {
+            "replaces-operand" => &mut self.replaces_operand,
+            "harmless-with" => &mut self.harmless_with,
+            "creates-with" => &mut self.creates_with,
+            "in-place" => &mut self.in_place,
+            "dry-run" => &mut self.dry_run,
+            "read-tree" => &mut self.read_tree,
+            "shallow" => &mut self.shallow,
+            "unshallow" => &mut self.unshallow,
+            "no-list" => &mut self.no_list,
+            "other-dir" => &mut self.other_dir,
+            "forbidden" => &mut self.forbidden,
+            "literal-value" => &mut self.literal_value,
+            _ => return None,
+        })
+    }
+
+    /// `text read* write`: in order, one repeated, and perhaps one for the last.
+    fn parse_operands<'a>(&mut self, words: impl Iterator<Item = &'a str>) -> Option<()> {
+        for word in words {
+            match word.strip_suffix('*') {
+                Some(word) => self.more_operands = Some(ArgRole::parse(word)?),
+                None if self.more_operands.is_some() => {
+                    self.last_operand = Some(ArgRole::parse(word)?)
+                }
+                None => self.operands.push(ArgRole::parse(word)?),
+            }
+        }
+        Some(())
+    }
+
+    /// `-abc` is three flags, unless the block's flags are whole words.
+    fn flags(&mut self, words: impl Iterator<Item = &'static str>, takes: FlagValue) {
+        for word in words {
+            let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
+            match letters {
+                Some(letters) if !self.traits.single_dash && !letters.is_empty() => {
+                    self.flags.letters.extend(letters.chars().map(|c| (c, takes)));
+                }
+                _ => {
+                    self.flags.words.insert(word, takes);
+                }
+            }
+        }
+    }
+
+    /// Whether what it is told to run does not run in its own folder, but where something was found, or at the top of a
+    /// work tree.
+    pub(super) fn runs_in_other_dir(&self, flag: Option<&str>) -> bool {
+        self.traits.other_dir || flag.is_some_and(|flag| self.other_dir.contains(&flag))
+    }
+
+    /// Whether a word is one of the flags, or one with its value.
+    pub(super) fn lists_flag(&self, word: &str) -> bool {
+        let name = word.split('=').next().unwrap_or(word);
+        let letter: String = word.chars().take(2).collect();
+        self.flag(name).is_some() || letter != "--" && self.flag(&letter).is_some()
+    }
+
+    /// What a flag takes: `-x`, `--word`, or a word as it is.
+    pub(super) fn flag(&self, flag: &str) -> Option<FlagValue> {
+        let mut chars = flag.chars();
+        let letter = match (chars.next(), chars.next(), chars.next()) {
+            (Some('-'), Some(letter), None) => self.flags.letters.get(&letter),
+            _ => None,
+        };
+        letter.or_else(|| self.flags.words.get(flag)).copied()
+    }
+}
+
+impl ProgramTraits {
+    /// Returns the property that a keyword of the table names.
+    fn named(&mut self, keyword: &str) -> Option<&mut bool> {
+        Some(match keyword {
+            "exempt" => &mut self.exempt,
+            "exempt-alone" => &mut self.exempt_alone,
+            "exempt-with-text" => &mut self.exempt_with_text,
+            "single-dash" => &mut self.single_dash,
+            "number" => &mut self.number,
+            "any-flag" => &mut self.any_flag,
+            "plus-flags" => &mut self.plus_flags,
+            "plus-command" => &mut self.plus_command,
+            "flags-first" => &mut self.flags_first,
+            "no-double-dash" => &mut self.no_double_dash,
+            "passthrough" => &mut self.passthrough,
+            "dashless" => &mut self.dashless,
+            "subcommands" => &mut self.subcommands,
+            "blame-subcommand" => &mut self.blame_subcommand,
+            "runs-stdin" => &mut self.runs_stdin,
+            "runs-fed-stdin" => &mut self.runs_fed_stdin,
+            "runs-operands" => &mut self.runs_operands,
+            "opaque-wrapper" => &mut self.opaque_wrapper,
+            "other-dir" => &mut self.other_dir,
+            "copies-input" => &mut self.copies_input,
+            "read-tree" => &mut self.read_tree,
+            "dash-is-file" => &mut self.dash_is_file,
+            "dash-is-stdout" => &mut self.dash_is_stdout,
+            "obeys-local-config" => &mut self.obeys_local_config,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ArgRole, FlagValue, PROGRAMS};
+
+    #[test]
+    fn every_line_is_understood() {
+        assert_eq!(PROGRAMS.problems, Vec::<String>::new());
+    }
+
+    /// A flag that is listed as harmless for a program must not be one that its kind of program writes or runs with.
+    #[test]
+    fn well_known_gadgets_are_not_listed_as_harmless() {
+        let gadgets = [
+            ("find", "-exec"),
+            ("find", "-delete"),
+            ("find", "-fprint"),
+            ("sort", "--compress-program"),
+            ("rg", "--pre"),
+            ("rg", "--hostname-bin"),
+            ("tar", "--to-command"),
+            ("git", "-c"),
+            ("git", "--exec-path"),
+            ("git diff", "--ext-diff"),
+            ("git log", "--textconv"),
+            ("git show", "--output"),
+            ("git grep", "-O"),
+            ("cargo test", "--config"),
+            ("go test", "-exec"),
+            ("pytest", "-p"),
+            ("npm test", "--script-shell"),
+            ("curl", "-K"),
+            ("ssh", "-o"),
+            ("man", "-P"),
+            ("xargs", "--process-slot-var"),
+        ];
+        for (name, flag) in gadgets {
+            let takes = super::spec(name).and_then(|spec| spec.flag(flag));
+            let harmless = matches!(
+                takes,
+                Some(
+                    FlagValue::Nothing
+                        | FlagValue::Optional
+                        | FlagValue::Value(ArgRole::Text | ArgRole::Read)
+                )
+            );
+            assert!(!harmless, "{name} {flag}");
+        }
+    }
+}
