@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helve_text::redact::redacted;
-use helve_text::shell::{self as script, Doubt, DoubtKind, ShellLanguage, Script, ShellContext};
+use helve_text::shell::{self as script, Doubt, DoubtKind, Script, ShellContext, ShellLanguage};
 
 use crate::confine::{self, Sandbox};
 use crate::context::CallRef;

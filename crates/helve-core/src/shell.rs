@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use helve_text::shell::{
-    self as script, AccessKind, Doubt, Risk, RiskKind, Script, ShellContext, FileTarget, FileAccess,
+    self as script, AccessKind, Doubt, FileAccess, FileTarget, Risk, RiskKind, Script, ShellContext,
 };
 
 use crate::builtin;
@@ -152,7 +152,8 @@ fn made(script: &Script) -> HashSet<&str> {
         let run = run.and_then(|run| script.runs.get(run));
         run.is_some_and(|run| run.words.first().is_some_and(|it| it.shown() == "mkdir"))
     };
-    let (made, others): (Vec<_>, Vec<_>) = script.written_paths().partition(|(_, run)| is_mkdir(*run));
+    let (made, others): (Vec<_>, Vec<_>) =
+        script.written_paths().partition(|(_, run)| is_mkdir(*run));
     let put = script.transfers.iter().map(|transfer| transfer.to.as_str());
     let others: HashSet<&str> = others.into_iter().map(|(path, _)| path).chain(put).collect();
     // Neither there nor at a folder above.
@@ -287,7 +288,9 @@ impl<G: Ground> Wants<'_, G> {
             AccessKind::Read | AccessKind::ReadTree => "read",
             AccessKind::Write => "edit",
             // It may write as well, and nobody should be surprised that it wrote there.
-            AccessKind::Passed if resolution.subjects.iter().any(|it| builtin::guards(it)) => "edit",
+            AccessKind::Passed if resolution.subjects.iter().any(|it| builtin::guards(it)) => {
+                "edit"
+            }
             AccessKind::MaybeRead | AccessKind::Passed
                 if resolution.exists || resolution.outside.is_some() =>
             {

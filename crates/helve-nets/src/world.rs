@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use helve_core::Part;
 use helve_core::shell::{Entry, Ground, Resolution};
-use helve_text::shell::{ShellLanguage, ShellContext};
+use helve_text::shell::{ShellContext, ShellLanguage};
 
 #[path = "../../helve-core/src/shell/tests/tree.rs"]
 mod tree;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use helve_text::git_config::{self, GitSetting};
-use helve_text::shell::{AccessKind, WordRole, Run, Script, FileTarget};
+use helve_text::shell::{AccessKind, FileTarget, Run, Script, WordRole};
 
 use crate::confine::Linked;
 use crate::files;

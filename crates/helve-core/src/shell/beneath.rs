@@ -1,6 +1,6 @@
 //! What is read with a folder: everything beneath it.
 
-use helve_text::shell::{AccessKind, FileTarget, FileAccess};
+use helve_text::shell::{AccessKind, FileAccess, FileTarget};
 
 use super::transfer::Landed;
 use super::{Ground, Unclear, Wants};
@@ -12,14 +12,19 @@ impl<G: Ground> Wants<'_, G> {
     /// Judges every file beneath what a command reads. Links are followed; where they go round, there are too many names.
     pub(super) fn touch_beneath(&mut self, touch: &FileAccess, landed: &[Landed]) {
         let Some(places) = self.places(&touch.target) else { return };
-        let (FileTarget::Path(shown) | FileTarget::Glob(shown) | FileTarget::Unknown(shown)) = &touch.target;
+        let (FileTarget::Path(shown) | FileTarget::Glob(shown) | FileTarget::Unknown(shown)) =
+            &touch.target;
         // What the script puts there itself is not seen.
         let all = if landed.is_empty() { self.beneath(&places.paths) } else { None };
         let Some(all) = all else {
             return self.unclear(touch.kind, shown, Unclear::Target);
         };
         for path in all {
-            self.touch(&FileAccess { target: FileTarget::Path(path), kind: AccessKind::Read, run: None });
+            self.touch(&FileAccess {
+                target: FileTarget::Path(path),
+                kind: AccessKind::Read,
+                run: None,
+            });
         }
     }
 

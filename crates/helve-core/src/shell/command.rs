@@ -1,6 +1,6 @@
 //! How rules match one command of a script.
 
-use helve_text::shell::{WordRole, Risk, RiskKind, Run, Approval, Word};
+use helve_text::shell::{Approval, Risk, RiskKind, Run, Word, WordRole};
 use helve_text::wildcard;
 
 use super::arity;
@@ -65,8 +65,9 @@ impl Command {
         let all: Vec<String> = run.harmless_assignments.iter().chain(&loose).cloned().collect();
         // A value with blanks could pass for words of the command.
         let one_word = |it: &String| !it.contains(|c| NEVER_PLAIN.contains(c));
-        let assigning =
-            !run.harmless_assignments.is_empty() && before.is_empty() && run.harmless_assignments.iter().all(one_word);
+        let assigning = !run.harmless_assignments.is_empty()
+            && before.is_empty()
+            && run.harmless_assignments.iter().all(one_word);
         let mut command = Self {
             text: format!("{before}{}", quoted.join(" ")),
             loose: format!("{before}{}", loose.join(" ")),

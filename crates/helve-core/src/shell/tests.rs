@@ -1,7 +1,7 @@
 //! Scripts against policies: what must not pass, what must, and what is asked and remembered.
 
 use expect_test::{Expect, expect};
-use helve_text::shell::{ShellLanguage, Script, ShellContext};
+use helve_text::shell::{Script, ShellContext, ShellLanguage};
 use proptest::prelude::*;
 
 use super::{Answer, Entry, Facts, Ground, Question, Resolution, wants};

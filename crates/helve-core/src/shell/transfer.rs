@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use helve_text::shell::{AccessKind, FileTarget, FileAccess, Transfer};
+use helve_text::shell::{AccessKind, FileAccess, FileTarget, Transfer};
 
 use super::{Ground, Unclear, Wants};
 
@@ -28,7 +28,9 @@ impl<G: Ground> Wants<'_, G> {
         let mut all = Vec::new();
         for transfer in transfers {
             match &transfer.from {
-                FileTarget::Path(from) if transfer.symbolic => self.link(from, &transfer.to, &mut all),
+                FileTarget::Path(from) if transfer.symbolic => {
+                    self.link(from, &transfer.to, &mut all)
+                }
                 from => self.copy(from, transfer, &mut all),
             }
         }
