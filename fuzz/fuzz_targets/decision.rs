@@ -1,9 +1,9 @@
 //! Any text is judged without a panic, and no text is laxer inside a subshell than alone.
 #![no_main]
 
-use helve_core::builtin::{Written, policy};
-use helve_core::shell::{Facts, wants};
-use helve_core::{Action, Policy, Rule, Source};
+use helve_policy::builtin::{Written, policy};
+use helve_policy::shell::{Facts, wants};
+use helve_policy::{Action, Policy, Rule, Source};
 use helve_text::shell::{DoubtKind, ShellContext, analyze};
 use libfuzzer_sys::fuzz_target;
 

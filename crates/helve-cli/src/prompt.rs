@@ -37,7 +37,7 @@ fn question(ask: &Ask) -> String {
         let subjects: Vec<_> =
             part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
         let is_allowed = ask.verdicts.get(at) == Some(&Action::Allow);
-        let mark = match part.doubt() {
+        let mark = match part.unclear().map(helve::unclear) {
             Some(why) => format!(" {DIM}({why}){PLAIN}"),
             None if is_allowed => format!(" {DIM}(allowed by a rule){PLAIN}"),
             None => String::new(),

@@ -41,7 +41,7 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
 }
 
 fn because(part: &Part, verdict: &Verdict) -> String {
-    match (&verdict.rule, part.doubt()) {
+    match (&verdict.rule, part.unclear().map(helve::unclear)) {
         (None, Some(why)) => format!("no rule can allow {why}"),
         (None, None) => format!("no rule of {} matches", verdict.wall),
         (Some(rule), _) => format!(
@@ -96,7 +96,7 @@ fn part_json(part: &Part, verdict: &Verdict) -> Value {
         "subjects": part.subjects,
         "action": paint::action(verdict.action),
         "wall": verdict.wall,
-        "unclear": part.doubt(),
+        "unclear": part.unclear().map(helve::unclear),
         "rule": rule,
         "always": part.always.as_ref().map(Pattern::as_str),
     })

@@ -1,10 +1,12 @@
 //! Who looks at files after they were written: formatters, language servers.
 
+use std::path::PathBuf;
+
 use bytes::Bytes;
 
 use crate::BoxFuture;
-use crate::change::Written;
-use crate::files::Resolved;
+use crate::machine::commit::HardLinks;
+use crate::resolved::Resolved;
 
 /// Looks at files after a write. A neighbour that fails or is slow never fails the write.
 pub trait AfterWrite: Send + Sync {
@@ -23,4 +25,21 @@ pub struct Diagnostic {
     /// Counted from 1.
     pub line: u64,
     pub message: String,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub path: PathBuf,
+    /// The path for people.
+    pub shown: String,
+    /// The content now; `None` where the file was removed.
+    pub bytes: Option<Bytes>,
+    /// Others had changed the file meanwhile; their change was kept.
+    pub moved_on: bool,
+    /// How many names the file had.
+    pub names: u64,
+    /// What became of the others.
+    pub links: HardLinks,
+    pub formatted: bool,
 }

@@ -5,23 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use helve_policy::{Action, Let, Refusal};
 use helve_text::merge;
 
-use crate::after::Diagnostic;
-use crate::commit::{
+use crate::after::{Diagnostic, Written};
+use crate::call::CallRef;
+use crate::dialect::Unmade;
+use crate::event::{What, now};
+use crate::files::Files;
+use crate::gate::Grant;
+use crate::journal::{self, Before, Entry, EntryId, Image};
+use crate::machine::commit::{
     self, CommitError, Committed, Content, ContentHash, Expect, FileMode, HardLinks,
 };
-use crate::context::CallRef;
-use crate::event::{Event, What, now};
-use crate::files::{Files, Resolved};
-use crate::gate::Refusal;
-use crate::journal::{self, Before, Entry, EntryId, Image};
 use crate::machine::{Machine, MachineError, Whole};
+use crate::output::ToolError;
 use crate::paths;
-use crate::permission::{Action, Ask, Grant, Let};
+use crate::resolved::Resolved;
 use crate::session::Session;
 use crate::shown::Shown;
-use crate::tool::ToolError;
 
 /// The largest file that is loaded whole.
 pub const MOST_BYTES: u64 = 64 << 20;
@@ -63,55 +65,11 @@ pub enum Rebase {
     Merge,
 }
 
-/// A change that was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    pub path: PathBuf,
-    /// The path for people.
-    pub shown: String,
-    /// The content now; `None` where the file was removed.
-    pub bytes: Option<Bytes>,
-    /// Others had changed the file meanwhile; their change was kept.
-    pub moved_on: bool,
-    /// How many names the file had.
-    pub names: u64,
-    /// What became of the others.
-    pub links: HardLinks,
-    pub formatted: bool,
-}
-
 /// Changes that were made, and what neighbours said of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     pub written: Vec<Written>,
     pub diagnostics: Vec<Diagnostic>,
-}
-
-/// Why nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unmade {
-    /// The file changed where the change applies; here is how it reads now.
-    Stale {
-        shown: String,
-        now: Option<Bytes>,
-    },
-    Commit {
-        shown: String,
-        error: CommitError,
-    },
-    /// What was there could not be taken down, so nothing was touched.
-    Journal {
-        why: String,
-    },
-}
-
-impl Ask {
-    /// A path brings its own `external_directory` part along. `tool` is judged besides its group `edit`.
-    pub fn edit(mut self, path: &Resolved, tool: &'static str) -> Self {
-        let outside = path.outside().filter(|part| !self.parts.contains(part));
-        self.parts.extend(outside);
-        self.and(Let::Edit(path.real()), path.part("edit").by(tool))
-    }
 }
 
 impl Files {
@@ -120,7 +78,7 @@ impl Files {
     /// Denied: refused. To be asked: loaded, but nothing may be said of it before the call has asked.
     pub async fn load(&self, path: &Resolved) -> Result<Option<Image>, ToolError> {
         let words = self.session.dialect.words;
-        for part in Ask::to_read(path).parts {
+        for part in path.reading().parts {
             let verdict = self.session.gate.judge(&part).await;
             match verdict.action {
                 Action::Allow => {}
@@ -133,7 +91,7 @@ impl Files {
         match path.machine.read(&path.place, MOST_BYTES).await {
             Ok(whole) => Ok(Some(image(whole))),
             Err(MachineError::NotFound) => Ok(None),
-            Err(err) => Err(words.machine(path, &err)),
+            Err(err) => Err(words.machine(path.shown(), &err)),
         }
     }
 
@@ -168,22 +126,12 @@ impl Files {
         match made {
             Ok((made, edited)) => {
                 for path in edited {
-                    self.emit_edited(path);
+                    self.recorder.emit(&self.call, What::Edited { path });
                 }
                 Ok(made)
             }
             Err(unmade) => Err(words.unmade(&shown, &unmade)),
         }
-    }
-
-    fn emit_edited(&self, path: PathBuf) {
-        self.engine.emit(Event {
-            call: self.call.id.clone(),
-            root: self.call.root.clone(),
-            session: self.call.session.clone(),
-            at: now(),
-            what: What::Edited { path },
-        });
     }
 }
 
@@ -204,7 +152,7 @@ struct Work {
 impl Work {
     async fn commit(&self, mut wanted: Vec<Wanted>) -> Result<(Made, Vec<PathBuf>), Unmade> {
         let mut moved_on = vec![false; wanted.len()];
-        let machine = self.session.workspace.machine().clone();
+        let machine = self.session.workspace.host().machine().clone();
         for _ in 0..TRIES {
             let meant = self.hashed(&wanted).await?;
             let entry = self.begin(&wanted, &meant).await?;

@@ -4,10 +4,11 @@ mod denied;
 
 use std::path::{Path, PathBuf};
 
-pub use denied::{Denied, MOST_DENIED, denied};
+use helve_policy::builtin;
 
-use crate::builtin;
 use crate::process::{Confine, Network};
+
+pub use denied::{Denied, MOST_DENIED, denied};
 
 /// How programs are confined, from the loosest to the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

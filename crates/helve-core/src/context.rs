@@ -1,40 +1,22 @@
 //! Everything one call may touch. Built by the engine, dropped with the call.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use helve_policy::{Ask, Refusal, Rule};
 use helve_text::cut::Limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
+use crate::call::{CallRef, Origin, ToolCall, ToolResult};
 use crate::dialect::Words;
-use crate::engine::{Engine, ToolResult};
-use crate::event::{Event, Progress, What, now};
+use crate::event::{Progress, What};
 use crate::files::Files;
-use crate::gate::Refusal;
+use crate::gate::Grant;
 use crate::input::Input;
-use crate::permission::{Ask, AskKey, Grant, Reply, Rule};
+use crate::output::{ErrorKind, ToolError};
 use crate::programs::Programs;
-use crate::registry::ToolSet;
+use crate::recorder::Recorder;
 use crate::session::{Session, Slot};
-use crate::tool::{ErrorKind, Origin, ToolCall, ToolError};
-
-/// Which call it is.
-#[derive(Debug)]
-pub struct CallRef {
-    pub id: Arc<str>,
-    /// The call that came over the wire, of which this one may be a part.
-    pub root: Arc<str>,
-    pub session: Arc<str>,
-    pub agent: String,
-    pub tool: String,
-    pub origin: Origin,
-    pub depth: u8,
-    pub answers: HashMap<AskKey, Reply>,
-}
-
-/// How deep calls may nest.
-pub const MOST_DEPTH: u8 = 4;
 
 /// What a tool is given: narrow views, nothing of the session itself.
 pub struct ToolContext {
@@ -45,8 +27,13 @@ pub struct ToolContext {
     /// Fires when the call is to end; a tool that does not notice is dropped a little later.
     pub cancel: CancellationToken,
     pub(crate) session: Arc<Session>,
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) tools: ToolSet,
+    pub(crate) recorder: Recorder,
+    pub(crate) nested: Box<dyn NestedCalls>,
+}
+
+/// Runs further calls as part of a call. The engine implements it.
+pub(crate) trait NestedCalls: Send + Sync {
+    fn call(&self, call: ToolCall, cancel: CancellationToken) -> BoxFuture<'static, ToolResult>;
 }
 
 impl ToolContext {
@@ -110,22 +97,11 @@ impl ToolContext {
         let mut call = ToolCall::new(name, input);
         call.origin = Origin::Inside { parent: self.call.id.to_string() };
         call.answers.clone_from(&self.call.answers);
-        if self.call.depth >= MOST_DEPTH {
-            return ToolResult { call: call.id, outcome: Err(self.words().too_deep(MOST_DEPTH)) };
-        }
-        let cancel = self.cancel.child_token();
-        self.engine.call_at(Some(&self.call), &self.session, &self.tools, call, cancel).await
+        self.nested.call(call, self.cancel.child_token()).await
     }
 
     fn emit(&self, what: What) {
-        let call = &self.call;
-        self.engine.emit(Event {
-            call: call.id.clone(),
-            root: call.root.clone(),
-            session: call.session.clone(),
-            at: now(),
-            what,
-        });
+        self.recorder.emit(&self.call, what);
     }
 }
 

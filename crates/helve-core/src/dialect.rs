@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use helve_policy::Refusal;
 use helve_text::cut::{Limits, Pieces};
 
-use crate::change::Unmade;
-use crate::files::Resolved;
-use crate::gate::Refusal;
 use crate::input::BadInput;
 use crate::machine::MachineError;
+use crate::machine::commit::CommitError;
+use crate::output::{Saved, ToolError};
 use crate::server::ServerTrouble;
-use crate::store::Saved;
-use crate::tool::ToolError;
 use crate::validate::{Extra, Problem};
 
 /// Limits and words of one way of speaking to a model.
@@ -42,7 +41,8 @@ pub trait Words: Send + Sync {
     fn ignored(&self, tool: &str, extra: &[Extra]) -> String;
     fn unknown(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
     fn refused(&self, refusal: &Refusal) -> ToolError;
-    fn machine(&self, path: &Resolved, error: &MachineError) -> ToolError;
+    /// `shown` is the path that it is about.
+    fn machine(&self, shown: &str, error: &MachineError) -> ToolError;
     /// A path that is no path: NUL, an unknown home folder, too long.
     fn bad_path(&self, given: &str, why: &BadPath) -> ToolError;
     /// The call failed over a file that nobody was asked about.
@@ -74,4 +74,22 @@ pub enum HookFault {
     Refused(Arc<str>),
     Panicked,
     TimedOut(Duration),
+}
+
+/// Why nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unmade {
+    /// The file changed where the change applies; here is how it reads now.
+    Stale {
+        shown: String,
+        now: Option<Bytes>,
+    },
+    Commit {
+        shown: String,
+        error: CommitError,
+    },
+    /// What was there could not be taken down, so nothing was touched.
+    Journal {
+        why: String,
+    },
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
+use helve_policy::{Action, Part};
 use helve_text::cut::cut;
 use helve_text::visible;
 use parking_lot::Mutex;
@@ -13,45 +14,31 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
-use crate::context::{CallRef, Memory, ToolContext};
+use crate::call::{CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
+use crate::context::{Memory, NestedCalls, ToolContext};
 use crate::dialect::Cut;
-use crate::event::{Event, Events, Outcome, What, now};
+use crate::event::{Outcome, What};
 use crate::files::Files;
 use crate::hook;
 use crate::input::{self, Input};
-use crate::permission::{Action, Part};
+use crate::output::{Content, ErrorKind, ToolError, ToolOutput};
 use crate::programs::Programs;
+use crate::recorder::Recorder;
 use crate::registry::ToolSet;
 use crate::schema::unfit;
 use crate::session::Session;
+use crate::spec::{InputSpec, ToolSpec};
 use crate::store::Store;
-use crate::tool::{
-    AnyTool, Content, ErrorKind, InputSpec, Origin, ToolCall, ToolError, ToolOutput, ToolSpec,
-};
+use crate::tool::AnyTool;
 use crate::validate::{Extra, validate};
 
 /// The tool that a call to an unknown name becomes.
 const INVALID: &str = "invalid";
 
-/// What became of a call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolResult {
-    pub call: String,
-    pub outcome: Result<ToolOutput, ToolError>,
-}
-
 /// Runs calls.
 pub struct Engine {
-    pub events: Events,
-    pub record: Record,
+    pub recorder: Recorder,
     pub patience: Patience,
-}
-
-/// Whether calls go down in history.
-pub enum Record {
-    In(Arc<dyn Store>),
-    /// For calls that are only judged.
-    Off,
 }
 
 /// How long the engine waits for others.
@@ -71,21 +58,12 @@ impl Default for Patience {
 
 impl Engine {
     pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
-        let record = Record::In(store);
-        Arc::new(Self { events: Events::default(), record, patience: Patience::default() })
+        Arc::new(Self { recorder: Recorder::new(store), patience: Patience::default() })
     }
 
-    pub fn off_the_record() -> Arc<Self> {
-        let (events, patience) = (Events::default(), Patience::default());
-        Arc::new(Self { events, record: Record::Off, patience })
-    }
-
-    /// Waits until the record is on disk.
+    /// Waits until the history is on disk.
     pub async fn flush(&self) {
-        match &self.record {
-            Record::In(store) => store.flush().await,
-            Record::Off => {}
-        }
+        self.recorder.flush().await;
     }
 
     /// Runs one call. The future owns all it needs, so a door may spawn it, park it, or drop it.
@@ -96,7 +74,8 @@ impl Engine {
         call: ToolCall,
         cancel: CancellationToken,
     ) -> BoxFuture<'static, ToolResult> {
-        self.call_at(session.under.as_ref(), session, tools, call, cancel)
+        let above = session.under.as_ref().map(|above| &above.call);
+        self.call_at(above, session, tools, call, cancel)
     }
 
     /// Runs the calls of one message: neighbours that may run together do, others wait their turn.
@@ -123,7 +102,7 @@ impl Engine {
     }
 
     /// `above` is the call that this one is part of. Never waits for other calls: order is `call_all`'s.
-    pub(crate) fn call_at(
+    fn call_at(
         self: &Arc<Self>,
         above: Option<&Arc<CallRef>>,
         session: &Arc<Session>,
@@ -144,8 +123,13 @@ impl Engine {
             depth,
             answers: std::mem::take(&mut call.answers),
         });
+        let recorder = match session.gate.is_explaining() {
+            true => Recorder::off_the_record(),
+            false => self.recorder.clone(),
+        };
         let life = Life {
             engine: self.clone(),
+            recorder,
             session: session.clone(),
             tools: tools.clone(),
             who,
@@ -153,19 +137,13 @@ impl Engine {
         };
         Box::pin(life.run(call))
     }
-
-    pub(crate) fn emit(&self, event: Event) {
-        match &self.record {
-            Record::In(store) => store.append(&event),
-            Record::Off => {}
-        }
-        self.events.send(event);
-    }
 }
 
 /// One call on its way.
+#[derive(Clone)]
 struct Life {
     engine: Arc<Engine>,
+    recorder: Recorder,
     session: Arc<Session>,
     tools: ToolSet,
     who: Arc<CallRef>,
@@ -191,6 +169,9 @@ impl Life {
 
     async fn attempt(&self, call: &mut ToolCall) -> Result<ToolOutput, ToolError> {
         let words = self.session.dialect.words;
+        if self.who.depth > MAX_DEPTH {
+            return Err(words.too_deep(MAX_DEPTH));
+        }
         self.parse(call)?;
         self.before(call).await?;
         let Some((spec, tool)) = self.tools.find(&call.name) else {
@@ -315,24 +296,26 @@ impl Life {
         if self.cancel.is_cancelled() {
             return Err(words.aborted());
         }
+        let (session, call) = (&self.session, &self.who);
+        let recorder = &self.recorder;
         let ctx = ToolContext {
-            call: self.who.clone(),
+            call: call.clone(),
             files: Files {
-                session: self.session.clone(),
-                call: self.who.clone(),
-                engine: self.engine.clone(),
+                session: session.clone(),
+                call: call.clone(),
+                recorder: recorder.clone(),
                 unspoken: Mutex::default(),
             },
             programs: Programs {
-                session: self.session.clone(),
-                call: self.who.clone(),
-                engine: self.engine.clone(),
+                session: session.clone(),
+                call: call.clone(),
+                hook_timeout: self.engine.patience.hook,
             },
-            memory: Memory(self.session.clone()),
+            memory: Memory(session.clone()),
             cancel: self.cancel.clone(),
-            session: self.session.clone(),
-            engine: self.engine.clone(),
-            tools: self.tools.clone(),
+            session: session.clone(),
+            recorder: recorder.clone(),
+            nested: Box::new(self.clone()),
         };
         let running = AssertUnwindSafe(tool.call(input, &ctx)).catch_unwind();
         let outcome = tokio::select! {
@@ -390,13 +373,13 @@ impl Life {
     }
 
     fn emit(&self, what: What) {
-        self.engine.emit(Event {
-            call: self.who.id.clone(),
-            root: self.who.root.clone(),
-            session: self.who.session.clone(),
-            at: now(),
-            what,
-        });
+        self.recorder.emit(&self.who, what);
+    }
+}
+
+impl NestedCalls for Life {
+    fn call(&self, call: ToolCall, cancel: CancellationToken) -> BoxFuture<'static, ToolResult> {
+        self.engine.call_at(Some(&self.who), &self.session, &self.tools, call, cancel)
     }
 }
 

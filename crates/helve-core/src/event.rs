@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 
-use crate::tool::ErrorKind;
+use crate::call::CallRef;
+use crate::output::ErrorKind;
 
 /// Milliseconds since 1970.
 pub type Millis = u64;
@@ -27,6 +28,19 @@ pub struct Event {
     pub session: Arc<str>,
     pub at: Millis,
     pub what: What,
+}
+
+impl Event {
+    /// Something that happens to a call now.
+    pub fn now(call: &CallRef, what: What) -> Self {
+        Self {
+            call: call.id.clone(),
+            root: call.root.clone(),
+            session: call.session.clone(),
+            at: now(),
+            what,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,80 +1,31 @@
 //! One call's view of the files: the only way from a string to a file.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use helve_policy::{Action, Let, Part};
 use parking_lot::Mutex;
 
-use crate::context::CallRef;
+use crate::call::CallRef;
 use crate::dialect::BadPath;
-use crate::engine::Engine;
-use crate::machine::{Kind, Listing, Machine, MachineError, Place, Window, Windowed};
+use crate::gate::Grant;
+use crate::machine::{Kind, Listing, MachineError, Place, Window, Windowed};
+use crate::output::ToolError;
 use crate::paths;
-use crate::permission::{Action, Ask, Grant, Let, Part, Pattern};
+use crate::recorder::Recorder;
+use crate::resolved::{Resolved, Roots, lexical};
 use crate::session::Session;
 use crate::shown::Seen;
-use crate::tool::ToolError;
 
 /// The longest path that is looked at.
 const MOST_PATH: usize = 4096;
-
-/// A path that was looked up and can be judged: as given, and with every link followed.
-#[derive(Clone)]
-pub struct Resolved {
-    pub(crate) machine: Arc<dyn Machine>,
-    pub(crate) place: Place,
-    kind: Option<Kind>,
-    /// What rules are matched against: relative to the root inside it, absolute outside.
-    subjects: Vec<String>,
-    /// The folder that `external_directory` is asked for.
-    outside: Option<PathBuf>,
-    /// The path below the root, or absolute, to show.
-    shown: String,
-}
-
-impl Resolved {
-    /// The absolute path with every link followed.
-    pub fn real(&self) -> PathBuf {
-        self.place.path()
-    }
-
-    /// The path for people: relative to the root inside it.
-    pub fn shown(&self) -> &str {
-        &self.shown
-    }
-
-    /// What was there when it was looked up. Say nothing of it before reading was granted.
-    pub fn kind(&self) -> Option<Kind> {
-        self.kind
-    }
-
-    pub(crate) fn part(&self, permission: &'static str) -> Part {
-        let mut part = Part::new(permission, "");
-        part.subjects.clone_from(&self.subjects);
-        // Rules are text: what is none could not be told from another like it.
-        if self.real().to_str().is_none() { part } else { part.always_exactly() }
-    }
-
-    /// What must be asked besides, for a path outside the root.
-    pub(crate) fn outside(&self) -> Option<Part> {
-        let folder = self.outside.as_ref()?.display().to_string();
-        let inside = if folder == "/" { "/*".into() } else { format!("{folder}/*") };
-        let part = Part::new("external_directory", inside.clone());
-        // A folder whose name holds a wildcard can be approved as it is, not as a pattern.
-        Some(if folder.contains(['*', '?']) {
-            part.always_exactly()
-        } else {
-            part.always(Pattern::Wild(inside))
-        })
-    }
-}
 
 /// One call's view of the files.
 pub struct Files {
     pub(crate) session: Arc<Session>,
     pub(crate) call: Arc<CallRef>,
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) recorder: Recorder,
     /// What was loaded and must still be asked about.
     pub(crate) unspoken: Mutex<Vec<Part>>,
 }
@@ -99,7 +50,7 @@ impl Files {
     ) -> Result<Windowed, ToolError> {
         self.demand(grant, path)?;
         let got = path.machine.window(&path.place, want).await;
-        got.map_err(|err| self.session.dialect.words.machine(path, &err))
+        got.map_err(|err| self.session.dialect.words.machine(path.shown(), &err))
     }
 
     /// What this session overwrites it must have been shown: so it was of this.
@@ -116,7 +67,7 @@ impl Files {
     ) -> Result<Bytes, ToolError> {
         self.demand(grant, path)?;
         let got = path.machine.read(&path.place, most).await;
-        let got = got.map_err(|err| self.session.dialect.words.machine(path, &err))?;
+        let got = got.map_err(|err| self.session.dialect.words.machine(path.shown(), &err))?;
         self.session.saw(&path.real(), Seen::whole(got.hash));
         Ok(got.bytes)
     }
@@ -130,12 +81,12 @@ impl Files {
     ) -> Result<Listing, ToolError> {
         self.demand(grant, path)?;
         let got = path.machine.list(&path.place, most).await;
-        got.map_err(|err| self.session.dialect.words.machine(path, &err))
+        got.map_err(|err| self.session.dialect.words.machine(path.shown(), &err))
     }
 
     /// Names beside a path that is not there, to suggest one. Empty where reading there needs asking.
     pub async fn beside(&self, path: &Resolved, most: usize) -> Vec<String> {
-        for part in Ask::to_read(path).parts {
+        for part in path.reading().parts {
             if self.session.gate.judge(&part).await.action != Action::Allow {
                 return Vec::new();
             }
@@ -178,7 +129,7 @@ pub(crate) async fn look_up(session: &Session, path: &Path) -> Result<Resolved, 
     if path == root {
         return Ok(judged(session, root, root.to_path_buf(), Some(Kind::Folder)));
     }
-    let located = session.workspace.machine().locate(path).await?;
+    let located = session.workspace.host().machine().locate(path).await?;
     Ok(judged(session, path, located.real, located.kind))
 }
 
@@ -197,7 +148,7 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
     let workspace = &session.workspace;
     match given.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => {
-            let home = workspace.home().ok_or(BadPath::NoHome)?;
+            let home = workspace.host().home().ok_or(BadPath::NoHome)?;
             Ok(home.join(paths::read(rest.trim_start_matches('/'))))
         }
         Some(_) | None => Ok(workspace.root().join(path)),
@@ -205,70 +156,7 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
 }
 
 fn judged(session: &Session, given: &Path, real: PathBuf, kind: Option<Kind>) -> Resolved {
-    let root = session.workspace.root();
-    let own = session.own_folder();
-    let folder = match kind {
-        Some(Kind::Folder) => real.clone(),
-        _ => real.parent().unwrap_or(Path::new("/")).to_path_buf(),
-    };
-    let (anchor, outside) = if real.starts_with(root) {
-        (root.to_path_buf(), None)
-    } else if real.starts_with(&own) {
-        (own, None)
-    } else {
-        (folder.clone(), Some(folder))
-    };
-    let mut subjects = vec![subject(root, &real), subject(root, &lexical(given))];
-    subjects.dedup();
-    let beneath = real.strip_prefix(&anchor).unwrap_or(Path::new("")).to_path_buf();
-    let shown = paths::shown(real.strip_prefix(root).unwrap_or(&real));
-    let shown = if shown.is_empty() { ".".into() } else { shown.into_owned() };
-    let place = Place { anchor, beneath };
-    let machine = session.workspace.machine().clone();
-    Resolved { machine, place, kind, subjects, outside, shown }
-}
-
-/// A path as rules see it.
-fn subject(root: &Path, path: &Path) -> String {
-    match path.strip_prefix(root) {
-        Ok(beneath) if beneath.as_os_str().is_empty() => ".".into(),
-        Ok(beneath) => beneath.to_string_lossy().into_owned(),
-        Err(_) => path.to_string_lossy().into_owned(),
-    }
-}
-
-/// A path without `.` and `..`, by its text alone.
-fn lexical(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
-                plain.push(component);
-            }
-        }
-    }
-    plain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn subjects_are_relative_inside_the_root_and_absolute_outside() {
-        let root = Path::new("/w/app");
-        let check = |path: &str, expected: &str| {
-            assert_eq!(subject(root, &lexical(Path::new(path))), expected);
-        };
-        check("/w/app/src/a.rs", "src/a.rs");
-        check("/w/app/src/../b", "b");
-        check("/w/app", ".");
-        check("/w/app-secret/s", "/w/app-secret/s");
-        check("/w/app/../app-secret/s", "/w/app-secret/s");
-        check("/w/app/../../../../etc/passwd", "/etc/passwd");
-    }
+    let workspace = &session.workspace;
+    let roots = Roots { root: workspace.root(), own: session.own_folders() };
+    Resolved::new(workspace.host().machine().clone(), &roots, given, real, kind)
 }

@@ -1,19 +1,17 @@
 //! Between a call and its effects: judges, asks the person once, hands out the grant.
 
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use helve_policy::{Action, Ask, Let, Part, Policy, Refusal, Reply, Rule, Scope, Verdict, Wall};
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, watch};
 
 use crate::BoxFuture;
-use crate::context::CallRef;
+use crate::call::{CallRef, Origin};
 use crate::event::What;
-use crate::permission::{
-    Action, Ask, Grant, Part, Pattern, Policy, Reply, Rule, Scope, Source, Verdict, Wall,
-};
 use crate::store::{Owner, Store};
-use crate::tool::Origin;
 
 /// Whoever answers for a session. The door brings it: a terminal, an MCP client, a page.
 pub trait Person: Send + Sync {
@@ -40,20 +38,22 @@ impl Person for SaysYes {
     }
 }
 
-/// Why there is no grant.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
-    /// A rule forbids a part; that is final.
-    Forbidden(Box<(Part, Verdict)>),
-    /// These parts need a yes and nobody could be asked.
-    Unanswered {
-        parts: Vec<(Part, Verdict)>,
-    },
-    Rejected {
-        word: Option<String>,
-    },
-    /// `helve why`: judged, never granted.
-    Explained,
+/// Proof that a person or a rule permitted certain acts. Only the gate makes one; it cannot outlive its call.
+#[derive(Debug)]
+pub struct Grant<'call> {
+    lets: Vec<Let>,
+    _call: PhantomData<&'call ()>,
+}
+
+impl Grant<'_> {
+    fn of(ask: Ask) -> Self {
+        Self { lets: ask.lets, _call: PhantomData }
+    }
+
+    /// Whether exactly this act was granted.
+    pub fn covers(&self, act: &Let) -> bool {
+        self.lets.contains(act)
+    }
 }
 
 /// A session's gate.
@@ -127,6 +127,11 @@ impl Gate {
             more: self.more.iter().cloned().chain([wall]).collect(),
             from: self.from.iter().cloned().chain([agent.to_string()]).collect(),
         }
+    }
+
+    /// Whether asks are only explained, so that no call behind this gate has an effect.
+    pub(crate) fn is_explaining(&self) -> bool {
+        matches!(self.shared.mode, Mode::Explain(_))
     }
 
     /// What an explaining gate was asked, with its verdicts.
@@ -219,7 +224,7 @@ impl Gate {
         let Some(owner) = Owner::of(scope, &self.shared.session, &self.shared.root) else {
             return;
         };
-        let rules: Vec<Rule> = open.iter().flat_map(|(part, _)| lasting(part, scope)).collect();
+        let rules: Vec<Rule> = open.iter().flat_map(|(part, _)| part.approved(scope)).collect();
         for rule in &rules {
             // It holds for this process in any case; a store that cannot keep it says so itself.
             self.shared.store.remember(owner, rule).await.ok();
@@ -240,25 +245,7 @@ impl Shared {
     }
 }
 
-/// The rules a lasting yes to a part leaves behind: the pattern that was shown, or the thing itself
-/// under each of its names.
-fn lasting(part: &Part, scope: Scope) -> Vec<Rule> {
-    let patterns = match &part.always {
-        None => Vec::new(),
-        Some(Pattern::Exact(_)) => part.subjects.iter().cloned().map(Pattern::Exact).collect(),
-        Some(wide) => vec![wide.clone()],
-    };
-    let permission = part.permission.to_string();
-    let (action, source) = (Action::Allow, Source::Approved(scope));
-    let rule =
-        |pattern| Rule { permission: permission.clone(), pattern, action, source: source.clone() };
-    patterns.into_iter().map(rule).collect()
-}
-
 fn summary(ask: &Ask) -> String {
     let parts = ask.parts.iter().map(|part| format!("{} {}", part.permission, part.subject()));
     parts.collect::<Vec<_>>().join(", ")
 }
-
-#[cfg(test)]
-mod tests;

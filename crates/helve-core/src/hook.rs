@@ -8,10 +8,8 @@ use std::time::Duration;
 use futures::FutureExt;
 
 use crate::BoxFuture;
-use crate::context::CallRef;
+use crate::call::{CallRef, ToolCall, ToolResult};
 use crate::dialect::HookFault;
-use crate::engine::ToolResult;
-use crate::tool::ToolCall;
 
 /// Sees every call of a workspace. Asynchronous: a plugin lives in another process.
 ///

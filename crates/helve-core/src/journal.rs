@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::BoxFuture;
-use crate::commit::ContentHash;
 use crate::event::Millis;
+use crate::machine::commit::ContentHash;
 use crate::store::StoreError;
 
 /// Keeps what files were before calls changed them. Bounded by size and age.

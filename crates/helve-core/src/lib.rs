@@ -1,11 +1,11 @@
-//! The spine: what a tool is, who may do what, and how one call runs from JSON to result.
+//! The spine: what a tool is, how a call is judged and asked about, and how it runs from JSON to result.
 //!
-//! Traits that other crates implement are here too: [`Machine`], [`Store`], [`Outputs`], [`Person`], [`Hook`].
+//! The traits that other crates implement are here too: [`Machine`], [`process::Processes`], [`Store`],
+//! [`Outputs`], [`Journal`], [`Person`], [`Hook`], [`AfterWrite`].
 
 pub mod after;
-pub mod builtin;
+pub mod call;
 pub mod change;
-pub mod commit;
 pub mod confine;
 pub mod context;
 pub mod dialect;
@@ -16,54 +16,65 @@ pub mod files;
 pub mod flow;
 pub mod gate;
 pub mod hook;
+pub mod host;
 pub mod input;
 pub mod journal;
 pub mod machine;
 pub mod media;
+pub mod output;
 pub mod paths;
-pub mod permission;
 pub mod process;
 pub mod programs;
+pub mod recorder;
 pub mod registry;
+mod resolved;
 pub mod schema;
 pub mod search;
 pub mod server;
 pub mod session;
 pub mod shell;
 mod shown;
+pub mod spec;
 pub mod store;
 pub mod tool;
 pub mod validate;
 pub mod workspace;
 
-pub use after::{AfterWrite, Diagnostic};
-pub use change::{Made, Rebase, Then, Unmade, Wanted, Written};
+pub use helve_policy as permission;
+pub use helve_policy::builtin;
+pub use helve_policy::{
+    Action, Ask, AskKey, Let, Part, Pattern, Policy, Refusal, Reply, Request, Rule, Scope, Source,
+    Unclear, Verdict, Wall, decide,
+};
+
+pub use after::{AfterWrite, Diagnostic, Written};
+pub use call::{CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
+pub use change::{Made, Rebase, Then, Wanted};
 pub use context::{Memory, ToolContext};
-pub use dialect::{Cut, Dialect, Words};
-pub use engine::{Engine, ToolResult};
+pub use dialect::{Cut, Dialect, Unmade, Words};
+pub use engine::Engine;
 pub use event::{CallState, Event, Events, Progress, Status, Subscription};
-pub use files::{Files, Resolved};
+pub use files::Files;
 pub use flow::Flow;
-pub use gate::{Gate, Nobody, Person, Refusal, SaysYes};
+pub use gate::{Gate, Grant, Nobody, Person, SaysYes};
 pub use hook::Hook;
+pub use host::Host;
 pub use input::{BadInput, Input};
 pub use journal::Journal;
+pub use machine::commit;
 pub use machine::{Kind, Machine, MachineError, Place};
 pub use media::{Media, NoMedia};
-pub use permission::{
-    Action, Ask, AskKey, Grant, Let, Part, Pattern, Policy, Reply, Rule, Scope, Source, Verdict,
-    Wall, decide,
-};
-pub use registry::{Layer, Registration, Registry, Switch, ToolSet};
+pub use output::{Content, ErrorKind, Saved, ToolError, ToolOutput};
+pub use recorder::Recorder;
+pub use registry::{Layer, Registration, Registry, ToolSet};
+pub use resolved::Resolved;
 pub use schema::{Flavour, fit, unfit};
 pub use server::{Resources, ServerTrouble};
 pub use session::{Session, Slot};
 pub use shown::Shown;
-pub use store::{Outputs, Saved, Store};
-pub use tool::{
-    AnyTool, Audience, Caller, Content, ErrorKind, InputSpec, Origin, Tool, ToolCall, ToolError,
-    ToolOutput, ToolSpec, Traits,
-};
+pub use spec::{Audience, Caller, InputSpec, Switch, ToolSpec, Traits};
+pub use store::{Outputs, Store};
+pub use tool::{AnyTool, Tool};
 pub use workspace::{Neighbours, Workspace};
 
 /// A future that a trait object may return.

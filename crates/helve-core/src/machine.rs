@@ -3,13 +3,16 @@
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::BoxFuture;
-use crate::commit::{Change, CommitError, Committed, ContentHash};
+use crate::process::Processes;
+use commit::{Change, CommitError, Committed, ContentHash};
 
+pub mod commit;
 mod tree;
 
 pub use tree::{
@@ -51,6 +54,13 @@ pub trait Machine: Send + Sync {
 
     /// Lines of the files of a tree, in an order that does not depend on how they were found.
     fn search(&self, want: Search) -> SearchFlow;
+
+    /// The processes of this same machine; `None` if it cannot start any.
+    ///
+    /// The machine hands them out itself, so a command cannot be judged on one machine and run on another.
+    fn processes(&self) -> Option<Arc<dyn Processes>> {
+        None
+    }
 }
 
 /// A path beneath a folder that was judged. It is opened from `anchor` without following links, so

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::BoxFuture;
 
+pub use helve_policy::ProcessId;
+
 /// The verbs on programs.
 pub trait Processes: Send + Sync {
     /// Starts a program. It ends by itself, by [`Processes::end`], or with Helve; dropping the future
@@ -54,64 +56,8 @@ pub trait Processes: Send + Sync {
     fn confinement(&self) -> BoxFuture<'_, Confinement>;
 }
 
-/// Where programs cannot be run; scripts can still be judged.
-pub struct NoProcesses {
-    pub why: String,
-}
-
-impl Processes for NoProcesses {
-    fn spawn(&self, _want: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>> {
-        let why = self.why.clone();
-        Box::pin(async { Err(SpawnError::NoKeeper(why)) })
-    }
-
-    fn watch<'a>(
-        &'a self,
-        _id: &'a ProcessId,
-        _want: Watch,
-    ) -> BoxFuture<'a, Result<Watched, ProcessError>> {
-        Box::pin(async { Err(ProcessError::Unknown) })
-    }
-
-    fn output<'a>(&'a self, _id: &'a ProcessId) -> BoxFuture<'a, Result<Output, ProcessError>> {
-        Box::pin(async { Err(ProcessError::Unknown) })
-    }
-
-    fn type_in<'a>(
-        &'a self,
-        _id: &'a ProcessId,
-        _bytes: Bytes,
-    ) -> BoxFuture<'a, Result<(), ProcessError>> {
-        Box::pin(async { Err(ProcessError::Unknown) })
-    }
-
-    fn signal<'a>(
-        &'a self,
-        _id: &'a ProcessId,
-        _signal: Signal,
-    ) -> BoxFuture<'a, Result<(), ProcessError>> {
-        Box::pin(async { Err(ProcessError::Unknown) })
-    }
-
-    fn end<'a>(&'a self, _id: &'a ProcessId) -> BoxFuture<'a, Result<usize, ProcessError>> {
-        Box::pin(async { Err(ProcessError::Unknown) })
-    }
-
-    fn list(&self) -> BoxFuture<'_, Vec<Process>> {
-        Box::pin(async { Vec::new() })
-    }
-
-    fn confinement(&self) -> BoxFuture<'_, Confinement> {
-        Box::pin(async { Confinement::default() })
-    }
-}
-
 /// How long a program may take to end when it is asked to.
 pub const GRACE: Duration = Duration::from_millis(500);
-
-/// A handle: short, unique among all Helves of a user.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ProcessId(pub String);
 
 /// What is started, and how.
 #[derive(Clone, Debug, PartialEq)]

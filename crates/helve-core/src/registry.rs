@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use helve_policy::Part;
 use helve_text::{near, wildcard};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::permission::Source;
-use crate::tool::{AnyTool, Caller, ToolSpec, Traits};
+use crate::session::Session;
+use crate::spec::{Caller, Switch, ToolSpec, Traits};
+use crate::tool::AnyTool;
 
 /// Where a tool comes from. A higher layer shadows a lower one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +37,8 @@ pub struct Registry {
 struct Entry {
     id: u64,
     layer: Layer,
+    /// The dialect that the tool belongs to; `None` for all.
+    dialect: Option<&'static str>,
     tool: Arc<dyn AnyTool>,
 }
 
@@ -69,20 +73,30 @@ impl Drop for Expected {
     }
 }
 
-/// A line of the config's `tools` map; the last one that matches decides.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Switch {
-    /// A tool's name, or a wildcard.
-    pub pattern: String,
-    pub on: bool,
-    pub source: Source,
-}
-
 impl Registry {
+    /// Registers a tool for callers of every dialect.
     pub fn register(self: &Arc<Self>, layer: Layer, tool: Arc<dyn AnyTool>) -> Registration {
+        self.add(layer, None, tool)
+    }
+
+    /// Registers a built-in tool of one dialect.
+    pub fn register_dialect(
+        self: &Arc<Self>,
+        dialect: &'static str,
+        tool: Arc<dyn AnyTool>,
+    ) -> Registration {
+        self.add(Layer::Builtin, Some(dialect), tool)
+    }
+
+    fn add(
+        self: &Arc<Self>,
+        layer: Layer,
+        dialect: Option<&'static str>,
+        tool: Arc<dyn AnyTool>,
+    ) -> Registration {
         let mut entries = self.entries.lock();
         let id = entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
-        entries.push(Entry { id, layer, tool });
+        entries.push(Entry { id, layer, dialect, tool });
         drop(entries);
         self.version.send_modify(|version| *version += 1);
         Registration { registry: self.clone(), id }
@@ -116,7 +130,15 @@ impl Registry {
         self.version.subscribe()
     }
 
-    /// The tools for one caller: its audience, the switches, and whatever else `keep` asks.
+    /// The tools that a session is offered now.
+    pub fn offer_to(&self, session: &Session) -> ToolSet {
+        let allowed = |spec: &ToolSpec| !session.gate.forbids(&tool_part(spec));
+        self.offer(&session.caller, &session.switches, allowed)
+    }
+
+    /// The tools for one caller: those of its dialect and audience that are switched on and pass `keep`.
+    ///
+    /// Tools for other callers are left out first, so that they shadow nothing.
     pub fn offer(
         &self,
         who: &Caller,
@@ -124,20 +146,27 @@ impl Registry {
         keep: impl Fn(&ToolSpec) -> bool,
     ) -> ToolSet {
         let mut entries = self.entries.lock().clone();
+        entries.retain(|entry| entry.dialect.is_none_or(|dialect| dialect == who.dialect));
         entries.sort_by_key(|entry| (entry.layer, entry.id));
         let mut tools = BTreeMap::new();
         for entry in entries {
             let spec = entry.tool.spec(who);
-            tools.insert(spec.name.clone(), Offered { spec, tool: entry.tool });
+            if spec.audience.hidden || spec.audience.admits(who) {
+                tools.insert(spec.name.clone(), Offered { spec, tool: entry.tool });
+            }
         }
-        tools.retain(|name, offered| {
-            offered.spec.audience.hidden
-                || (offered.spec.audience.admits(who)
-                    && is_on(switches, name)
-                    && keep(&offered.spec))
+        tools.retain(|name, Offered { spec, .. }| {
+            spec.audience.hidden || (is_on(switches, name) && keep(spec))
         });
         ToolSet(Arc::new(tools))
     }
+}
+
+/// The part by which a tool is judged whatever its arguments.
+fn tool_part(spec: &ToolSpec) -> Part {
+    let mut part = Part::new(spec.group.clone(), "*");
+    part.tool = (spec.group != spec.name).then(|| spec.name.clone().into());
+    part
 }
 
 fn is_on(switches: &[Switch], name: &str) -> bool {

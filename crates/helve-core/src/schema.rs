@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::input::Input;
-use crate::tool::InputSpec;
+use crate::spec::InputSpec;
 
 /// Who the schema is fitted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

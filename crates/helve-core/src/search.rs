@@ -1,49 +1,12 @@
 //! One call's view of finding and searching: what must be asked, and which of the files met may be told of.
 
-mod readable;
+use helve_policy::Readable;
 
-use std::time::Duration;
-
-use crate::files::{Files, Resolved};
+use crate::files::Files;
 use crate::flow::Flow;
-use crate::machine::{
-    Counts, Find, Found, Hidden, Hit, Ignored, Kind, MachineError, Search, SearchError, Tree,
-};
-use crate::permission::{Ask, Grant, Let, Part};
-
-pub use readable::Readable;
-
-/// How long a walk may take unless the tool says otherwise.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// How long ignored files are looked at where nothing else was found.
-const PEEK: Duration = Duration::from_millis(200);
-
-impl Ask {
-    /// Looking for something in a folder, under the tool's own key. A file that is named is also read.
-    pub fn search(mut self, permission: &'static str, subject: &str, path: &Resolved) -> Self {
-        self.parts.extend(path.outside());
-        let part = Part::new(permission, subject).always_exactly();
-        let act = Let::Read(path.real());
-        if path.kind() == Some(Kind::Folder) {
-            return self.and(act, part);
-        }
-        self.parts.push(part);
-        self.and(act, path.part("read"))
-    }
-}
-
-impl Resolved {
-    /// Everything below this path: hidden files too, ignored files not.
-    pub fn tree(&self) -> Tree {
-        Tree {
-            at: self.place.clone(),
-            globs: Vec::new(),
-            ignored: Ignored::Skip { peek: PEEK },
-            hidden: Hidden::Include,
-            deadline: DEADLINE,
-        }
-    }
-}
+use crate::gate::Grant;
+use crate::machine::{Counts, Find, Found, Hit, Kind, MachineError, Search, SearchError};
+use crate::resolved::Resolved;
 
 impl Files {
     /// The names of files below a path. Their content is not looked at.
@@ -69,10 +32,10 @@ impl Files {
         want.tree.at = path.place.clone();
         let (policy, more) = self.session.gate.rules().await;
         let root = self.session.workspace.root();
-        let mut readable = Readable::new(&policy, &more, root, &path.real());
-        // A folder that became a file meanwhile was not asked for as one.
-        readable.is_granted = path.kind() != Some(Kind::Folder);
-        want.readable = Some(readable);
+        let readable = Readable::new(&policy, &more, root, &path.real());
+        // A folder that has become a file since was not granted as a file.
+        let is_granted = path.kind() != Some(Kind::Folder);
+        want.readable = Some(if is_granted { readable.granted() } else { readable });
         gather(path.machine.search(want)).await
     }
 }

@@ -3,22 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use helve_policy::Rule;
 use helve_text::cut::Limits;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::context::CallRef;
+use crate::call::CallRef;
 use crate::dialect::Dialect;
 use crate::gate::Gate;
 use crate::journal::Image;
 use crate::paths;
-use crate::permission::{Part, Rule};
-use crate::registry::{Switch, ToolSet};
 use crate::shown::{Remembered, Seen, Shown};
+use crate::spec::{Caller, Switch};
 use crate::store::{Outputs, Store, StoreError};
-use crate::tool::{Caller, ToolSpec};
 use crate::workspace::Workspace;
 
 /// What a session is made of.
@@ -35,8 +34,15 @@ pub struct Session {
     pub outputs: Arc<dyn Outputs>,
     /// What was shown of files; also kept by the store.
     pub shown: ShownFiles,
-    /// The call this session works for, when it is a sub-agent's.
-    pub under: Option<Arc<CallRef>>,
+    /// The call that a sub-agent's session works for.
+    pub under: Option<Above>,
+}
+
+/// The call that opened a sub-agent's session, and the session of that call.
+#[derive(Clone)]
+pub struct Above {
+    pub call: Arc<CallRef>,
+    pub session: Arc<Session>,
 }
 
 /// What a session was shown of files, in this process.
@@ -60,7 +66,8 @@ impl Session {
         rules: Vec<Rule>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            id: format!("{}/{}", self.id, under.id).into(),
+            // Random, so that two children of one call differ.
+            id: format!("{}/{}", self.id, uuid::Uuid::now_v7().simple()).into(),
             caller: Caller { agent: agent.into(), ..self.caller.clone() },
             workspace: self.workspace.clone(),
             gate: self.gate.child(agent, rules),
@@ -70,15 +77,8 @@ impl Session {
             store: self.store.clone(),
             outputs: self.outputs.clone(),
             shown: ShownFiles::default(),
-            under: Some(under.clone()),
+            under: Some(Above { call: under.clone(), session: self.clone() }),
         })
-    }
-
-    /// The tools this session is offered now. `only` is a call-time override of the switches.
-    pub fn offer(&self, only: &[Switch]) -> ToolSet {
-        let switches: Vec<Switch> = self.switches.iter().chain(only).cloned().collect();
-        let allowed = |spec: &ToolSpec| !self.gate.forbids(&tool_part(spec));
-        self.workspace.registry.offer(&self.caller, &switches, allowed)
     }
 
     /// Takes down what was shown of a file.
@@ -133,9 +133,15 @@ impl Session {
         }
     }
 
-    /// Folders this session may read without asking: its saved outputs.
-    pub(crate) fn own_folder(&self) -> PathBuf {
-        self.outputs.folder(&self.id)
+    /// Folders that may be read without asking: the saved outputs of this session and of those above it.
+    pub(crate) fn own_folders(&self) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        let mut session = Some(self);
+        while let Some(current) = session {
+            folders.push(current.outputs.folder(&current.id));
+            session = current.under.as_ref().map(|above| &*above.session);
+        }
+        folders
     }
 
     pub async fn recall<T: Slot>(&self) -> Result<T, StoreError> {
@@ -167,11 +173,4 @@ impl Session {
 
 fn shown_key(path: &Path) -> String {
     format!("shown:{}", paths::shown(path))
-}
-
-/// A tool as something to be judged whatever it is called with.
-fn tool_part(spec: &ToolSpec) -> Part {
-    let mut part = Part::new(spec.group.clone(), "*");
-    part.tool = (spec.group != spec.name).then(|| spec.name.clone().into());
-    part
 }

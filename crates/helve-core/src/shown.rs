@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::commit::ContentHash;
 use crate::journal::Image;
+use crate::machine::commit::ContentHash;
 use crate::machine::{Mark, Windowed};
 
 /// How much of what was shown is kept to say later what changed.

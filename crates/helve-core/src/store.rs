@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use helve_policy::{Rule, Scope};
 use serde_json::Value;
 
 use crate::BoxFuture;
 use crate::event::{CallState, Event};
-use crate::permission::{Rule, Scope};
+use crate::output::Saved;
 
 /// Why the store could not answer, in words for a person.
 pub type StoreError = std::io::Error;
@@ -116,12 +117,4 @@ pub trait Outputs: Send + Sync {
 
     /// The folder of a session's saved outputs, readable without asking.
     fn folder(&self, session: &str) -> PathBuf;
-}
-
-/// A saved output: a file for people and for `read`, an id for links.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saved {
-    pub id: String,
-    pub path: PathBuf,
-    pub bytes: u64,
 }

@@ -5,22 +5,19 @@ use std::sync::Arc;
 
 use crate::after::AfterWrite;
 use crate::hook::Hook;
+use crate::host::Host;
 use crate::journal::{Change, Journal};
-use crate::machine::Machine;
 use crate::process::Confinement;
-use crate::programs::Shell;
-use crate::registry::Registry;
+use crate::shell::Shell;
 use crate::store::StoreError;
 
 /// What the sessions of a folder share.
 pub struct Workspace {
     root: PathBuf,
-    home: Option<PathBuf>,
-    machine: Arc<dyn Machine>,
+    host: Host,
     journal: Arc<dyn Journal>,
     neighbours: Neighbours,
     shell: Option<Shell>,
-    pub registry: Arc<Registry>,
 }
 
 /// Who sees what happens in a folder. A plugin comes with a folder and sees that folder's calls only.
@@ -31,36 +28,29 @@ pub struct Neighbours {
 }
 
 impl Workspace {
-    /// `root` must be absolute with every link followed; `home` is what `~` stands for; without a
-    /// `shell` no programs are run.
+    /// `root` must be absolute, with every link followed. Without a `shell` no command is run.
     pub fn new(
         root: PathBuf,
-        home: Option<PathBuf>,
-        machine: Arc<dyn Machine>,
+        host: Host,
         journal: Arc<dyn Journal>,
         neighbours: Neighbours,
         shell: Option<Shell>,
     ) -> Arc<Self> {
-        let registry = Arc::default();
-        Arc::new(Self { root, home, machine, journal, neighbours, shell, registry })
+        Arc::new(Self { root, host, journal, neighbours, shell })
     }
 
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    pub(crate) fn home(&self) -> Option<&Path> {
-        self.home.as_deref()
-    }
-
-    pub(crate) fn machine(&self) -> &Arc<dyn Machine> {
-        &self.machine
+    pub fn host(&self) -> &Host {
+        &self.host
     }
 
     /// What confinement programs can have here.
     pub async fn confinement(&self) -> Confinement {
-        match &self.shell {
-            Some(shell) => shell.processes.confinement().await,
+        match self.host.processes() {
+            Some(processes) => processes.confinement().await,
             None => Confinement::default(),
         }
     }

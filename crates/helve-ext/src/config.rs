@@ -41,8 +41,8 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
+use helve_core::Switch;
 use helve_core::permission::{Rule, Source};
-use helve_core::registry::Switch;
 
 pub use agent::{Agent, Mode, Origin};
 pub use changes::{Changes, HardLinks, Matching, SyntaxCheck};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use helve_core::machine::{
     Find, FindFlow, Listing, Located, Search, SearchFlow, Whole, Window, Windowed,
 };
+use helve_core::process::Processes;
 use helve_core::{BoxFuture, Machine, MachineError, Place};
 
 use crate::blocking::run_blocking;
@@ -14,6 +15,7 @@ use crate::blocking::run_blocking;
 use crate::commit::faults::Faults;
 use crate::commit::{Change, CommitError, Committed, Locks, Swept, Sys, commit};
 use crate::errors::machine_error;
+use crate::process::Programs;
 use crate::{find, list, locate, read, search, window};
 
 /// How long a commit waits for other writers to release the lock of a file.
@@ -26,6 +28,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct Local {
     shared: Arc<Shared>,
+    programs: Option<Programs>,
 }
 
 #[derive(Debug)]
@@ -56,7 +59,13 @@ impl Local {
 
     fn with(folder: PathBuf, sys: Sys) -> Self {
         let locks = Locks::new(folder, LOCK_TIMEOUT);
-        Self { shared: Arc::new(Shared { locks, swept: Swept::default(), sys }) }
+        let shared = Shared { locks, swept: Swept::default(), sys };
+        Self { shared: Arc::new(shared), programs: None }
+    }
+
+    /// Lets processes be started too.
+    pub fn with_programs(self, programs: Programs) -> Self {
+        Self { programs: Some(programs), ..self }
     }
 
     /// Returns the injected fault for a reading verb, if there is one.
@@ -89,6 +98,10 @@ impl Default for Local {
 }
 
 impl Machine for Local {
+    fn processes(&self) -> Option<Arc<dyn Processes>> {
+        self.programs.clone().map(|programs| Arc::new(programs) as Arc<dyn Processes>)
+    }
+
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Located, MachineError>> {
         let (path, checked) = (path.to_owned(), self.check("locate"));
         run_blocking(LOCATE_TIMEOUT, move |_| checked.and_then(|()| locate::locate(&path)))

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::context::CallRef;
+use helve_core::CallRef;
 use helve_core::{Ask, AskKey, BoxFuture, Person, Reply};
 use parking_lot::Mutex;
 use rmcp::model::{

@@ -4,8 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::store::Saved;
-use helve_core::{Session, ToolSet};
+use helve_core::{Registry, Saved, Session, ToolSet};
 use parking_lot::Mutex;
 use rmcp::model::Implementation;
 use tokio::sync::watch;
@@ -23,6 +22,7 @@ const MAX_LISTED: usize = 100;
 /// An identified client and its session.
 pub(crate) struct ClientSession {
     pub(crate) session: Arc<Session>,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) person: ClientPerson,
     /// Parent of every call's token. Requests are not parents, since a request may end before its call.
     pub(crate) calls: CancellationToken,
@@ -51,19 +51,20 @@ impl ClientSession {
         let request = SessionRequest { client, agent, person: Arc::new(person.clone()) };
         let session = (config.open)(request)?;
         let _cancel_on_drop = calls.clone().drop_guard();
-        let changes = Mutex::new(Some(session.workspace.registry.changed()));
+        let changes = Mutex::new(Some(config.registry.changed()));
         let (cached, saved) = Default::default();
-        Some(Self { session, person, calls, _cancel_on_drop, changes, cached, saved })
+        let registry = config.registry.clone();
+        Some(Self { session, registry, person, calls, _cancel_on_drop, changes, cached, saved })
     }
 
     /// Returns the current tools. The set is rebuilt only when the registry has changed.
     pub(crate) fn tools(&self) -> ToolSet {
-        let version = *self.session.workspace.registry.changed().borrow();
+        let version = *self.registry.changed().borrow();
         let mut cached = self.cached.lock();
         match &*cached {
             Some(cached) if cached.version == version => cached.tools.clone(),
             Some(_) | None => {
-                let tools = self.session.offer(&[]);
+                let tools = self.registry.offer_to(&self.session);
                 *cached = Some(CachedTools { version, tools: tools.clone() });
                 tools
             }

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::{Engine, Person, Session};
+use helve_core::{Engine, Person, Registry, Session};
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -32,6 +32,8 @@ use crate::transport::{LineTransport, MAX_DISCARDED};
 /// Configuration of a server: everything its connections share.
 pub struct McpConfig {
     pub engine: Arc<Engine>,
+    /// The tools of the workspace that all sessions work in.
+    pub registry: Arc<Registry>,
     /// Opens the session of a client, once, when the client has identified itself. Returns `None` if the
     /// requested agent does not exist.
     pub open: Box<dyn Fn(SessionRequest) -> Option<Arc<Session>> + Send + Sync>,

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use helve_core::store::Saved;
+use helve_core::Saved;
 use helve_core::{Content, Flavour, ToolOutput, ToolResult, ToolSpec, fit};
 use rmcp::model::{
     CallToolResult, ContentBlock, JsonObject, MetaObject, Resource, ResourceContents,

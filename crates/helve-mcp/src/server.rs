@@ -114,7 +114,7 @@ impl ServerHandler for Server {
     /// From 2026-07-28 on, a client that wants change notifications holds a request open.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let session = self.request_session(context.request_context())?;
-        let mut versions = session.session.workspace.registry.changed();
+        let mut versions = session.registry.changed();
         let notifying = async {
             while versions.changed().await.is_ok() {
                 let changed = ToolListChangedNotification::default();
@@ -138,7 +138,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let session = self.request_session(&context)?;
-        session.session.workspace.registry.settled(SETTLE_TIME).await;
+        session.registry.settled(SETTLE_TIME).await;
         let tools = session.tools();
         Ok(ListToolsResult::with_all_items(tools.specs().map(render::tool).collect()))
     }
@@ -263,7 +263,11 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Option<call::ProgressWatch> {
         let token = context.meta.get_progress_token()?;
-        Some(call::ProgressWatch::new(&call.id, token, self.state.config.engine.events.subscribe()))
+        Some(call::ProgressWatch::new(
+            &call.id,
+            token,
+            self.state.config.engine.recorder.events.subscribe(),
+        ))
     }
 
     fn render(&self, session: &ClientSession, result: helve_core::ToolResult) -> CallToolResponse {

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use helve_core::Action;
+use helve_policy::Action;
 
 use crate::judge::{Judged, judge};
 use crate::lists::{self, Listed};

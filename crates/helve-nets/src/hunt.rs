@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use helve_core::Action;
+use helve_policy::Action;
 
 use crate::judge::judge;
 use crate::lists::Listed;

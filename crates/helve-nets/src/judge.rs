@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use helve_core::permission::Terms;
-use helve_core::shell::{read, wants};
-use helve_core::{Action, Part, Policy};
+use helve_policy::shell::{read, wants};
+use helve_policy::{Action, Part, Policy, Terms};
 use helve_text::shell::{Doubt, Run};
 
 use crate::event::{Event, Traced, What};

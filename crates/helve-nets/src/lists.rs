@@ -1,14 +1,14 @@
 //! The project's own lists of scripts and policies.
 
-use helve_core::builtin::{Written, policy};
-use helve_core::{Action, Policy, Rule, Source};
+use helve_policy::builtin::{Written, policy};
+use helve_policy::{Action, Policy, Rule, Source};
 
 use crate::judge::OPAQUE;
 
-const POLICIES: &str = include_str!("../../helve-core/src/shell/tests/policies.txt");
-const ATTACKS: &str = include_str!("../../helve-core/src/shell/tests/attacks.txt");
-const DENIED: &str = include_str!("../../helve-core/src/shell/tests/denied.txt");
-const DAILY: &str = include_str!("../../helve-core/src/shell/tests/daily.txt");
+const POLICIES: &str = include_str!("../../helve-policy/src/shell/tests/policies.txt");
+const ATTACKS: &str = include_str!("../../helve-policy/src/shell/tests/attacks.txt");
+const DENIED: &str = include_str!("../../helve-policy/src/shell/tests/denied.txt");
+const DAILY: &str = include_str!("../../helve-policy/src/shell/tests/daily.txt");
 const MORE: &str = include_str!("more.txt");
 const PROGRAMS: &str = include_str!("../../helve-text/src/shell/programs.txt");
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use helve_core::{Action, Policy};
+use helve_policy::{Action, Policy};
 
 use crate::event::Traced;
 use crate::judge::{Judged, judge};

@@ -5,11 +5,11 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use helve_core::Part;
-use helve_core::shell::{Entry, Ground, Resolution};
+use helve_policy::Part;
+use helve_policy::shell::{Entry, Ground, Resolution};
 use helve_text::shell::{ShellContext, ShellLanguage};
 
-#[path = "../../helve-core/src/shell/tests/tree.rs"]
+#[path = "../../helve-policy/src/shell/tests/tree.rs"]
 mod tree;
 
 use tree::{Node, Tree};

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use helve_core::BoxFuture;
-use helve_core::store::{Outputs, Saved, StoreError};
+use helve_core::Saved;
+use helve_core::store::{Outputs, StoreError};
 use parking_lot::Mutex;
 use uuid::Uuid;
 

@@ -29,8 +29,8 @@ use helve_core::commit::ContentHash;
 use helve_core::journal::{Before, Entry, Image, Journal};
 use helve_core::permission::Source;
 use helve_core::{
-    Action, AnyTool, Caller, Content, Dialect, Engine, Gate, Input, Kind, Layer, Neighbours, Reply,
-    Rule, Scope, Session, ToolCall, ToolResult, Workspace,
+    Action, AnyTool, Caller, Content, Dialect, Engine, Gate, Host, Input, Kind, Layer, Neighbours,
+    Registry, Reply, Rule, Scope, Session, ToolCall, ToolResult, Workspace,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -75,14 +75,14 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     let journal = Arc::new(MemoryJournal::default());
     let workspace = Workspace::new(
         ROOT.into(),
-        Some("/home/u".into()),
-        machine.clone(),
+        Host::new(machine.clone(), Vec::new(), Some("/home/u".into())),
         journal.clone(),
         Neighbours::default(),
         None,
     );
+    let registry: Arc<Registry> = Arc::default();
     for tool in tools {
-        workspace.registry.register(Layer::Builtin, tool).keep();
+        registry.register(Layer::Builtin, tool).keep();
     }
     let session = Arc::new(Session {
         id: "s".into(),
@@ -110,7 +110,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
                 let mut call = ToolCall::new(tool, Input::Raw(input));
                 calls += 1;
                 call.id = format!("call_{calls}");
-                let tools = session.offer(&[]);
+                let tools = registry.offer_to(&session);
                 let running = engine.call(&session, &tools, call, CancellationToken::new());
                 let before = machine.0.lock().clone();
                 let result = runtime.block_on(running);

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helve_core::store::{Outputs, Owner, Saved, Store, StoreError};
+use helve_core::Saved;
+use helve_core::store::{Outputs, Owner, Store, StoreError};
 use helve_core::{BoxFuture, CallState, Event, Rule};
 use parking_lot::Mutex;
 use serde_json::Value;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use helve_core::builtin::{Written, policy};
 use helve_core::commit::HardLinks;
-use helve_core::programs::Leftovers;
+use helve_core::shell::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
-    Action, AnyTool, Caller, Engine, Hook, Journal, Kind, Layer, Machine, Media, Neighbours,
-    Person, Policy, Rule, SaysYes, Source, Switch, Workspace,
+    Action, AnyTool, Caller, Engine, Hook, Host, Journal, Kind, Layer, Machine, Media, Neighbours,
+    Person, Policy, Registry, Rule, SaysYes, Source, Switch, Workspace,
 };
 use helve_ext::config::{self, Agent, Config, Disk, Places, Trust, gather};
 use helve_machine::Local;
@@ -42,7 +42,7 @@ pub struct Builder {
     tools: Vec<Arc<dyn AnyTool>>,
     keeper: Option<PathBuf>,
     leftovers: Leftovers,
-    machine: Option<Arc<dyn Machine>>,
+    host: Option<Host>,
 }
 
 enum SessionKey {
@@ -103,14 +103,18 @@ impl Default for Builder {
             configs: Vec::new(),
             session: SessionKey::New,
             agent: None,
-            caller: Caller { client: "library".into(), ..Caller::default() },
+            caller: Caller {
+                dialect: opencode::DIALECT.name.into(),
+                client: "library".into(),
+                ..Caller::default()
+            },
             allow: Vec::new(),
             person: None,
             hooks: Vec::new(),
             tools: Vec::new(),
             keeper: None,
             leftovers: Leftovers::Keep,
-            machine: None,
+            host: None,
         }
     }
 }
@@ -217,9 +221,9 @@ impl Builder {
         self
     }
 
-    /// Where the files are, if not here.
-    pub fn machine(mut self, machine: impl Machine + 'static) -> Self {
-        self.machine = Some(Arc::new(machine));
+    /// Where to work, if not on this machine. A host without processes offers no `bash`.
+    pub fn host(mut self, host: Host) -> Self {
+        self.host = Some(host);
         self
     }
 
@@ -229,10 +233,11 @@ impl Builder {
             Some(folder) => folder.clone(),
             None => data_folder(home.as_deref()).ok_or(BuildError::NoDataFolder)?,
         };
-        // Every Helve of this user meets the others there.
-        let here = || -> Arc<dyn Machine> { Arc::new(Local::with_lock_folder(data.join("locks"))) };
-        let machine = self.machine.unwrap_or_else(here);
-        let root = root(&*machine, self.dir.as_deref(), home.as_deref()).await?;
+        let host = match self.host {
+            Some(host) => host,
+            None => here(&data, self.keeper, home),
+        };
+        let root = root(&**host.machine(), self.dir.as_deref(), host.home()).await?;
         let flags: Vec<Rule> =
             self.allow.iter().map(|what| allowed(what)).collect::<Result<_, _>>()?;
         let sqlite = Arc::new(Sqlite::at(data.clone()));
@@ -252,16 +257,20 @@ impl Builder {
         let basis = Basis { flags, own };
         let (policy, switches) = stance(&config, trust, &basis, &agent);
         let neighbours = Neighbours { hooks: self.hooks, after: Vec::new() };
-        let wanted = shell::Wanted { keeper: self.keeper, data: &data, leftovers: self.leftovers };
-        let shell = shell::shell(&config, wanted);
-        let workspace = Workspace::new(root, home, machine, journal, neighbours, Some(shell));
+        let can_run = host.processes().is_some();
+        let shell = can_run.then(|| shell::shell(&config, host.environment(), self.leftovers));
+        let workspace = Workspace::new(root, host, journal, neighbours, shell);
+        let registry: Arc<Registry> = Arc::default();
         let media = media();
         for tool in opencode::tools_with(media.clone(), settings(&config.changes)) {
-            workspace.registry.register(Layer::Builtin, tool).keep();
+            let spec = tool.spec(&self.caller);
+            if can_run || !opencode::NEEDS_PROCESSES.contains(&spec.name.as_str()) {
+                registry.register_dialect(opencode::DIALECT.name, tool).keep();
+            }
         }
-        let servers = servers(&workspace, &config, media);
+        let servers = servers(&workspace, &registry, &config, media);
         for tool in self.tools {
-            workspace.registry.register(Layer::Runtime, tool).keep();
+            registry.register(Layer::Runtime, tool).keep();
         }
         let caller = Caller { agent: agent.name.clone(), ..self.caller };
         let id = self.session.id(workspace.root());
@@ -270,6 +279,7 @@ impl Builder {
             limits: limits(&config),
             person: self.person,
             workspace,
+            registry,
             policy,
             switches,
             caller,
@@ -324,11 +334,16 @@ pub(crate) fn stance(
 
 /// The folder's MCP servers, none of them started.
 #[cfg(feature = "servers")]
-fn servers(workspace: &Workspace, config: &Config, media: Arc<dyn Media>) -> Servers {
+fn servers(
+    workspace: &Workspace,
+    registry: &Arc<Registry>,
+    config: &Config,
+    media: Arc<dyn Media>,
+) -> Servers {
     let servers = Servers::new(Setup {
         servers: config.servers.clone(),
         root: workspace.root().to_path_buf(),
-        registry: workspace.registry.clone(),
+        registry: registry.clone(),
         media: media.clone(),
     });
     servers.offer_resources(opencode::resource_tools(&servers.resources(), &media));
@@ -336,7 +351,12 @@ fn servers(workspace: &Workspace, config: &Config, media: Arc<dyn Media>) -> Ser
 }
 
 #[cfg(not(feature = "servers"))]
-fn servers(_workspace: &Workspace, _config: &Config, _media: Arc<dyn Media>) -> Servers {
+fn servers(
+    _workspace: &Workspace,
+    _registry: &Arc<Registry>,
+    _config: &Config,
+    _media: Arc<dyn Media>,
+) -> Servers {
     Servers
 }
 
@@ -348,6 +368,14 @@ fn media() -> Arc<dyn Media> {
 #[cfg(not(any(feature = "images", feature = "pdf")))]
 fn media() -> Arc<dyn Media> {
     Arc::new(helve_core::NoMedia)
+}
+
+/// This machine: its files, and processes watched over by a keeper.
+fn here(data: &Path, keeper: Option<PathBuf>, home: Option<PathBuf>) -> Host {
+    // All Helve processes of a user share this folder of locks.
+    let files = Local::with_lock_folder(data.join("locks"));
+    let machine = files.with_programs(shell::programs(keeper, data));
+    Host::new(Arc::new(machine), std::env::vars_os().collect(), home)
 }
 
 /// The folder to work in, with every link followed.

@@ -35,16 +35,15 @@ pub use shell::KEEPER;
 pub use toolbox::{Explanation, Toolbox, TrustState};
 
 pub use helve_core::confine::Sandbox;
-pub use helve_core::context::CallRef;
 pub use helve_core::event::{News, What};
 pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{Confinement, Support};
 pub use helve_core::{
-    Action, AnyTool, Ask, BoxFuture, CallState, Content, ErrorKind, Event, Flavour, Hook, Input,
-    Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope, ServerTrouble,
-    Source, Status, Subscription, Tool, ToolContext, ToolError, ToolOutput, ToolResult, ToolSet,
-    ToolSpec, Traits, Verdict, fit,
+    Action, AnyTool, Ask, BoxFuture, CallRef, CallState, Content, ErrorKind, Event, Flavour, Hook,
+    Host, Input, Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope,
+    ServerTrouble, Source, Status, Subscription, Tool, ToolContext, ToolError, ToolOutput,
+    ToolResult, ToolSet, ToolSpec, Traits, Verdict, fit,
 };
 pub use helve_ext::config;
 #[cfg(feature = "servers")]
@@ -52,6 +51,7 @@ pub use helve_ext::servers;
 pub use helve_mcp::{BadToken, HttpServer, Metadata, ServeError, Token};
 pub use helve_store::{Age, KeptToken, kept_token, token_in};
 pub use helve_text::visible;
+pub use helve_tools::unclear;
 
 /// Turns this process into a keeper, which looks after the programs that commands start.
 ///

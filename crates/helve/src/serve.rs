@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use helve_core::{Caller, Engine, Session};
+use helve_core::{Caller, Engine, Registry, Session};
 use helve_mcp::{HttpConfig, HttpServer, McpConfig, Metadata, ServeError, SessionRequest, Token};
 use tokio_util::sync::CancellationToken;
 
@@ -26,9 +26,10 @@ impl Toolbox {
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
         let (engine, servers) = (self.engine.clone(), self.servers.clone());
+        let registry = self.registry.clone();
         servers.begin();
         let open = move |request: SessionRequest| Some(self.open_session(&self.id, request));
-        let served = helve_mcp::serve_stdio(config(engine, metadata, open), stop).await;
+        let served = helve_mcp::serve_stdio(config(engine, registry, metadata, open), stop).await;
         servers.close().await;
         served
     }
@@ -46,6 +47,7 @@ impl Toolbox {
         let agents: Vec<String> = self.config.agents.iter().map(|it| it.name.clone()).collect();
         let folder = helve_text::visible::escape_line(&self.root().display().to_string()).into();
         let (engine, servers) = (self.engine.clone(), self.servers.clone());
+        let registry = self.registry.clone();
         servers.begin();
         let toolboxes: HashMap<String, Toolbox> = agents
             .iter()
@@ -59,7 +61,7 @@ impl Toolbox {
             Some(toolbox.open_session(&new_session(), request))
         };
         let http_config = HttpConfig { token, agents, folder };
-        http.serve(config(engine, metadata, open), http_config, stop).await;
+        http.serve(config(engine, registry, metadata, open), http_config, stop).await;
         servers.close().await;
     }
 
@@ -71,11 +73,13 @@ impl Toolbox {
 
 fn config(
     engine: Arc<Engine>,
+    registry: Arc<Registry>,
     metadata: Metadata,
     open: impl Fn(SessionRequest) -> Option<Arc<Session>> + Send + Sync + 'static,
 ) -> McpConfig {
     McpConfig {
         engine,
+        registry,
         open: Box::new(open),
         name: "helve".into(),
         version: env!("CARGO_PKG_VERSION").into(),

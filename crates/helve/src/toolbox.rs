@@ -7,8 +7,8 @@ use helve_core::journal::Change;
 use helve_core::process::Confinement;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
-    Action, Caller, Engine, ErrorKind, Gate, Input, Nobody, Part, Person, Policy, Session,
-    Subscription, Switch, ToolCall, ToolResult, ToolSet, Verdict, Workspace,
+    Action, Caller, Engine, ErrorKind, Gate, Input, Nobody, Part, Person, Policy, Registry,
+    Session, Subscription, Switch, ToolCall, ToolResult, ToolSet, Verdict, Workspace,
 };
 use helve_ext::config::Config;
 use helve_text::cut::Limits;
@@ -26,6 +26,7 @@ use crate::no_servers::Servers;
 pub struct Toolbox {
     pub(crate) engine: Arc<Engine>,
     pub(crate) workspace: Arc<Workspace>,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) policy: Policy,
     /// Who answers, if the builder named somebody; a door may bring whoever sits at its client.
     pub(crate) person: Option<Arc<dyn Person>>,
@@ -86,7 +87,7 @@ impl Toolbox {
 
     /// The tools on offer now; those of MCP servers once they have started.
     pub fn tools(&self) -> ToolSet {
-        self.session().offer(&[])
+        self.registry.offer_to(self.session())
     }
 
     /// Calls a tool as a model would.
@@ -124,16 +125,14 @@ impl Toolbox {
         );
         let session = self.session_behind(gate, &self.id, self.caller.clone());
         // A tool that is denied outright is not offered; here it is, so that the rule can be named.
-        let all = || self.workspace.registry.offer(&self.caller, &self.switches, |_spec| true);
+        let all = || self.registry.offer(&self.caller, &self.switches, |_spec| true);
         let mut tools = all();
         if tools.find(tool).is_none() {
             self.servers.bring(tool).await;
             tools = all();
         }
         let call = ToolCall::new(tool, input);
-        // Off the record: nothing is called, so nothing goes into the history.
-        let engine = Engine::off_the_record();
-        let result = engine.call(&session, &tools, call, CancellationToken::new()).await;
+        let result = self.engine.call(&session, &tools, call, CancellationToken::new()).await;
         let parts = session.gate.explained();
         let decision = parts.iter().map(|(_, verdict)| verdict.action).max();
         let asks_for_nothing =
@@ -152,7 +151,7 @@ impl Toolbox {
 
     /// What happens from now on.
     pub fn events(&self) -> Subscription {
-        self.engine.events.subscribe()
+        self.engine.recorder.events.subscribe()
     }
 
     pub fn session(&self) -> &Arc<Session> {
@@ -190,18 +189,25 @@ impl Toolbox {
         })
     }
 
-    /// The same folder, store and locks behind the rules of another agent.
+    /// The same folder, engine, store and servers behind the rules of another agent.
     pub fn as_agent(&self, name: &str) -> Result<Toolbox, BuildError> {
         let agent = agent(&self.config, Some(name.into()))?;
         let (policy, switches) = stance(&self.config, self.trust, &self.basis, &agent);
-        Ok(Toolbox {
+        let caller = Caller { agent: agent.name, ..self.caller.clone() };
+        Ok(Toolbox { policy, switches, caller, ..self.conversation(self.id.clone()) })
+    }
+
+    /// Opens a further conversation in the same folder: its own session, the same engine, store and servers.
+    pub fn conversation(&self, session: impl Into<String>) -> Toolbox {
+        Toolbox {
             servers: self.servers.clone(),
             engine: self.engine.clone(),
             workspace: self.workspace.clone(),
-            policy,
+            registry: self.registry.clone(),
+            policy: self.policy.clone(),
             person: self.person.clone(),
-            switches,
-            caller: Caller { agent: agent.name, ..self.caller.clone() },
+            switches: self.switches.clone(),
+            caller: self.caller.clone(),
             limits: self.limits,
             store: self.store.clone(),
             outputs: self.outputs.clone(),
@@ -209,9 +215,9 @@ impl Toolbox {
             config: self.config.clone(),
             trust: self.trust,
             basis: self.basis.clone(),
-            id: self.id.clone(),
+            id: session.into(),
             session: OnceLock::new(),
-        })
+        }
     }
 
     pub fn engine(&self) -> &Arc<Engine> {
@@ -268,9 +274,11 @@ impl Toolbox {
         self.call("undo", serde_json::json!({"call": call})).await
     }
 
-    /// Ends the MCP servers, and waits until what is remembered is on disk.
+    /// Ends the MCP servers, unless another conversation uses them, and waits until the store is on disk.
     pub async fn close(self) {
-        self.servers.close().await;
+        if Arc::strong_count(&self.servers) == 1 {
+            self.servers.close().await;
+        }
         self.store.flush().await;
     }
 }

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use helve_policy::Readable;
+
 use super::{Kind, MachineError, Place};
 use crate::flow::Flow;
-use crate::search::Readable;
 
 /// A folder, and which of the files in it are meant. Links are not followed, and `.git` is not entered.
 #[derive(Clone, Debug)]

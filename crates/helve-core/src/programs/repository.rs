@@ -10,13 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use helve_policy::Part;
 use helve_text::git_config::{self, GitSetting};
 use helve_text::shell::{AccessKind, FileTarget, Run, Script, WordRole};
 
 use crate::confine::Linked;
 use crate::files;
 use crate::machine::Kind;
-use crate::permission::Part;
 use crate::session::Session;
 
 mod modules;

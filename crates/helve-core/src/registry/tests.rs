@@ -1,10 +1,12 @@
 //! Layers, shadowing, audiences and switches.
 
 use expect_test::{Expect, expect};
+use helve_policy::Source;
 use serde_json::json;
 
 use super::*;
-use crate::tool::{Audience, InputSpec, ToolError, ToolOutput};
+use crate::output::{ToolError, ToolOutput};
+use crate::spec::{Audience, InputSpec};
 use crate::validate::Problem;
 use crate::{BoxFuture, Input, ToolContext};
 

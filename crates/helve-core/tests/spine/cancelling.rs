@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use helve_core::context::CallRef;
+use helve_core::CallRef;
 use helve_core::{Ask, BoxFuture, Person, Reply, ToolOutput};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

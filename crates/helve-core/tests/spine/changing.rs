@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helve_core::context::CallRef;
+use helve_core::CallRef;
 use helve_core::event::What;
 use helve_core::{
     Action, AfterWrite, Ask, BoxFuture, Diagnostic, Person, Reply, Resolved, Scope, Written,
@@ -118,7 +118,7 @@ async fn every_file_that_changed_is_told() {
     let mut setting = Setting::default();
     free(&mut setting);
     let stage = setting.build();
-    let mut events = stage.engine.events.subscribe();
+    let mut events = stage.engine.recorder.events.subscribe();
     edit(&stage, "hello", "bye").await;
     let seen = drain(&mut events, 4).await;
     let edited = seen.iter().find_map(|event| match &event.what {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_core::context::CallRef;
+use helve_core::CallRef;
 use helve_core::store::{Owner, Store};
 use helve_core::{
     Action, BoxFuture, Gate, Hook, Input, Pattern, Reply, Rule, SaysYes, Scope, Source, ToolCall,
@@ -43,7 +43,11 @@ async fn a_sub_agent_does_not_lift_it() {
             let child = ctx.child("explore", vec![rule("*", "*", Action::Allow)]);
             let engine = helve_core::Engine::new(child.store.clone());
             let call = ToolCall::new("read", json!({"filePath": "secret.txt"}));
-            let tools = child.offer(&[]);
+            let registry: Arc<helve_core::Registry> = Arc::default();
+            for tool in helve_tools::opencode::tools(Arc::new(helve_core::NoMedia)) {
+                registry.register(helve_core::Layer::Builtin, tool).keep();
+            }
+            let tools = registry.offer_to(&child);
             let result = engine.call(&child, &tools, call, CancellationToken::new()).await;
             Err(result.outcome.unwrap_err())
         })
@@ -132,7 +136,7 @@ async fn an_answer_counts_for_the_question_it_was_given_to() {
     let answered = |key: helve_core::AskKey| {
         let mut call = ToolCall::new("plain", json!({}));
         call.answers.insert(key, Reply::Yes(Scope::Once));
-        let tools = stage.session.offer(&[]);
+        let tools = stage.registry.offer_to(&stage.session);
         stage.engine.call(&stage.session, &tools, call, CancellationToken::new())
     };
     assert_eq!(told(&answered(key).await), "ok: done");

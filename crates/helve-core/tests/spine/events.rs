@@ -19,7 +19,7 @@ async fn a_call_is_pending_then_running_then_completed() {
         })
     });
     let stage = Setting::default().tool(tool).build();
-    let mut events = stage.engine.events.subscribe();
+    let mut events = stage.engine.recorder.events.subscribe();
     stage.call("steps", json!({})).await.outcome.unwrap();
     let mut state: Option<CallState> = None;
     let mut seen = String::new();
@@ -65,7 +65,7 @@ async fn a_subscriber_that_sleeps_blocks_nobody_and_is_told_what_it_missed() {
         })
     });
     let stage = Setting::default().tool(tool).build();
-    let mut asleep = stage.engine.events.subscribe();
+    let mut asleep = stage.engine.recorder.events.subscribe();
     assert!(stage.call("chatty", json!({})).await.outcome.is_ok());
     assert!(matches!(asleep.next().await, Some(News::Missed(missed)) if missed > 900_000));
     let mut last = None;

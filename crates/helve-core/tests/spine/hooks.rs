@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::context::CallRef;
+use helve_core::CallRef;
 use helve_core::{BoxFuture, Hook, ToolCall, ToolOutput, ToolResult};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

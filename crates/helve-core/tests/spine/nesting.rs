@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helve_core::{
-    AnyTool, BoxFuture, Caller, Input, Slot, ToolCall, ToolContext, ToolError, ToolOutput,
-    ToolSpec, Traits,
+    AnyTool, BoxFuture, Caller, Engine, Input, Layer, Registry, Slot, ToolCall, ToolContext,
+    ToolError, ToolOutput, ToolSpec, Traits,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,49 @@ async fn nesting_ends_at_a_fixed_depth() {
     let stage = Setting::default().tool(tool).build();
     let result = stage.call("again", json!({})).await;
     assert_eq!(told(&result), "Failed: Calls nest at most 4 deep.");
+}
+
+#[tokio::test]
+async fn sub_agents_end_at_the_same_depth() {
+    let registry: Arc<Registry> = Arc::default();
+    let tools = registry.clone();
+    let delegate = does("delegate", move |ctx| {
+        let child = ctx.child("explore", Vec::new());
+        let offered = tools.offer_to(&child);
+        Box::pin(async move {
+            let engine = Engine::new(child.store.clone());
+            let call = ToolCall::new("delegate", json!({}));
+            engine.call(&child, &offered, call, CancellationToken::new()).await.outcome
+        })
+    });
+    registry.register(Layer::Builtin, Arc::new(delegate)).keep();
+    let stage = Setting::default().build();
+    let (call, cancel) = (ToolCall::new("delegate", json!({})), CancellationToken::new());
+    let offered = registry.offer_to(&stage.session);
+    let result = stage.engine.call(&stage.session, &offered, call, cancel).await;
+    assert_eq!(told(&result), "Failed: Calls nest at most 4 deep.");
+}
+
+#[tokio::test]
+async fn children_of_one_call_differ_and_read_their_parents_outputs() {
+    let tool = does("two", |ctx| {
+        Box::pin(async move {
+            let children = [ctx.child("explore", Vec::new()), ctx.child("explore", Vec::new())];
+            assert_ne!(children[0].id, children[1].id);
+            let parent = children[0].under.as_ref().unwrap().session.clone();
+            let saved = parent.outputs.save(&parent.id, "kept\n").await.unwrap();
+            let registry: Arc<Registry> = Arc::default();
+            for tool in helve_tools::opencode::tools(Arc::new(helve_core::NoMedia)) {
+                registry.register(Layer::Builtin, tool).keep();
+            }
+            let call = ToolCall::new("read", json!({"filePath": saved.path}));
+            let offered = registry.offer_to(&children[1]);
+            let engine = Engine::new(parent.store.clone());
+            engine.call(&children[1], &offered, call, CancellationToken::new()).await.outcome
+        })
+    });
+    let stage = Setting::default().tool(tool).build();
+    assert_eq!(told(&stage.call("two", json!({})).await), "ok: 00001| kept");
 }
 
 #[tokio::test]
@@ -78,7 +121,7 @@ async fn only_calls_that_may_run_together_do() {
         let stage = Setting::default().tool(crowd).build();
         let calls: Vec<ToolCall> = (0..4).map(|_| ToolCall::new(name, json!({}))).collect();
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
-        let tools = stage.session.offer(&[]);
+        let tools = stage.registry.offer_to(&stage.session);
         let cancel = CancellationToken::new();
         let results = stage.engine.call_all(&stage.session, &tools, calls, cancel).await;
         assert_eq!(most.load(Ordering::SeqCst), expected);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::builtin::{Written, policy};
-use helve_core::engine::{Patience, Record};
+use helve_core::engine::Patience;
 use helve_core::{
-    Action, AfterWrite, AnyTool, Ask, Caller, Engine, Event, Events, Gate, Hook, Layer, Neighbours,
-    Nobody, Person, Policy, Rule, Session, Source, Tool, ToolCall, ToolContext, ToolError,
-    ToolOutput, ToolResult, Traits, Workspace,
+    Action, AfterWrite, AnyTool, Ask, Caller, Engine, Event, Gate, Hook, Host, Layer, Neighbours,
+    Nobody, Person, Policy, Recorder, Registry, Rule, Session, Source, Tool, ToolCall, ToolContext,
+    ToolError, ToolOutput, ToolResult, Traits, Workspace,
 };
 use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
 use helve_tools::opencode::{DIALECT, tools};
@@ -20,6 +20,7 @@ pub(crate) struct Stage {
     pub(crate) machine: Arc<MemoryMachine>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) session: Arc<Session>,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) store: Arc<MemoryStore>,
 }
 
@@ -73,14 +74,14 @@ impl Setting {
         machine.write("/w/secret.txt", "s3cret\n");
         let workspace = Workspace::new(
             "/w".into(),
-            None,
-            machine.clone(),
+            Host::new(machine.clone(), Vec::new(), None),
             Arc::new(MemoryJournal::default()),
             Neighbours { hooks: self.hooks, after: self.after },
             None,
         );
+        let registry: Arc<Registry> = Arc::default();
         for tool in tools(Arc::new(helve_core::NoMedia)).into_iter().chain(self.tools) {
-            workspace.registry.register(Layer::Builtin, tool).keep();
+            registry.register(Layer::Builtin, tool).keep();
         }
         let session = Arc::new(Session {
             id: "s".into(),
@@ -95,9 +96,9 @@ impl Setting {
             shown: Default::default(),
             under: None,
         });
-        let record = Record::In(self.store.clone());
-        let engine = Engine { events: Events::default(), record, patience: self.patience };
-        Stage { engine: Arc::new(engine), session, store: self.store, machine }
+        let recorder = Recorder::new(self.store.clone());
+        let engine = Engine { recorder, patience: self.patience };
+        Stage { engine: Arc::new(engine), session, registry, store: self.store, machine }
     }
 }
 
@@ -113,7 +114,7 @@ impl Stage {
         cancel: CancellationToken,
     ) -> ToolResult {
         let call = ToolCall::new(tool, input);
-        self.engine.call(&self.session, &self.session.offer(&[]), call, cancel).await
+        self.engine.call(&self.session, &self.registry.offer_to(&self.session), call, cancel).await
     }
 
     pub(crate) async fn read(&self, path: &str) -> String {

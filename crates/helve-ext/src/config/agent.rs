@@ -1,7 +1,7 @@
 //! Agents: from JSON, from Markdown, built in; merged field by field, each field with its origin.
 
+use helve_core::Switch;
 use helve_core::permission::{Rule, Source};
-use helve_core::registry::Switch;
 
 use super::explain::Listed;
 use super::page::{Page, Reading, Standing};

@@ -1,8 +1,8 @@
 //! Everything that is in force, line by line, each with the place it comes from.
 
+use helve_core::Switch;
 use helve_core::permission::{Rule, Source};
 use helve_core::process::Network;
-use helve_core::registry::Switch;
 
 use super::agent::Mode;
 use super::page::Page;

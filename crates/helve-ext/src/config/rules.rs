@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use helve_core::Switch;
 use helve_core::permission::{Action, Pattern, Rule, Source};
-use helve_core::registry::Switch;
 
 use super::page::{Page, Reading};
 use super::tree::{At, Entry, Node, What, repeated};

@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use helve_core::change::Unmade;
-use helve_core::dialect::{BadPath, HookFault};
+use helve_core::dialect::{BadPath, HookFault, Unmade};
 use helve_core::event::Progress;
 use helve_core::machine::MachineError;
 use helve_core::validate::{Extra, Problem};
 use helve_core::workspace::Neighbours;
 use helve_core::{
-    AnyTool, Ask, BadInput, Caller, Content, Cut, Dialect, Engine, ErrorKind, Gate, Layer, Part,
-    Pattern, Policy, Refusal, Registry, Resolved, Session, Tool, ToolContext, ToolError,
-    ToolOutput, Traits, Words, Workspace,
+    AnyTool, Ask, BadInput, Caller, Content, Cut, Dialect, Engine, ErrorKind, Gate, Host, Layer,
+    Part, Pattern, Policy, Refusal, Registry, Session, Tool, ToolContext, ToolError, ToolOutput,
+    Traits, Words, Workspace,
 };
 use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
 use helve_text::cut::{Keep, Limits};
@@ -39,8 +38,9 @@ impl World {
         let machine = Arc::new(MemoryMachine::default());
         let journal = Arc::new(MemoryJournal::default());
         let none = Neighbours::default();
-        let workspace = Workspace::new("/w".into(), None, machine.clone(), journal, none, None);
-        let (registry, log) = (workspace.registry.clone(), Log::default());
+        let host = Host::new(machine.clone(), Vec::new(), None);
+        let workspace = Workspace::new("/w".into(), host, journal, none, None);
+        let (registry, log): (Arc<Registry>, _) = (Arc::default(), Log::default());
         registry.register(Layer::Builtin, Arc::new(Echo)).keep();
         registry.register(Layer::Builtin, Arc::new(Show)).keep();
         registry.register(Layer::Builtin, Arc::new(Work)).keep();
@@ -79,6 +79,7 @@ impl World {
         };
         McpConfig {
             engine: Engine::new(self.store.clone()),
+            registry: self.registry.clone(),
             open: Box::new(open),
             name: "helve".into(),
             version: "1.2.3".into(),
@@ -289,7 +290,7 @@ impl Words for PlainWords {
         ToolError::new(ErrorKind::Denied, words)
     }
 
-    fn machine(&self, _path: &Resolved, error: &MachineError) -> ToolError {
+    fn machine(&self, _shown: &str, error: &MachineError) -> ToolError {
         failed(&error.to_string())
     }
 

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use expect_test::{Expect, expect};
+use helve_core::ErrorKind;
 use helve_core::event::{Event, Outcome, Progress, What};
 use helve_core::journal::{After, Before, Change, Entry, Image, Journal};
 use helve_core::permission::{Action, Pattern, Rule, Source};
 use helve_core::store::{Owner, Store};
-use helve_core::tool::ErrorKind;
 use serde_json::{Map, Value, json};
 
 use super::Sqlite;

@@ -78,9 +78,9 @@ impl Tool for ApplyPatch {
         syntax::demand(ctx, self.settings.syntax, &drafts).await?;
         let mut ask = Ask::default();
         for paper in &papers {
-            ask = ask.edit(&paper.path, Self::NAME);
+            ask = ask.also(paper.path.editing(Self::NAME));
             if let Some((to, _)) = &paper.to {
-                ask = ask.edit(to, Self::NAME);
+                ask = ask.also(to.editing(Self::NAME));
             }
         }
         let preview: Vec<String> =

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use helve_core::process::{Excerpt, Lifetime, Met, Process, Stdin, Until, Watch};
-use helve_core::programs::{How, Launch, Leftovers, Running};
+use helve_core::programs::{How, Launch, Running};
+use helve_core::shell::Leftovers;
 use helve_core::{Ask, Progress, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -56,7 +57,7 @@ impl Tool for Bash {
         let description = args.description.as_deref().unwrap_or("");
         let launch = ctx.programs.prepare(&args.command, description, args.workdir.as_deref());
         let launch = launch.await?.map_err(|bad| shell::bad_script(&bad))?;
-        let ask = Ask::default().run(&launch).preview(launch.command());
+        let ask = Ask::to(launch.running()).preview(launch.command());
         let grant = ctx.ask(ask).await?;
         let how = how(&args, ctx);
         let started = ctx.programs.start(&grant, &launch, how).await;

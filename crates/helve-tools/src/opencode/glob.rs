@@ -31,7 +31,7 @@ impl Tool for Glob {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let given = args.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".");
         let path = ctx.files.resolve(given).await?;
-        let grant = ctx.ask(Ask::default().search(Self::NAME, &args.pattern, &path)).await?;
+        let grant = ctx.ask(Ask::to(path.searching(Self::NAME, &args.pattern))).await?;
         check_folder(&path)?;
         let tree = path.tree();
         let tree = Tree {

@@ -62,7 +62,7 @@ impl Tool for Grep {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let given = args.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".");
         let path = ctx.files.resolve(given).await?;
-        let grant = ctx.ask(Ask::default().search(Self::NAME, &args.pattern, &path)).await?;
+        let grant = ctx.ask(Ask::to(path.searching(Self::NAME, &args.pattern))).await?;
         let tree = path.tree();
         let tree = Tree {
             globs: args.include.iter().cloned().collect(),

@@ -57,9 +57,9 @@ impl Tool for List {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let given = args.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".");
         let path = ctx.files.resolve(given).await?;
-        let grant = ctx.ask(Ask::default().search(Self::NAME, path.shown(), &path)).await?;
+        let grant = ctx.ask(Ask::to(path.searching(Self::NAME, path.shown()))).await?;
         if path.kind().is_some_and(|kind| kind != Kind::Folder) {
-            return Err(ctx.words().machine(&path, &helve_core::MachineError::NotAFolder));
+            return Err(ctx.words().machine(path.shown(), &helve_core::MachineError::NotAFolder));
         }
         let left_out = IGNORED.into_iter().chain(args.ignore.iter().map(String::as_str));
         let globs = left_out.map(|glob| format!("!{}", glob.trim_start_matches('!'))).collect();

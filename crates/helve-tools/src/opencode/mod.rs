@@ -27,6 +27,9 @@ use std::sync::Arc;
 use helve_core::{AnyTool, Dialect, Media, Resources};
 use helve_text::cut::Limits;
 
+/// Tools that a host without processes does not offer.
+pub const NEEDS_PROCESSES: [&str; 2] = ["bash", "process"];
+
 /// Limits and words.
 pub static DIALECT: Dialect = Dialect {
     name: "opencode",

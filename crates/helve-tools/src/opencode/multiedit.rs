@@ -88,7 +88,7 @@ pub(super) async fn run(
     let bytes = Bytes::from(applied.bytes);
     let drafts = [Draft { shown: shown.clone(), old, new: Some(bytes.clone()) }];
     syntax::demand(ctx, settings.syntax, &drafts).await?;
-    let grant = ctx.ask(Ask::default().edit(&path, tool).preview(&diff.text)).await?;
+    let grant = ctx.ask(Ask::to(path.editing(tool)).preview(&diff.text)).await?;
     let looking = syntax::look(ctx, settings.syntax, drafts.into());
     let word = if base.is_none() { "Created" } else { "Edited" };
     let then = Then::Write { bytes, mode: FileMode::Keep, links: settings.links };

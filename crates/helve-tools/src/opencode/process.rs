@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helve_core::process::{Excerpt, Met, Process as Program, Signal, State, Until, Watch, Watched};
-use helve_core::programs::Running;
+use helve_core::programs::{Running, steering, typing};
 use helve_core::{Ask, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use helve_text::cut::Keep;
 use schemars::JsonSchema;
@@ -146,12 +146,12 @@ fn ask(args: &Args, program: &Program, ctx: &ToolContext) -> Result<Ask, ToolErr
         Action::Write => {
             let input = args.input.as_ref();
             let input = input.ok_or_else(|| missing(args.action, "input", "what to type"))?;
-            return Ok(Ask::default().type_into(&program.id, input).preview(about("type into")));
+            return Ok(Ask::to(typing(&program.id, input)).preview(about("type into")));
         }
     };
     let own = ctx.programs.is_own(program);
     let subject = if own { about(verb) } else { format!("foreign {}", about(verb)) };
-    Ok(Ask::default().steer(&program.id, subject))
+    Ok(Ask::to(steering(&program.id, subject)))
 }
 
 fn until(args: &Args) -> Result<Until, ToolError> {

@@ -57,7 +57,7 @@ impl Tool for Read {
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let path = ctx.files.resolve(&args.file_path).await?;
-        let grant = ctx.ask(Ask::to_read(&path)).await?;
+        let grant = ctx.ask(Ask::to(path.reading())).await?;
         let first = args.offset.unwrap_or(1).max(1);
         let most = args.limit.unwrap_or(LINES).clamp(1, LINES);
         match path.kind() {

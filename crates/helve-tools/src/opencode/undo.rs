@@ -49,7 +49,7 @@ impl Tool for Undo {
             let back = Back { shown: path.shown(), file, now: now.as_ref(), links };
             let then = back.then()?;
             notes.extend(back.noted(then.as_ref()));
-            reading = reading.read(&path);
+            reading = reading.also(path.reading());
             wanted.extend(then.map(|then| Wanted { path, base: now, then, rebase: Rebase::Merge }));
         }
         let notes: String = notes.concat();
@@ -68,7 +68,8 @@ impl Tool for Undo {
             let text = format!("Taking back {} would change this:{notes}\n\n{all}", told(&change));
             return Ok(ToolOutput::text("undo (not done)", text));
         }
-        let ask = wanted.iter().fold(Ask::default(), |ask, want| ask.edit(&want.path, Self::NAME));
+        let ask =
+            wanted.iter().fold(Ask::default(), |ask, want| ask.also(want.path.editing(Self::NAME)));
         let preview = if notes.is_empty() { all } else { format!("{}\n{all}", notes.trim_start()) };
         let grant = ctx.ask(ask.preview(preview)).await?;
         let done = ctx.files.commit(&grant, wanted).await?;

@@ -1,18 +1,17 @@
 //! What the spine has to say, in this dialect's words.
 
-use helve_core::change::Unmade;
 use helve_core::commit::CommitError;
-use helve_core::dialect::{BadPath, HookFault};
-use helve_core::gate::Refusal;
-use helve_core::permission::{Part, Source, Verdict};
+use helve_core::dialect::{BadPath, HookFault, Unmade};
+use helve_core::permission::{Part, Refusal, Source, Verdict};
 use helve_core::validate::{Expected, Extra, Found, Problem};
 use helve_core::{
-    BadInput, Cut, ErrorKind, Kind, MachineError, Resolved, Scope, ServerTrouble, ToolError, Words,
-    paths,
+    BadInput, Cut, ErrorKind, Kind, MachineError, Scope, ServerTrouble, ToolError, Words, paths,
 };
 use helve_text::lines;
 use helve_text::visible;
 use serde_json::Value;
+
+use crate::unclear;
 
 pub(super) mod change;
 pub(super) mod patch;
@@ -115,8 +114,7 @@ impl Words for Opencode {
         }
     }
 
-    fn machine(&self, path: &Resolved, error: &MachineError) -> ToolError {
-        let shown = path.shown();
+    fn machine(&self, shown: &str, error: &MachineError) -> ToolError {
         let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
         match error {
             MachineError::NotFound => {
@@ -302,7 +300,7 @@ fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
     let text = format!("This needs permission, and nobody can be asked here: {}.", each.join("; "));
     // A rule can only help where the user's own list decides; the other walls ask whatever it says.
     let by_rule = |verdict: &Verdict| verdict.wall == "user";
-    if !parts.iter().all(|(part, verdict)| by_rule(verdict) && part.doubt().is_none()) {
+    if !parts.iter().all(|(part, verdict)| by_rule(verdict) && part.unclear().is_none()) {
         return denied(text)
             .hint("No rule allows it in advance: a person must say yes, or --yes be given.");
     }
@@ -334,7 +332,7 @@ fn deciding<'a>(part: &'a Part, verdict: &Verdict) -> &'a str {
 
 fn judged(part: &Part, verdict: &Verdict) -> String {
     let what = format!("{} {}", part.permission, visible::escape_line(part.subject()));
-    if let Some(why) = part.doubt()
+    if let Some(why) = part.unclear().map(unclear)
         && verdict.action != helve_core::Action::Deny
     {
         return format!("{what} ({why})");

@@ -58,7 +58,7 @@ impl Tool for Write {
         }
         let drafts = [Draft { shown: path.shown().into(), old, new: Some(bytes.clone()) }];
         syntax::demand(ctx, self.settings.syntax, &drafts).await?;
-        let ask = Ask::default().edit(&path, Self::NAME).preview(&diff.text);
+        let ask = Ask::to(path.editing(Self::NAME)).preview(&diff.text);
         let grant = ctx.ask(ask).await?;
         let looking = syntax::look(ctx, self.settings.syntax, drafts.into());
         let word = if base.is_some() { "Wrote" } else { "Created" };
@@ -106,7 +106,7 @@ fn elided(shown: &str, text: &str) -> ToolError {
 
 /// The same content needs no writing, but it must not be told to who may not read it.
 async fn unchanged(ctx: &ToolContext, path: &Resolved) -> Result<ToolOutput, ToolError> {
-    ctx.ask(Ask::to_read(path)).await?;
+    ctx.ask(Ask::to(path.reading())).await?;
     let text = format!("{} has this content already; nothing was written.", path.shown());
     Ok(ToolOutput::text(path.shown(), text))
 }

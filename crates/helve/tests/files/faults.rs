@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use helve::{ToolResult, Toolbox};
+use helve::{Host, ToolResult, Toolbox};
 use helve_machine::{Faults, Local};
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -42,9 +42,14 @@ fn stage() -> Stage {
     stage
 }
 
+/// A host with these files and no processes.
+pub(crate) fn files_of(machine: Local) -> Host {
+    Host::new(Arc::new(machine), Vec::new(), None)
+}
+
 async fn toolbox(stage: &Stage, faults: Faults) -> Toolbox {
     let machine = Local::with_faults(stage.data.path().join("locks"), faults);
-    stage.builder().machine(machine).build().await.unwrap()
+    stage.builder().host(files_of(machine)).build().await.unwrap()
 }
 
 /// Which operation fails, counted from when it is armed.

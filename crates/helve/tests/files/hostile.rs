@@ -92,7 +92,7 @@ async fn a_full_disk_is_named_and_changes_nothing() {
         stores.then(|| Errno::NOSPC.raw_os_error())
     });
     let machine = Local::with_faults(stage.data.path().join("locks"), full);
-    let toolbox = stage.builder().machine(machine).build().await.unwrap();
+    let toolbox = stage.builder().host(crate::faults::files_of(machine)).build().await.unwrap();
     let before = stage.tree();
     let patch = "*** Begin Patch\n*** Update File: a.txt\n-old\n+new\n*** Add File: deep/b\n+x\n*** End Patch";
     for (tool, input) in [

@@ -202,3 +202,28 @@ async fn links_swapped_in_under_the_writer_lead_nowhere() {
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
     toolbox.close().await;
 }
+
+#[tokio::test]
+async fn a_host_without_processes_offers_no_bash() {
+    let stage = Stage::new();
+    let host = crate::faults::files_of(helve_machine::Local::with_lock_folder(stage.path("locks")));
+    let toolbox = stage.builder().host(host).build().await.unwrap();
+    let tools = toolbox.tools();
+    assert!(tools.find("read").is_some());
+    assert!(tools.find("bash").is_none() && tools.find("process").is_none());
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_further_conversation_has_its_own_memory() {
+    let stage = Stage::new();
+    stage.put("a.txt", "one\n", 0o644);
+    let first = stage.toolbox().await;
+    let second = first.conversation("second");
+    call(&first, "read", json!({"filePath": "a.txt"})).await.unwrap();
+    let write = json!({"filePath": "a.txt", "content": "two\n"});
+    assert!(call(&second, "write", write.clone()).await.is_err(), "it was not shown the file");
+    call(&first, "write", write).await.unwrap();
+    second.close().await;
+    first.close().await;
+}

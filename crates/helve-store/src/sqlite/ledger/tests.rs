@@ -1,7 +1,7 @@
 //! How often calls are written, and how many can run.
 
+use helve_core::ErrorKind;
 use helve_core::event::{Outcome, Progress};
-use helve_core::tool::ErrorKind;
 
 use super::*;
 

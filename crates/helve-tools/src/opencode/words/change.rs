@@ -1,6 +1,7 @@
 //! Words for changes to files: previews, results, and why an edit was not made.
 
-use helve_core::change::{Made, Written};
+use helve_core::after::Written;
+use helve_core::change::Made;
 use helve_core::commit::HardLinks;
 use helve_core::{Diagnostic, ErrorKind, ToolError};
 use helve_text::diff::{self, Bounds, Labels, Unified};

@@ -140,7 +140,7 @@ pub(in crate::opencode) fn failed(
                 .hint("Use *, **, ?, {a,b} and [abc]; a backslash takes away their meaning.")
         }
         SearchError::NotGranted => ctx.words().not_granted(),
-        SearchError::Machine(err) => ctx.words().machine(path, err),
+        SearchError::Machine(err) => ctx.words().machine(path.shown(), err),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::tests::{any_part, any_policy};
 use super::*;
-use crate::permission::tests::{any_part, any_policy};
+use crate::rule::{Pattern, Scope};
 
 /// Parts with something to remember: themselves, or a pattern that is shown.
 fn any_lasting() -> impl Strategy<Value = Part> {
@@ -41,7 +42,7 @@ proptest! {
     ) {
         let before = policy.judge(&[], &later).action;
         let mut after = policy;
-        after.remembered.extend(asked.iter().flat_map(|part| lasting(part, Scope::Session)));
+        after.remembered.extend(asked.iter().flat_map(|part| part.approved(Scope::Session)));
         let now = after.judge(&[], &later).action;
         if now != before {
             prop_assert_eq!((before, now), (Action::Ask, Action::Allow));
@@ -58,7 +59,7 @@ proptest! {
         let mut policy = Policy { remembered: Vec::new(), ..policy };
         let part = part.always_exactly();
         let before = policy.judge(&[], &part).action;
-        policy.remembered.extend(lasting(&part, Scope::Session));
+        policy.remembered.extend(part.approved(Scope::Session));
         let after = policy.judge(&[], &part).action;
         prop_assert_eq!(after, if before == Action::Ask { Action::Allow } else { before });
     }

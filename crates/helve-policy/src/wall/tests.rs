@@ -4,6 +4,8 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
+use crate::ask::{Ask, Let};
+use crate::rule::Scope;
 
 /// `edit src/* deny` per line; `-- later` and `-- NAME` start the next list.
 fn walls(text: &str) -> Vec<Wall> {

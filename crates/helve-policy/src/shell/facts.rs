@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use crate::permission::Part;
+use crate::ask::Part;
 
 /// Answers questions about files. `None` means that it cannot tell, which is never taken for a yes.
 pub trait Ground {

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::machine::{MachineError, Place};
 use bytes::Bytes;
+
+use super::{MachineError, Place};
 
 /// The content of a file, told by 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

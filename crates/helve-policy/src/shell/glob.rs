@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::ground::{Entry, Ground, Resolution};
-use crate::permission::Part;
+use super::facts::{Entry, Ground, Resolution};
+use crate::ask::Part;
 
 /// More names than this are not looked at.
 const MOST: usize = 4_000;

@@ -3,8 +3,9 @@
 use helve_text::shell::{Approval, Risk, RiskKind, Run, Word, WordRole};
 use helve_text::wildcard;
 
-use super::arity;
-use crate::permission::{Action, Part, Pattern, Rule};
+use crate::rule::{Action, Pattern, Rule};
+
+mod arity;
 
 /// One command, in every spelling that a rule may be about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +48,7 @@ pub struct Decision<'r> {
 
 impl Command {
     /// `extra` are risks that only the files told; they are laid to the subcommand.
-    pub(super) fn new(run: &Run, extra: Vec<Risk>) -> Self {
+    pub(crate) fn new(run: &Run, extra: Vec<Risk>) -> Self {
         let words: Vec<(String, WordRole)> = run
             .words
             .iter()
@@ -89,13 +90,13 @@ impl Command {
         command
     }
 
-    /// The part that is shown and asked for.
-    pub(super) fn part(&self) -> Part {
-        Part::new("bash", self.text.clone()).always(self.remembered())
+    /// The command as it is shown.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// What a lasting yes remembers: the words that name what it does, or exactly this.
-    fn remembered(&self) -> Pattern {
+    pub(crate) fn remembered(&self) -> Pattern {
         let exact = Pattern::Exact(self.text.clone());
         if !self.risks.is_empty() || !self.assigned.is_empty() {
             return exact;
@@ -307,7 +308,7 @@ fn rule(pattern: Pattern) -> Rule {
         permission: "bash".into(),
         pattern,
         action: Action::Allow,
-        source: crate::permission::Source::Program,
+        source: crate::rule::Source::Program,
     }
 }
 

@@ -5,8 +5,10 @@ use helve_text::shell::{Script, ShellContext, ShellLanguage};
 use proptest::prelude::*;
 
 use super::{Answer, Entry, Facts, Ground, Question, Resolution, wants};
+use crate::ask::{Part, Terms};
 use crate::builtin::{Written, policy};
-use crate::permission::{Action, Part, Policy, Rule, Scope, Source, Terms};
+use crate::rule::{Action, Rule, Scope, Source};
+use crate::wall::Policy;
 
 mod mutate;
 mod tree;

@@ -6,7 +6,8 @@ use std::path::Path;
 use helve_text::wildcard;
 use memchr::memmem;
 
-use crate::permission::{Action, Pattern, Policy, Rule, Wall};
+use crate::rule::{Action, Pattern, Rule};
+use crate::wall::{Policy, Wall};
 
 /// Which files below a path may be read without asking. Plain data, made for being asked many times.
 #[derive(Clone, Debug)]
@@ -14,7 +15,7 @@ pub struct Readable {
     /// The path as rules see it; empty for the root.
     base: String,
     /// Whether the path itself may be read.
-    pub(super) is_granted: bool,
+    is_granted: bool,
     walls: Vec<Screen>,
     remembered: Vec<Line>,
 }
@@ -56,7 +57,7 @@ enum Letters {
 }
 
 impl Readable {
-    pub(super) fn new(policy: &Policy, more: &[Wall], root: &Path, folder: &Path) -> Self {
+    pub fn new(policy: &Policy, more: &[Wall], root: &Path, folder: &Path) -> Self {
         let base = match folder.strip_prefix(root) {
             Ok(beneath) => beneath.to_path_buf(),
             Err(_) => folder.to_path_buf(),
@@ -72,6 +73,11 @@ impl Readable {
             walls: policy.walls.iter().chain(more).map(screen).collect(),
             remembered: lines(&policy.remembered),
         }
+    }
+
+    /// Lets the path itself be read, because that was granted.
+    pub fn granted(self) -> Self {
+        Self { is_granted: true, ..self }
     }
 
     /// Whether a file may be read, by its path below; empty for the path itself.
@@ -197,8 +203,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ask::Part;
     use crate::builtin::{Written, policy};
-    use crate::permission::{Part, Source};
+    use crate::rule::Source;
 
     fn readable(policy: &Policy, folder: &str) -> Readable {
         Readable::new(policy, &[], Path::new("/w"), Path::new(folder))

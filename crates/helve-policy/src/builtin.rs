@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::permission::{Action, Pattern, Policy, Rule, Source, Wall};
+use crate::rule::{Action, Pattern, Rule, Source};
+use crate::wall::{Policy, Wall};
 
 /// What is allowed without asking, and what is asked, where nobody wrote a rule.
 pub fn rules() -> Vec<Rule> {

@@ -1,0 +1,69 @@
+//! A call: what came in, how it is identified, what became of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use helve_policy::{AskKey, Reply};
+
+use crate::input::Input;
+use crate::output::{ToolError, ToolOutput};
+
+/// A call as it came from a model, a person or another call.
+#[derive(Clone, Debug)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    pub input: Input,
+    pub origin: Origin,
+    /// Answers sent along with the call: a retry after an ask that could not wait.
+    pub answers: HashMap<AskKey, Reply>,
+}
+
+impl ToolCall {
+    /// A model's call, with a new id.
+    pub fn new(name: impl Into<String>, input: impl Into<Input>) -> Self {
+        Self {
+            id: format!("call_{}", uuid::Uuid::now_v7().simple()),
+            name: name.into(),
+            input: input.into(),
+            origin: Origin::Model,
+            answers: HashMap::new(),
+        }
+    }
+}
+
+/// Why a call exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Model,
+    /// A person made the call, so an ask about it is already answered.
+    Person,
+    /// Another call made it.
+    Inside {
+        parent: String,
+    },
+}
+
+/// Identifies a call while it runs.
+#[derive(Debug)]
+pub struct CallRef {
+    pub id: Arc<str>,
+    /// The call that came over the wire; this one, or the one it is part of.
+    pub root: Arc<str>,
+    pub session: Arc<str>,
+    pub agent: String,
+    pub tool: String,
+    pub origin: Origin,
+    pub depth: u8,
+    pub answers: HashMap<AskKey, Reply>,
+}
+
+/// The deepest level of nested calls and sub-agents.
+pub const MAX_DEPTH: u8 = 4;
+
+/// The result of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    pub call: String,
+    pub outcome: Result<ToolOutput, ToolError>,
+}

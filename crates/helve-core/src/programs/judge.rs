@@ -1,0 +1,209 @@
+//! Deciding: which parts a script asks for, with what the files say about it.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::Path;
+
+use helve_policy::shell::{self, Answer, Entry, Facts, Question, Resolution};
+use helve_policy::{Let, Part, ProcessId, Request, Terms, Unclear};
+use helve_text::shell::{self as script, Doubt, DoubtKind, Script, ShellContext};
+
+use super::{Programs, repository};
+use crate::files;
+use crate::hook::{self, Planned};
+use crate::machine::{self, Kind};
+use crate::output::ToolError;
+use crate::resolved::Resolved;
+use crate::shell::Shell;
+
+/// How many rounds of file lookups are made before the script is judged with what is known.
+const MAX_ROUNDS: usize = 32;
+/// The most files looked up for one script.
+const MAX_FACTS: usize = 4096;
+/// The most names of a folder that a wildcard is matched against.
+const MAX_NAMES: usize = 10_000;
+
+/// A script that was read, with everything it may do.
+pub struct Launch {
+    pub(super) planned: Planned,
+    pub(super) folder: Resolved,
+    parts: Vec<Part>,
+}
+
+impl Launch {
+    /// The script as the hooks left it.
+    pub fn command(&self) -> &str {
+        &self.planned.command
+    }
+
+    pub fn folder(&self) -> &Resolved {
+        &self.folder
+    }
+
+    /// Asks for everything that the script may do.
+    pub fn running(&self) -> Request {
+        let outside = self.folder.outside().into_iter();
+        Request { act: self.act(), parts: outside.chain(self.parts.iter().cloned()).collect() }
+    }
+
+    pub(super) fn act(&self) -> Let {
+        Let::Run { script: self.planned.command.clone(), folder: self.folder.real() }
+    }
+}
+
+/// Asks to read from, wait for, signal or end a process that was started before.
+pub fn steering(id: &ProcessId, subject: impl Into<String>) -> Request {
+    Request { act: Let::Steer(id.clone()), parts: vec![Part::new("process", subject)] }
+}
+
+/// Asks to type into a process. What it does with the input is unknown, so no rule allows it.
+pub fn typing(id: &ProcessId, input: &str) -> Request {
+    let doubt = Doubt { kind: DoubtKind::Input, shown: input.into() };
+    let part = Part::new("bash", input).under(Terms::Unclear(Unclear::Doubt(doubt)));
+    Request { act: Let::Steer(id.clone()), parts: vec![part] }
+}
+
+/// Why a script cannot be judged at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadScript {
+    Empty,
+    Nul,
+    TooLong {
+        bytes: usize,
+        most: usize,
+    },
+    /// No commands are run in this workspace.
+    NoShell,
+}
+
+impl Programs {
+    /// Reads a script and looks up the files it touches. Nothing runs, nobody is asked.
+    pub async fn prepare(
+        &self,
+        command: &str,
+        description: &str,
+        folder: Option<&str>,
+    ) -> Result<Result<Launch, BadScript>, ToolError> {
+        let Some(shell) = self.shell() else { return Ok(Err(BadScript::NoShell)) };
+        let mut planned = Planned {
+            command: command.into(),
+            description: description.into(),
+            folder: folder.filter(|folder| !folder.is_empty()).unwrap_or(".").into(),
+            environment: Vec::new(),
+        };
+        for hook in self.session.workspace.hooks() {
+            let running = hook.spawn(&self.call, &mut planned);
+            let fault = hook::guarded(running, self.hook_timeout).await;
+            fault.map_err(|fault| self.session.dialect.words.hook_failed(hook.name(), &fault))?;
+        }
+        if let Err(bad) = readable(&planned.command) {
+            return Ok(Err(bad));
+        }
+        let folder = files::resolve(&self.session, &planned.folder).await?;
+        let parts = self.parts(shell, &planned, &folder).await;
+        Ok(Ok(Launch { planned, folder, parts }))
+    }
+
+    async fn parts(&self, shell: &Shell, planned: &Planned, folder: &Resolved) -> Vec<Part> {
+        let around = surroundings(shell, planned, &folder.real());
+        let (read, mut parts) = self.wants(planned, &around).await;
+        parts.extend(repository::parts(&self.session, &folder.real(), &read).await);
+        parts
+    }
+
+    async fn wants(&self, planned: &Planned, around: &ShellContext) -> (Script, Vec<Part>) {
+        let source = &planned.command;
+        let first = script::analyze(source, around);
+        let mut facts = Facts::default();
+        let mut known = 0;
+        let mut rounds = 0;
+        loop {
+            let again = shell::read_again(&first, source, around, &facts);
+            let parts = shell::wants(source, again.as_ref().unwrap_or(&first), &facts);
+            let missing = facts.missing();
+            rounds += 1;
+            // What is not known by now counts as unknown.
+            let enough = known + missing.len() > MAX_FACTS || rounds > MAX_ROUNDS;
+            if missing.is_empty() || enough {
+                return (again.unwrap_or(first), parts);
+            }
+            known += missing.len();
+            for question in missing {
+                let answer = self.answer(&question).await;
+                facts.insert(question, answer);
+            }
+        }
+    }
+
+    async fn answer(&self, question: &Question) -> Answer {
+        match question {
+            Question::Resolve(path) => {
+                let found = files::look_up(&self.session, Path::new(path)).await;
+                Answer::Resolved(found.ok().map(|path| Resolution {
+                    subjects: path.part("read").subjects,
+                    outside: path.outside(),
+                    exists: path.kind().is_some(),
+                }))
+            }
+            Question::List(folder) => Answer::Listed(self.names(Path::new(folder)).await),
+        }
+    }
+
+    /// `None` where there are too many, or it cannot be told.
+    async fn names(&self, folder: &Path) -> Option<Vec<Entry>> {
+        let folder = files::look_up(&self.session, folder).await.ok()?;
+        if folder.kind() != Some(Kind::Folder) {
+            return Some(Vec::new());
+        }
+        let listing = folder.machine.list(&folder.place, MAX_NAMES).await.ok()?;
+        if listing.left_out > 0 {
+            return None;
+        }
+        let entry = |entry: machine::Entry| {
+            let name = entry.name.into_string().ok()?;
+            Some(Entry { name, link: entry.is_link, folder: entry.kind == Kind::Folder })
+        };
+        listing.entries.into_iter().map(entry).collect()
+    }
+}
+
+fn readable(command: &str) -> Result<(), BadScript> {
+    if command.trim().is_empty() {
+        return Err(BadScript::Empty);
+    }
+    if command.contains('\0') {
+        return Err(BadScript::Nul);
+    }
+    if command.len() > script::MAX_SCRIPT_BYTES {
+        return Err(BadScript::TooLong { bytes: command.len(), most: script::MAX_SCRIPT_BYTES });
+    }
+    Ok(())
+}
+
+/// The shell's environment, with what a hook set.
+pub(super) fn environment<'a>(
+    shell: &'a Shell,
+    planned: &Planned,
+) -> Cow<'a, [(OsString, OsString)]> {
+    let mut all = Cow::Borrowed(&*shell.environment);
+    for (name, value) in &planned.environment {
+        let all = all.to_mut();
+        all.retain(|(known, _)| known != name);
+        all.push((name.clone(), value.clone()));
+    }
+    all
+}
+
+fn surroundings(shell: &Shell, planned: &Planned, folder: &Path) -> ShellContext {
+    let environment = environment(shell, planned);
+    let home = environment.iter().find(|(name, _)| name == "HOME");
+    let home = home.and_then(|(_, value)| value.to_str()).map(String::from);
+    let name = |(name, _): &(OsString, OsString)| name.to_string_lossy().into_owned();
+    ShellContext {
+        cwd: folder.to_string_lossy().into_owned(),
+        home,
+        language: shell.language.clone().unwrap_or_default(),
+        exported: environment.iter().map(name).collect(),
+        ..ShellContext::default()
+    }
+}

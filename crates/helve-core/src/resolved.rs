@@ -1,0 +1,179 @@
+//! A path that was looked up and can be judged.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_policy::{Let, Part, Pattern, Request};
+
+use crate::machine::{Hidden, Ignored, Kind, Machine, Place, Tree};
+use crate::paths;
+
+/// How long a walk may take unless the tool says otherwise.
+const WALK_DEADLINE: Duration = Duration::from_secs(10);
+/// How long ignored files are searched if nothing else was found.
+const IGNORED_DEADLINE: Duration = Duration::from_millis(200);
+
+/// A path as it was given and with every link followed, ready to be judged and opened.
+#[derive(Clone)]
+pub struct Resolved {
+    pub(crate) machine: Arc<dyn Machine>,
+    pub(crate) place: Place,
+    kind: Option<Kind>,
+    /// The texts that rules match: relative to the root inside it, absolute outside.
+    subjects: Vec<String>,
+    /// The folder that needs `external_directory`.
+    outside: Option<PathBuf>,
+    shown: String,
+}
+
+/// Where a path counts as inside: the root, and folders that may be read without asking.
+pub(crate) struct Roots<'a> {
+    pub(crate) root: &'a Path,
+    /// Saved outputs of the session and of those above it.
+    pub(crate) own: Vec<PathBuf>,
+}
+
+impl Resolved {
+    /// `given` is absolute; `real` is the same path with every link followed.
+    pub(crate) fn new(
+        machine: Arc<dyn Machine>,
+        roots: &Roots<'_>,
+        given: &Path,
+        real: PathBuf,
+        kind: Option<Kind>,
+    ) -> Self {
+        let root = roots.root;
+        let folder = match kind {
+            Some(Kind::Folder) => real.clone(),
+            _ => real.parent().unwrap_or(Path::new("/")).to_path_buf(),
+        };
+        let own = roots.own.iter().find(|own| real.starts_with(own));
+        let (anchor, outside) = match own {
+            _ if real.starts_with(root) => (root.to_path_buf(), None),
+            Some(own) => (own.clone(), None),
+            None => (folder.clone(), Some(folder)),
+        };
+        let mut subjects = vec![subject(root, &real), subject(root, &lexical(given))];
+        subjects.dedup();
+        let beneath = real.strip_prefix(&anchor).unwrap_or(Path::new("")).to_path_buf();
+        let shown = paths::shown(real.strip_prefix(root).unwrap_or(&real));
+        let shown = if shown.is_empty() { ".".into() } else { shown.into_owned() };
+        Self { machine, place: Place { anchor, beneath }, kind, subjects, outside, shown }
+    }
+
+    /// The absolute path with every link followed.
+    pub fn real(&self) -> PathBuf {
+        self.place.path()
+    }
+
+    /// The path for people: relative to the root inside it.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// What was there when the path was looked up. It must not be reported before reading was granted.
+    pub fn kind(&self) -> Option<Kind> {
+        self.kind
+    }
+
+    /// Asks to read this path.
+    pub fn reading(&self) -> Request {
+        self.request(Let::Read(self.real()), vec![self.part("read")])
+    }
+
+    /// Asks to change this path. `tool` is judged besides its group `edit`.
+    pub fn editing(&self, tool: &'static str) -> Request {
+        self.request(Let::Edit(self.real()), vec![self.part("edit").by(tool)])
+    }
+
+    /// Asks to look for something below this path, under the tool's own key. A single file is also read.
+    pub fn searching(&self, permission: &'static str, subject: &str) -> Request {
+        let mut parts = vec![Part::new(permission, subject).always_exactly()];
+        if self.kind != Some(Kind::Folder) {
+            parts.push(self.part("read"));
+        }
+        self.request(Let::Read(self.real()), parts)
+    }
+
+    /// Everything below this path, hidden files included, ignored files excluded.
+    pub fn tree(&self) -> Tree {
+        Tree {
+            at: self.place.clone(),
+            globs: Vec::new(),
+            ignored: Ignored::Skip { peek: IGNORED_DEADLINE },
+            hidden: Hidden::Include,
+            deadline: WALK_DEADLINE,
+        }
+    }
+
+    /// A path outside the root brings its `external_directory` part along.
+    fn request(&self, act: Let, parts: Vec<Part>) -> Request {
+        Request { act, parts: self.outside().into_iter().chain(parts).collect() }
+    }
+
+    pub(crate) fn part(&self, permission: &'static str) -> Part {
+        let mut part = Part::new(permission, "");
+        part.subjects.clone_from(&self.subjects);
+        // Rules are text. Two names that are not UTF-8 could look the same, so neither is remembered.
+        if self.real().to_str().is_none() { part } else { part.always_exactly() }
+    }
+
+    /// The `external_directory` part of a path outside the root.
+    pub(crate) fn outside(&self) -> Option<Part> {
+        let folder = self.outside.as_ref()?.display().to_string();
+        let inside = if folder == "/" { "/*".into() } else { format!("{folder}/*") };
+        let part = Part::new("external_directory", inside.clone());
+        // A folder with a wildcard in its name is remembered exactly, not as a pattern.
+        Some(if folder.contains(['*', '?']) {
+            part.always_exactly()
+        } else {
+            part.always(Pattern::Wild(inside))
+        })
+    }
+}
+
+/// A path as rules see it.
+fn subject(root: &Path, path: &Path) -> String {
+    match path.strip_prefix(root) {
+        Ok(beneath) if beneath.as_os_str().is_empty() => ".".into(),
+        Ok(beneath) => beneath.to_string_lossy().into_owned(),
+        Err(_) => path.to_string_lossy().into_owned(),
+    }
+}
+
+/// Removes `.` and `..` from a path without looking at the file system.
+pub(crate) fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                plain.push(component);
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_are_relative_inside_the_root_and_absolute_outside() {
+        let root = Path::new("/w/app");
+        let check = |path: &str, expected: &str| {
+            assert_eq!(subject(root, &lexical(Path::new(path))), expected);
+        };
+        check("/w/app/src/a.rs", "src/a.rs");
+        check("/w/app/src/../b", "b");
+        check("/w/app", ".");
+        check("/w/app-secret/s", "/w/app-secret/s");
+        check("/w/app/../app-secret/s", "/w/app-secret/s");
+        check("/w/app/../../../../etc/passwd", "/etc/passwd");
+    }
+}

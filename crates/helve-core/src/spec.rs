@@ -1,0 +1,124 @@
+//! How a tool is advertised, and to whom.
+
+use std::collections::BTreeSet;
+
+use helve_policy::Source;
+use helve_text::wildcard;
+use schemars::JsonSchema;
+use serde_json::Value;
+
+/// Who reads the specs and makes the calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// Name of the dialect that the caller speaks. Tools of other dialects are not offered.
+    pub dialect: String,
+    pub agent: String,
+    pub model: String,
+    pub provider: String,
+    /// The program at the other end: `cli`, or an MCP client's name.
+    pub client: String,
+    /// Features that are switched on.
+    pub flags: BTreeSet<String>,
+}
+
+/// Which callers a tool is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Audience {
+    /// Wildcards, any of which must match; empty means all.
+    pub models: &'static [&'static str],
+    pub not_models: &'static [&'static str],
+    pub providers: &'static [&'static str],
+    pub clients: &'static [&'static str],
+    /// A feature flag that must be on.
+    pub flag: Option<&'static str>,
+    /// Callable but never listed, as `invalid` is.
+    pub hidden: bool,
+}
+
+impl Audience {
+    pub const EVERYONE: Audience = Audience {
+        models: &[],
+        not_models: &[],
+        providers: &[],
+        clients: &[],
+        flag: None,
+        hidden: false,
+    };
+    pub const NOBODY: Audience = Audience { hidden: true, ..Audience::EVERYONE };
+
+    pub fn admits(&self, who: &Caller) -> bool {
+        let any = |list: &[&str], text: &str| list.iter().any(|one| wildcard::matches(one, text));
+        let listed = |list: &[&str], text: &str| list.is_empty() || any(list, text);
+        listed(self.models, &who.model)
+            && !any(self.not_models, &who.model)
+            && listed(self.providers, &who.provider)
+            && listed(self.clients, &who.client)
+            && self.flag.is_none_or(|flag| who.flags.contains(flag))
+    }
+}
+
+/// A tool as it is advertised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    pub group: String,
+    pub about: String,
+    pub input: InputSpec,
+    pub traits: Traits,
+    pub audience: Audience,
+}
+
+/// The input that a tool takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputSpec {
+    /// An object that satisfies this JSON schema.
+    Json(Value),
+    /// Raw text under a grammar; `field` names it for doors that carry only objects.
+    Text { grammar: &'static str, field: &'static str, about: &'static str },
+}
+
+impl InputSpec {
+    /// Returns the schema of a type, without the title and description that models do not need.
+    pub fn of<A: JsonSchema>() -> Self {
+        let mut schema = schemars::generate::SchemaSettings::draft2020_12()
+            .with(|settings| {
+                settings.inline_subschemas = true;
+                settings.meta_schema = None;
+            })
+            .into_generator()
+            .into_root_schema_for::<A>();
+        schema.remove("title");
+        schema.remove("description");
+        InputSpec::Json(schema.to_value())
+    }
+}
+
+/// Facts about a tool that doors and the engine act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    pub read_only: bool,
+    /// May run in parallel with other calls of the same message.
+    pub parallel: bool,
+    pub destructive: bool,
+    /// Reaches beyond this machine.
+    pub open_world: bool,
+}
+
+impl Traits {
+    pub const READ_ONLY: Traits =
+        Traits { read_only: true, parallel: true, destructive: false, open_world: false };
+    /// Changes only the memory of the session.
+    pub const REMEMBERS: Traits =
+        Traits { read_only: false, parallel: false, destructive: false, open_world: false };
+    pub const MUTATES: Traits =
+        Traits { read_only: false, parallel: false, destructive: true, open_world: false };
+}
+
+/// One line of the config's `tools` map, which switches tools on or off. The last match decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// A tool's name, or a wildcard.
+    pub pattern: String,
+    pub on: bool,
+    pub source: Source,
+}
