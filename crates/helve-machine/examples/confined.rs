@@ -1,9 +1,9 @@
-//! Runs a program confined: `confined PLAN PROGRAM [ARGUMENT…]`, the plan as JSON, in the current folder.
+//! Runs a program confined in the current folder: `confined PLAN PROGRAM [ARGUMENT…]`, with the plan as JSON.
 
 #![expect(
     clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "it is a program, and starts one"
+    reason = "a command-line program that starts another"
 )]
 
 use std::os::unix::process::CommandExt;
@@ -21,11 +21,11 @@ fn main() -> ExitCode {
     let plan: Confine = match serde_json::from_str(plan) {
         Ok(plan) => plan,
         Err(err) => {
-            eprintln!("the plan is not understood: {err}");
+            eprintln!("invalid plan: {err}");
             return ExitCode::from(2);
         }
     };
-    if let Err(err) = confine::apply(&plan, confine::Telling::Nobody) {
+    if let Err(err) = confine::apply(&plan, confine::DenialReports::Off) {
         eprintln!("not confined: {err}");
         return ExitCode::from(3);
     }

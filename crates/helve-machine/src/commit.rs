@@ -1,10 +1,10 @@
-//! The only way files change: lock, compare, write beside, sync, rename, read back, unlock; all files or none.
+//! The only way files change: lock, compare, write a temporary file, sync, rename, read back, unlock. All files or none.
 
+mod existing;
 #[cfg(any(test, feature = "faults"))]
 pub(crate) mod faults;
 mod folders;
 mod locks;
-mod seen;
 mod stage;
 mod sweep;
 mod sys;
@@ -14,93 +14,94 @@ mod types;
 use helve_core::{MachineError, Place};
 use rustix::io::Errno;
 
+use self::existing::inspect;
 use self::folders::Folders;
-pub(crate) use self::locks::Locks;
-use self::seen::look;
-use self::stage::Rights;
-pub(crate) use self::sweep::Swept;
-pub(crate) use self::sys::Sys;
-use self::target::{Progress, Target, Trouble, Wanted};
+pub(crate) use self::locks::PathLocks;
+use self::stage::FileRights;
+pub(crate) use self::sweep::SweptFolders;
+pub(crate) use self::sys::Syscalls;
+use self::target::{CommitTarget, InstallError, NewState, TargetProgress};
 pub use self::types::{
     Change, CommitError, Committed, Content, ContentHash, Expect, FileMode, HardLinks, Left,
 };
 use crate::errors::machine_error;
 
-/// How often a step is tried that takes something back or clears up.
-const TRIES: usize = 3;
+/// How often a step of a rollback or cleanup is attempted.
+const MAX_ATTEMPTS: usize = 3;
 
-/// Makes all changes or none. Blocks, and cannot be stopped once begun.
+/// Applies all changes or none. Blocks, and cannot be cancelled once started.
 pub(crate) fn commit(
-    sys: &Sys,
-    locks: &Locks,
-    swept: &Swept,
+    sys: &Syscalls,
+    locks: &PathLocks,
+    swept: &SweptFolders,
     changes: &[Change],
 ) -> Result<Vec<Committed>, CommitError> {
     let places = places(changes)?;
-    let _held = locks.hold(sys, &places)?;
-    let mut work = Work { sys, swept, folders: Folders::new(sys), targets: Vec::new() };
+    let _locked = locks.acquire(sys, &places)?;
+    let mut transaction =
+        Transaction { sys, swept, folders: Folders::new(sys), targets: Vec::new() };
     for change in changes {
-        work.plan(change)?;
+        transaction.plan(change)?;
     }
-    match work.run() {
+    match transaction.run() {
         Ok(()) => {
-            work.clear_up();
-            Ok(work.committed(changes))
+            transaction.clean_up();
+            Ok(transaction.committed(changes))
         }
-        Err((index, trouble)) => Err(work.take_back(index, trouble)),
+        Err((index, error)) => Err(transaction.roll_back(index, error)),
     }
 }
 
-/// Every place that changes, each once.
+/// Returns every place that changes; an error if one is named twice.
 fn places(changes: &[Change]) -> Result<Vec<&Place>, CommitError> {
     let each = changes.iter().flat_map(|change| match change {
         Change::Write { at, .. } | Change::Remove { at, .. } => vec![at],
         Change::Move { from, to, .. } => vec![from, to],
     });
     let mut places: Vec<(_, &Place)> = each.map(|place| (place.path(), place)).collect();
-    places.sort_by(|one, other| one.0.cmp(&other.0));
+    places.sort_by(|first, second| first.0.cmp(&second.0));
     match places.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         Some(pair) => Err(CommitError::Twice { at: pair[0].1.clone() }),
         None => Ok(places.into_iter().map(|(_, place)| place).collect()),
     }
 }
 
-struct Work<'a> {
-    sys: &'a Sys,
-    swept: &'a Swept,
+struct Transaction<'a> {
+    sys: &'a Syscalls,
+    swept: &'a SweptFolders,
     folders: Folders<'a>,
-    targets: Vec<Target<'a>>,
+    targets: Vec<CommitTarget<'a>>,
 }
 
-impl<'a> Work<'a> {
-    /// Compares what is there with what is expected. Touches nothing.
+impl<'a> Transaction<'a> {
+    /// Compares the existing files with what is expected. Changes nothing.
     fn plan(&mut self, change: &'a Change) -> Result<(), CommitError> {
         match change {
             Change::Write { at, expect, bytes, mode, links } => {
                 let mode = *mode;
                 let index =
-                    self.target(at, *expect, Wanted::Content { bytes, mode, rights_of: None })?;
+                    self.target(at, *expect, NewState::Content { bytes, mode, rights_of: None })?;
                 let target = &mut self.targets[index];
-                let has_links = target.there.as_ref().is_some_and(|seen| seen.stat.st_nlink > 1);
+                let has_links = target.existing.as_ref().is_some_and(|file| file.stat.st_nlink > 1);
                 if has_links && *links == HardLinks::InPlace {
-                    target.wanted = Wanted::InPlace { bytes, mode };
+                    target.new_state = NewState::InPlace { bytes, mode };
                 }
             }
             Change::Remove { at, expect } => {
-                self.target(at, *expect, Wanted::Nothing)?;
+                self.target(at, *expect, NewState::Absent)?;
             }
             Change::Move { from, expect, to, over, content } => {
-                // The new name comes first: at no moment has the file none.
+                // The new name is created before the old one is removed, so that the file always has a name.
                 let source = self.targets.len() + 1;
-                let wanted = match content {
-                    Content::Same => Wanted::FileOf(source),
+                let new_state = match content {
+                    Content::Same => NewState::FileOf(source),
                     Content::New(bytes) => {
-                        Wanted::Content { bytes, mode: FileMode::Keep, rights_of: Some(source) }
+                        NewState::Content { bytes, mode: FileMode::Keep, rights_of: Some(source) }
                     }
                 };
-                self.target(to, *over, wanted)?;
-                self.target(from, *expect, Wanted::Nothing)?;
-                if self.targets[source].there.is_none() {
+                self.target(to, *over, new_state)?;
+                self.target(from, *expect, NewState::Absent)?;
+                if self.targets[source].existing.is_none() {
                     return Err(CommitError::Conflict { at: from.clone(), found: None });
                 }
             }
@@ -112,15 +113,15 @@ impl<'a> Work<'a> {
         &mut self,
         at: &'a Place,
         expect: Expect,
-        wanted: Wanted<'a>,
+        new_state: NewState<'a>,
     ) -> Result<usize, CommitError> {
         let fail = |errno| CommitError::Failed { at: at.clone(), why: machine_error(errno) };
         let (folder, name) = self.folders.find(at).map_err(fail)?;
-        let there = match self.folders.get(folder) {
-            Some(folder) => look(self.sys, folder, &name, at)?,
+        let existing = match self.folders.get(folder) {
+            Some(folder) => inspect(self.sys, folder, &name, at)?,
             None => None,
         };
-        let found = there.as_ref().map(|seen| seen.hash);
+        let found = existing.as_ref().map(|file| file.hash);
         let expected = match expect {
             Expect::Absent => None,
             Expect::Hash(hash) => Some(hash),
@@ -128,18 +129,18 @@ impl<'a> Work<'a> {
         if found != expected {
             return Err(CommitError::Conflict { at: at.clone(), found });
         }
-        self.targets.push(Target {
+        self.targets.push(CommitTarget {
             at,
             folder,
             name,
-            there,
-            wanted,
-            progress: Progress::default(),
+            existing,
+            new_state,
+            progress: TargetProgress::default(),
         });
         Ok(self.targets.len() - 1)
     }
 
-    fn run(&mut self) -> Result<(), (usize, Trouble)> {
+    fn run(&mut self) -> Result<(), (usize, InstallError)> {
         for folder in self.folders.existing() {
             self.swept.sweep(self.sys, folder);
         }
@@ -148,84 +149,86 @@ impl<'a> Work<'a> {
         }
         for (index, target) in self.targets.iter_mut().enumerate() {
             if let Some(folder) = self.folders.get(target.folder) {
-                target.install(self.sys, folder).map_err(|trouble| (index, trouble))?;
+                target.install(self.sys, folder).map_err(|error| (index, error))?;
             }
         }
         self.folders.sync().map_err(|errno| (0, errno.into()))?;
         for (index, target) in self.targets.iter().enumerate() {
-            target.verify(self.sys).map_err(|trouble| (index, trouble))?;
+            target.verify(self.sys).map_err(|error| (index, error))?;
         }
         Ok(())
     }
 
-    /// Writes new content beside the place it is for.
+    /// Writes new content to a temporary file in the target's folder.
     fn stage(&mut self, index: usize) -> Result<(), Errno> {
         let id = self.targets[index].folder;
-        let wanted = self.targets[index].wanted;
-        if let (Wanted::Content { .. } | Wanted::FileOf(_), None) = (wanted, self.folders.get(id)) {
-            self.folders.make(id)?;
+        let new_state = self.targets[index].new_state;
+        if let (NewState::Content { .. } | NewState::FileOf(_), None) =
+            (new_state, self.folders.get(id))
+        {
+            self.folders.create(id)?;
         }
         let Some(folder) = self.folders.get(id) else { return Ok(()) };
-        let staged = match wanted {
-            Wanted::Content { bytes, mode, rights_of } => {
-                let like = self.targets[rights_of.unwrap_or(index)].there.as_ref();
-                let rights = like.map_or(Rights::Usual, Rights::Like);
+        let staged = match new_state {
+            NewState::Content { bytes, mode, rights_of } => {
+                let like = self.targets[rights_of.unwrap_or(index)].existing.as_ref();
+                let rights = like.map_or(FileRights::Default, FileRights::CopiedFrom);
                 stage::write(self.sys, folder, bytes, rights, mode)?
             }
-            Wanted::FileOf(source) => {
+            NewState::FileOf(source) => {
                 let source = &self.targets[source];
-                match (self.folders.get(source.folder), &source.there) {
-                    (Some(from), Some(seen)) => {
-                        stage::link(self.sys, (from, &source.name, seen), folder)?
+                match (self.folders.get(source.folder), &source.existing) {
+                    (Some(from), Some(file)) => {
+                        stage::link(self.sys, (from, &source.name, file), folder)?
                     }
                     (Some(_), None) | (None, _) => return Err(Errno::NOENT),
                 }
             }
-            Wanted::InPlace { .. } | Wanted::Nothing => return Ok(()),
+            NewState::InPlace { .. } | NewState::Absent => return Ok(()),
         };
         self.targets[index].progress.staged = Some(staged);
         Ok(())
     }
 
-    fn clear_up(&self) {
+    fn clean_up(&self) {
         for target in &self.targets {
             if let Some(folder) = self.folders.get(target.folder) {
-                target.clear_up(self.sys, folder);
+                target.clean_up(self.sys, folder);
             }
         }
     }
 
-    fn take_back(mut self, index: usize, trouble: Trouble) -> CommitError {
-        let mut left = Vec::new();
+    fn roll_back(mut self, index: usize, error: InstallError) -> CommitError {
+        let mut not_restored = Vec::new();
         for target in self.targets.iter_mut().rev() {
             if let Some(folder) = self.folders.get(target.folder) {
-                left.extend(target.take_back(self.sys, folder).err());
+                not_restored.extend(target.roll_back(self.sys, folder).err());
             }
         }
-        self.folders.take_back();
-        // The old state is in place; if it cannot be made to last, the next start of the machine may show the new one.
+        self.folders.roll_back();
+        // The old state is restored. If it cannot be synced, a crash may bring the new state back.
         self.folders.sync().unwrap_or(());
-        let Target { at, folder, name, .. } = &self.targets[index];
-        let why = match trouble {
-            Trouble::Failed(why) => why,
-            Trouble::Interfered if left.is_empty() => {
+        let CommitTarget { at, folder, name, .. } = &self.targets[index];
+        let why = match error {
+            InstallError::Failed(why) => why,
+            InstallError::ChangedConcurrently if not_restored.is_empty() => {
                 let again = self
                     .folders
                     .get(*folder)
-                    .map_or(Ok(None), |folder| look(self.sys, folder, name, at));
+                    .map_or(Ok(None), |folder| inspect(self.sys, folder, name, at));
                 return again.map_or_else(
                     |error| error,
-                    |seen| CommitError::Conflict {
+                    |file| CommitError::Conflict {
                         at: (*at).clone(),
-                        found: seen.map(|seen| seen.hash),
+                        found: file.map(|file| file.hash),
                     },
                 );
             }
-            Trouble::Interfered => MachineError::Moved,
+            InstallError::ChangedConcurrently => MachineError::Moved,
         };
-        match left.is_empty() {
+        match not_restored.is_empty() {
             true => CommitError::Failed { at: (*at).clone(), why },
-            false => CommitError::Torn { at: (*at).clone(), why, left },
+            false => CommitError::Torn { at: (*at).clone(), why, left: not_restored },
         }
     }
 
@@ -233,30 +236,31 @@ impl<'a> Work<'a> {
         let mut targets = self.targets.iter();
         let mut next = || {
             let target = targets.next();
-            let there = target.and_then(|target| target.there.as_ref());
-            (target.and_then(Target::mode), there)
+            let existing = target.and_then(|target| target.existing.as_ref());
+            (target.and_then(CommitTarget::mode), existing)
         };
-        let links = |seen: Option<&seen::Seen>| seen.map_or(0, |seen| seen.stat.st_nlink);
+        let links =
+            |file: Option<&existing::ExistingFile>| file.map_or(0, |file| file.stat.st_nlink);
         changes
             .iter()
             .map(|change| {
-                let (mode, seen) = match change {
+                let (mode, file) = match change {
                     Change::Write { .. } | Change::Remove { .. } => next(),
                     Change::Move { .. } => {
                         let (mode, _) = next();
                         (mode, next().1)
                     }
                 };
-                Committed { mode, was: seen.map(|seen| seen.hash), links: links(seen) }
+                Committed { mode, was: file.map(|file| file.hash), links: links(file) }
             })
             .collect()
     }
 }
 
-/// Tries a step again that must not fail because of an accident.
-fn surely<T>(mut step: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+/// Retries a step on transient errors.
+fn retry<T>(mut step: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut result = step();
-    for _ in 1..TRIES {
+    for _ in 1..MAX_ATTEMPTS {
         if matches!(result, Ok(_) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST)) {
             break;
         }

@@ -1,39 +1,38 @@
-//! Keeping a program from writing, connecting and meddling where it must not.
+//! Sandboxes a process: restricts what it may write, connect to and interfere with.
 //!
-//! Three means together, because each leaves something open:
-//! - a mount namespace of its own, in which everything is read-only but the writable folders, and the protected paths in
-//!   those are read-only mounts again. It also stops `chmod` and `utime`, which Landlock does not. It says nothing about
-//!   devices;
-//! - Landlock, which stops writing to devices, tracing and signalling processes outside, and abstract sockets;
-//! - seccomp, which stops sockets, and the calls with which the other two could be undone.
+//! Three mechanisms are combined, because each has gaps:
+//! - A private mount namespace makes everything read-only except the writable folders. Protected paths inside these are
+//!   read-only mounts again. This also prevents `chmod` and `utime`, which Landlock does not, but not writing to devices.
+//! - Landlock prevents writing to devices, tracing and signalling outside processes, and abstract sockets.
+//! - seccomp prevents sockets, and the system calls that could undo the other two.
 //!
-//! An ordinary user gets the mount namespace through a user namespace. Where any of the three is not to be had, nothing is
-//! confined and the reason is told.
+//! An unprivileged user gets the mount namespace through a user namespace. If any of the three is unavailable, nothing
+//! is confined and the reason is reported.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "here a process changes what it sees of the files before it becomes a program"
+    reason = "a process changes its own view of the file system before it executes a program"
 )]
 
 #[cfg(target_os = "linux")]
-mod calls;
-#[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
-mod hold;
-#[cfg(target_os = "linux")]
 mod listener;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
+mod placeholders;
 #[cfg(target_os = "linux")]
 mod probe;
 #[cfg(target_os = "linux")]
 mod rights;
 #[cfg(target_os = "linux")]
-mod view;
+mod syscalls;
 
 #[cfg(target_os = "linux")]
-pub use hold::{Held, hold};
+pub use listener::DenialListener;
 #[cfg(target_os = "linux")]
-pub use listener::Listener;
+pub use placeholders::{Placeholders, create_placeholders};
 #[cfg(target_os = "linux")]
 pub use probe::probe;
 
@@ -41,41 +40,43 @@ use std::io;
 
 use helve_core::process::Confine;
 
-/// Who is told of what a confined program asks for and does not get.
+/// Whether denied system calls of a confined process are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
-    Nobody,
-    /// Whoever holds what [`apply`] answers with. The program waits until it is answered; when nobody holds it any more,
-    /// all that would have been told fails.
+pub enum DenialReports {
+    Off,
+    /// Through the listener that [`apply`] returns. Each reported call blocks until the listener answers it; once the
+    /// listener is dropped, such calls fail.
     Listener,
 }
 
-/// Confines this process and all that it will start, for good. Answers with who is to be told, unless nobody is, or
-/// somebody else is told already.
+/// Confines this process and its future children permanently. Returns the listener for denied calls, if requested;
+/// `None` if another listener exists already.
 ///
-/// To be called in a process of one thread, before it becomes the program, with its folder set. What of `protected` is
-/// not there must be held ([`hold`]). On an error the process may be half confined: it must end.
+/// Call it in a single-threaded process, after setting the current folder and before executing the program. Missing
+/// `protected` paths need placeholders ([`create_placeholders`]). After an error the process may be partially confined
+/// and must exit.
 #[cfg(target_os = "linux")]
-pub fn apply(plan: &Confine, telling: Telling) -> io::Result<Option<Listener>> {
-    let folder = std::env::current_dir().map_err(|err| named("finding the current folder", err))?;
-    let owner = view::enter()?;
-    view::build(plan)?;
-    // What was open is the folder as it was, before anything was mounted on it.
+pub fn apply(plan: &Confine, reports: DenialReports) -> io::Result<Option<DenialListener>> {
+    let folder =
+        std::env::current_dir().map_err(|err| with_context("finding the current folder", err))?;
+    let owner = mounts::enter()?;
+    mounts::build(plan)?;
+    // The current folder still refers to the mount below the new one: enter it again.
     std::env::set_current_dir(&folder)
-        .map_err(|err| named(&format!("returning to {}", folder.display()), err))?;
+        .map_err(|err| with_context(&format!("returning to {}", folder.display()), err))?;
     rights::drop_capabilities(owner)?;
     rights::restrict(plan)?;
-    filter::install(plan.network, telling)
+    filter::install(plan.network, reports)
 }
 
-/// An error that says what was being done.
+/// Adds to an error what was being done.
 #[cfg(target_os = "linux")]
-fn named(what: &str, err: impl Into<io::Error>) -> io::Error {
+fn with_context(what: &str, err: impl Into<io::Error>) -> io::Error {
     let err = err.into();
     io::Error::new(err.kind(), format!("{what}: {err}"))
 }
 
 #[cfg(not(target_os = "linux"))]
-mod elsewhere;
+mod unsupported;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Held, Listener, apply, hold, probe};
+pub use unsupported::{DenialListener, Placeholders, apply, create_placeholders, probe};

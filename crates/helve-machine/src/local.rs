@@ -13,7 +13,7 @@ use helve_core::{BoxFuture, Machine, MachineError, Place};
 use crate::blocking::run_blocking;
 #[cfg(feature = "faults")]
 use crate::commit::faults::Faults;
-use crate::commit::{Change, CommitError, Committed, Locks, Swept, Sys, commit};
+use crate::commit::{Change, CommitError, Committed, PathLocks, SweptFolders, Syscalls, commit};
 use crate::errors::machine_error;
 use crate::process::Programs;
 use crate::{find, list, locate, read, search, window};
@@ -33,9 +33,9 @@ pub struct Local {
 
 #[derive(Debug)]
 struct Shared {
-    locks: Locks,
-    swept: Swept,
-    sys: Sys,
+    locks: PathLocks,
+    swept_folders: SweptFolders,
+    syscalls: Syscalls,
 }
 
 impl Local {
@@ -48,18 +48,18 @@ impl Local {
     /// Keeps lock files in `folder`, which the first commit creates. All processes that write the same files must
     /// use the same one.
     pub fn with_lock_folder(folder: impl Into<PathBuf>) -> Self {
-        Self::with(folder.into(), Sys::default())
+        Self::with(folder.into(), Syscalls::default())
     }
 
     /// Creates a machine whose file operations fail as `faults` says.
     #[cfg(feature = "faults")]
     pub fn with_faults(folder: impl Into<PathBuf>, faults: Faults) -> Self {
-        Self::with(folder.into(), Sys { faults })
+        Self::with(folder.into(), Syscalls { faults })
     }
 
-    fn with(folder: PathBuf, sys: Sys) -> Self {
-        let locks = Locks::new(folder, LOCK_TIMEOUT);
-        let shared = Shared { locks, swept: Swept::default(), sys };
+    fn with(folder: PathBuf, syscalls: Syscalls) -> Self {
+        let locks = PathLocks::new(folder, LOCK_TIMEOUT);
+        let shared = Shared { locks, swept_folders: SweptFolders::default(), syscalls };
         Self { shared: Arc::new(shared), programs: None }
     }
 
@@ -70,7 +70,7 @@ impl Local {
 
     /// Returns the injected fault for a reading verb, if there is one.
     fn check(&self, verb: &'static str) -> Result<(), MachineError> {
-        self.shared.sys.fault(verb).map_or(Ok(()), |errno| Err(machine_error(errno)))
+        self.shared.syscalls.fault(verb).map_or(Ok(()), |errno| Err(machine_error(errno)))
     }
 
     /// Applies all changes or none. Once started it completes, even if the future is dropped.
@@ -83,7 +83,8 @@ impl Local {
             let Some(first) = changes.first().map(Change::at).cloned() else {
                 return Ok(Vec::new());
             };
-            let work = move || commit(&shared.sys, &shared.locks, &shared.swept, &changes);
+            let work =
+                move || commit(&shared.syscalls, &shared.locks, &shared.swept_folders, &changes);
             tokio::task::spawn_blocking(work).await.unwrap_or_else(|failed| {
                 Err(CommitError::Failed { at: first, why: MachineError::Other(failed.to_string()) })
             })

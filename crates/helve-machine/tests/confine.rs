@@ -1,10 +1,10 @@
-//! Confined programs, run for real by `examples/confined.rs`: what they try in, what they say out.
+//! Tests of confined programs, which are really run by `examples/confined.rs`: scripts in, output out.
 
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "tests, which start programs on real folders"
+    reason = "the tests start programs in real folders"
 )]
 
 use std::fs;
@@ -14,26 +14,26 @@ use std::process::Command;
 use expect_test::{Expect, expect};
 use helve_core::confine::{Denied, Sandbox, denied, plan};
 use helve_core::process::{Confine, Network, Support};
-use helve_machine::confine::{hold, probe};
+use helve_machine::confine::{create_placeholders, probe};
 
-/// Who the program runs as.
+/// The user that the program runs as.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum User {
+enum RunAs {
     Own,
     Nobody,
 }
 
-/// A workspace with a repository, a folder beside it, and a scratch folder.
-struct Place {
+/// A workspace with a repository, a folder outside it, and a scratch folder.
+struct Fixture {
     _folder: tempfile::TempDir,
     base: PathBuf,
-    user: User,
+    user: RunAs,
 }
 
 const NOBODY: u32 = 65534;
 
-impl Place {
-    fn new(user: User) -> Self {
+impl Fixture {
+    fn new(user: RunAs) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         for name in ["w", "outside", "scratch"] {
@@ -41,16 +41,16 @@ impl Place {
         }
         fs::write(base.join("w/a.txt"), "a\n").unwrap();
         fs::write(base.join("outside/f"), "f\n").unwrap();
-        let place = Self { _folder: folder, base, user };
-        place.free(
+        let fixture = Self { _folder: folder, base, user };
+        fixture.run_unconfined(
             "git init -q --template= . && mkdir -p .git/hooks && echo '#' > .git/hooks/sample",
         );
-        if user == User::Nobody {
-            place.free(&format!(
+        if user == RunAs::Nobody {
+            fixture.run_unconfined(&format!(
                 "chmod 755 .. && chown -R {NOBODY}:{NOBODY} ../w ../outside ../scratch"
             ));
         }
-        place
+        fixture
     }
 
     fn root(&self) -> PathBuf {
@@ -62,17 +62,17 @@ impl Place {
     }
 
     /// Runs a script without confinement.
-    fn free(&self, script: &str) {
+    fn run_unconfined(&self, script: &str) {
         let status = Command::new("sh").args(["-c", script]).current_dir(self.root()).status();
         assert!(status.unwrap().success(), "{script}");
     }
 
-    /// Runs a script confined; what it says, errors included, with the folder's name replaced.
+    /// Runs a script confined and returns its output and errors, with the base folder replaced by `BASE`.
     fn run(&self, plan: &Confine, script: &str) -> String {
-        let held = hold(plan).unwrap();
+        let placeholders = create_placeholders(plan).unwrap();
         let mut command = match self.user {
-            User::Own => Command::new(helper()),
-            User::Nobody => {
+            RunAs::Own => Command::new(helper()),
+            RunAs::Nobody => {
                 let mut command = Command::new("setpriv");
                 let id = NOBODY.to_string();
                 command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(helper());
@@ -90,9 +90,9 @@ impl Place {
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .output()
             .unwrap();
-        drop(held);
-        let said = [output.stdout, output.stderr].concat();
-        String::from_utf8_lossy(&said).replace(self.base.to_str().unwrap(), "BASE")
+        drop(placeholders);
+        let output = [output.stdout, output.stderr].concat();
+        String::from_utf8_lossy(&output).replace(self.base.to_str().unwrap(), "BASE")
     }
 
     #[track_caller]
@@ -101,13 +101,13 @@ impl Place {
     }
 }
 
-/// Renames, and never copies instead as `mv` does.
+/// A shell function that renames without falling back to copying, as `mv` does.
 const RENAME: &str = r#"() { python3 -c '
 import os, sys
 try: os.rename(sys.argv[1], sys.argv[2])
 except OSError as e: print(sys.argv[1] + ":", e.strerror)' "$@"; }"#;
 
-/// Next to this test's own program.
+/// Path of the example, which is built next to this test.
 fn helper() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let helper = own.parent().and_then(Path::parent).unwrap().join("examples/confined");
@@ -115,15 +115,15 @@ fn helper() -> PathBuf {
     helper
 }
 
-/// Those that can be tried here: changing to another user takes the administrator.
-fn users() -> Vec<User> {
+/// Returns the users that can be tested. Changing to another user requires root.
+fn users() -> Vec<RunAs> {
     let is_root = rustix::process::geteuid().is_root();
     let others = (is_root && Command::new("setpriv").arg("--version").output().is_ok())
-        .then_some(User::Nobody);
-    [User::Own].into_iter().chain(others).collect()
+        .then_some(RunAs::Nobody);
+    [RunAs::Own].into_iter().chain(others).collect()
 }
 
-/// A machine that cannot confine says so, and has nothing else to be tested.
+/// Whether this machine supports confinement; otherwise only the given reason is checked.
 fn can_confine() -> bool {
     let found = probe();
     match found.writes {
@@ -135,42 +135,42 @@ fn can_confine() -> bool {
     }
 }
 
-fn everywhere(test: impl Fn(&Place)) {
+fn for_each_user(test: impl Fn(&Fixture)) {
     if can_confine() {
         for user in users() {
-            test(&Place::new(user));
+            test(&Fixture::new(user));
         }
     }
 }
 
 #[test]
 fn writes_stay_inside() {
-    everywhere(|place| {
-        place.check(
+    for_each_user(|fixture| {
+        fixture.check(
             "echo b > b.txt && mkdir d && mv b.txt d/c && ln d/c e && rm e && cat d/c",
             expect![[r#"
             b
         "#]],
         );
-        place.check("echo t > $TMPDIR/t && cat $TMPDIR/t && echo x > /dev/null && echo s > /dev/shm/s && echo done", expect![[r#"
+        fixture.check("echo t > $TMPDIR/t && cat $TMPDIR/t && echo x > /dev/null && echo s > /dev/shm/s && echo done", expect![[r#"
             t
             done
         "#]]);
-        place.check("echo x > ../outside/f; touch ../outside/f; chmod 600 ../outside/f; touch ../outside/n; rm ../outside/f", expect![[r#"
+        fixture.check("echo x > ../outside/f; touch ../outside/f; chmod 600 ../outside/f; touch ../outside/n; rm ../outside/f", expect![[r#"
             bash: line 1: ../outside/f: Read-only file system
             touch: cannot touch '../outside/f': Read-only file system
             chmod: changing permissions of '../outside/f': Read-only file system
             touch: cannot touch '../outside/n': Read-only file system
             rm: cannot remove '../outside/f': Read-only file system
         "#]]);
-        place.check(
+        fixture.check(
             "ln -s ../outside l; echo x > l/f; echo x > /proc/self/root$PWD/../outside/f",
             expect![[r#"
             bash: line 1: l/f: Read-only file system
             bash: line 1: /proc/self/rootBASE/w/../outside/f: Read-only file system
         "#]],
         );
-        place.check(
+        fixture.check(
             "exec 7< ../outside; echo x > /proc/self/fd/7/f; rename ../outside o; ln ../outside/f o",
             expect![[r#"
             bash: line 1: /proc/self/fd/7/f: Read-only file system
@@ -178,34 +178,35 @@ fn writes_stay_inside() {
             ln: failed to create hard link 'o' => '../outside/f': Invalid cross-device link
         "#]],
         );
-        assert_eq!(fs::read_to_string(place.base.join("outside/f")).unwrap(), "f\n");
+        assert_eq!(fs::read_to_string(fixture.base.join("outside/f")).unwrap(), "f\n");
     });
 }
 
 #[test]
 fn nothing_is_written_in_read_only() {
-    everywhere(|place| {
-        let plan = place.plan(Sandbox::ReadOnly, Network::Off);
-        let said = place.run(&plan, "cat a.txt; echo x > a.txt; touch $TMPDIR/t && echo scratch");
+    for_each_user(|fixture| {
+        let plan = fixture.plan(Sandbox::ReadOnly, Network::Off);
+        let output =
+            fixture.run(&plan, "cat a.txt; echo x > a.txt; touch $TMPDIR/t && echo scratch");
         expect![[r#"
             a
             bash: line 1: a.txt: Read-only file system
             scratch
         "#]]
-        .assert_eq(&said);
+        .assert_eq(&output);
     });
 }
 
 #[test]
-fn what_runs_programs_is_protected() {
-    everywhere(|place| {
-        place.check("echo x > .git/hooks/pre-commit; echo x >> .git/hooks/sample; echo x >> .git/config; chmod 777 .git/hooks/sample", expect![[r#"
+fn files_that_run_programs_are_protected() {
+    for_each_user(|fixture| {
+        fixture.check("echo x > .git/hooks/pre-commit; echo x >> .git/hooks/sample; echo x >> .git/config; chmod 777 .git/hooks/sample", expect![[r#"
             bash: line 1: .git/hooks/pre-commit: Read-only file system
             bash: line 1: .git/hooks/sample: Read-only file system
             bash: line 1: .git/config: Read-only file system
             chmod: changing permissions of '.git/hooks/sample': Read-only file system
         "#]]);
-        place.check(
+        fixture.check(
             "rename .git g; rename .git/hooks h; rm -rf .git/hooks; rename a.txt .git/config",
             expect![[r#"
             .git: Device or resource busy
@@ -214,33 +215,33 @@ fn what_runs_programs_is_protected() {
             a.txt: Invalid cross-device link
         "#]],
         );
-        place.check("ln .git/hooks/sample s; ln -s .git/hooks l; echo x > l/sample; exec 7< .git/hooks; echo x > /proc/self/fd/7/y; echo x > /proc/self/root$PWD/.git/hooks/y; echo x > /proc/self/cwd/.git/hooks/y", expect![[r#"
+        fixture.check("ln .git/hooks/sample s; ln -s .git/hooks l; echo x > l/sample; exec 7< .git/hooks; echo x > /proc/self/fd/7/y; echo x > /proc/self/root$PWD/.git/hooks/y; echo x > /proc/self/cwd/.git/hooks/y", expect![[r#"
             ln: failed to create hard link 's' => '.git/hooks/sample': Invalid cross-device link
             bash: line 1: l/sample: Read-only file system
             bash: line 1: /proc/self/fd/7/y: Read-only file system
             bash: line 1: /proc/self/rootBASE/w/.git/hooks/y: Read-only file system
             bash: line 1: /proc/self/cwd/.git/hooks/y: Read-only file system
         "#]]);
-        assert_eq!(fs::read_to_string(place.root().join(".git/hooks/sample")).unwrap(), "#\n");
+        assert_eq!(fs::read_to_string(fixture.root().join(".git/hooks/sample")).unwrap(), "#\n");
     });
 }
 
 #[test]
-fn what_is_not_there_yet_is_protected_too() {
-    everywhere(|place| {
-        place.check("mkdir .helve/x; echo x > .mcp.json; rmdir .vscode; mv .opencode o; echo ../evil > .git/commondir", expect![[r#"
+fn missing_paths_are_protected_too() {
+    for_each_user(|fixture| {
+        fixture.check("mkdir .helve/x; echo x > .mcp.json; rmdir .vscode; mv .opencode o; echo ../evil > .git/commondir", expect![[r#"
             mkdir: cannot create directory '.helve/x': Read-only file system
             bash: line 1: .mcp.json: Is a directory
             rmdir: failed to remove '.vscode': Device or resource busy
             mv: cannot move '.opencode' to 'o': Device or resource busy
         "#]]);
         let mut left: Vec<_> =
-            fs::read_dir(place.root()).unwrap().map(|it| it.unwrap().file_name()).collect();
+            fs::read_dir(fixture.root()).unwrap().map(|it| it.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, [".git", "a.txt"]);
-        assert!(!place.root().join(".git/commondir").exists());
-        fs::remove_dir_all(place.root().join(".git")).unwrap();
-        place.check(
+        assert!(!fixture.root().join(".git/commondir").exists());
+        fs::remove_dir_all(fixture.root().join(".git")).unwrap();
+        fixture.check(
             "git init -q --template= . ; mkdir .git/hooks",
             expect![[r#"
                 error: could not lock config file BASE/w/.git/config: Read-only file system
@@ -248,39 +249,39 @@ fn what_is_not_there_yet_is_protected_too() {
                 mkdir: cannot create directory '.git/hooks': Read-only file system
             "#]],
         );
-        assert!(!place.root().join(".git").exists());
+        assert!(!fixture.root().join(".git").exists());
     });
 }
 
 #[test]
-fn stand_ins_stay_while_somebody_needs_them() {
+fn placeholders_stay_while_they_are_in_use() {
     if !can_confine() {
         return;
     }
-    let place = Place::new(User::Own);
-    let plan = place.plan(Sandbox::WorkspaceWrite, Network::Off);
-    let stand_in = place.root().join(".helve");
-    let first = hold(&plan).unwrap();
-    let second = hold(&plan).unwrap();
+    let fixture = Fixture::new(RunAs::Own);
+    let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+    let placeholder = fixture.root().join(".helve");
+    let first = create_placeholders(&plan).unwrap();
+    let second = create_placeholders(&plan).unwrap();
     drop(first);
-    assert!(stand_in.is_dir());
+    assert!(placeholder.is_dir());
     drop(second);
-    assert!(!stand_in.exists());
-    // An empty folder that was there before is somebody's own.
-    fs::create_dir(&stand_in).unwrap();
-    drop((hold(&plan).unwrap(), hold(&plan).unwrap()));
-    assert!(stand_in.is_dir());
-    fs::write(stand_in.join("helve.json"), "{}").unwrap();
-    drop(hold(&plan).unwrap());
-    assert!(stand_in.join("helve.json").exists());
+    assert!(!placeholder.exists());
+    // An empty folder that existed before belongs to the user and stays.
+    fs::create_dir(&placeholder).unwrap();
+    drop((create_placeholders(&plan).unwrap(), create_placeholders(&plan).unwrap()));
+    assert!(placeholder.is_dir());
+    fs::write(placeholder.join("helve.json"), "{}").unwrap();
+    drop(create_placeholders(&plan).unwrap());
+    assert!(placeholder.join("helve.json").exists());
 }
 
 #[test]
 fn links_cannot_be_protected() {
-    let place = Place::new(User::Own);
-    place.free("ln -s ../outside .helve");
-    let plan = place.plan(Sandbox::WorkspaceWrite, Network::Off);
-    let why = hold(&plan).unwrap_err().to_string();
+    let fixture = Fixture::new(RunAs::Own);
+    fixture.run_unconfined("ln -s ../outside .helve");
+    let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+    let why = create_placeholders(&plan).unwrap_err().to_string();
     assert!(why.contains(".helve is a symbolic link"), "{why}");
 }
 
@@ -297,8 +298,8 @@ a, b = socket.socketpair(); a.send(b"x"); print("pair", b.recv(1))
 
 #[test]
 fn the_network_is_off_or_on() {
-    everywhere(|place| {
-        place.check(
+    for_each_user(|fixture| {
+        fixture.check(
             SOCKETS,
             expect![[r#"
             AF_INET SOCK_STREAM Operation not permitted
@@ -310,7 +311,7 @@ fn the_network_is_off_or_on() {
             pair b'x'
         "#]],
         );
-        place.check(
+        fixture.check(
             "echo x > /dev/tcp/127.0.0.1/1; echo x > /dev/udp/127.0.0.1/1",
             expect![[r#"
             bash: socket: Operation not permitted
@@ -319,9 +320,9 @@ fn the_network_is_off_or_on() {
             bash: line 1: /dev/udp/127.0.0.1/1: Operation not permitted
         "#]],
         );
-        let plan = place.plan(Sandbox::WorkspaceWrite, Network::On);
-        let said = place.run(&plan, "echo x > /dev/tcp/127.0.0.1/1");
-        assert!(said.contains("Connection refused"), "{said}");
+        let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::On);
+        let output = fixture.run(&plan, "echo x > /dev/tcp/127.0.0.1/1");
+        assert!(output.contains("Connection refused"), "{output}");
     });
 }
 
@@ -333,9 +334,9 @@ for call in ("ptrace", "process_vm_writev", "unshare"):
 '"#;
 
 #[test]
-fn other_processes_and_the_kernel_are_out_of_reach() {
-    everywhere(|place| {
-        place.check("unshare -m true; unshare -Ur true; kill -0 1; kill -0 $$ && echo own; for f in environ mem root/etc; do : 2> /dev/null < /proc/$PPID/$f || echo no $f; done", expect![[r#"
+fn other_processes_and_the_kernel_are_protected() {
+    for_each_user(|fixture| {
+        fixture.check("unshare -m true; unshare -Ur true; kill -0 1; kill -0 $$ && echo own; for f in environ mem root/etc; do : 2> /dev/null < /proc/$PPID/$f || echo no $f; done", expect![[r#"
             unshare: unshare failed: Operation not permitted
             unshare: unshare failed: Operation not permitted
             bash: line 1: kill: (1) - Operation not permitted
@@ -344,7 +345,7 @@ fn other_processes_and_the_kernel_are_out_of_reach() {
             no mem
             no root/etc
         "#]]);
-        place.check(
+        fixture.check(
             TRACING,
             expect![[r#"
                 ptrace Operation not permitted
@@ -352,7 +353,7 @@ fn other_processes_and_the_kernel_are_out_of_reach() {
                 unshare Operation not permitted
             "#]],
         );
-        place.check(
+        fixture.check(
             "grep -E 'NoNewPrivs|Seccomp:' /proc/self/status",
             expect![[r#"
             NoNewPrivs:	1
@@ -364,8 +365,8 @@ fn other_processes_and_the_kernel_are_out_of_reach() {
 
 #[test]
 fn git_and_cargo_work() {
-    everywhere(|place| {
-        place.check("git add -A && git -c user.name=n -c user.email=e@x commit -qm first && git status --short && git log --format=%s --stat", expect![[r#"
+    for_each_user(|fixture| {
+        fixture.check("git add -A && git -c user.name=n -c user.email=e@x commit -qm first && git status --short && git log --format=%s --stat", expect![[r#"
             first
 
              a.txt | 1 +
@@ -373,8 +374,8 @@ fn git_and_cargo_work() {
         "#]]);
     });
     if can_confine() {
-        let place = Place::new(User::Own);
-        place.check(
+        let fixture = Fixture::new(RunAs::Own);
+        fixture.check(
             "export CARGO_NET_OFFLINE=true; unset CARGO_TARGET_DIR; cargo new -q --vcs none --name tiny t && cd t && cargo build -q && ./target/debug/tiny",
             expect![[r#"
                 Hello, world!
@@ -385,28 +386,30 @@ fn git_and_cargo_work() {
 
 #[test]
 fn denials_are_named() {
-    everywhere(|place| {
-        let plan = place.plan(Sandbox::WorkspaceWrite, Network::Off);
+    for_each_user(|fixture| {
+        let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
         let script = "touch ../outside/n; touch .git/hooks/x; mv .git g; echo x > /dev/tcp/127.0.0.1/1; cat /nowhere";
-        let said = place.run(&plan, script).replace("BASE", place.base.to_str().unwrap());
+        let output = fixture.run(&plan, script).replace("BASE", fixture.base.to_str().unwrap());
         let expected = [
-            Denied::Write(place.base.join("outside/n")),
-            Denied::Write(place.root().join(".git/hooks/x")),
-            Denied::Write(place.root().join(".git")),
+            Denied::Write(fixture.base.join("outside/n")),
+            Denied::Write(fixture.root().join(".git/hooks/x")),
+            Denied::Write(fixture.root().join(".git")),
             Denied::Network(None),
         ];
-        assert_eq!(denied(&plan, &place.root(), &said, &[]), expected);
+        assert_eq!(denied(&plan, &fixture.root(), &output, &[]), expected);
     });
 }
 
 #[test]
-fn a_plan_that_cannot_be_kept_is_refused() {
+fn a_plan_that_cannot_be_applied_is_refused() {
     if !can_confine() {
         return;
     }
-    let place = Place::new(User::Own);
-    let mut plan = place.plan(Sandbox::ReadOnly, Network::Off);
-    plan.writable.push(place.base.join("nowhere"));
-    expect!["not confined: taking hold of BASE/nowhere: No such file or directory (os error 2)\n"]
-        .assert_eq(&place.run(&plan, "echo ran"));
+    let fixture = Fixture::new(RunAs::Own);
+    let mut plan = fixture.plan(Sandbox::ReadOnly, Network::Off);
+    plan.writable.push(fixture.base.join("nowhere"));
+    expect![
+        "not confined: cloning the mount of BASE/nowhere: No such file or directory (os error 2)\n"
+    ]
+    .assert_eq(&fixture.run(&plan, "echo ran"));
 }

@@ -1,16 +1,16 @@
-//! For tests: file operations that fail when they are told to.
+//! Fault injection for tests: makes file operations fail on demand.
 
 use std::fmt;
 use std::sync::Arc;
 
 use rustix::io::Errno;
 
-/// Asked before each file operation, with its name; an error is returned in its place.
+/// Called with the name of each file operation; the operation is replaced by the returned error, if there is one.
 #[derive(Clone, Default)]
 #[cfg_attr(not(feature = "faults"), expect(unreachable_pub, reason = "exported for tests only"))]
-pub struct Faults(Option<Arc<Fault>>);
+pub struct Faults(Option<Arc<FaultFn>>);
 
-type Fault = dyn Fn(&'static str) -> Option<Errno> + Send + Sync;
+type FaultFn = dyn Fn(&'static str) -> Option<Errno> + Send + Sync;
 
 impl Faults {
     pub(crate) fn new(
@@ -19,7 +19,7 @@ impl Faults {
         Self(Some(Arc::new(fault)))
     }
 
-    /// `fault` answers with the system's number of an error.
+    /// Like `new`, with raw error numbers.
     #[cfg(feature = "faults")]
     pub fn by_number(fault: impl Fn(&'static str) -> Option<i32> + Send + Sync + 'static) -> Self {
         Self::new(move |name| fault(name).map(Errno::from_raw_os_error))

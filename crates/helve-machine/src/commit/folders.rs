@@ -1,4 +1,4 @@
-//! The folders that a commit works in: each opened once, missing ones created, and removed again if it fails.
+//! The folders of a commit. Each is opened once; missing ones are created, and removed again if the commit fails.
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};
@@ -10,38 +10,38 @@ use helve_core::Place;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::sys::Sys;
+use super::sys::Syscalls;
 
-/// A folder of [`Folders`].
+/// Identifies a folder in [`Folders`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FolderId(usize);
 
 #[derive(Debug)]
 pub(super) struct Folders<'a> {
-    sys: &'a Sys,
+    sys: &'a Syscalls,
     by_path: HashMap<PathBuf, FolderId>,
-    folders: Vec<Folder>,
+    folders: Vec<CommitFolder>,
     handles: Vec<OwnedFd>,
-    created: Vec<Created>,
+    created: Vec<CreatedFolder>,
 }
 
 #[derive(Debug)]
-struct Folder {
-    /// What is open of it: the folder itself, or the nearest above that exists.
+struct CommitFolder {
+    /// Index of the handle of the folder itself, or of its nearest existing ancestor.
     handle: usize,
-    /// What is missing below the handle.
+    /// The components still missing below the handle.
     missing: Vec<CString>,
 }
 
 #[derive(Debug)]
-struct Created {
-    /// The handle of the folder around it.
-    within: usize,
+struct CreatedFolder {
+    /// Index of the handle of the parent folder.
+    parent: usize,
     name: CString,
 }
 
 impl<'a> Folders<'a> {
-    pub(super) fn new(sys: &'a Sys) -> Self {
+    pub(super) fn new(sys: &'a Syscalls) -> Self {
         Self {
             sys,
             by_path: HashMap::new(),
@@ -51,7 +51,7 @@ impl<'a> Folders<'a> {
         }
     }
 
-    /// The folder a place is in, which may not exist yet, and its name there.
+    /// Returns the parent folder of a place, which may not exist yet, and the file name.
     pub(super) fn find(&mut self, place: &Place) -> Result<(FolderId, CString), Errno> {
         let (Some(parent), Some(name)) = (place.beneath.parent(), place.beneath.file_name()) else {
             return Err(Errno::ISDIR);
@@ -62,15 +62,15 @@ impl<'a> Folders<'a> {
             return Ok((*known, name));
         }
         let anchor = self.sys.anchor(&place.anchor)?;
-        let (handle, missing) = self.nearest(anchor.as_fd(), parent)?;
+        let (handle, missing) = self.nearest_existing(anchor.as_fd(), parent)?;
         let id = FolderId(self.folders.len());
-        self.folders.push(Folder { handle: self.handles.len(), missing });
+        self.folders.push(CommitFolder { handle: self.handles.len(), missing });
         self.handles.push(handle);
         self.by_path.insert(path, id);
         Ok((id, name))
     }
 
-    fn nearest(
+    fn nearest_existing(
         &self,
         anchor: BorrowedFd<'_>,
         parent: &Path,
@@ -79,7 +79,10 @@ impl<'a> Folders<'a> {
             match self.open(anchor, existing) {
                 Ok(handle) => {
                     let rest = parent.strip_prefix(existing).unwrap_or(parent);
-                    return Ok((handle, rest.components().map(plain).collect::<Result<_, _>>()?));
+                    return Ok((
+                        handle,
+                        rest.components().map(component_name).collect::<Result<_, _>>()?,
+                    ));
                 }
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno),
@@ -88,39 +91,39 @@ impl<'a> Folders<'a> {
         Err(Errno::NOENT)
     }
 
-    fn open(&self, within: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
+    fn open(&self, parent: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
         let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
-        match self.sys.beneath(within, path, flags | OFlags::RDONLY) {
-            // It may be written to without being listed; then it is neither swept nor synced.
-            Err(Errno::ACCESS) => self.sys.beneath(within, path, flags | OFlags::PATH),
+        match self.sys.beneath(parent, path, flags | OFlags::RDONLY) {
+            // A folder may be writable but not readable; it is then neither swept nor synced.
+            Err(Errno::ACCESS) => self.sys.beneath(parent, path, flags | OFlags::PATH),
             opened => opened,
         }
     }
 
-    /// The folder, if it exists.
+    /// Returns the folder if it exists.
     pub(super) fn get(&self, id: FolderId) -> Option<BorrowedFd<'_>> {
         let folder = &self.folders[id.0];
         folder.missing.is_empty().then(|| self.handles[folder.handle].as_fd())
     }
 
-    /// The folders that need not be created.
+    /// Returns the folders that need not be created.
     pub(super) fn existing(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let existing = self.folders.iter().filter(|folder| folder.missing.is_empty());
         existing.map(|folder| self.handles[folder.handle].as_fd())
     }
 
-    /// The folder, created if it is missing.
-    pub(super) fn make(&mut self, id: FolderId) -> Result<BorrowedFd<'_>, Errno> {
+    /// Returns the folder, creating it if it is missing.
+    pub(super) fn create(&mut self, id: FolderId) -> Result<BorrowedFd<'_>, Errno> {
         while let Some(name) = self.folders[id.0].missing.first().cloned() {
-            let within = self.folders[id.0].handle;
-            match self.sys.make_folder(self.handles[within].as_fd(), &name) {
-                Ok(()) => self.created.push(Created { within, name: name.clone() }),
-                // Made for another file of this commit, or by somebody else.
+            let parent = self.folders[id.0].handle;
+            match self.sys.make_folder(self.handles[parent].as_fd(), &name) {
+                Ok(()) => self.created.push(CreatedFolder { parent, name: name.clone() }),
+                // CreatedFolder for another file of this commit, or by another process.
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
             }
             let handle = self.open(
-                self.handles[within].as_fd(),
+                self.handles[parent].as_fd(),
                 Path::new(OsStr::from_bytes(name.as_bytes())),
             )?;
             self.folders[id.0].handle = self.handles.len();
@@ -130,11 +133,11 @@ impl<'a> Folders<'a> {
         Ok(self.handles[self.folders[id.0].handle].as_fd())
     }
 
-    /// Makes every change of names in these folders last.
+    /// Syncs the folders, so that all changes of names are durable.
     pub(super) fn sync(&self) -> Result<(), Errno> {
         for handle in &self.handles {
             match self.sys.sync(handle) {
-                // Opened without the right to read it, or on a file system that knows no such thing.
+                // Opened without read permission, or not supported by the file system.
                 Ok(()) | Err(Errno::BADF | Errno::INVAL | Errno::OPNOTSUPP) => {}
                 Err(errno) => return Err(errno),
             }
@@ -142,22 +145,22 @@ impl<'a> Folders<'a> {
         Ok(())
     }
 
-    /// Removes the folders that were created, unless somebody put something into them.
-    pub(super) fn take_back(&mut self) -> Vec<CString> {
-        let mut left = Vec::new();
-        while let Some(Created { within, name }) = self.created.pop() {
-            let handle = self.handles[within].as_fd();
-            match super::surely(|| self.sys.remove_folder(handle, &name)) {
+    /// Removes the folders that were created, unless they contain something by now.
+    pub(super) fn roll_back(&mut self) -> Vec<CString> {
+        let mut not_removed = Vec::new();
+        while let Some(CreatedFolder { parent, name }) = self.created.pop() {
+            let handle = self.handles[parent].as_fd();
+            match super::retry(|| self.sys.remove_folder(handle, &name)) {
                 Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => {}
-                Err(_) => left.push(name),
+                Err(_) => not_removed.push(name),
             }
         }
-        left
+        not_removed
     }
 }
 
-fn plain(step: Component<'_>) -> Result<CString, Errno> {
-    match step {
+fn component_name(component: Component<'_>) -> Result<CString, Errno> {
+    match component {
         Component::Normal(name) => c_name(name),
         Component::CurDir | Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
             Err(Errno::XDEV)

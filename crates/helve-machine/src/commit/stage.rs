@@ -1,4 +1,4 @@
-//! Writing beside: new content under a temporary name, with the rights and attributes of the file it will replace.
+//! Stages new content under a temporary name, with the rights and attributes of the file it will replace.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,37 +6,37 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, Mode, Stat, Uid};
 use rustix::io::Errno;
 
+use super::existing::{ExistingFile, FileIdentity, FileStamp, each_block};
 use super::locks::random;
-use super::seen::{Identity, Seen, Stamp, each_block};
-use super::surely;
-use super::sys::Sys;
+use super::retry;
+use super::sys::Syscalls;
 use super::types::FileMode;
 
-const TRIES: usize = 16;
-/// As much as Linux lets a file have.
-const LONGEST_ATTRIBUTES: usize = 64 * 1024;
-/// They vouch for the content, so they do not pass to other content; the kernel would drop them too.
+const MAX_ATTEMPTS: usize = 16;
+/// The Linux limit for the names or a value of extended attributes.
+const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
+/// Attributes that certify the content. They are not copied to new content; the kernel would drop them too.
 const BOUND_TO_CONTENT: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
-const ACCESS_LIST: &CStr = c"system.posix_acl_access";
+const POSIX_ACL: &CStr = c"system.posix_acl_access";
 pub(super) const PERMISSIONS: u32 = 0o7777;
 const SET_ID: u32 = 0o6000;
 
 /// A file under a temporary name.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub(super) struct StagedFile {
     pub(super) name: CString,
-    /// Open while the temporary name exists: its lock says that its owner lives.
+    /// Stays open while the temporary name exists: the lock shows other processes that its owner is alive.
     pub(super) file: OwnedFd,
-    pub(super) identity: Identity,
-    pub(super) stamp: Stamp,
+    pub(super) identity: FileIdentity,
+    pub(super) stamp: FileStamp,
     pub(super) mode: u32,
 }
 
-/// Where a new file gets its rights from.
-pub(super) enum Rights<'a> {
-    /// From the system, as for any new file.
-    Usual,
-    Like(&'a Seen),
+/// Where a new file gets its permissions from.
+pub(super) enum FileRights<'a> {
+    /// The defaults of the system, as for any new file.
+    Default,
+    CopiedFrom(&'a ExistingFile),
 }
 
 pub(super) fn temporary_name() -> CString {
@@ -53,75 +53,82 @@ pub(super) fn is_temporary(name: &[u8]) -> bool {
     digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Writes `bytes` under a temporary name and waits until they are on the disk.
+/// Writes `bytes` to a temporary file and syncs it.
 pub(super) fn write(
-    sys: &Sys,
+    sys: &Syscalls,
     folder: BorrowedFd<'_>,
     bytes: &[u8],
-    rights: Rights<'_>,
+    rights: FileRights<'_>,
     mode: FileMode,
-) -> Result<Staged, Errno> {
+) -> Result<StagedFile, Errno> {
     let first_mode = match (&rights, mode) {
-        (Rights::Usual, FileMode::Keep) => Mode::from_raw_mode(0o666),
-        (Rights::Usual, FileMode::Set(_)) | (Rights::Like(_), _) => Mode::RUSR | Mode::WUSR,
+        (FileRights::Default, FileMode::Keep) => Mode::from_raw_mode(0o666),
+        (FileRights::Default, FileMode::Set(_)) | (FileRights::CopiedFrom(_), _) => {
+            Mode::RUSR | Mode::WUSR
+        }
     };
     let (name, file) = create(sys, folder, first_mode)?;
-    let filled = fill(sys, &file, bytes, &rights, mode);
-    finish(sys, folder, name, file, filled)
+    let prepared = write_content(sys, &file, bytes, &rights, mode);
+    finish(sys, folder, name, file, prepared)
 }
 
-/// Gives the content of a file to a second, temporary name.
+/// Creates a second, temporary name for a file: a hard link where possible, else a copy.
 pub(super) fn link(
-    sys: &Sys,
-    from: (BorrowedFd<'_>, &CStr, &Seen),
+    sys: &Syscalls,
+    from: (BorrowedFd<'_>, &CStr, &ExistingFile),
     folder: BorrowedFd<'_>,
-) -> Result<Staged, Errno> {
-    let (from_folder, from_name, seen) = from;
+) -> Result<StagedFile, Errno> {
+    let (from_folder, from_name, existing) = from;
     let name = temporary_name();
     match sys.link((from_folder, from_name), (folder, &name)) {
         Ok(()) => {
-            let file = seen.file.try_clone().map_err(|_| Errno::MFILE);
+            let file = existing.file.try_clone().map_err(|_| Errno::MFILE);
             match file {
                 Ok(file) => finish(sys, folder, name, file, Ok(())),
                 Err(errno) => {
-                    surely(|| sys.unlink(folder, &name))?;
+                    retry(|| sys.unlink(folder, &name))?;
                     Err(errno)
                 }
             }
         }
-        // Another file system, or one without links, or not ours to link.
+        // Another file system, one without hard links, or a file we may not link.
         Err(Errno::XDEV | Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK | Errno::NOSYS) => {
-            copy(sys, folder, seen)
+            copy(sys, folder, existing)
         }
         Err(errno) => Err(errno),
     }
 }
 
-/// Copies a file to a temporary name, with its rights.
-pub(super) fn copy(sys: &Sys, folder: BorrowedFd<'_>, seen: &Seen) -> Result<Staged, Errno> {
+/// Copies a file to a temporary name, with its permissions.
+pub(super) fn copy(
+    sys: &Syscalls,
+    folder: BorrowedFd<'_>,
+    existing: &ExistingFile,
+) -> Result<StagedFile, Errno> {
     let (name, file) = create(sys, folder, Mode::RUSR | Mode::WUSR)?;
     let mut at = 0;
     let mut written = Ok(());
-    let read = each_block(sys, &seen.file, |block| {
+    let read = each_block(sys, &existing.file, |block| {
         if written.is_ok() {
             written = write_all(sys, &file, block, at);
             at += block.len() as u64;
         }
     });
-    let filled =
-        read.and(written).and_then(|()| dress(sys, &file, &Rights::Like(seen), FileMode::Keep));
-    finish(sys, folder, name, file, filled)
+    let prepared = read.and(written).and_then(|()| {
+        apply_metadata(sys, &file, &FileRights::CopiedFrom(existing), FileMode::Keep)
+    });
+    finish(sys, folder, name, file, prepared)
 }
 
-fn create(sys: &Sys, folder: BorrowedFd<'_>, mode: Mode) -> Result<(CString, OwnedFd), Errno> {
-    for _ in 0..TRIES {
+fn create(sys: &Syscalls, folder: BorrowedFd<'_>, mode: Mode) -> Result<(CString, OwnedFd), Errno> {
+    for _ in 0..MAX_ATTEMPTS {
         let name = temporary_name();
         let file = match sys.create(folder, &name, mode) {
             Ok(file) => file,
             Err(Errno::EXIST) => continue,
             Err(errno) => return Err(errno),
         };
-        // Who sweeps takes the lock first: either it is ours before, or the file is gone.
+        // A sweeping process locks the file before removing it: either our lock comes first, or the file is gone.
         let locked = sys.lock(&file);
         match sys.stat(&file) {
             Ok(stat) if stat.st_nlink > 0 && locked != Err(Errno::WOULDBLOCK) => {
@@ -129,7 +136,7 @@ fn create(sys: &Sys, folder: BorrowedFd<'_>, mode: Mode) -> Result<(CString, Own
             }
             Ok(_) => {}
             Err(errno) => {
-                surely(|| sys.unlink(folder, &name))?;
+                retry(|| sys.unlink(folder, &name))?;
                 return Err(errno);
             }
         }
@@ -137,83 +144,95 @@ fn create(sys: &Sys, folder: BorrowedFd<'_>, mode: Mode) -> Result<(CString, Own
     Err(Errno::EXIST)
 }
 
-fn fill(
-    sys: &Sys,
+fn write_content(
+    sys: &Syscalls,
     file: &OwnedFd,
     bytes: &[u8],
-    rights: &Rights<'_>,
+    rights: &FileRights<'_>,
     mode: FileMode,
 ) -> Result<(), Errno> {
     write_all(sys, file, bytes, 0)?;
-    dress(sys, file, rights, mode)
+    apply_metadata(sys, file, rights, mode)
 }
 
-/// Gives a file owner, attributes and mode, in this order, because each can undo something of the next.
-fn dress(sys: &Sys, file: &OwnedFd, rights: &Rights<'_>, mode: FileMode) -> Result<(), Errno> {
-    let wanted = match (rights, mode) {
-        (Rights::Usual, FileMode::Keep) => None,
+/// Sets owner, attributes and mode. The order matters: changing the owner resets mode bits.
+fn apply_metadata(
+    sys: &Syscalls,
+    file: &OwnedFd,
+    rights: &FileRights<'_>,
+    mode: FileMode,
+) -> Result<(), Errno> {
+    let mode_to_set = match (rights, mode) {
+        (FileRights::Default, FileMode::Keep) => None,
         (_, FileMode::Set(mode)) => Some(mode & PERMISSIONS),
-        (Rights::Like(seen), FileMode::Keep) => Some(seen.stat.st_mode & PERMISSIONS),
+        (FileRights::CopiedFrom(existing), FileMode::Keep) => {
+            Some(existing.stat.st_mode & PERMISSIONS)
+        }
     };
-    let mut given_away = false;
-    if let Rights::Like(seen) = rights {
-        given_away = keep_owner(sys, file, &seen.stat)?;
-        keep_attributes(sys, &seen.file, file)?;
+    let mut owner_changed = false;
+    if let FileRights::CopiedFrom(existing) = rights {
+        owner_changed = copy_owner(sys, file, &existing.stat)?;
+        copy_attributes(sys, &existing.file, file)?;
     }
-    if let Some(mode) = wanted {
-        // Running with the rights of its owner would now mean somebody else's.
-        let mode = if given_away { mode & !SET_ID } else { mode };
+    if let Some(mode) = mode_to_set {
+        // Drop setuid and setgid: they would now grant the rights of another owner.
+        let mode = if owner_changed { mode & !SET_ID } else { mode };
         sys.set_mode(file, Mode::from_raw_mode(mode))?;
     }
     sys.sync(file)
 }
 
-/// Keeps user and group where that is permitted; tells whether it was not.
-fn keep_owner(sys: &Sys, file: &OwnedFd, old: &Stat) -> Result<bool, Errno> {
+/// Copies user and group where permitted. Returns whether the owner changed.
+fn copy_owner(sys: &Syscalls, file: &OwnedFd, old: &Stat) -> Result<bool, Errno> {
     let new = sys.stat(file)?;
     if (new.st_uid, new.st_gid) == (old.st_uid, old.st_gid) {
         return Ok(false);
     }
     let (user, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
     let kept = sys.set_owner(file, Some(user), Some(group)).is_ok();
-    // One's own groups are often permitted where the user is not.
+    // Changing only the group is often permitted when changing the user is not.
     Ok(!kept && (sys.set_owner(file, None, Some(group)).is_err() || new.st_uid != old.st_uid))
 }
 
-fn keep_attributes(sys: &Sys, from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
-    let mut names = vec![0; LONGEST_ATTRIBUTES];
+fn copy_attributes(sys: &Syscalls, from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
+    let mut names = vec![0; MAX_ATTRIBUTE_BYTES];
     let length = match sys.attributes(from, &mut names) {
         Ok(length) => length,
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM | Errno::ACCESS) => 0,
         Err(errno) => return Err(errno),
     };
     let mut value = Vec::new();
-    let mut has_list = false;
+    let mut has_acl = false;
     for name in names[..length].split_inclusive(|byte| *byte == 0) {
         let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
-        has_list |= name == ACCESS_LIST;
+        has_acl |= name == POSIX_ACL;
         if BOUND_TO_CONTENT.contains(&name.to_bytes()) {
             continue;
         }
-        value.resize(LONGEST_ATTRIBUTES, 0);
+        value.resize(MAX_ATTRIBUTE_BYTES, 0);
         let kept = sys
             .attribute(from, name, &mut value)
             .and_then(|length| sys.set_attribute(to, name, &value[..length]));
         match kept {
             Ok(()) => {}
-            // Not permitted, or gone meanwhile.
+            // Not permitted, or removed concurrently.
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM | Errno::ACCESS | Errno::NODATA) => {}
             Err(errno) => return Err(errno),
         }
     }
-    if !has_list {
-        // A folder may give new files a list of its own, which the old one did not have.
-        sys.remove_attribute(to, ACCESS_LIST).unwrap_or(());
+    if !has_acl {
+        // The folder may have a default ACL, which the old file did not have.
+        sys.remove_attribute(to, POSIX_ACL).unwrap_or(());
     }
     Ok(())
 }
 
-pub(super) fn write_all(sys: &Sys, file: impl AsFd, bytes: &[u8], from: u64) -> Result<(), Errno> {
+pub(super) fn write_all(
+    sys: &Syscalls,
+    file: impl AsFd,
+    bytes: &[u8],
+    from: u64,
+) -> Result<(), Errno> {
     let mut written = 0;
     while written < bytes.len() {
         match sys.write(&file, &bytes[written..], from + written as u64)? {
@@ -224,21 +243,21 @@ pub(super) fn write_all(sys: &Sys, file: impl AsFd, bytes: &[u8], from: u64) -> 
     Ok(())
 }
 
-/// The staged file, or none at all.
+/// Returns the staged file, or removes it on an error.
 fn finish(
-    sys: &Sys,
+    sys: &Syscalls,
     folder: BorrowedFd<'_>,
     name: CString,
     file: OwnedFd,
-    filled: Result<(), Errno>,
-) -> Result<Staged, Errno> {
-    match filled.and_then(|()| sys.stat(&file)) {
+    prepared: Result<(), Errno>,
+) -> Result<StagedFile, Errno> {
+    match prepared.and_then(|()| sys.stat(&file)) {
         Ok(stat) => {
-            let (identity, stamp) = (Identity::of(&stat), Stamp::of(&stat));
-            Ok(Staged { name, file, identity, stamp, mode: stat.st_mode & PERMISSIONS })
+            let (identity, stamp) = (FileIdentity::of(&stat), FileStamp::of(&stat));
+            Ok(StagedFile { name, file, identity, stamp, mode: stat.st_mode & PERMISSIONS })
         }
         Err(errno) => {
-            surely(|| sys.unlink(folder, &name))?;
+            retry(|| sys.unlink(folder, &name))?;
             Err(errno)
         }
     }

@@ -1,4 +1,4 @@
-//! Clearing away what a writer left that was killed.
+//! Removes temporary files that killed writers left behind.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -7,27 +7,27 @@ use std::os::fd::BorrowedFd;
 use parking_lot::Mutex;
 use rustix::fs::{FileType, OFlags};
 
-use super::seen::Identity;
+use super::existing::FileIdentity;
 use super::stage::is_temporary;
-use super::sys::Sys;
+use super::sys::Syscalls;
 use crate::errors::type_of;
 
-/// A folder that was looked through once is not read further than this again.
-pub(super) const GLANCE: usize = 4096;
-const MOST_REMEMBERED: usize = 4096;
+/// Maximum number of names read from a folder that was already swept once.
+pub(super) const RESCAN_LIMIT: usize = 4096;
+const MAX_REMEMBERED_FOLDERS: usize = 4096;
 
-/// The folders this process has looked through.
+/// The folders this process has already swept.
 #[derive(Debug, Default)]
-pub(crate) struct Swept(Mutex<HashSet<Identity>>);
+pub(crate) struct SweptFolders(Mutex<HashSet<FileIdentity>>);
 
-impl Swept {
-    /// Removes temporary files whose owner is dead: nobody holds their lock.
+impl SweptFolders {
+    /// Removes temporary files that nobody holds a lock on: their owner is dead.
     ///
-    /// What fails here fails nothing else: the next commit tries again.
-    pub(super) fn sweep(&self, sys: &Sys, folder: BorrowedFd<'_>) {
+    /// Errors are ignored; the next commit tries again.
+    pub(super) fn sweep(&self, sys: &Syscalls, folder: BorrowedFd<'_>) {
         let Ok(stat) = sys.stat(folder) else { return };
         let mut found = Vec::new();
-        let listed = sys.names(folder, self.reach(Identity::of(&stat)), |name| {
+        let listed = sys.names(folder, self.scan_limit(FileIdentity::of(&stat)), |name| {
             if is_temporary(name.to_bytes()) {
                 found.push(name.to_owned());
             }
@@ -37,17 +37,17 @@ impl Swept {
         }
     }
 
-    /// How many names are read: all of a folder that is new to this process.
-    pub(super) fn reach(&self, folder: Identity) -> usize {
+    /// Returns how many names to read: all if the folder is new to this process.
+    pub(super) fn scan_limit(&self, folder: FileIdentity) -> usize {
         let mut known = self.0.lock();
-        if known.len() >= MOST_REMEMBERED {
+        if known.len() >= MAX_REMEMBERED_FOLDERS {
             known.clear();
         }
-        if known.insert(folder) { usize::MAX } else { GLANCE }
+        if known.insert(folder) { usize::MAX } else { RESCAN_LIMIT }
     }
 }
 
-fn remove_if_dead(sys: &Sys, folder: BorrowedFd<'_>, name: CString) {
+fn remove_if_dead(sys: &Syscalls, folder: BorrowedFd<'_>, name: CString) {
     let is_own_file = sys.stat_at(folder, &name).is_ok_and(|stat| {
         let user = rustix::process::geteuid();
         type_of(&stat) == FileType::RegularFile && (user.is_root() || stat.st_uid == user.as_raw())

@@ -1,4 +1,4 @@
-//! Every system call of a commit, in one place, so that tests can let any of them fail.
+//! All system calls of a commit in one place, so that tests can make any of them fail.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,23 +12,23 @@ use rustix::io::Errno;
 
 use crate::open;
 
-/// How often an interrupted call is made again.
-const TRIES: usize = 64;
+/// How often an interrupted call is repeated.
+const MAX_ATTEMPTS: usize = 64;
 
-const LISTING: usize = 32 * 1024;
+const BUFFER_BYTES: usize = 32 * 1024;
 
 type Result<T> = std::result::Result<T, Errno>;
-type Folder<'a> = BorrowedFd<'a>;
+type DirFd<'a> = BorrowedFd<'a>;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sys {
+pub(crate) struct Syscalls {
     #[cfg(any(test, feature = "faults"))]
     pub(crate) faults: super::faults::Faults,
 }
 
-impl Sys {
+impl Syscalls {
     fn call<T>(&self, name: &'static str, mut call: impl FnMut() -> Result<T>) -> Result<T> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let result = match self.fault(name) {
                 Some(errno) => Err(errno),
                 None => call(),
@@ -56,30 +56,25 @@ impl Sys {
         self.call("anchor", || open::anchor(path))
     }
 
-    pub(super) fn beneath(
-        &self,
-        folder: Folder<'_>,
-        path: &Path,
-        flags: OFlags,
-    ) -> Result<OwnedFd> {
+    pub(super) fn beneath(&self, folder: DirFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> {
         self.call("beneath", || open::beneath(folder, path, flags))
     }
 
-    /// Opens one name in a folder; a link is refused.
-    pub(super) fn open(&self, folder: Folder<'_>, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
+    /// Opens a file in a folder; a link is refused.
+    pub(super) fn open(&self, folder: DirFd<'_>, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         self.call("open", || fs::openat(folder, name, flags, Mode::empty()))
     }
 
-    /// Creates a file that was not there, for reading and writing.
-    pub(super) fn create(&self, folder: Folder<'_>, name: &CStr, mode: Mode) -> Result<OwnedFd> {
+    /// Creates a new file for reading and writing.
+    pub(super) fn create(&self, folder: DirFd<'_>, name: &CStr, mode: Mode) -> Result<OwnedFd> {
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.call("create", || fs::openat(folder, name, flags, mode))
     }
 
     pub(super) fn open_lock(&self, path: &Path) -> Result<OwnedFd> {
-        // To read is enough for a lock, also where the file was created by root.
+        // Read access is enough for a lock, even if root created the file.
         let flags =
             OFlags::CREATE | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         self.call("open_lock", || fs::openat(CWD, path, flags, Mode::from_raw_mode(0o644)))
@@ -89,33 +84,33 @@ impl Sys {
         self.call("make_private_folder", || fs::mkdirat(CWD, path, Mode::RWXU))
     }
 
-    pub(super) fn make_folder(&self, folder: Folder<'_>, name: &CStr) -> Result<()> {
+    pub(super) fn make_folder(&self, folder: DirFd<'_>, name: &CStr) -> Result<()> {
         self.call("make_folder", || fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)))
     }
 
-    pub(super) fn remove_folder(&self, folder: Folder<'_>, name: &CStr) -> Result<()> {
+    pub(super) fn remove_folder(&self, folder: DirFd<'_>, name: &CStr) -> Result<()> {
         self.call("remove_folder", || fs::unlinkat(folder, name, AtFlags::REMOVEDIR))
     }
 
-    pub(super) fn unlink(&self, folder: Folder<'_>, name: &CStr) -> Result<()> {
+    pub(super) fn unlink(&self, folder: DirFd<'_>, name: &CStr) -> Result<()> {
         self.call("unlink", || fs::unlinkat(folder, name, AtFlags::empty()))
     }
 
-    pub(super) fn link(&self, from: (Folder<'_>, &CStr), to: (Folder<'_>, &CStr)) -> Result<()> {
+    pub(super) fn link(&self, from: (DirFd<'_>, &CStr), to: (DirFd<'_>, &CStr)) -> Result<()> {
         self.call("link", || fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty()))
     }
 
-    pub(super) fn rename(&self, folder: Folder<'_>, from: &CStr, to: &CStr) -> Result<()> {
+    pub(super) fn rename(&self, folder: DirFd<'_>, from: &CStr, to: &CStr) -> Result<()> {
         self.call("rename", || fs::renameat(folder, from, folder, to))
     }
 
-    /// Fails where `to` exists.
-    pub(super) fn rename_to_new(&self, folder: Folder<'_>, from: &CStr, to: &CStr) -> Result<()> {
+    /// Fails if `to` exists.
+    pub(super) fn rename_to_new(&self, folder: DirFd<'_>, from: &CStr, to: &CStr) -> Result<()> {
         let call = || fs::renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE);
         self.call("rename_to_new", call)
     }
 
-    pub(super) fn exchange(&self, folder: Folder<'_>, one: &CStr, other: &CStr) -> Result<()> {
+    pub(super) fn exchange(&self, folder: DirFd<'_>, one: &CStr, other: &CStr) -> Result<()> {
         let call = || fs::renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE);
         self.call("exchange", call)
     }
@@ -124,12 +119,12 @@ impl Sys {
         self.call("stat", || fs::fstat(&file))
     }
 
-    pub(super) fn stat_at(&self, folder: Folder<'_>, name: &CStr) -> Result<Stat> {
+    pub(super) fn stat_at(&self, folder: DirFd<'_>, name: &CStr) -> Result<Stat> {
         self.call("stat_at", || fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// Whether this process could write to the file.
-    pub(super) fn may_write(&self, folder: Folder<'_>, name: &CStr) -> Result<()> {
+    /// Checks that this process may write to the file.
+    pub(super) fn may_write(&self, folder: DirFd<'_>, name: &CStr) -> Result<()> {
         self.call("may_write", || fs::accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS))
     }
 
@@ -183,14 +178,14 @@ impl Sys {
         self.call("remove_attribute", || fs::fremovexattr(&file, name))
     }
 
-    /// Calls `take` with at most `most` names in a folder that nobody has listed through this handle.
+    /// Calls `take` with up to `most` names of a folder. The handle must not have been used for listing before.
     pub(super) fn names(
         &self,
-        folder: Folder<'_>,
+        folder: DirFd<'_>,
         most: usize,
         mut take: impl FnMut(&CStr),
     ) -> Result<()> {
-        let mut buffer = Vec::with_capacity(LISTING);
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         self.call("names", || {
             let mut names = RawDir::new(folder, buffer.spare_capacity_mut());
             for _ in 0..most {
@@ -203,12 +198,12 @@ impl Sys {
         })
     }
 
-    /// Takes the lock of a lock file, without waiting.
-    pub(super) fn take_turn(&self, file: impl AsFd) -> Result<()> {
-        self.call("take_turn", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
+    /// Tries to lock a lock file, without waiting.
+    pub(super) fn try_lock(&self, file: impl AsFd) -> Result<()> {
+        self.call("try_lock", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
     }
 
-    /// Takes the lock of any open file, without waiting.
+    /// Tries to lock any open file, without waiting.
     pub(super) fn lock(&self, file: impl AsFd) -> Result<()> {
         self.call("lock", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
     }

@@ -1,4 +1,4 @@
-//! One name that a commit changes: putting new content there, taking it back, clearing up.
+//! One name that a commit changes: installs the new state, rolls it back, cleans up.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -9,134 +9,144 @@ use helve_core::{MachineError, Place};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use super::existing::{ExistingFile, FileIdentity, FileStamp, each_block};
 use super::folders::FolderId;
-use super::seen::{Identity, Seen, Stamp, each_block};
-use super::stage::{self, PERMISSIONS, Staged, temporary_name, write_all};
-use super::surely;
-use super::sys::Sys;
+use super::retry;
+use super::stage::{self, PERMISSIONS, StagedFile, temporary_name, write_all};
+use super::sys::Syscalls;
 use super::types::{FileMode, Left};
 use crate::errors::machine_error;
 
 #[derive(Debug)]
-pub(super) struct Target<'a> {
+pub(super) struct CommitTarget<'a> {
     pub(super) at: &'a Place,
     pub(super) folder: FolderId,
     pub(super) name: CString,
-    /// What was there when the commit began.
-    pub(super) there: Option<Seen>,
-    pub(super) wanted: Wanted<'a>,
-    pub(super) progress: Progress,
+    /// The file that existed when the commit began.
+    pub(super) existing: Option<ExistingFile>,
+    pub(super) new_state: NewState<'a>,
+    pub(super) progress: TargetProgress,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wanted<'a> {
-    /// A new file, with the rights of the one in another target, or of the one that is there.
+pub(super) enum NewState<'a> {
+    /// A new file. Its permissions come from the file of target `rights_of`, or else from the existing file.
     Content {
         bytes: &'a Bytes,
         mode: FileMode,
         rights_of: Option<usize>,
     },
-    /// The same file with other bytes.
+    /// The same file, overwritten.
     InPlace {
         bytes: &'a Bytes,
         mode: FileMode,
     },
     /// The file of another target.
     FileOf(usize),
-    Nothing,
+    Absent,
 }
 
-/// How far a target has come; enough to take it back at any point.
+/// What was done so far; enough to roll back at any point.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct TargetProgress {
     /// The new file. Its temporary name exists until `is_installed`.
-    pub(super) staged: Option<Staged>,
-    /// Where the old file went.
+    pub(super) staged: Option<StagedFile>,
+    /// The temporary name of the old file.
     backup: Option<CString>,
-    /// The backup, if it is a file of its own: its lock says that its owner lives.
+    /// The handle of the backup. Its lock shows other processes that the owner is alive.
     copy: Option<OwnedFd>,
     is_installed: bool,
-    overwritten: Option<Overwritten>,
+    overwritten: Option<OverwrittenFile>,
 }
 
-/// A file that was written in place, and what it held.
+/// A file that was overwritten, and its old content.
 #[derive(Debug)]
-struct Overwritten {
+struct OverwrittenFile {
     file: OwnedFd,
     old: Vec<u8>,
 }
 
-/// Why a target could not be brought into place.
+/// Why a target could not be installed.
 #[derive(Debug)]
-pub(super) enum Trouble {
-    /// Somebody else changed the file after it was compared.
-    Interfered,
+pub(super) enum InstallError {
+    /// Another process changed the file after it was compared.
+    ChangedConcurrently,
     Failed(MachineError),
 }
 
-impl From<Errno> for Trouble {
+impl From<Errno> for InstallError {
     fn from(errno: Errno) -> Self {
         Self::Failed(machine_error(errno))
     }
 }
 
-/// What a file system says that cannot do something special with names.
-const CANNOT: [Errno; 3] = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
+/// Errors of file systems that do not support a kind of rename.
+const UNSUPPORTED: [Errno; 3] = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
 
-impl Target<'_> {
-    /// Brings the new state under the name, in one step that leaves no moment without a file.
-    pub(super) fn install(&mut self, sys: &Sys, folder: BorrowedFd<'_>) -> Result<(), Trouble> {
-        match (self.wanted, self.there.is_some()) {
-            (Wanted::InPlace { bytes, mode }, _) => self.overwrite(sys, folder, bytes, mode),
-            (Wanted::Nothing, false) => Ok(()),
-            (Wanted::Nothing, true) => self.take_away(sys, folder),
-            (Wanted::Content { .. } | Wanted::FileOf(_), false) => self.put_new(sys, folder),
-            (Wanted::Content { .. } | Wanted::FileOf(_), true) => self.replace(sys, folder),
+impl CommitTarget<'_> {
+    /// Installs the new state atomically: there is no moment without a file.
+    pub(super) fn install(
+        &mut self,
+        sys: &Syscalls,
+        folder: BorrowedFd<'_>,
+    ) -> Result<(), InstallError> {
+        match (self.new_state, self.existing.is_some()) {
+            (NewState::InPlace { bytes, mode }, _) => self.overwrite(sys, folder, bytes, mode),
+            (NewState::Absent, false) => Ok(()),
+            (NewState::Absent, true) => self.install_removal(sys, folder),
+            (NewState::Content { .. } | NewState::FileOf(_), false) => {
+                self.install_new(sys, folder)
+            }
+            (NewState::Content { .. } | NewState::FileOf(_), true) => self.replace(sys, folder),
         }
     }
 
-    /// The permission bits that the new state has; `None` where it is none.
+    /// Returns the permission bits of the new state; `None` if the file is removed.
     pub(super) fn mode(&self) -> Option<u32> {
-        let old = self.there.as_ref().map(|seen| seen.stat.st_mode & PERMISSIONS);
-        match self.wanted {
-            Wanted::Content { .. } | Wanted::FileOf(_) => {
+        let old = self.existing.as_ref().map(|existing| existing.stat.st_mode & PERMISSIONS);
+        match self.new_state {
+            NewState::Content { .. } | NewState::FileOf(_) => {
                 self.progress.staged.as_ref().map(|staged| staged.mode)
             }
-            Wanted::InPlace { mode: FileMode::Set(mode), .. } => Some(mode & PERMISSIONS),
-            Wanted::InPlace { mode: FileMode::Keep, .. } => old,
-            Wanted::Nothing => None,
+            NewState::InPlace { mode: FileMode::Set(mode), .. } => Some(mode & PERMISSIONS),
+            NewState::InPlace { mode: FileMode::Keep, .. } => old,
+            NewState::Absent => None,
         }
     }
 
-    fn put_new(&mut self, sys: &Sys, folder: BorrowedFd<'_>) -> Result<(), Trouble> {
+    fn install_new(&mut self, sys: &Syscalls, folder: BorrowedFd<'_>) -> Result<(), InstallError> {
         let Some(staged) = &self.progress.staged else { return Ok(()) };
         match sys.rename_to_new(folder, &staged.name, &self.name) {
-            Err(errno) if CANNOT.contains(&errno) => self.put_new_by_link(sys, folder)?,
-            Err(Errno::EXIST) => return Err(Trouble::Interfered),
+            Err(errno) if UNSUPPORTED.contains(&errno) => self.install_new_by_link(sys, folder)?,
+            Err(Errno::EXIST) => return Err(InstallError::ChangedConcurrently),
             renamed => renamed?,
         }
         self.progress.is_installed = true;
         Ok(())
     }
 
-    fn put_new_by_link(&mut self, sys: &Sys, folder: BorrowedFd<'_>) -> Result<(), Trouble> {
+    fn install_new_by_link(
+        &mut self,
+        sys: &Syscalls,
+        folder: BorrowedFd<'_>,
+    ) -> Result<(), InstallError> {
         let Some(staged) = &self.progress.staged else { return Ok(()) };
         match sys.link((folder, &staged.name), (folder, &self.name)) {
             Ok(()) => {
-                // If this fails the next commit sweeps it.
-                surely(|| sys.unlink(folder, &staged.name)).unwrap_or(());
+                // If this fails, the next commit sweeps it.
+                retry(|| sys.unlink(folder, &staged.name)).unwrap_or(());
                 Ok(())
             }
-            Err(Errno::EXIST) => Err(Trouble::Interfered),
+            Err(Errno::EXIST) => Err(InstallError::ChangedConcurrently),
             Err(_) => match sys.stat_at(folder, &self.name) {
                 Err(Errno::NOENT) => Ok(sys.rename(folder, &staged.name, &self.name)?),
-                Ok(_) => Err(Trouble::Interfered),
+                Ok(_) => Err(InstallError::ChangedConcurrently),
                 Err(errno) => Err(errno.into()),
             },
         }
     }
 
-    fn replace(&mut self, sys: &Sys, folder: BorrowedFd<'_>) -> Result<(), Trouble> {
+    fn replace(&mut self, sys: &Syscalls, folder: BorrowedFd<'_>) -> Result<(), InstallError> {
         let Some(staged) = &self.progress.staged else { return Ok(()) };
         let temporary = staged.name.clone();
         match sys.exchange(folder, &temporary, &self.name) {
@@ -145,8 +155,8 @@ impl Target<'_> {
                 self.progress.is_installed = true;
                 self.check_backup(sys, folder)
             }
-            Err(Errno::NOENT) => Err(Trouble::Interfered),
-            Err(errno) if CANNOT.contains(&errno) => {
+            Err(Errno::NOENT) => Err(InstallError::ChangedConcurrently),
+            Err(errno) if UNSUPPORTED.contains(&errno) => {
                 self.back_up(sys, folder)?;
                 sys.rename(folder, &temporary, &self.name)?;
                 self.progress.is_installed = true;
@@ -156,23 +166,27 @@ impl Target<'_> {
         }
     }
 
-    /// Gives the old file a second name, or copies it.
-    fn back_up(&mut self, sys: &Sys, folder: BorrowedFd<'_>) -> Result<(), Trouble> {
-        let Some(seen) = &self.there else { return Ok(()) };
-        let backup = stage::link(sys, (folder, &self.name, seen), folder)?;
+    /// Links or copies the old file to a temporary name.
+    fn back_up(&mut self, sys: &Syscalls, folder: BorrowedFd<'_>) -> Result<(), InstallError> {
+        let Some(existing) = &self.existing else { return Ok(()) };
+        let backup = stage::link(sys, (folder, &self.name, existing), folder)?;
         self.progress.backup = Some(backup.name);
         self.progress.copy = Some(backup.file);
         match sys.stat_at(folder, &self.name) {
-            Ok(stat) if seen.is_still(&stat) => Ok(()),
-            Ok(_) | Err(Errno::NOENT) => Err(Trouble::Interfered),
+            Ok(stat) if existing.is_unchanged(&stat) => Ok(()),
+            Ok(_) | Err(Errno::NOENT) => Err(InstallError::ChangedConcurrently),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    fn take_away(&mut self, sys: &Sys, folder: BorrowedFd<'_>) -> Result<(), Trouble> {
+    fn install_removal(
+        &mut self,
+        sys: &Syscalls,
+        folder: BorrowedFd<'_>,
+    ) -> Result<(), InstallError> {
         let backup = temporary_name();
         match sys.rename(folder, &self.name, &backup) {
-            Err(Errno::NOENT) => return Err(Trouble::Interfered),
+            Err(Errno::NOENT) => return Err(InstallError::ChangedConcurrently),
             renamed => renamed?,
         }
         self.progress.backup = Some(backup);
@@ -180,49 +194,56 @@ impl Target<'_> {
         self.check_backup(sys, folder)
     }
 
-    /// Whether the file that was moved out of the way is the one that was compared, unchanged.
-    fn check_backup(&self, sys: &Sys, folder: BorrowedFd<'_>) -> Result<(), Trouble> {
-        let (Some(seen), Some(backup)) = (&self.there, &self.progress.backup) else {
+    /// Checks that the file that was moved away is the one that was compared, unchanged.
+    fn check_backup(&self, sys: &Syscalls, folder: BorrowedFd<'_>) -> Result<(), InstallError> {
+        let (Some(existing), Some(backup)) = (&self.existing, &self.progress.backup) else {
             return Ok(());
         };
-        if seen.is_still(&sys.stat_at(folder, backup)?) { Ok(()) } else { Err(Trouble::Interfered) }
+        if existing.is_unchanged(&sys.stat_at(folder, backup)?) {
+            Ok(())
+        } else {
+            Err(InstallError::ChangedConcurrently)
+        }
     }
 
     fn overwrite(
         &mut self,
-        sys: &Sys,
+        sys: &Syscalls,
         folder: BorrowedFd<'_>,
         bytes: &Bytes,
         mode: FileMode,
-    ) -> Result<(), Trouble> {
-        let Some(seen) = &self.there else { return Ok(()) };
+    ) -> Result<(), InstallError> {
+        let Some(existing) = &self.existing else { return Ok(()) };
         let file = sys.open(folder, &self.name, OFlags::RDWR)?;
-        if !seen.is_still(&sys.stat(&file)?) {
-            return Err(Trouble::Interfered);
+        if !existing.is_unchanged(&sys.stat(&file)?) {
+            return Err(InstallError::ChangedConcurrently);
         }
-        let Some(old) = seen.content(sys)? else { return Err(Trouble::Interfered) };
-        let written = self.progress.overwritten.insert(Overwritten { file, old });
-        written.fill(sys, bytes)?;
+        let Some(old) = existing.content(sys)? else {
+            return Err(InstallError::ChangedConcurrently);
+        };
+        let written = self.progress.overwritten.insert(OverwrittenFile { file, old });
+        written.write_content(sys, bytes)?;
         if let FileMode::Set(mode) = mode {
             sys.set_mode(&written.file, Mode::from_raw_mode(mode & PERMISSIONS))?;
         }
         Ok(())
     }
 
-    /// Reads back what was written. Content that somebody else wrote since is theirs, and no fault.
-    pub(super) fn verify(&self, sys: &Sys) -> Result<(), Trouble> {
-        let (bytes, file, stamp) = match (self.wanted, &self.progress) {
-            (Wanted::Content { bytes, .. }, Progress { staged: Some(staged), .. }) => {
+    /// Reads back what was written. Content written by another process since then is not an error.
+    pub(super) fn verify(&self, sys: &Syscalls) -> Result<(), InstallError> {
+        let (bytes, file, stamp) = match (self.new_state, &self.progress) {
+            (NewState::Content { bytes, .. }, TargetProgress { staged: Some(staged), .. }) => {
                 (bytes, &staged.file, Some(staged.stamp))
             }
-            (Wanted::InPlace { bytes, .. }, Progress { overwritten: Some(written), .. }) => {
-                (bytes, &written.file, None)
-            }
             (
-                Wanted::Content { .. }
-                | Wanted::InPlace { .. }
-                | Wanted::FileOf(_)
-                | Wanted::Nothing,
+                NewState::InPlace { bytes, .. },
+                TargetProgress { overwritten: Some(written), .. },
+            ) => (bytes, &written.file, None),
+            (
+                NewState::Content { .. }
+                | NewState::InPlace { .. }
+                | NewState::FileOf(_)
+                | NewState::Absent,
                 _,
             ) => return Ok(()),
         };
@@ -233,18 +254,18 @@ impl Target<'_> {
             None => is_same = false,
         })?;
         let is_ours = match stamp {
-            Some(stamp) => Stamp::of(&sys.stat(file)?) == stamp,
+            Some(stamp) => FileStamp::of(&sys.stat(file)?) == stamp,
             None => true,
         };
         if is_ours && !(is_same && rest.is_empty()) {
-            let why = "what was read back is not what was written";
-            return Err(Trouble::Failed(MachineError::Other(why.into())));
+            let why = "the content read back differs from what was written";
+            return Err(InstallError::Failed(MachineError::Other(why.into())));
         }
         Ok(())
     }
 
-    /// Restores what was there. Nothing that somebody else put there since is touched.
-    pub(super) fn take_back(&mut self, sys: &Sys, folder: BorrowedFd<'_>) -> Result<(), Left> {
+    /// Restores the old state. Anything that another process put there since is left alone.
+    pub(super) fn roll_back(&mut self, sys: &Syscalls, folder: BorrowedFd<'_>) -> Result<(), Left> {
         let progress = std::mem::take(&mut self.progress);
         let restored = match (&progress.overwritten, progress.is_installed, &progress.backup) {
             (Some(written), _, _) => self.write_back(sys, written),
@@ -254,46 +275,49 @@ impl Target<'_> {
             (None, false, _) => Ok(()),
         };
         if !progress.is_installed {
-            // If this fails the next commit sweeps them.
+            // If this fails, the next commit sweeps them.
             for name in progress.staged.iter().map(|staged| &staged.name).chain(&progress.backup) {
-                surely(|| sys.unlink(folder, name)).unwrap_or(());
+                retry(|| sys.unlink(folder, name)).unwrap_or(());
             }
         }
-        restored.map_err(|_| self.left(sys, folder, progress.backup))
+        restored.map_err(|_| self.leftover(sys, folder, progress.backup))
     }
 
     fn restore(
         &self,
-        sys: &Sys,
+        sys: &Syscalls,
         folder: BorrowedFd<'_>,
-        staged: Option<&Staged>,
+        staged: Option<&StagedFile>,
         backup: Option<&CString>,
     ) -> Result<(), Errno> {
-        let is_free = match surely(|| sys.stat_at(folder, &self.name)) {
-            Ok(stat) => staged.is_some_and(|staged| staged.identity == Identity::of(&stat)),
+        let is_ours_or_absent = match retry(|| sys.stat_at(folder, &self.name)) {
+            Ok(stat) => staged.is_some_and(|staged| staged.identity == FileIdentity::of(&stat)),
             Err(Errno::NOENT) => backup.is_some(),
             Err(errno) => return Err(errno),
         };
-        match (backup, is_free) {
-            (Some(backup), true) => surely(|| sys.rename(folder, backup, &self.name)),
-            (Some(backup), false) => surely(|| sys.unlink(folder, backup)),
-            (None, true) => surely(|| sys.unlink(folder, &self.name)),
+        match (backup, is_ours_or_absent) {
+            (Some(backup), true) => retry(|| sys.rename(folder, backup, &self.name)),
+            (Some(backup), false) => retry(|| sys.unlink(folder, backup)),
+            (None, true) => retry(|| sys.unlink(folder, &self.name)),
             (None, false) => Ok(()),
         }
     }
 
-    fn write_back(&self, sys: &Sys, written: &Overwritten) -> Result<(), Errno> {
-        surely(|| written.fill(sys, &written.old))?;
-        match &self.there {
-            Some(seen) => surely(|| {
-                sys.set_mode(&written.file, Mode::from_raw_mode(seen.stat.st_mode & PERMISSIONS))
+    fn write_back(&self, sys: &Syscalls, written: &OverwrittenFile) -> Result<(), Errno> {
+        retry(|| written.write_content(sys, &written.old))?;
+        match &self.existing {
+            Some(existing) => retry(|| {
+                sys.set_mode(
+                    &written.file,
+                    Mode::from_raw_mode(existing.stat.st_mode & PERMISSIONS),
+                )
             }),
             None => Ok(()),
         }
     }
 
-    /// Keeps the old content from being swept, and says where it is.
-    fn left(&self, sys: &Sys, folder: BorrowedFd<'_>, backup: Option<CString>) -> Left {
+    /// Renames the backup so that it is not swept, and returns where it is.
+    fn leftover(&self, sys: &Syscalls, folder: BorrowedFd<'_>, backup: Option<CString>) -> Left {
         let old = backup.map(|backup| {
             let kept = kept_name(&backup);
             let name = if sys.rename(folder, &backup, &kept).is_ok() { kept } else { backup };
@@ -303,23 +327,23 @@ impl Target<'_> {
         Left { changed: self.at.path(), old }
     }
 
-    /// Drops the old file. It is no failure of the commit if that cannot be done now: the next one sweeps it.
-    pub(super) fn clear_up(&self, sys: &Sys, folder: BorrowedFd<'_>) {
+    /// Removes the old file. A failure is ignored: the next commit sweeps it.
+    pub(super) fn clean_up(&self, sys: &Syscalls, folder: BorrowedFd<'_>) {
         if let Some(backup) = &self.progress.backup {
-            surely(|| sys.unlink(folder, backup)).unwrap_or(());
+            retry(|| sys.unlink(folder, backup)).unwrap_or(());
         }
     }
 }
 
-impl Overwritten {
-    fn fill(&self, sys: &Sys, bytes: &[u8]) -> Result<(), Errno> {
+impl OverwrittenFile {
+    fn write_content(&self, sys: &Syscalls, bytes: &[u8]) -> Result<(), Errno> {
         write_all(sys, &self.file, bytes, 0)?;
         sys.truncate(&self.file, bytes.len() as u64)?;
         sys.sync(&self.file)
     }
 }
 
-/// A name that is not swept.
+/// Returns a name that is not swept.
 fn kept_name(temporary: &CStr) -> CString {
     let mut name = temporary.to_bytes().to_vec();
     name.extend_from_slice(b".old");

@@ -1,4 +1,4 @@
-//! Commits on real folders.
+//! Tests of commits in real folders.
 
 mod basic;
 mod faults;
@@ -20,29 +20,29 @@ use super::faults::Faults;
 use super::*;
 use crate::fixture::{folder, folder_in_memory, place};
 
-/// A folder with files in it, and a way to change them.
-struct Stage {
+/// A folder with files, and helpers to change them.
+struct Fixture {
     root: TempDir,
     locks: TempDir,
     faults: Faults,
 }
 
-impl Stage {
-    /// Where syncing takes its time.
+impl Fixture {
+    /// On a real disk, where syncing is slow.
     fn on_disk() -> Self {
         Self { root: folder(), locks: folder(), faults: Faults::default() }
     }
 
     /// Files are given as `name = content`, one a line.
     fn new(files: &str) -> Self {
-        let stage =
+        let fixture =
             Self { root: folder_in_memory(), locks: folder_in_memory(), faults: Faults::default() };
         for (name, content) in files.lines().filter_map(|line| line.trim().split_once(" = ")) {
-            let path = stage.path(name);
+            let path = fixture.path(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         }
-        stage
+        fixture
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -50,16 +50,16 @@ impl Stage {
     }
 
     fn commit(&self, changes: &[Change]) -> Result<Vec<Committed>, CommitError> {
-        let locks = Locks::new(self.locks.path().join("locks"), Duration::from_secs(10));
-        let sys = Sys { faults: self.faults.clone() };
-        commit(&sys, &locks, &Swept::default(), changes)
+        let locks = PathLocks::new(self.locks.path().join("locks"), Duration::from_secs(10));
+        let sys = Syscalls { faults: self.faults.clone() };
+        commit(&sys, &locks, &SweptFolders::default(), changes)
     }
 
     fn at(&self, name: &str) -> Place {
         place(self.root.path(), name)
     }
 
-    /// What is there: hash it as it is now.
+    /// Expects the current content.
     fn expect(&self, name: &str) -> Expect {
         match fs::read(self.path(name)) {
             Ok(content) => Expect::Hash(ContentHash::of(&content)),
@@ -86,7 +86,7 @@ impl Stage {
         Change::Move { from: self.at(from), expect, to: self.at(to), over, content }
     }
 
-    /// Changes as a reader would write them: `name = content`, `- name`, `from > to`, `from > to = content`.
+    /// Parses changes: `name = content`, `- name`, `from > to`, `from > to = content`.
     fn changes(&self, lines: &str) -> Vec<Change> {
         let change = |line: &str| match (
             line.strip_prefix("- "),
@@ -100,12 +100,12 @@ impl Stage {
                 self.rename(from, to, Content::New(Bytes::copy_from_slice(content.as_bytes())))
             }
             (None, None, Some((name, content))) => self.write(name, content),
-            (None, None, None) => panic!("no change: {line}"),
+            (None, None, None) => panic!("not a change: {line}"),
         };
         lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(change).collect()
     }
 
-    /// Every file and folder, with content and, where it is unusual, mode.
+    /// Lists every file and folder with its content, and with its mode unless that is 644.
     fn tree(&self) -> String {
         let mut entries = BTreeMap::new();
         collect(self.root.path(), "", &mut entries);

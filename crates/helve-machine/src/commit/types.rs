@@ -1,4 +1,4 @@
-//! What a commit takes and gives back: the core's own types.
+//! Re-exports of the core's commit types.
 
 pub use helve_core::commit::{
     Change, CommitError, Committed, Content, ContentHash, Expect, FileMode, HardLinks, Left,

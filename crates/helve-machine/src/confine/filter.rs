@@ -1,4 +1,4 @@
-//! System calls that a confined program does not get.
+//! The seccomp filters of a confined process.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,41 +11,44 @@ use seccompiler::{
     apply_filter, sock_filter,
 };
 
-use super::{Listener, Telling, calls, named};
+use super::{DenialListener, DenialReports, syscalls, with_context};
 
-/// The step with which a filter decides.
+/// The BPF instruction that returns a filter's decision.
 const RETURN: u16 = 0x06;
 
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-pub(super) fn install(network: Network, telling: Telling) -> io::Result<Option<Listener>> {
-    let install = || -> Result<Option<Listener>, Fault> {
-        apply_filter(&missing()?)?;
+pub(super) fn install(
+    network: Network,
+    reports: DenialReports,
+) -> io::Result<Option<DenialListener>> {
+    let install = || -> Result<Option<DenialListener>, BoxError> {
+        apply_filter(&clone3_filter()?)?;
         #[cfg(target_arch = "x86_64")]
-        apply_filter(&second_numbering())?;
-        apply_filter(&refused(network)?)?;
-        let told = told(network)?;
-        if telling == Telling::Listener
-            && let Ok(listener) = calls::listen(&holding_up(&told))
+        apply_filter(&x32_filter())?;
+        apply_filter(&denied_filter(network)?)?;
+        let reported = reported_filter(network)?;
+        if reports == DenialReports::Listener
+            && let Ok(listener) = syscalls::install_listener(&with_notifications(&reported))
         {
             return Ok(Some(listener.into()));
         }
-        // There can be one listener only, and who runs this machine may have it.
-        apply_filter(&told)?;
+        // Only one listener can exist, and a container runtime around us may have it already.
+        apply_filter(&reported)?;
         Ok(None)
     };
-    install().map_err(|err| named("filtering system calls", io::Error::other(err)))
+    install().map_err(|err| with_context("filtering system calls", io::Error::other(err)))
 }
 
-/// Never, and told of: looking into other processes.
+/// Always denied and reported: calls that access other processes.
 const TRACING: [libc::c_long; 3] =
     [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev];
 
-/// What has to do with the network. Others are asked for in passing, by programs that can do without.
-const NETWORKS: [libc::c_int; 2] = [libc::AF_INET, libc::AF_INET6];
+/// Socket families whose denial is reported. Other families are often tried by programs that work without them.
+const NETWORK_FAMILIES: [libc::c_int; 2] = [libc::AF_INET, libc::AF_INET6];
 
-/// Never: other processes, mounts and namespaces, the kernel itself, and what goes around the other rules.
-const NEVER: [libc::c_long; 42] = [
+/// Always denied: calls on other processes, mounts, namespaces and the kernel, and calls that bypass the other rules.
+const ALWAYS_DENIED: [libc::c_long; 42] = [
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
@@ -98,64 +101,67 @@ const NAMESPACES: [libc::c_int; 8] = [
     libc::CLONE_NEWIPC,
     libc::CLONE_NEWUTS,
     libc::CLONE_NEWCGROUP,
-    // New time namespaces, which the C library does not name everywhere.
+    // CLONE_NEWTIME, which libc does not define on every target.
     0x80,
 ];
 
-/// Types into a terminal as if a person did, or steers a console.
-const TERMINAL_TRICKS: [u64; 2] = [0x5412, 0x541c];
+/// `TIOCSTI` and `TIOCLINUX`, which inject input into a terminal or control a console.
+const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c];
 
-fn refused(network: Network) -> Result<BpfProgram, Fault> {
+fn denied_filter(network: Network) -> Result<BpfProgram, BoxError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        NEVER.into_iter().map(|call| (call, Vec::new())).collect();
+        ALWAYS_DENIED.into_iter().map(|call| (call, Vec::new())).collect();
     let mut unshare = Vec::new();
     let mut clone = Vec::new();
     for flag in NAMESPACES {
         let flag = u64::try_from(flag)?;
-        unshare.push(only(0, Dword, MaskedEq(flag), flag)?);
-        // The lowest byte of this call's flags is a signal, which would be taken for a time namespace.
+        unshare.push(rule_on_argument(0, Dword, MaskedEq(flag), flag)?);
+        // The lowest byte of `clone`'s flags is a signal number, which overlaps with CLONE_NEWTIME.
         if flag > 0xff {
-            clone.push(only(0, Dword, MaskedEq(flag), flag)?);
+            clone.push(rule_on_argument(0, Dword, MaskedEq(flag), flag)?);
         }
     }
     rules.insert(libc::SYS_unshare, unshare);
     rules.insert(libc::SYS_clone, clone);
-    let tricks: Result<_, Fault> =
-        TERMINAL_TRICKS.iter().map(|trick| only(1, Dword, Eq, *trick)).collect();
-    rules.insert(libc::SYS_ioctl, tricks?);
+    let injections: Result<_, BoxError> =
+        TERMINAL_INJECTION.iter().map(|request| rule_on_argument(1, Dword, Eq, *request)).collect();
+    rules.insert(libc::SYS_ioctl, injections?);
     match network {
         Network::On => {}
         Network::Off => {
-            let others = NETWORKS.iter().chain(&[libc::AF_UNIX]);
-            let others: Result<_, Fault> = others.map(|it| domain(*it, Ne)).collect();
+            let others = NETWORK_FAMILIES.iter().chain(&[libc::AF_UNIX]);
+            let others: Result<_, BoxError> =
+                others.map(|family| family_condition(*family, Ne)).collect();
             rules.insert(libc::SYS_socket, vec![SeccompRule::new(others?)?]);
-            // A local socket leads to services that have the network. Pairs need no connecting.
+            // A local socket may lead to a service with network access. Socket pairs work without `connect`.
             rules.insert(libc::SYS_connect, Vec::new());
-            rules.insert(libc::SYS_sendto, vec![only(4, Qword, Ne, 0)?]);
+            rules.insert(libc::SYS_sendto, vec![rule_on_argument(4, Qword, Ne, 0)?]);
         }
     }
-    program(rules, libc::EPERM)
+    compile(rules, libc::EPERM)
 }
 
-/// What is refused, too, and may be told.
-fn told(network: Network) -> Result<BpfProgram, Fault> {
+/// The filter for calls whose denial is reported.
+fn reported_filter(network: Network) -> Result<BpfProgram, BoxError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         TRACING.into_iter().map(|call| (call, Vec::new())).collect();
     match network {
         Network::On => {}
         Network::Off => {
-            let each = NETWORKS.iter().map(|it| Ok(SeccompRule::new(vec![domain(*it, Eq)?])?));
-            rules.insert(libc::SYS_socket, each.collect::<Result<_, Fault>>()?);
+            let each = NETWORK_FAMILIES
+                .iter()
+                .map(|family| Ok(SeccompRule::new(vec![family_condition(*family, Eq)?])?));
+            rules.insert(libc::SYS_socket, each.collect::<Result<_, BoxError>>()?);
         }
     }
-    program(rules, libc::EPERM)
+    compile(rules, libc::EPERM)
 }
 
-/// The same, where each call waits until somebody has answered it.
-fn holding_up(program: &BpfProgram) -> BpfProgram {
-    let refusing = libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs();
+/// Changes a filter so that each denied call is suspended until the listener answers it.
+fn with_notifications(program: &BpfProgram) -> BpfProgram {
+    let deny = libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs();
     let step = |step: &sock_filter| match step {
-        sock_filter { code: RETURN, k, .. } if *k == refusing => {
+        sock_filter { code: RETURN, k, .. } if *k == deny => {
             sock_filter { k: libc::SECCOMP_RET_USER_NOTIF, ..step.clone() }
         }
         _ => step.clone(),
@@ -163,40 +169,40 @@ fn holding_up(program: &BpfProgram) -> BpfProgram {
     program.iter().map(step).collect()
 }
 
-/// What a socket is for.
-fn domain(
-    domain: libc::c_int,
+/// A condition on the address family of `socket`.
+fn family_condition(
+    family: libc::c_int,
     operator: seccompiler::SeccompCmpOp,
-) -> Result<SeccompCondition, Fault> {
-    Ok(SeccompCondition::new(0, Dword, operator, u64::try_from(domain)?)?)
+) -> Result<SeccompCondition, BoxError> {
+    Ok(SeccompCondition::new(0, Dword, operator, u64::try_from(family)?)?)
 }
 
-/// Calls whose flags lie in memory, where a filter cannot look; programs that find them missing use the older ones.
-fn missing() -> Result<BpfProgram, Fault> {
-    program(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)
+/// Makes `clone3` unavailable: its flags are in memory, which a filter cannot read. Programs fall back to `clone`.
+fn clone3_filter() -> Result<BpfProgram, BoxError> {
+    compile(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)
 }
 
-fn program(
+fn compile(
     rules: BTreeMap<i64, Vec<SeccompRule>>,
     error: libc::c_int,
-) -> Result<BpfProgram, Fault> {
-    let here: TargetArch = std::env::consts::ARCH.try_into()?;
+) -> Result<BpfProgram, BoxError> {
+    let target: TargetArch = std::env::consts::ARCH.try_into()?;
     let errno = SeccompAction::Errno(u32::try_from(error)?);
-    Ok(SeccompFilter::new(rules, SeccompAction::Allow, errno, here)?.try_into()?)
+    Ok(SeccompFilter::new(rules, SeccompAction::Allow, errno, target)?.try_into()?)
 }
 
-fn only(
+fn rule_on_argument(
     argument: u8,
     length: seccompiler::SeccompCmpArgLen,
     operator: seccompiler::SeccompCmpOp,
     value: u64,
-) -> Result<SeccompRule, Fault> {
+) -> Result<SeccompRule, BoxError> {
     Ok(SeccompRule::new(vec![SeccompCondition::new(argument, length, operator, value)?])?)
 }
 
-/// The same calls under numbers with a high bit (x32), which the rules above would not know.
+/// Denies the x32 system syscalls, whose numbers have a high bit that the other filters do not match.
 #[cfg(target_arch = "x86_64")]
-fn second_numbering() -> BpfProgram {
+fn x32_filter() -> BpfProgram {
     const LOAD: u16 = 0x20;
     const JUMP_IF_AT_LEAST: u16 = 0x35;
     const HIGH_BIT: u32 = 0x4000_0000;
@@ -213,13 +219,13 @@ fn second_numbering() -> BpfProgram {
 mod tests {
     use std::io;
 
-    use super::{Network, Telling, calls, install};
+    use super::{DenialReports, Network, install, syscalls};
 
     #[test]
-    fn where_somebody_listens_already_it_is_refused_all_the_same() {
-        let tried = calls::try_in_child(|| {
-            let first = install(Network::Off, Telling::Listener)?;
-            let second = install(Network::Off, Telling::Listener)?;
+    fn calls_are_denied_even_if_another_listener_exists() {
+        let tried = syscalls::try_in_child(|| {
+            let first = install(Network::Off, DenialReports::Listener)?;
+            let second = install(Network::Off, DenialReports::Listener)?;
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(|err| err.raw_os_error());
             match socket {
                 Err(Some(libc::EPERM)) if first.is_some() && second.is_none() => Ok(()),

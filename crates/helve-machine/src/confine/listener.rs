@@ -1,40 +1,41 @@
-//! Hearing of what a confined program asks for and does not get.
+//! Receives the system calls that a confined process was denied.
 //!
-//! Programs tell of a refusal in words of their own, or not at all. The system tells which it was: the call is held up
-//! until it is answered, and it is always answered with a refusal.
+//! Programs report a denial in their own words, or not at all. The kernel reports the call itself: it suspends the call
+//! until it is answered, and every call is answered with a denial.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use helve_core::process::Withheld;
 
-use super::calls;
+use super::syscalls;
 
+/// The handle on which the kernel reports denied calls.
 #[derive(Debug)]
-pub struct Listener(OwnedFd);
+pub struct DenialListener(OwnedFd);
 
-impl From<OwnedFd> for Listener {
+impl From<OwnedFd> for DenialListener {
     fn from(handle: OwnedFd) -> Self {
-        Listener(handle)
+        DenialListener(handle)
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for DenialListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl Listener {
-    /// Refuses a call that is held up, and says what it was. To be called when there is something to read; it may be gone
-    /// by then, with who asked.
-    pub fn refuse(&self) -> io::Result<Option<Withheld>> {
-        let refuse = || -> io::Result<libc::c_int> {
-            let call = calls::held_up(self.as_fd())?;
-            calls::fail(self.as_fd(), call.id, libc::EPERM)?;
+impl DenialListener {
+    /// Denies a suspended call and returns what it was. Call it when the handle is readable; `None` if the calling process
+    /// is gone by then.
+    pub fn deny_next(&self) -> io::Result<Option<Withheld>> {
+        let deny_next = || -> io::Result<libc::c_int> {
+            let call = syscalls::receive_call(self.as_fd())?;
+            syscalls::deny_call(self.as_fd(), call.id, libc::EPERM)?;
             Ok(call.data.nr)
         };
-        match refuse() {
+        match deny_next() {
             Ok(number) if libc::c_long::from(number) == libc::SYS_socket => {
                 Ok(Some(Withheld::Network))
             }

@@ -1,4 +1,4 @@
-//! What confinement this machine gives.
+//! Detects which kinds of confinement this machine supports.
 
 use std::fs;
 use std::io;
@@ -8,25 +8,25 @@ use helve_core::process::{Confinement, Support};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::UnshareFlags;
 
-use super::calls;
-use super::view::{Ids, Owner};
+use super::mounts::{IdMaps, NamespaceOwner};
+use super::syscalls;
 
-/// Looked at once, by trying.
+/// Returns what is supported. Tried once and cached.
 pub fn probe() -> Confinement {
     static FOUND: OnceLock<Confinement> = OnceLock::new();
-    FOUND.get_or_init(look).clone()
+    FOUND.get_or_init(detect).clone()
 }
 
-/// From this version on Landlock knows renames between folders.
-const OLDEST_LANDLOCK: u32 = 2;
+/// The first Landlock version that supports renames between folders.
+const MIN_LANDLOCK_VERSION: u32 = 2;
 
-fn look() -> Confinement {
-    let processes = Support::No("not looked at".into());
-    match means() {
-        Ok(means) => Confinement {
-            writes: Support::Yes(means.clone()),
-            protected: Support::Yes(means.clone()),
-            network: Support::Yes(means),
+fn detect() -> Confinement {
+    let processes = Support::No("not checked".into());
+    match describe_mechanisms() {
+        Ok(describe_mechanisms) => Confinement {
+            writes: Support::Yes(describe_mechanisms.clone()),
+            protected: Support::Yes(describe_mechanisms.clone()),
+            network: Support::Yes(describe_mechanisms),
             processes,
         },
         Err(why) => {
@@ -36,63 +36,65 @@ fn look() -> Confinement {
     }
 }
 
-/// All three or none: each alone leaves something open.
-fn means() -> Result<String, String> {
-    let version = calls::landlock_version().map_err(|err| {
-        format!("the kernel has no Landlock ({err}): it needs Linux 5.19 with `landlock` in its `lsm=` list")
+/// Describes the mechanisms, or returns why one of them is missing. All three are needed, because each alone has gaps.
+fn describe_mechanisms() -> Result<String, String> {
+    let version = syscalls::landlock_version().map_err(|err| {
+        format!("the kernel does not support Landlock ({err}): Linux 5.19 with `landlock` in its `lsm=` list is needed")
     })?;
-    if version < OLDEST_LANDLOCK {
+    if version < MIN_LANDLOCK_VERSION {
         return Err(format!(
-            "the kernel's Landlock is version {version}, and {OLDEST_LANDLOCK} is needed"
+            "the kernel has Landlock version {version}, but {MIN_LANDLOCK_VERSION} is needed"
         ));
     }
-    if !calls::has_seccomp() {
-        return Err("the kernel has no seccomp filters".into());
+    if !syscalls::has_seccomp() {
+        return Err("the kernel does not support seccomp filters".into());
     }
-    let namespace = match namespace() {
-        Ok(Owner::Administrator) => "a mount namespace",
-        Ok(Owner::User) => "a mount namespace in a user namespace",
-        Err(err) => return Err(no_namespace(&err)),
+    let namespace = match namespace_owner() {
+        Ok(NamespaceOwner::Root) => "a mount namespace",
+        Ok(NamespaceOwner::UserNamespace) => "a mount namespace in a user namespace",
+        Err(err) => return Err(explain_failure(&err)),
     };
     Ok(format!("{namespace}, Landlock {version}, seccomp"))
 }
 
-/// Whose mount namespace can be had.
-fn namespace() -> io::Result<Owner> {
-    let ids = Ids::own();
-    // The child can tell only how it ended, so each owner is a trial of its own.
-    let administrator = || calls::unshare(UnshareFlags::NEWNS).and_then(|()| keep_to_ourselves());
-    if calls::try_in_child(administrator).is_ok() {
-        return Ok(Owner::Administrator);
+/// Tries which kind of mount namespace can be created.
+fn namespace_owner() -> io::Result<NamespaceOwner> {
+    let ids = IdMaps::own();
+    // The child can only report its exit, so each kind is tried in a separate child.
+    let administrator =
+        || syscalls::unshare(UnshareFlags::NEWNS).and_then(|()| make_mounts_private());
+    if syscalls::try_in_child(administrator).is_ok() {
+        return Ok(NamespaceOwner::Root);
     }
-    calls::try_in_child(move || ids.enter().and_then(|_| keep_to_ourselves()))?;
-    Ok(Owner::User)
+    syscalls::try_in_child(move || ids.enter().and_then(|_| make_mounts_private()))?;
+    Ok(NamespaceOwner::UserNamespace)
 }
 
-fn keep_to_ourselves() -> io::Result<()> {
+fn make_mounts_private() -> io::Result<()> {
     Ok(mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// Switches that forbid user namespaces, and how they stand when they do.
-const SWITCHES: [(&str, &str); 3] = [
+/// Kernel settings that disable user namespaces, with the disabling value.
+const DISABLING_SETTINGS: [(&str, &str); 3] = [
     ("kernel/apparmor_restrict_unprivileged_userns", "1"),
     ("kernel/unprivileged_userns_clone", "0"),
     ("user/max_user_namespaces", "0"),
 ];
 
-fn no_namespace(err: &io::Error) -> String {
+fn explain_failure(err: &io::Error) -> String {
     let forbids = |(name, value): &&(&str, &str)| {
-        fs::read_to_string(format!("/proc/sys/{name}")).is_ok_and(|it| it.trim() == *value)
+        fs::read_to_string(format!("/proc/sys/{name}"))
+            .is_ok_and(|content| content.trim() == *value)
     };
-    match SWITCHES.iter().find(forbids) {
+    match DISABLING_SETTINGS.iter().find(forbids) {
         Some((name, value)) => {
             let name = name.replace('/', ".");
             format!(
-                "no mount namespace can be made ({err}), because of the setting {name} = {value}"
+                "a mount namespace cannot be created ({err}) because of the kernel setting {name} = {value}"
             )
         }
         None => format!(
-            "no mount namespace can be made ({err}); in a container it must be allowed from outside"
+            "a mount namespace cannot be created ({err}); a container must be started with permission for it"
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Capabilities given up, and Landlock.
+//! Drops capabilities and applies Landlock.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use landlock::{
 };
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::named;
-use super::view::Owner;
+use super::mounts::NamespaceOwner;
+use super::with_context;
 
-/// The administrator keeps what changes files of other users, since some work in folders that are not theirs.
-const KEPT: CapabilitySet = CapabilitySet::CHOWN
+/// The capabilities that root keeps: those for files of other users, because some people work in folders they do not own.
+const KEPT_BY_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID)
@@ -22,30 +22,30 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::KILL);
 
-/// What is not held now can never be had again: setuid programs and file capabilities give nothing from here on.
-pub(super) fn drop_capabilities(owner: Owner) -> io::Result<()> {
+/// Drops capabilities permanently: setuid programs and file capabilities no longer grant any.
+pub(super) fn drop_capabilities(owner: NamespaceOwner) -> io::Result<()> {
     use rustix::thread::{
         capabilities, clear_ambient_capability_set, set_capabilities, set_no_new_privs,
     };
-    let wanted = match owner {
-        Owner::Administrator => KEPT,
-        Owner::User => CapabilitySet::empty(),
+    let allowed = match owner {
+        NamespaceOwner::Root => KEPT_BY_ROOT,
+        NamespaceOwner::UserNamespace => CapabilitySet::empty(),
     };
     let drop = || -> Result<(), rustix::io::Errno> {
         set_no_new_privs(true)?;
         clear_ambient_capability_set()?;
-        let kept = capabilities(None)?.permitted & wanted;
+        let kept = capabilities(None)?.permitted & allowed;
         let inheritable = CapabilitySet::empty();
         set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })
     };
-    drop().map_err(|err| named("giving up capabilities", err))
+    drop().map_err(|err| with_context("dropping capabilities", err))
 }
 
-/// The version whose rights are asked for where the kernel has them.
-const NEWEST: ABI = ABI::V9;
+/// The Landlock version whose rights are requested, as far as the kernel supports them.
+const LANDLOCK_ABI: ABI = ABI::V9;
 
-/// Devices that are written to without harm.
-const DEVICES: [&str; 8] = [
+/// Devices that may be written to.
+const HARMLESS_DEVICES: [&str; 8] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",
@@ -58,23 +58,25 @@ const DEVICES: [&str; 8] = [
 
 pub(super) fn restrict(plan: &Confine) -> io::Result<()> {
     let status =
-        landlock(plan).map_err(|err| named("setting up Landlock", io::Error::other(err)))?;
+        landlock(plan).map_err(|err| with_context("setting up Landlock", io::Error::other(err)))?;
     match status {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
-        RulesetStatus::NotEnforced => Err(io::Error::other("the kernel has no Landlock")),
+        RulesetStatus::NotEnforced => Err(io::Error::other("the kernel does not support Landlock")),
     }
 }
 
 fn landlock(plan: &Confine) -> Result<RulesetStatus, Box<dyn std::error::Error + Send + Sync>> {
-    // Terminals are steered by such calls, and those that do harm need a capability.
-    let writing = AccessFs::from_write(NEWEST) & !BitFlags::from(AccessFs::IoctlDev);
+    // Terminals need ioctl, and the harmful requests need a capability.
+    let write_access = AccessFs::from_write(LANDLOCK_ABI) & !BitFlags::from(AccessFs::IoctlDev);
     let shared = PathBuf::from("/dev/shm");
-    let mut rules =
-        Ruleset::default().handle_access(writing)?.scope(Scope::from_all(NEWEST))?.create()?;
+    let mut rules = Ruleset::default()
+        .handle_access(write_access)?
+        .scope(Scope::from_all(LANDLOCK_ABI))?
+        .create()?;
     for folder in plan.writable.iter().chain(shared.is_dir().then_some(&shared)) {
-        rules = rules.add_rule(PathBeneath::new(PathFd::new(folder)?, writing))?;
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(folder)?, write_access))?;
     }
-    for device in DEVICES.iter().filter(|device| Path::new(device).exists()) {
+    for device in HARMLESS_DEVICES.iter().filter(|device| Path::new(device).exists()) {
         let rights = AccessFs::WriteFile | AccessFs::Truncate;
         rules = rules.add_rule(PathBeneath::new(PathFd::new(device)?, rights))?;
     }

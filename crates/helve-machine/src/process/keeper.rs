@@ -28,7 +28,7 @@ use warden::Warden;
 use super::detached::{self, DETACHED};
 use super::sys::{self, Forked};
 use super::{tree, wire};
-use crate::confine::Listener;
+use crate::confine::DenialListener;
 
 /// How long wardens may take to end their trees when Helve is gone.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -183,7 +183,11 @@ struct News {
     listener: PollFlags,
 }
 
-fn wait(helve: &OwnedFd, signals: &OwnedFd, listener: Option<&Listener>) -> Result<News, Errno> {
+fn wait(
+    helve: &OwnedFd,
+    signals: &OwnedFd,
+    listener: Option<&DenialListener>,
+) -> Result<News, Errno> {
     let mut all = vec![
         PollFd::new(helve, PollFlags::IN | PollFlags::RDHUP),
         PollFd::new(signals, PollFlags::IN),

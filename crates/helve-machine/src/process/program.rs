@@ -20,7 +20,7 @@ pub(super) use attend::{Recorded, Recording};
 use super::kept::Kept;
 use super::link::Warden;
 use super::tree;
-use crate::confine::Held;
+use crate::confine::Placeholders;
 
 /// How long a line may be written before it is told though it has not ended. Until then what replaces
 /// it, such as progress, leaves no trace; who sits at a terminal may be asked something.
@@ -69,7 +69,7 @@ struct Open {
     warden: Serving,
     source: Arc<AsyncFd<OwnedFd>>,
     /// What its confinement needs for as long as anything of it lives.
-    held: Held,
+    held: Placeholders,
 }
 
 /// What a warden is good for.
@@ -128,7 +128,7 @@ impl Program {
         (warden, pid): (Warden, Option<Pid>),
         spawn: &Spawn,
         source: Arc<AsyncFd<OwnedFd>>,
-        held: Held,
+        held: Placeholders,
     ) -> Arc<Program> {
         let now = Instant::now();
         let news = News {

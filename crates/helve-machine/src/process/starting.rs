@@ -16,7 +16,7 @@ use super::program::{Program, Recorded, Recording};
 use super::pump::{self, Pump};
 use super::records::Record;
 use super::{Entry, Shared, blocking, detached, sys};
-use crate::confine::{self, Held};
+use crate::confine::{self, Placeholders};
 
 /// How long a program waits for another to end, where as many run as may.
 const FOR_A_PLACE: Duration = Duration::from_secs(5);
@@ -80,9 +80,9 @@ impl Shared {
     }
 }
 
-async fn hold(want: &Spawn) -> Result<Held, SpawnError> {
-    let Some(plan) = want.confine.clone() else { return Ok(Held::default()) };
-    let held = blocking(move || confine::hold(&plan)).await;
+async fn hold(want: &Spawn) -> Result<Placeholders, SpawnError> {
+    let Some(plan) = want.confine.clone() else { return Ok(Placeholders::default()) };
+    let held = blocking(move || confine::create_placeholders(&plan)).await;
     let held = held.map_err(|error| SpawnError::Other(error.to_string()))?;
     held.map_err(|error| SpawnError::NotConfined(error.to_string()))
 }

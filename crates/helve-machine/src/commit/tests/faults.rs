@@ -1,4 +1,4 @@
-//! Any system call may fail, at any moment, with any error.
+//! Tests in which any system call fails, at any moment, with any error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,9 +21,9 @@ const SCENARIOS: [&str; 6] = [
     "a = new a\nnew/d = new d\n- b\nsub/c > new/e\nnew/deep/f = new f",
 ];
 
-/// Which calls a file system has no notion of.
-type Lacks = [(&'static str, Errno)];
-const FILE_SYSTEMS: [&Lacks; 3] = [
+/// Which calls a file system does not support.
+type Unsupported = [(&'static str, Errno)];
+const FILE_SYSTEMS: [&Unsupported; 3] = [
     &[],
     &[("exchange", Errno::INVAL), ("rename_to_new", Errno::INVAL)],
     &[
@@ -34,58 +34,62 @@ const FILE_SYSTEMS: [&Lacks; 3] = [
     ],
 ];
 
-fn lacking(lacks: &Lacks, name: &str) -> Option<Errno> {
-    lacks.iter().find(|(call, _)| *call == name).map(|(_, errno)| *errno)
+fn unsupported_error(unsupported: &Unsupported, name: &str) -> Option<Errno> {
+    unsupported.iter().find(|(call, _)| *call == name).map(|(_, errno)| *errno)
 }
 
-/// The state before and after a commit that nothing disturbs, and how many calls it makes.
-fn undisturbed(changes: &str, lacks: &'static Lacks, links: HardLinks) -> (String, String, usize) {
+/// Returns the state before and after an undisturbed commit, and the number of calls it makes.
+fn undisturbed(
+    changes: &str,
+    unsupported: &'static Unsupported,
+    links: HardLinks,
+) -> (String, String, usize) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
-    let (stage, changes) = prepared(changes, links, move |name| {
+    let (fixture, changes) = prepared(changes, links, move |name| {
         counted.fetch_add(1, Ordering::Relaxed);
-        lacking(lacks, name)
+        unsupported_error(unsupported, name)
     });
-    let before = stage.tree();
-    stage.commit(&changes).unwrap();
-    (before, stage.tree(), calls.load(Ordering::Relaxed))
+    let before = fixture.tree();
+    fixture.commit(&changes).unwrap();
+    (before, fixture.tree(), calls.load(Ordering::Relaxed))
 }
 
 fn prepared(
     changes: &str,
     links: HardLinks,
     fault: impl Fn(&'static str) -> Option<Errno> + Send + Sync + 'static,
-) -> (Stage, Vec<Change>) {
-    let mut stage = Stage::new(FILES);
+) -> (Fixture, Vec<Change>) {
+    let mut fixture = Fixture::new(FILES);
     if links == HardLinks::InPlace {
-        fs::hard_link(stage.path("a"), stage.path("a2")).unwrap();
+        fs::hard_link(fixture.path("a"), fixture.path("a2")).unwrap();
     }
-    let mut changes = stage.changes(changes);
+    let mut changes = fixture.changes(changes);
     for change in &mut changes {
         if let Change::Write { links: wanted, .. } = change {
             *wanted = links;
         }
     }
-    stage.faults = Faults::new(fault);
-    (stage, changes)
+    fixture.faults = Faults::new(fault);
+    (fixture, changes)
 }
 
-/// Lets the nth call fail, for every n and every error: all is new or all is old, and nothing lies around.
-fn fail_each_call(changes: &str, lacks: &'static Lacks, links: HardLinks) {
-    let (old, new, calls) = undisturbed(changes, lacks, links);
+/// Makes the nth call fail, for every n and every error. The result must be all new or all old, without leftovers.
+fn fail_each_call(changes: &str, unsupported: &'static Unsupported, links: HardLinks) {
+    let (old, new, calls) = undisturbed(changes, unsupported, links);
     for errno in ERRORS {
         for nth in 0..calls {
             let left = AtomicUsize::new(nth);
-            let (stage, changes) = prepared(changes, links, move |name| {
+            let (fixture, changes) = prepared(changes, links, move |name| {
                 let now = left
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
                     .is_err();
                 let fails = now && left.swap(usize::MAX, Ordering::Relaxed) == 0;
-                if fails { Some(errno) } else { lacking(lacks, name) }
+                if fails { Some(errno) } else { unsupported_error(unsupported, name) }
             });
-            let result = stage.commit(&changes);
+            let result = fixture.commit(&changes);
             let expected = if result.is_ok() { &new } else { &old };
-            assert_eq!(&stage.tree(), expected, "{errno:?} at call {nth} of {calls}: {result:?}");
+            assert_eq!(&fixture.tree(), expected, "{errno:?} at call {nth} of {calls}: {result:?}");
             assert!(
                 !matches!(result, Err(CommitError::Torn { .. })),
                 "{errno:?} at call {nth}: {result:?}"
@@ -126,47 +130,48 @@ fn one_call_fails_when_a_file_is_written_in_place() {
 }
 
 #[test]
-fn every_way_leads_to_the_same_files() {
+fn all_file_systems_give_the_same_result() {
     for changes in SCENARIOS {
-        let states = FILE_SYSTEMS.map(|lacks| undisturbed(changes, lacks, HardLinks::Part).1);
+        let states =
+            FILE_SYSTEMS.map(|unsupported| undisturbed(changes, unsupported, HardLinks::Part).1);
         assert!(states.iter().all(|state| *state == states[0]), "{changes}: {states:#?}");
     }
 }
 
-/// From some moment on nothing new can be stored, but names can still be removed.
+/// From some call on nothing new can be stored, but names can still be removed.
 #[test]
-fn the_disk_is_full_for_good() {
+fn the_disk_stays_full() {
     const STORING: [&str; 7] =
         ["create", "write", "make_folder", "link", "sync", "set_attribute", "make_private_folder"];
     for changes in SCENARIOS {
         let (old, new, calls) = undisturbed(changes, &[], HardLinks::Part);
         for nth in 0..calls {
             let made = AtomicUsize::new(0);
-            let (stage, changes) = prepared(changes, HardLinks::Part, move |name| {
+            let (fixture, changes) = prepared(changes, HardLinks::Part, move |name| {
                 let is_later = made.fetch_add(1, Ordering::Relaxed) >= nth;
                 (is_later && STORING.contains(&name)).then_some(Errno::NOSPC)
             });
-            let result = stage.commit(&changes);
+            let result = fixture.commit(&changes);
             let expected = if result.is_ok() { &new } else { &old };
-            assert_eq!(&stage.tree(), expected, "full at call {nth} of {calls}: {result:?}");
+            assert_eq!(&fixture.tree(), expected, "full at call {nth} of {calls}: {result:?}");
         }
     }
 }
 
-/// From some moment on every call fails: then nothing can be cleared up, but no file is half one and half the other.
+/// From some call on every call fails. Nothing can be cleaned up, but each file is either old or new.
 #[test]
-fn the_disk_is_gone_for_good() {
+fn the_disk_stays_broken() {
     for changes in SCENARIOS {
         let (old, new, calls) = undisturbed(changes, &[], HardLinks::Part);
         let lines = |tree: &str| tree.lines().map(str::to_owned).collect::<Vec<_>>();
         let (old, new) = (lines(&old), lines(&new));
         for nth in 0..calls {
             let made = AtomicUsize::new(0);
-            let (stage, changes) = prepared(changes, HardLinks::Part, move |_| {
+            let (fixture, changes) = prepared(changes, HardLinks::Part, move |_| {
                 (made.fetch_add(1, Ordering::Relaxed) >= nth).then_some(Errno::IO)
             });
-            let result = stage.commit(&changes);
-            let now = lines(&stage.tree());
+            let result = fixture.commit(&changes);
+            let now = lines(&fixture.tree());
             let visible: Vec<_> = now
                 .iter()
                 .filter(|line| !line.contains(".helve-") && !line.ends_with('/'))
@@ -182,22 +187,22 @@ fn the_disk_is_gone_for_good() {
 }
 
 #[test]
-fn what_cannot_be_taken_back_is_told_and_kept() {
-    let mut stage = Stage::new(FILES);
-    let changes = stage.changes("a = new a\nb = new b");
+fn a_failed_rollback_is_reported_and_the_old_content_kept() {
+    let mut fixture = Fixture::new(FILES);
+    let changes = fixture.changes("a = new a\nb = new b");
     let (exchanges, renames) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    stage.faults = Faults::new(move |name| match name {
+    fixture.faults = Faults::new(move |name| match name {
         "exchange" if exchanges.fetch_add(1, Ordering::Relaxed) == 1 => Some(Errno::IO),
-        "rename" if renames.fetch_add(1, Ordering::Relaxed) < TRIES => Some(Errno::IO),
+        "rename" if renames.fetch_add(1, Ordering::Relaxed) < MAX_ATTEMPTS => Some(Errno::IO),
         _ => None,
     });
-    let Err(CommitError::Torn { at, left, .. }) = stage.commit(&changes) else {
-        panic!("it is torn")
+    let Err(CommitError::Torn { at, left, .. }) = fixture.commit(&changes) else {
+        panic!("the commit is not torn")
     };
-    assert_eq!((at, left.len()), (stage.at("b"), 1));
-    assert_eq!(left[0].changed, stage.at("a").path());
-    let old = left[0].old.clone().expect("it was replaced");
-    stage.faults = Faults::default();
-    stage.commit(&stage.changes("b = newer b")).unwrap();
-    assert_eq!(fs::read(old).unwrap(), b"old a", "it is not swept");
+    assert_eq!((at, left.len()), (fixture.at("b"), 1));
+    assert_eq!(left[0].changed, fixture.at("a").path());
+    let old = left[0].old.clone().expect("the file was replaced");
+    fixture.faults = Faults::default();
+    fixture.commit(&fixture.changes("b = newer b")).unwrap();
+    assert_eq!(fs::read(old).unwrap(), b"old a", "the backup is not swept");
 }

@@ -1,16 +1,16 @@
-//! Others who change files at the worst moment, without asking for a lock.
+//! Tests with other processes that change files at the worst moment, without locking.
 
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 
-/// Runs `act` once, right before the nth call of this name.
-fn before(name: &'static str, nth: usize, act: impl Fn() + Send + Sync + 'static) -> Faults {
+/// Runs `action` once, right before the nth call with this name.
+fn before(name: &'static str, nth: usize, action: impl Fn() + Send + Sync + 'static) -> Faults {
     let seen = AtomicUsize::new(0);
     Faults::new(move |call| {
         if call == name && seen.fetch_add(1, Ordering::Relaxed) == nth {
-            act();
+            action();
         }
         None
     })
@@ -21,22 +21,22 @@ fn check(
     files: &str,
     changes: &str,
     call: &'static str,
-    act: fn(&Path),
+    action: fn(&Path),
     found: Option<&str>,
     expected: &str,
 ) {
-    let mut stage = Stage::new(files);
-    let root = stage.root.path().to_owned();
-    let planned = stage.changes(changes);
-    stage.faults = before(call, 0, move || act(&root));
-    let result = stage.commit(&planned);
+    let mut fixture = Fixture::new(files);
+    let root = fixture.root.path().to_owned();
+    let planned = fixture.changes(changes);
+    fixture.faults = before(call, 0, move || action(&root));
+    let result = fixture.commit(&planned);
     let found = found.map(|content| ContentHash::of(content.as_bytes()));
     assert_eq!(result, Err(CommitError::Conflict { at: planned[0].at().clone(), found }));
-    assert_eq!(stage.tree(), expected);
+    assert_eq!(fixture.tree(), expected);
 }
 
 #[test]
-fn their_change_wins() {
+fn a_concurrent_change_wins() {
     let append = |root: &Path| fs::write(root.join("a"), "theirs, in place").unwrap();
     check("a = 1", "a = 2", "exchange", append, Some("theirs, in place"), "a = theirs, in place\n");
     check("a = 1", "- a", "rename", append, Some("theirs, in place"), "a = theirs, in place\n");
@@ -63,32 +63,32 @@ fn a_link_that_appears_is_not_followed() {
         ("a = 1", "may_write"),
         ("b = 1", "rename_to_new"),
     ] {
-        let mut stage = Stage::new(files);
-        let changes = stage.changes("a = 2");
-        let (link, target) = (stage.path("a"), secret.clone());
-        stage.faults = before(call, 0, move || {
+        let mut fixture = Fixture::new(files);
+        let changes = fixture.changes("a = 2");
+        let (link, target) = (fixture.path("a"), secret.clone());
+        fixture.faults = before(call, 0, move || {
             fs::remove_file(&link).unwrap_or(());
             symlink(&target, &link).unwrap();
         });
-        let result = stage.commit(&changes);
+        let result = fixture.commit(&changes);
         let why = MachineError::Moved;
-        assert_eq!(result, Err(CommitError::Failed { at: stage.at("a"), why }), "{call}");
-        assert_eq!(fs::read_link(stage.path("a")).unwrap(), secret, "{call}");
+        assert_eq!(result, Err(CommitError::Failed { at: fixture.at("a"), why }), "{call}");
+        assert_eq!(fs::read_link(fixture.path("a")).unwrap(), secret, "{call}");
         assert_eq!(fs::read(&secret).unwrap(), b"secret", "{call}");
         assert_eq!(
-            fs::read_dir(stage.root.path()).unwrap().count(),
+            fs::read_dir(fixture.root.path()).unwrap().count(),
             files.len() / 5 + usize::from(files == "b = 1")
         );
     }
 }
 
 #[test]
-fn a_later_change_of_theirs_stays_when_ours_is_taken_back() {
-    let mut stage = Stage::new("a = 1\nb = 2\nc = 3");
-    let changes = stage.changes("a = new\n- b\nnew = new\nc = new");
-    let root = stage.root.path().to_owned();
+fn a_rollback_keeps_later_changes_of_others() {
+    let mut fixture = Fixture::new("a = 1\nb = 2\nc = 3");
+    let changes = fixture.changes("a = new\n- b\nnew = new\nc = new");
+    let root = fixture.root.path().to_owned();
     let exchanges = AtomicUsize::new(0);
-    stage.faults = Faults::new(move |name| {
+    fixture.faults = Faults::new(move |name| {
         let is_last = name == "exchange" && exchanges.fetch_add(1, Ordering::Relaxed) == 1;
         is_last.then(|| {
             for name in ["a", "b", "new"] {
@@ -98,26 +98,26 @@ fn a_later_change_of_theirs_stays_when_ours_is_taken_back() {
             Errno::IO
         })
     });
-    assert!(matches!(stage.commit(&changes), Err(CommitError::Failed { .. })));
-    assert_eq!(stage.tree(), "a = theirs\nb = theirs\nc = 3\nnew = theirs\n");
+    assert!(matches!(fixture.commit(&changes), Err(CommitError::Failed { .. })));
+    assert_eq!(fixture.tree(), "a = theirs\nb = theirs\nc = 3\nnew = theirs\n");
 }
 
 #[test]
-fn a_folder_that_somebody_used_is_not_taken_back() {
-    let mut stage = Stage::new("");
-    let changes = stage.changes("new/a = 1");
-    let root = stage.root.path().to_owned();
-    stage.faults = Faults::new(move |name| {
+fn a_rollback_keeps_folders_used_by_others() {
+    let mut fixture = Fixture::new("");
+    let changes = fixture.changes("new/a = 1");
+    let root = fixture.root.path().to_owned();
+    fixture.faults = Faults::new(move |name| {
         (name == "rename_to_new").then(|| {
             fs::write(root.join("new/theirs"), "").unwrap();
             Errno::IO
         })
     });
-    assert!(matches!(stage.commit(&changes), Err(CommitError::Failed { .. })));
-    assert_eq!(stage.tree(), "new/\nnew/theirs = \n");
+    assert!(matches!(fixture.commit(&changes), Err(CommitError::Failed { .. })));
+    assert_eq!(fixture.tree(), "new/\nnew/theirs = \n");
 }
 
-/// Changes a file without leaving a trace in its size or time, as a bad disk would.
+/// Changes a file without changing its size or time, as a bad disk would.
 fn corrupt(path: &Path) {
     let time = fs::metadata(path).unwrap().modified().unwrap();
     let file = fs::File::options().write(true).open(path).unwrap();
@@ -127,30 +127,30 @@ fn corrupt(path: &Path) {
 
 #[test]
 fn what_was_written_is_read_back() {
-    let mut stage = Stage::new("a = 1");
-    let changes = stage.changes("a = 2\nb = 3\n");
-    let root = stage.root.path().to_owned();
-    // The first two syncs are those of the files, the third is that of their folder.
-    stage.faults = before("sync", 2, move || corrupt(&root.join("b")));
-    let why = MachineError::Other("what was read back is not what was written".into());
-    assert_eq!(stage.commit(&changes), Err(CommitError::Failed { at: stage.at("b"), why }));
-    assert_eq!(stage.tree(), "a = 1\n");
+    let mut fixture = Fixture::new("a = 1");
+    let changes = fixture.changes("a = 2\nb = 3\n");
+    let root = fixture.root.path().to_owned();
+    // The first two syncs are for the files, the third is for their folder.
+    fixture.faults = before("sync", 2, move || corrupt(&root.join("b")));
+    let why = MachineError::Other("the content read back differs from what was written".into());
+    assert_eq!(fixture.commit(&changes), Err(CommitError::Failed { at: fixture.at("b"), why }));
+    assert_eq!(fixture.tree(), "a = 1\n");
 }
 
 #[test]
-fn what_they_write_afterwards_is_theirs() {
-    let mut stage = Stage::new("a = 1");
-    let changes = stage.changes("a = 2");
-    let path = stage.path("a");
-    stage.faults = before("sync", 1, move || fs::write(&path, "theirs").unwrap());
-    assert!(stage.commit(&changes).is_ok());
-    assert_eq!(stage.tree(), "a = theirs\n");
+fn a_write_after_the_commit_is_not_an_error() {
+    let mut fixture = Fixture::new("a = 1");
+    let changes = fixture.changes("a = 2");
+    let path = fixture.path("a");
+    fixture.faults = before("sync", 1, move || fs::write(&path, "theirs").unwrap());
+    assert!(fixture.commit(&changes).is_ok());
+    assert_eq!(fixture.tree(), "a = theirs\n");
 }
 
-/// Ends the other thread also when an assertion fails.
-struct Ends<'a>(&'a AtomicBool);
+/// Stops the other thread even when an assertion fails.
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -160,13 +160,13 @@ impl Drop for Ends<'_> {
 fn a_folder_swapped_for_a_link_never_escapes() {
     let outside = folder();
     fs::write(outside.path().join("a"), "outside").unwrap();
-    let stage = Stage::new("d/a = 0");
-    symlink(outside.path(), stage.path("link")).unwrap();
-    let (d, link) = (stage.path("d"), stage.path("link"));
+    let fixture = Fixture::new("d/a = 0");
+    symlink(outside.path(), fixture.path("link")).unwrap();
+    let (d, link) = (fixture.path("d"), fixture.path("link"));
     let done = AtomicBool::new(false);
     let (mut inside, mut refused) = (0, 0);
     std::thread::scope(|scope| {
-        let _ends = Ends(&done);
+        let _stop_on_drop = StopOnDrop(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 let exchange = rustix::fs::RenameFlags::EXCHANGE;
@@ -177,13 +177,13 @@ fn a_folder_swapped_for_a_link_never_escapes() {
         let mut content = "0".to_owned();
         for n in 1..20_000 {
             let change = Change::Write {
-                at: stage.at("d/a"),
+                at: fixture.at("d/a"),
                 expect: Expect::Hash(ContentHash::of(content.as_bytes())),
                 bytes: Bytes::from(n.to_string()),
                 mode: FileMode::Keep,
                 links: HardLinks::Part,
             };
-            match stage.commit(&[change]) {
+            match fixture.commit(&[change]) {
                 Ok(_) => {
                     content = n.to_string();
                     inside += 1;
@@ -196,7 +196,10 @@ fn a_folder_swapped_for_a_link_never_escapes() {
             }
         }
     });
-    assert!(inside > 0 && refused > 0, "the race was not run: {inside} inside, {refused} refused");
+    assert!(
+        inside > 0 && refused > 0,
+        "the race did not happen: {inside} inside, {refused} refused"
+    );
     assert_eq!(fs::read(outside.path().join("a")).unwrap(), b"outside");
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
 }

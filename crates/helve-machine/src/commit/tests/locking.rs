@@ -1,4 +1,4 @@
-//! Writers that wait for one another, and what killed ones leave.
+//! Tests of writers that wait for each other, and of files left by killed writers.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -9,62 +9,62 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use super::*;
 
 #[test]
-fn a_lock_that_stays_held_is_told() {
-    let stage = Stage::new("a = 1");
-    let locks = Locks::new(stage.locks.path().into(), Duration::from_millis(30));
-    let place = stage.at("a");
-    let held = locks.hold(&Sys::default(), &[&place]).unwrap();
+fn a_lock_that_stays_held_is_reported() {
+    let fixture = Fixture::new("a = 1");
+    let locks = PathLocks::new(fixture.locks.path().into(), Duration::from_millis(30));
+    let place = fixture.at("a");
+    let held = locks.acquire(&Syscalls::default(), &[&place]).unwrap();
     let busy = CommitError::Busy { at: place.clone(), waited: Duration::from_millis(30) };
-    // Another thread of this process, and another process, which has its own table.
-    let others = Locks::new(stage.locks.path().into(), Duration::from_millis(30));
+    // One for another thread of this process, one for another process, which has its own table.
+    let others = PathLocks::new(fixture.locks.path().into(), Duration::from_millis(30));
     std::thread::scope(|scope| {
         for locks in [&locks, &others] {
-            let again = scope.spawn(|| locks.hold(&Sys::default(), &[&place]).map(|_| ()));
+            let again = scope.spawn(|| locks.acquire(&Syscalls::default(), &[&place]).map(|_| ()));
             assert_eq!(again.join().unwrap(), Err(busy.clone()));
         }
     });
     drop(held);
-    assert!(others.hold(&Sys::default(), &[&place]).is_ok());
+    assert!(others.acquire(&Syscalls::default(), &[&place]).is_ok());
 }
 
 #[test]
-fn lock_files_that_exist_do_not_matter() {
-    let stage = Stage::new("a = 1");
-    let folder = stage.locks.path().join("locks");
+fn existing_lock_files_do_not_matter() {
+    let fixture = Fixture::new("a = 1");
+    let folder = fixture.locks.path().join("locks");
     fs::create_dir(&folder).unwrap();
     for n in 0..64 {
         fs::write(folder.join(format!("{n:02}.lock")), "left by somebody").unwrap();
     }
-    stage.commit(&stage.changes("a = 2")).unwrap();
+    fixture.commit(&fixture.changes("a = 2")).unwrap();
     assert_eq!(fs::read_dir(folder).unwrap().count(), 64);
 }
 
 #[test]
-fn a_lock_folder_that_cannot_be_used_is_told() {
-    let stage = Stage::new("a = 1");
-    fs::write(stage.locks.path().join("locks"), "a file").unwrap();
-    let folder = stage.locks.path().join("locks");
+fn an_unusable_lock_folder_is_reported() {
+    let fixture = Fixture::new("a = 1");
+    fs::write(fixture.locks.path().join("locks"), "a file").unwrap();
+    let folder = fixture.locks.path().join("locks");
     let why = MachineError::NotAFolder;
-    assert_eq!(stage.commit(&stage.changes("a = 2")), Err(CommitError::Lock { folder, why }));
-    assert_eq!(stage.tree(), "a = 1\n");
+    assert_eq!(fixture.commit(&fixture.changes("a = 2")), Err(CommitError::Lock { folder, why }));
+    assert_eq!(fixture.tree(), "a = 1\n");
 }
 
 #[test]
-fn threads_lose_no_change() {
-    let stage = Stage::new("count = 0");
-    let locks = Locks::new(stage.locks.path().into(), Duration::from_secs(60));
-    let swept = Swept::default();
+fn concurrent_threads_lose_no_change() {
+    let fixture = Fixture::new("count = 0");
+    let locks = PathLocks::new(fixture.locks.path().into(), Duration::from_secs(60));
+    let swept_folders = SweptFolders::default();
     let add_one = || loop {
-        let content = fs::read(stage.path("count")).unwrap();
+        let content = fs::read(fixture.path("count")).unwrap();
         let count: u32 = str::from_utf8(&content).unwrap().parse().unwrap();
         let change = Change::Write {
-            at: stage.at("count"),
+            at: fixture.at("count"),
             expect: Expect::Hash(ContentHash::of(&content)),
             bytes: Bytes::from((count + 1).to_string()),
             mode: FileMode::Keep,
             links: HardLinks::Part,
         };
-        match commit(&Sys::default(), &locks, &swept, &[change]) {
+        match commit(&Syscalls::default(), &locks, &swept_folders, &[change]) {
             Ok(_) => break,
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => panic!("{error:?}"),
@@ -75,14 +75,14 @@ fn threads_lose_no_change() {
             scope.spawn(|| (0..25).for_each(|_| add_one()));
         }
     });
-    assert_eq!(stage.tree(), "count = 100\n");
+    assert_eq!(fixture.tree(), "count = 100\n");
 }
 
 #[test]
-fn commits_that_name_files_in_opposite_order_do_not_wait_for_ever() {
-    let stage = Stage::new("");
-    let locks = Arc::new(Locks::new(stage.locks.path().into(), Duration::from_secs(60)));
-    let names: Vec<_> = (0..40).map(|n| stage.at(&format!("f{n}"))).collect();
+fn commits_with_files_in_opposite_order_do_not_deadlock() {
+    let fixture = Fixture::new("");
+    let locks = Arc::new(PathLocks::new(fixture.locks.path().into(), Duration::from_secs(60)));
+    let names: Vec<_> = (0..40).map(|n| fixture.at(&format!("f{n}"))).collect();
     std::thread::scope(|scope| {
         for forward in [true, false] {
             let (locks, names) = (&locks, &names);
@@ -92,7 +92,7 @@ fn commits_that_name_files_in_opposite_order_do_not_wait_for_ever() {
                     places.reverse();
                 }
                 for _ in 0..200 {
-                    locks.hold(&Sys::default(), &places).unwrap();
+                    locks.acquire(&Syscalls::default(), &places).unwrap();
                 }
             });
         }
@@ -100,8 +100,8 @@ fn commits_that_name_files_in_opposite_order_do_not_wait_for_ever() {
 }
 
 #[test]
-fn what_the_dead_left_is_swept_and_nothing_else() {
-    let stage = Stage::new(
+fn only_files_of_dead_writers_are_swept() {
+    let fixture = Fixture::new(
         "a = 1
         .helve-0123456789abcdef.tmp = dead
         .helve-0123456789abcdee.tmp = alive
@@ -109,10 +109,10 @@ fn what_the_dead_left_is_swept_and_nothing_else() {
         .helve-short.tmp = a name of theirs
         sub/.helve-0123456789abcdef.tmp = elsewhere",
     );
-    fs::create_dir(stage.path(".helve-00000000000000ff.tmp")).unwrap();
-    let alive = fs::File::open(stage.path(".helve-0123456789abcdee.tmp")).unwrap();
+    fs::create_dir(fixture.path(".helve-00000000000000ff.tmp")).unwrap();
+    let alive = fs::File::open(fixture.path(".helve-0123456789abcdee.tmp")).unwrap();
     flock(&alive, FlockOperation::LockExclusive).unwrap();
-    stage.commit(&stage.changes("a = 2")).unwrap();
+    fixture.commit(&fixture.changes("a = 2")).unwrap();
     let expected = [
         ".helve-00000000000000ff.tmp/",
         ".helve-0123456789abcdee.tmp = alive",
@@ -122,56 +122,59 @@ fn what_the_dead_left_is_swept_and_nothing_else() {
         "sub/",
         "sub/.helve-0123456789abcdef.tmp = elsewhere",
     ];
-    assert_eq!(stage.tree().lines().collect::<Vec<_>>(), expected);
+    assert_eq!(fixture.tree().lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn a_large_folder_is_read_through_once() {
-    let stage = Stage::new("a = 1\nb = 2\nc = 3\nd = 4");
+fn a_folder_is_read_completely_only_once() {
+    let fixture = Fixture::new("a = 1\nb = 2\nc = 3\nd = 4");
     let folder =
-        rustix::fs::open(stage.root.path(), OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
-    let swept = Swept::default();
-    let known = seen::Identity::of(&rustix::fs::fstat(&folder).unwrap());
-    assert_eq!([swept.reach(known), swept.reach(known)], [usize::MAX, sweep::GLANCE]);
+        rustix::fs::open(fixture.root.path(), OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
+    let swept_folders = SweptFolders::default();
+    let known = existing::FileIdentity::of(&rustix::fs::fstat(&folder).unwrap());
+    assert_eq!(
+        [swept_folders.scan_limit(known), swept_folders.scan_limit(known)],
+        [usize::MAX, sweep::RESCAN_LIMIT]
+    );
     let mut seen = 0;
-    Sys::default().names(folder.as_fd(), 3, |_| seen += 1).unwrap();
+    Syscalls::default().names(folder.as_fd(), 3, |_| seen += 1).unwrap();
     assert_eq!(seen, 3);
 }
 
 #[test]
-fn a_new_file_that_is_swept_before_it_is_locked_is_made_again() {
-    let mut stage = Stage::new("");
-    let changes = stage.changes("a = 1");
-    let root = stage.root.path().to_owned();
+fn a_new_file_swept_before_it_is_locked_is_created_again() {
+    let mut fixture = Fixture::new("");
+    let changes = fixture.changes("a = 1");
+    let root = fixture.root.path().to_owned();
     let locked = AtomicUsize::new(0);
-    stage.faults = Faults::new(move |name| {
+    fixture.faults = Faults::new(move |name| {
         if name == "lock" && locked.fetch_add(1, Ordering::Relaxed) == 0 {
             let folder =
                 rustix::fs::open(&root, OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
-            Swept::default().sweep(&Sys::default(), folder.as_fd());
-            assert_eq!(fs::read_dir(&root).unwrap().count(), 0, "it was swept");
+            SweptFolders::default().sweep(&Syscalls::default(), folder.as_fd());
+            assert_eq!(fs::read_dir(&root).unwrap().count(), 0, "the file was swept");
         }
         None
     });
-    assert!(stage.commit(&changes).is_ok());
-    assert_eq!(stage.tree(), "a = 1\n");
+    assert!(fixture.commit(&changes).is_ok());
+    assert_eq!(fixture.tree(), "a = 1\n");
 }
 
 #[test]
-fn who_does_not_share_our_locks_does_not_sweep_what_we_need() {
-    let mut stage = Stage::new("a = 1\nb = 2");
-    let changes = stage.changes("a = 3\n- b\nc = 4");
-    let root = stage.root.path().to_owned();
+fn files_in_use_are_not_swept_by_others() {
+    let mut fixture = Fixture::new("a = 1\nb = 2");
+    let changes = fixture.changes("a = 3\n- b\nc = 4");
+    let root = fixture.root.path().to_owned();
     let syncs = AtomicUsize::new(0);
-    stage.faults = Faults::new(move |name| {
-        // The first two are those of new files; now the old ones have temporary names.
+    fixture.faults = Faults::new(move |name| {
+        // The first two syncs are those of new files; by the third the old files have temporary names.
         (name == "sync" && syncs.fetch_add(1, Ordering::Relaxed) == 2).then(|| {
             let folder =
                 rustix::fs::open(&root, OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
-            Swept::default().sweep(&Sys::default(), folder.as_fd());
+            SweptFolders::default().sweep(&Syscalls::default(), folder.as_fd());
             Errno::IO
         })
     });
-    assert!(matches!(stage.commit(&changes), Err(CommitError::Failed { .. })));
-    assert_eq!(stage.tree(), "a = 1\nb = 2\n");
+    assert!(matches!(fixture.commit(&changes), Err(CommitError::Failed { .. })));
+    assert_eq!(fixture.tree(), "a = 1\nb = 2\n");
 }

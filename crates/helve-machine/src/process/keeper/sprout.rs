@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use crate::confine::{self, Listener, Telling};
+use crate::confine::{self, DenialListener, DenialReports};
 use crate::process::sys::{self, Memory, Texts};
 use crate::process::wire::{self, Failure, LISTENER, MOST_FAILURE, Order, Step};
 
@@ -22,7 +22,7 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub(super) struct Started {
     pub(super) pid: Pid,
     /// Where the system tells what it is refused, if it is confined.
-    pub(super) listener: Option<Listener>,
+    pub(super) listener: Option<DenialListener>,
 }
 
 /// Starts a program, which has been executed when this returns. Where it could not even say why that failed, its end tells.
@@ -50,7 +50,7 @@ pub(super) fn start(order: &Order, output: &OwnedFd) -> Result<Started, Failure>
 }
 
 /// What a process says until it has become the program or ended: why it could not, nothing if it could.
-fn last_words(said: &OwnedFd) -> (Vec<u8>, Option<Listener>) {
+fn last_words(said: &OwnedFd) -> (Vec<u8>, Option<DenialListener>) {
     let (mut failure, mut handles) = (Vec::new(), Vec::new());
     let mut listener = None;
     while failure.len() < MOST_FAILURE {
@@ -152,7 +152,7 @@ impl<'a> Sprout<'a> {
 }
 
 fn confine(plan: &Confine, warden: &OwnedFd) -> io::Result<()> {
-    if let Some(listener) = confine::apply(plan, Telling::Listener)? {
+    if let Some(listener) = confine::apply(plan, DenialReports::Listener)? {
         wire::send(warden, &[LISTENER], &[listener.as_fd()])?;
     }
     Ok(())

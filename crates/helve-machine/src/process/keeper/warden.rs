@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
 
 use super::sprout::{self, Started};
 use super::{wait, wait_for_signal};
-use crate::confine::{self, Held, Listener};
+use crate::confine::{self, DenialListener, Placeholders};
 use crate::process::sys;
 use crate::process::tree::{self, Left};
 use crate::process::wire::{self, Answer, Failure, MOST_ORDER, Order, Step, Word};
@@ -95,8 +95,8 @@ impl Warden {
 }
 
 /// Starts a program, and holds what its confinement needs: Helve does, too, but may be killed.
-fn start(order: &Order, output: &OwnedFd) -> Result<(Started, Held), Failure> {
-    let held = order.confine.as_ref().map(confine::hold).transpose();
+fn start(order: &Order, output: &OwnedFd) -> Result<(Started, Placeholders), Failure> {
+    let held = order.confine.as_ref().map(confine::create_placeholders).transpose();
     let held = held.map_err(|error| Failure::not_confined(&error))?;
     Ok((sprout::start(order, output)?, held.unwrap_or_default()))
 }
@@ -128,9 +128,9 @@ fn receive(helve: &OwnedFd) -> Result<Option<(Order, OwnedFd)>, Errno> {
 struct Watching<'a> {
     warden: &'a Warden,
     shell: Pid,
-    held: Held,
+    held: Placeholders,
     /// Until nothing lives that it hears of.
-    listener: Option<Listener>,
+    listener: Option<DenialListener>,
     /// What the program was told that it does not get.
     withheld: Vec<Withheld>,
     /// What is to be said, so that it goes in one piece.
@@ -138,7 +138,7 @@ struct Watching<'a> {
 }
 
 impl<'a> Watching<'a> {
-    fn new(warden: &'a Warden, started: Started, held: Held) -> Self {
+    fn new(warden: &'a Warden, started: Started, held: Placeholders) -> Self {
         let Started { pid: shell, listener } = started;
         Watching { warden, shell, held, listener, withheld: Vec::new(), said: Vec::new() }
     }
@@ -176,7 +176,7 @@ impl<'a> Watching<'a> {
             return;
         }
         // Where even this fails, all that it would have told of fails from now on.
-        let Ok(refused) = listener.refuse() else { return };
+        let Ok(refused) = listener.deny_next() else { return };
         self.listener = Some(listener);
         if let Some(what) = refused.filter(|it| !self.withheld.contains(it)) {
             self.withheld.push(what);
@@ -211,7 +211,7 @@ impl<'a> Watching<'a> {
     fn all_ended(&mut self, ended: usize) {
         // Before it is told, for then Helve lets go. One that is gone may take a moment to be gone in all.
         let patience = if self.warden.is_left() { GONE } else { Duration::ZERO };
-        std::mem::take(&mut self.held).let_go(patience);
+        std::mem::take(&mut self.held).remove_within(patience);
         self.said.extend(Word::AllEnded(u32::try_from(ended).unwrap_or(u32::MAX)).encode());
         self.say();
     }

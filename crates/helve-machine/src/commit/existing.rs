@@ -1,0 +1,150 @@
+//! The file at a place before a commit changes it.
+
+use std::ffi::CStr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use helve_core::machine::Kind;
+use helve_core::{MachineError, Place};
+use rustix::fs::{OFlags, Stat};
+use rustix::io::Errno;
+
+use super::sys::Syscalls;
+use super::types::{CommitError, ContentHash};
+use crate::errors::{kind, machine_error, type_of};
+
+const BLOCK_BYTES: usize = 256 * 1024;
+const WRITE_BITS: u32 = 0o222;
+const OWNER_WRITE_BIT: u32 = 0o200;
+
+/// A file as it was when its content was compared.
+#[derive(Debug)]
+pub(super) struct ExistingFile {
+    pub(super) file: OwnedFd,
+    pub(super) stat: Stat,
+    pub(super) hash: ContentHash,
+}
+
+/// Identifies a file, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+/// Changes when the file is written to, but not when it is renamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileStamp {
+    size: i64,
+    modified: (i64, u64),
+}
+
+impl FileIdentity {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
+
+impl FileStamp {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self { size: stat.st_size, modified: (stat.st_mtime, stat.st_mtime_nsec) }
+    }
+}
+
+impl ExistingFile {
+    pub(super) fn is_unchanged(&self, stat: &Stat) -> bool {
+        FileIdentity::of(&self.stat) == FileIdentity::of(stat)
+            && FileStamp::of(&self.stat) == FileStamp::of(stat)
+    }
+
+    /// Returns the whole content; `None` if it is no longer what was hashed.
+    pub(super) fn content(&self, sys: &Syscalls) -> Result<Option<Vec<u8>>, Errno> {
+        let mut bytes = Vec::new();
+        each_block(sys, &self.file, |block| bytes.extend_from_slice(block))?;
+        Ok((ContentHash::of(&bytes) == self.hash).then_some(bytes))
+    }
+}
+
+/// Opens and hashes a regular file that may be replaced; `None` if there is none.
+pub(super) fn inspect(
+    sys: &Syscalls,
+    folder: BorrowedFd<'_>,
+    name: &CStr,
+    at: &Place,
+) -> Result<Option<ExistingFile>, CommitError> {
+    let error = |errno: Errno| failure(at, machine_error(errno));
+    let listed = match sys.stat_at(folder, name) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(error(errno)),
+    };
+    check_kind(&listed, at)?;
+    check_writable(sys, folder, name, &listed, at)?;
+    let file = sys.open(folder, name, OFlags::RDONLY).map_err(error)?;
+    let stat = sys.stat(&file).map_err(error)?;
+    check_kind(&stat, at)?;
+    // The lock keeps other processes from sweeping the file while it has a temporary name. A lock held by another
+    // program is left alone.
+    sys.lock(&file).unwrap_or(());
+    let hash = hash(sys, &file).map_err(error)?;
+    Ok(Some(ExistingFile { file, stat, hash }))
+}
+
+fn failure(at: &Place, why: MachineError) -> CommitError {
+    CommitError::Failed { at: at.clone(), why }
+}
+
+fn check_kind(stat: &Stat, at: &Place) -> Result<(), CommitError> {
+    match kind(type_of(stat)) {
+        Some(Kind::File) => Ok(()),
+        Some(other) => Err(failure(at, MachineError::NotAFile(other))),
+        None => Err(failure(at, MachineError::Moved)),
+    }
+}
+
+/// Rejects read-only files. Root could write them, but a file without write permission is meant to stay unchanged.
+fn check_writable(
+    sys: &Syscalls,
+    folder: BorrowedFd<'_>,
+    name: &CStr,
+    stat: &Stat,
+    at: &Place,
+) -> Result<(), CommitError> {
+    let is_owner = stat.st_uid == rustix::process::geteuid().as_raw();
+    let is_read_only =
+        stat.st_mode & WRITE_BITS == 0 || (is_owner && stat.st_mode & OWNER_WRITE_BIT == 0);
+    match sys.may_write(folder, name) {
+        Ok(()) if !is_read_only => Ok(()),
+        Ok(()) | Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
+            Err(CommitError::ReadOnly { at: at.clone() })
+        }
+        Err(errno) => Err(failure(at, machine_error(errno))),
+    }
+}
+
+fn hash(sys: &Syscalls, file: &OwnedFd) -> Result<ContentHash, Errno> {
+    let mut hasher = blake3::Hasher::new();
+    each_block(sys, file, |block| {
+        hasher.update(block);
+    })?;
+    Ok(ContentHash(*hasher.finalize().as_bytes()))
+}
+
+/// Calls `take` with each block of a file, from start to end.
+pub(super) fn each_block(
+    sys: &Syscalls,
+    file: &OwnedFd,
+    mut take: impl FnMut(&[u8]),
+) -> Result<(), Errno> {
+    let size = usize::try_from(sys.stat(file)?.st_size).unwrap_or(BLOCK_BYTES);
+    // One byte more than the file size, so that a short read marks the end without another call.
+    let mut buffer = vec![0; size.saturating_add(1).min(BLOCK_BYTES)];
+    let mut at = 0;
+    loop {
+        let count = sys.read(file, &mut buffer, at)?;
+        take(&buffer[..count]);
+        at += count as u64;
+        if count < buffer.len() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Placeholders for protected paths that do not exist: empty folders that stay while a program runs.
+//!
+//! A missing path cannot be a mount point, so a confined program could create it. An empty folder is harmless to
+//! everybody else (git ignores it, and nothing is lost when it is removed), and several Helve processes can share it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use helve_core::process::Confine;
+use rustix::fs::{Access, FlockOperation, access, flock};
+use rustix::process::geteuid;
+
+use super::with_context;
+
+/// Holds the placeholders of one plan. Dropping it removes those that no other process holds.
+#[derive(Debug, Default)]
+pub struct Placeholders {
+    folders: Vec<(PathBuf, File)>,
+    /// Missing paths that cannot have a placeholder. They are removed if the program created them.
+    forbidden: Vec<PathBuf>,
+}
+
+/// A `commondir` file redirects git to another repository with other hooks. Even an empty folder would confuse git, so it
+/// gets no placeholder.
+const COMMONDIR: &str = "commondir";
+
+/// Creates placeholders for missing protected paths. Keep the result until all processes of the program have ended.
+pub fn create_placeholders(plan: &Confine) -> io::Result<Placeholders> {
+    let mut placeholders = Placeholders::default();
+    for path in &plan.protected {
+        let Some(protected_path) = protect(plan, path)? else { continue };
+        if protected_path.state == PathState::NoPlaceholder {
+            placeholders.forbidden.push(protected_path.path);
+            continue;
+        }
+        if protected_path.state == PathState::Exists
+            || placeholders.folders.iter().any(|(entry, _)| *entry == protected_path.path)
+        {
+            continue;
+        }
+        let folder = create_placeholder(&protected_path.path).map_err(|err| {
+            with_context(
+                &format!("creating a placeholder for {}", protected_path.path.display()),
+                err,
+            )
+        })?;
+        placeholders.folders.push((protected_path.path, folder));
+    }
+    Ok(placeholders)
+}
+
+/// How often [`Placeholders::remove_within`] checks whether other processes released theirs.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+impl Placeholders {
+    /// Removes the placeholders, waiting up to `patience` for other processes that are about to release theirs.
+    pub fn remove_within(mut self, patience: Duration) {
+        let began = Instant::now();
+        self.remove();
+        while !self.folders.is_empty() && began.elapsed() < patience {
+            std::thread::sleep(POLL_INTERVAL);
+            self.remove();
+        }
+    }
+
+    /// Removes placeholders that no other process holds. A folder that is no longer empty stays.
+    fn remove(&mut self) {
+        self.folders.retain(|(path, folder)| {
+            let is_last = flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
+            if is_last && is_placeholder(folder) {
+                fs::remove_dir(path).unwrap_or_default();
+            }
+            !is_last
+        });
+    }
+}
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        self.remove();
+        for path in self.forbidden.drain(..) {
+            // Usually it does not exist.
+            fs::remove_file(&path).unwrap_or_default();
+        }
+    }
+}
+
+/// What has to be mounted so that a protected path cannot change.
+pub(super) struct ProtectedPath {
+    /// The protected path, or the first of its ancestors that is missing, an empty folder or not a folder.
+    pub(super) path: PathBuf,
+    /// The folders between the writable folder and `path`.
+    pub(super) above: Vec<PathBuf>,
+    pub(super) state: PathState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathState {
+    Exists,
+    /// Missing, or an empty folder, which may be a placeholder.
+    Missing,
+    /// Missing, and cannot have a placeholder.
+    NoPlaceholder,
+}
+
+/// Returns what protects a path; `None` if the path is not writable anyway.
+pub(super) fn protect(plan: &Confine, protected: &Path) -> io::Result<Option<ProtectedPath>> {
+    let above = plan.writable.iter().filter(|folder| protected.starts_with(folder));
+    let Some(top) = above.max_by_key(|folder| folder.components().count()) else { return Ok(None) };
+    let relative = protected.strip_prefix(top).map_err(io::Error::other)?;
+    let mut protected_path =
+        ProtectedPath { path: top.clone(), above: Vec::new(), state: PathState::Exists };
+    for (number, name) in relative.iter().enumerate() {
+        if number > 0 {
+            protected_path.above.push(protected_path.path.clone());
+        }
+        protected_path.path.push(name);
+        match fs::symlink_metadata(&protected_path.path) {
+            Ok(metadata) if metadata.is_symlink() => {
+                let why = format!(
+                    "{} is a symbolic link, which cannot be protected: put a file or folder in its place",
+                    protected_path.path.display()
+                );
+                return Err(io::Error::other(why));
+            }
+            Ok(metadata) if !metadata.is_dir() => return Ok(Some(protected_path)),
+            Ok(_) if !is_empty(&protected_path.path)? => {}
+            Err(err) if err.kind() != io::ErrorKind::NotFound => {
+                return Err(with_context(
+                    &format!("inspecting {}", protected_path.path.display()),
+                    err,
+                ));
+            }
+            Err(_) if cannot_create(&protected_path.path) => return Ok(None),
+            Err(_) if name == COMMONDIR => {
+                protected_path.state = PathState::NoPlaceholder;
+                return Ok(Some(protected_path));
+            }
+            Ok(_) | Err(_) => {
+                protected_path.state = PathState::Missing;
+                return Ok(Some(protected_path));
+            }
+        }
+    }
+    Ok(Some(protected_path))
+}
+
+/// Whether this user cannot create the missing path.
+fn cannot_create(missing: &Path) -> bool {
+    let Some(above) = missing.parent() else { return false };
+    let is_own = fs::metadata(above).is_ok_and(|entry| entry.uid() == geteuid().as_raw());
+    !is_own && access(above, Access::WRITE_OK).is_err()
+}
+
+fn is_empty(folder: &Path) -> io::Result<bool> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        // A folder that cannot be listed is not a placeholder.
+        Err(err) if err.kind() == io::ErrorKind::PermissionDenied => Ok(false),
+        Err(err) => Err(with_context(&format!("listing {}", folder.display()), err)),
+    }
+}
+
+/// The mode of a placeholder. It is recognized by two bits that are unusual for folders: sticky, and not writable by its
+/// owner.
+const MODE: u32 = 0o1555;
+const MARKER_BITS: u32 = 0o1200;
+
+/// Whether an empty folder is a placeholder; one that a user created stays.
+fn is_placeholder(folder: &File) -> bool {
+    folder.metadata().is_ok_and(|entry| entry.mode() & MARKER_BITS == MODE & MARKER_BITS)
+}
+
+/// How often creation is retried when another Helve process removes the folder concurrently.
+const MAX_ATTEMPTS: usize = 100;
+
+fn create_placeholder(path: &Path) -> io::Result<File> {
+    for _ in 0..MAX_ATTEMPTS {
+        match DirBuilder::new().mode(MODE).create(path) {
+            Ok(()) => {}
+            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(err) => return Err(err),
+        }
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let folder = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+            Ok(folder) => folder,
+            Err(err) if err.kind() == io::ErrorKind::NotFound => continue,
+            Err(err) => return Err(err),
+        };
+        flock(&folder, FlockOperation::LockShared)?;
+        let opened = folder.metadata()?;
+        let current = fs::symlink_metadata(path);
+        if current.is_ok_and(|entry| (entry.dev(), entry.ino()) == (opened.dev(), opened.ino())) {
+            return Ok(folder);
+        }
+    }
+    Err(io::Error::other("other processes keep removing it"))
+}

@@ -1,0 +1,31 @@
+//! Stubs for systems on which processes cannot be confined yet.
+
+use std::io;
+
+use helve_core::process::{Confine, Confinement, Support};
+
+const REASON: &str = "programs can be confined on Linux only";
+
+pub fn probe() -> Confinement {
+    let no = || Support::No(REASON.into());
+    Confinement { writes: no(), protected: no(), network: no(), processes: no() }
+}
+
+#[derive(Debug, Default)]
+pub struct Placeholders;
+
+impl Placeholders {
+    pub fn remove_within(self, _: std::time::Duration) {}
+}
+
+pub fn create_placeholders(_: &Confine) -> io::Result<Placeholders> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, REASON))
+}
+
+/// Never constructed: nothing is reported.
+#[derive(Debug)]
+pub enum DenialListener {}
+
+pub fn apply(_: &Confine, _: super::DenialReports) -> io::Result<Option<DenialListener>> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, REASON))
+}
