@@ -8,6 +8,7 @@ mod exact;
 mod find;
 mod fold;
 mod indent;
+mod independent;
 mod nearest;
 mod variant;
 mod weave;
@@ -19,6 +20,7 @@ mod tests;
 use std::{borrow::Cow, fmt, ops::Range};
 
 pub use self::elision::left_out;
+pub use self::independent::{IndependentError, apply_independent};
 pub use self::nearest::{Difference, Nearest, Verdict};
 use self::variant::Variant;
 use crate::view::{Encoding, Ending, View};

@@ -1,0 +1,123 @@
+//! Several edits that all refer to the original file.
+
+use std::ops::Range;
+
+use super::{AppliedAll, Edit, Match, RefusedAt, apply};
+use crate::diff;
+
+/// Why independent edits were not applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IndependentError {
+    Refused(RefusedAt),
+    /// Two edits, counted from 0, change the same bytes or insert at the same place.
+    Overlap {
+        first: usize,
+        second: usize,
+    },
+}
+
+/// Bytes of the original that an edit replaces.
+struct Region {
+    range: Range<usize>,
+    new: Vec<u8>,
+    edit: usize,
+}
+
+/// Applies every edit to the original bytes and combines the results: all edits or none.
+pub fn apply_independent(
+    bytes: &[u8],
+    edits: &[Edit<'_>],
+    how: Match,
+) -> Result<AppliedAll, IndependentError> {
+    let (mut regions, mut changes) = (Vec::new(), Vec::with_capacity(edits.len()));
+    for (index, edit) in edits.iter().enumerate() {
+        let applied = apply(bytes, edit, how)
+            .map_err(|refusal| IndependentError::Refused(RefusedAt { index, refusal }))?;
+        regions.extend(changed_regions(bytes, &applied.bytes, index));
+        changes.push(applied.change);
+    }
+    regions.sort_by_key(|region| (region.range.start, region.range.end));
+    let (mut combined, mut end) = (Vec::with_capacity(bytes.len()), 0);
+    let mut last: Option<&Region> = None;
+    for region in &regions {
+        if let Some(last) = last
+            && (region.range.start < end || region.range.start == last.range.start)
+        {
+            let [first, second] = [last.edit.min(region.edit), last.edit.max(region.edit)];
+            return Err(IndependentError::Overlap { first, second });
+        }
+        combined.extend_from_slice(&bytes[end..region.range.start]);
+        combined.extend_from_slice(&region.new);
+        end = region.range.end;
+        last = Some(region);
+    }
+    combined.extend_from_slice(&bytes[end..]);
+    Ok(AppliedAll { bytes: combined, changes })
+}
+
+/// The bytes that differ, line by line, without what both sides of a hunk begin and end with.
+fn changed_regions(old: &[u8], new: &[u8], edit: usize) -> Vec<Region> {
+    let old_lines: Vec<&[u8]> = old.split_inclusive(|byte| *byte == b'\n').collect();
+    let new_lines: Vec<&[u8]> = new.split_inclusive(|byte| *byte == b'\n').collect();
+    let (old_starts, new_starts) = (starts(&old_lines), starts(&new_lines));
+    let hunks = diff::hunks(&old_lines, &new_lines);
+    let region = |hunk: diff::Hunk| {
+        let from = old_starts[hunk.old.start]..old_starts[hunk.old.end];
+        let to = &new[new_starts[hunk.new.start]..new_starts[hunk.new.end]];
+        let was = &old[from.clone()];
+        let head = was.iter().zip(to).take_while(|(a, b)| a == b).count();
+        let tails = was[head..].iter().rev().zip(to[head..].iter().rev());
+        let tail = tails.take_while(|(a, b)| a == b).count();
+        let range = from.start + head..from.end - tail;
+        Region { range, new: to[head..to.len() - tail].to_vec(), edit }
+    };
+    hunks.into_iter().map(region).collect()
+}
+
+/// The offset of each line, then the length of all.
+fn starts(lines: &[&[u8]]) -> Vec<usize> {
+    let mut starts = vec![0];
+    for line in lines {
+        starts.push(starts.last().copied().unwrap_or(0) + line.len());
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit<'a>(old: &'a str, new: &'a str) -> Edit<'a> {
+        Edit { old, new, all: false }
+    }
+
+    fn combined(text: &str, edits: &[Edit<'_>]) -> Result<String, IndependentError> {
+        let applied = apply_independent(text.as_bytes(), edits, Match::Safe)?;
+        Ok(String::from_utf8_lossy(&applied.bytes).into_owned())
+    }
+
+    #[test]
+    fn edits_see_the_original() {
+        let edits = [edit("one", "two"), edit("two", "three")];
+        assert_eq!(combined("one\ntwo\n", &edits).as_deref(), Ok("two\nthree\n"));
+        let backwards = [edit("b = 2", "b = 3"), edit("a = 1", "a = 2")];
+        assert_eq!(combined("a = 1; b = 2\n", &backwards).as_deref(), Ok("a = 2; b = 3\n"));
+        let all = Edit { all: true, ..edit("x", "y") };
+        assert_eq!(combined("x\n1\nx\n", &[all, edit("1", "2")]).as_deref(), Ok("y\n2\ny\n"));
+    }
+
+    #[test]
+    fn overlapping_edits_are_refused() {
+        let edits = [edit("a b", "c d"), edit("b", "e")];
+        let overlap = IndependentError::Overlap { first: 0, second: 1 };
+        assert_eq!(combined("a b\n", &edits), Err(overlap.clone()));
+        let inserts = [edit("a\n", "a\n1\n"), edit("a\nb", "a\n2\nb")];
+        assert_eq!(combined("a\nb\n", &inserts), Err(overlap));
+    }
+
+    #[test]
+    fn a_refused_edit_is_named() {
+        let error = combined("a\n", &[edit("a", "b"), edit("zzzz", "c")]);
+        assert!(matches!(error, Err(IndependentError::Refused(RefusedAt { index: 1, .. }))));
+    }
+}
