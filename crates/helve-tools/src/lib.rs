@@ -1,6 +1,17 @@
-//! Words: one file per tool, one folder per dialect. No algorithm and no effect lives here.
+//! The tools: operations ([`ops`]), the wording that dialects share ([`words`]), and one module per dialect.
+//!
+//! A dialect has argument types, limits and descriptions. It turns arguments into the input of an operation and the
+//! operation's value or error into text. It contains no algorithm and no effect.
 
 pub mod opencode;
-mod unclear;
+mod ops;
+pub mod undo;
+mod words;
 
-pub use unclear::unclear;
+pub use ops::change::{EditSettings, SyntaxCheck};
+pub use words::unclear::unclear;
+
+/// The unified diff of two states of a file; `None` stands for a file that does not exist.
+pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+    ops::change::diff::difference(shown, before, after).text
+}

@@ -17,7 +17,7 @@ use helve_store::{OutputFiles, Sqlite};
 use helve_text::cut::Limits;
 use helve_text::edit::Match;
 use helve_text::near;
-use helve_tools::opencode::{self, Settings, SyntaxCheck};
+use helve_tools::{EditSettings, SyntaxCheck, opencode, undo};
 
 #[cfg(feature = "servers")]
 use helve_ext::servers::{Servers, Setup};
@@ -262,12 +262,14 @@ impl Builder {
         let workspace = Workspace::new(root, host, journal, neighbours, shell);
         let registry: Arc<Registry> = Arc::default();
         let media = media();
-        for tool in opencode::tools_with(media.clone(), settings(&config.changes)) {
+        let settings = settings(&config.changes);
+        for tool in opencode::tools_with(media.clone(), settings) {
             let spec = tool.spec(&self.caller);
             if can_run || !opencode::NEEDS_PROCESSES.contains(&spec.name.as_str()) {
                 registry.register_dialect(opencode::DIALECT.name, tool).keep();
             }
         }
+        registry.register(Layer::Builtin, undo::tool(settings)).keep();
         let servers = servers(&workspace, &registry, &config, media);
         for tool in self.tools {
             registry.register(Layer::Runtime, tool).keep();
@@ -457,9 +459,9 @@ pub(crate) fn agent(config: &Config, named: Option<String>) -> Result<Agent, Bui
 }
 
 /// What the configuration chose about changes to files.
-fn settings(chosen: &config::Changes) -> Settings {
-    let usual = Settings::USUAL;
-    Settings {
+fn settings(chosen: &config::Changes) -> EditSettings {
+    let usual = EditSettings::DEFAULT;
+    EditSettings {
         syntax: chosen.syntax.as_ref().map_or(usual.syntax, |given| match given.value {
             config::SyntaxCheck::Report => SyntaxCheck::Report,
             config::SyntaxCheck::Off => SyntaxCheck::Off,

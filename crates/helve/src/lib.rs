@@ -63,7 +63,7 @@ pub fn keeper() -> std::process::ExitCode {
 
 /// The difference between two states of a file as a unified diff; `None` where it is not there.
 pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
-    helve_tools::opencode::difference(shown, before, after)
+    helve_tools::difference(shown, before, after)
 }
 
 /// Bytes as text, the way JSON carries them.

@@ -1,11 +1,14 @@
-//! `edit`: replaces one piece of text in a file.
+//! `edit`: replaces text in a file.
 
-use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_text::edit::Change;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change::settings::Settings;
-use super::multiedit::{Replacement, run};
+use super::EDIT_TERMS;
+use crate::EditSettings;
+use crate::ops::edit::{EditError, EditOrder, EditRequest, Edited, Replacement, edit};
+use crate::words::change::{change_error, counts, introduced, leniently, made, refused};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -22,19 +25,90 @@ pub(super) struct Args {
     replace_all: bool,
 }
 
-pub(super) struct Edit {
-    pub(super) settings: Settings,
+pub(super) struct EditTool {
+    pub(super) settings: EditSettings,
 }
 
-impl Tool for Edit {
+impl Tool for EditTool {
     type Args = Args;
     const NAME: &'static str = "edit";
     const ABOUT: &'static str = include_str!("edit.txt");
     const TRAITS: Traits = Traits::MUTATES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let Args { file_path, old_string, new_string, replace_all } = args;
-        let replacement = Replacement { file_path: None, old_string, new_string, replace_all };
-        run(ctx, self.settings, Self::NAME, &file_path, vec![replacement]).await
+        let Args { file_path, old_string: old, new_string: new, replace_all: all } = args;
+        let request = EditRequest {
+            key: Self::NAME,
+            path: &file_path,
+            replacements: vec![Replacement { path: None, old, new, all }],
+            order: EditOrder::Sequential,
+        };
+        edit(ctx, self.settings, request).await.map(said).map_err(error)
+    }
+}
+
+/// The answer of `edit` and `multiedit`.
+pub(super) fn said(edited: Edited) -> ToolOutput {
+    let Edited { shown, created, had_changed, changes, diff, made: done, errors } = edited;
+    let word = if created { "Created" } else { "Edited" };
+    let diffs = [diff];
+    let mut first = format!("{word} {shown}: {}.", counts(&diffs));
+    if had_changed {
+        first.push_str(&format!(
+            "\n{shown} had changed since you read it; the quoted text was still there."
+        ));
+    }
+    first.push_str(&each_change(&changes));
+    let text = made(&first, &done, &diffs) + &introduced(&errors);
+    let moved_on = done.written.iter().any(|written| written.moved_on);
+    let [diff] = diffs;
+    ToolOutput::text(shown, text).with("movedOn", moved_on).with("diff", diff.text)
+}
+
+/// The number of replacements and the tolerances of each edit, if there is something to say.
+fn each_change(changes: &[Change]) -> String {
+    let mut text = String::new();
+    let several = changes.len() > 1;
+    for (index, change) in changes.iter().enumerate() {
+        let which = if several { format!("Edit {}: ", index + 1) } else { String::new() };
+        if several || change.count > 1 {
+            let places = if change.count == 1 { "place" } else { "places" };
+            text.push_str(&format!("\n{which}{} {places} replaced.", change.count));
+        }
+        if let Some(how) = leniently(change.tolerances.iter()) {
+            text.push_str(&format!("\n{which}{how}"));
+        }
+    }
+    text
+}
+
+/// Why `edit` or `multiedit` changed nothing.
+pub(super) fn error(error: EditError) -> ToolError {
+    let invalid = |message: String| ToolError::new(ErrorKind::InvalidArgs, message);
+    match error {
+        EditError::Change(error) => change_error(error, "Read it first."),
+        EditError::OtherFile { index, named, shown } => invalid(format!(
+            "Edit {} names {named}, and the call is about {shown}. Nothing was written.",
+            index + 1
+        ))
+        .hint("Make one call for each file."),
+        EditError::Exists { shown } => invalid(format!(
+            "{shown} exists, and an empty oldString creates a new file. Nothing was written."
+        ))
+        .hint("Quote what is to be replaced, or use write for the whole file."),
+        EditError::Refused { shown, which, refusal } => {
+            let which = if which.count > 1 {
+                format!("Edit {} of {}: ", which.index + 1, which.count)
+            } else {
+                String::new()
+            };
+            refused(&shown, &which, &refusal, &EDIT_TERMS)
+        }
+        EditError::Overlap { shown, first, second } => invalid(format!(
+            "Edits {} and {} change the same text of {shown}. Nothing was written.",
+            first + 1,
+            second + 1
+        ))
+        .hint("Merge them into one edit."),
     }
 }

@@ -1,11 +1,14 @@
-//! `glob`: files by name, the newest first.
+//! `glob`: finds files by name.
 
-use helve_core::machine::{Ended, Find, Found, Ignored, Order, Tree};
-use helve_core::{Ask, ErrorKind, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput};
+use helve_core::machine::Ended;
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::search::{Looked, absolute, count, ending, failed};
+use super::SEARCH_TERMS;
+use crate::ops::search::{FoundFiles, GlobRequest, IgnoredFiles, glob};
+use crate::words::count;
+use crate::words::search::{SearchScope, ending, notes, search_error};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -19,7 +22,7 @@ pub(super) struct Args {
     ignored: bool,
 }
 
-const MOST: usize = 100;
+const MAX_FILES: usize = 100;
 
 pub(super) struct Glob;
 
@@ -29,55 +32,34 @@ impl Tool for Glob {
     const ABOUT: &'static str = include_str!("glob.txt");
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let given = args.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".");
-        let path = ctx.files.resolve(given).await?;
-        let grant = ctx.ask(Ask::to(path.searching(Self::NAME, &args.pattern))).await?;
-        check_folder(&path)?;
-        let tree = path.tree();
-        let tree = Tree {
-            globs: vec![args.pattern.clone()],
-            ignored: if args.ignored { Ignored::Include } else { tree.ignored },
-            ..tree
+        let request = GlobRequest {
+            pattern: &args.pattern,
+            path: args.path.as_deref(),
+            ignored: if args.ignored { IgnoredFiles::Include } else { IgnoredFiles::Skip },
+            max: MAX_FILES,
         };
-        let deadline = tree.deadline;
-        let finding =
-            ctx.files.find(&grant, &path, Find { tree, order: Order::Newest, most: MOST });
-        let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
-            return Err(ctx.words().aborted());
-        };
-        let (found, counts) = answer.map_err(|err| failed(ctx, &path, &args.pattern, &err))?;
-        let looked = Looked { path: &path, counts: &counts, deadline, content: false };
-        Ok(say(&found, &looked))
+        let found = glob(ctx, request).await;
+        found.map(|found| said(&found)).map_err(|error| search_error(error, &SEARCH_TERMS))
     }
 }
 
-fn check_folder(path: &Resolved) -> Result<(), ToolError> {
-    match path.kind() {
-        Some(Kind::Folder) | None => Ok(()),
-        Some(_) => {
-            let message = format!("path must be a folder, and {} is none.", path.shown());
-            let hint = "Name the folder, or leave path out.";
-            Err(ToolError::new(ErrorKind::InvalidArgs, message).hint(hint))
-        }
-    }
-}
-
-fn say(found: &[Found], looked: &Looked<'_>) -> ToolOutput {
-    let (counts, shown) = (looked.counts, found.len() as u64);
-    let paths: Vec<String> = found.iter().map(|found| absolute(looked.path, &found.path)).collect();
+fn said(found: &FoundFiles) -> ToolOutput {
+    let FoundFiles { files, searched } = found;
+    let (counts, shown) = (&searched.counts, files.len() as u64);
+    let paths: Vec<String> = files.iter().map(|file| searched.absolute(&file.path)).collect();
     let text = if paths.is_empty() { "No files found".into() } else { paths.join("\n") };
-    let mut notes = Vec::new();
+    let mut all = Vec::new();
     if shown < counts.files {
         let least = if counts.ended == Ended::Deadline { "at least " } else { "" };
         let files = count(counts.files, "file", "files");
-        notes.push(format!(
+        all.push(format!(
             "{shown} of {least}{files} are shown, the newest. Use a narrower path or pattern to see others."
         ));
     }
-    notes.extend(looked.notes());
+    all.extend(notes(searched, SearchScope::Names, &SEARCH_TERMS));
     let is_cut = shown < counts.files || counts.ended == Ended::Deadline;
-    let text = format!("{text}{}", ending(&notes));
-    ToolOutput::text(looked.path.shown(), text).with("count", shown).with("truncated", is_cut)
+    let text = format!("{text}{}", ending(&all));
+    ToolOutput::text(searched.path.shown(), text).with("count", shown).with("truncated", is_cut)
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! `grep`: lines of files that match a pattern, the newest files first.
+//! `grep`: searches file contents.
 
-use helve_core::machine::{
-    Case, Counts, Cutting, Ended, Hit, HitLine, Ignored, Reach, Role, Search, Shape, Syntax, Tree,
-};
-use helve_core::{Ask, Tool, ToolContext, ToolError, ToolOutput};
+use helve_core::machine::{Case, Counts, Cutting, Ended, Hit, HitLine, Reach, Role, Shape, Syntax};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::search::{Looked, absolute, count, ending, failed};
+use super::SEARCH_TERMS;
+use crate::ops::search::{GrepRequest, IgnoredFiles, Matches, Searched, grep};
+use crate::words::count;
+use crate::words::search::{SearchScope, ending, notes, search_error};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -35,21 +36,20 @@ pub(super) struct Args {
     ignored: bool,
     /// Lines, only their files, or how many each file has
     #[serde(default)]
-    output: Output,
+    output: OutputMode,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Output {
+enum OutputMode {
     #[default]
     Content,
     Files,
     Counts,
 }
 
-const MOST: usize = 100;
-const MOST_CONTEXT: u32 = 20;
-/// Characters of a line that is shown whole, and of a longer one around the match.
+const MAX_RESULTS: usize = 100;
+const MAX_CONTEXT: u32 = 20;
 const CUT: Cutting = Cutting { longest: 2000, kept: 500 };
 
 pub(super) struct Grep;
@@ -60,72 +60,60 @@ impl Tool for Grep {
     const ABOUT: &'static str = include_str!("grep.txt");
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let given = args.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".");
-        let path = ctx.files.resolve(given).await?;
-        let grant = ctx.ask(Ask::to(path.searching(Self::NAME, &args.pattern))).await?;
-        let tree = path.tree();
-        let tree = Tree {
-            globs: args.include.iter().cloned().collect(),
-            ignored: if args.ignored { Ignored::Include } else { tree.ignored },
-            ..tree
-        };
-        let deadline = tree.deadline;
-        let want = Search {
-            tree,
-            pattern: args.pattern.clone(),
+        let request = GrepRequest {
+            pattern: &args.pattern,
+            path: args.path.as_deref(),
+            include: args.include.iter().cloned().collect(),
             syntax: if args.literal { Syntax::Literal } else { Syntax::Regex },
             case: if args.ignore_case { Case::Ignored } else { Case::AsWritten },
             reach: if args.multiline { Reach::ManyLines } else { Reach::OneLine },
+            ignored: if args.ignored { IgnoredFiles::Include } else { IgnoredFiles::Skip },
             shape: shape(&args),
-            readable: None,
         };
-        let searching = ctx.files.search(&grant, &path, want);
-        let Some(answer) = ctx.cancel.run_until_cancelled(searching).await else {
-            return Err(ctx.words().aborted());
-        };
-        let (hits, counts) = answer.map_err(|err| failed(ctx, &path, &args.pattern, &err))?;
-        let looked = Looked { path: &path, counts: &counts, deadline, content: true };
-        Ok(say(&args, &hits, &looked))
+        let found = grep(ctx, request).await;
+        let found = found.map_err(|error| search_error(error, &SEARCH_TERMS))?;
+        Ok(said(&args, &found))
     }
 }
 
 fn shape(args: &Args) -> Shape {
-    let context = args.context.unwrap_or(0).min(MOST_CONTEXT) as usize;
+    let context = args.context.unwrap_or(0).min(MAX_CONTEXT) as usize;
     match args.output {
-        Output::Content => Shape::Lines { most: MOST, context, cut: CUT },
-        Output::Files => Shape::Names { most: MOST },
-        Output::Counts => Shape::Counts { most: MOST },
+        OutputMode::Content => Shape::Lines { most: MAX_RESULTS, context, cut: CUT },
+        OutputMode::Files => Shape::Names { most: MAX_RESULTS },
+        OutputMode::Counts => Shape::Counts { most: MAX_RESULTS },
     }
 }
 
-fn say(args: &Args, hits: &[Hit], looked: &Looked<'_>) -> ToolOutput {
-    let counts = looked.counts;
+fn said(args: &Args, found: &Matches) -> ToolOutput {
+    let Matches { hits, searched } = found;
+    let counts = &searched.counts;
     let (text, rest) = match args.output {
         _ if counts.matches == 0 => ("No files found".into(), None),
-        Output::Content => content(hits, looked),
-        Output::Files | Output::Counts => files(args.output, hits, looked),
+        OutputMode::Content => content(hits, searched),
+        OutputMode::Files | OutputMode::Counts => files(args.output, hits, searched),
     };
-    let mut notes: Vec<String> = rest.into_iter().collect();
-    let is_cut = !notes.is_empty() || counts.ended == Ended::Deadline;
-    notes.extend(looked.notes());
-    let text = format!("{text}{}", ending(&notes));
+    let mut all: Vec<String> = rest.into_iter().collect();
+    let is_cut = !all.is_empty() || counts.ended == Ended::Deadline;
+    all.extend(notes(searched, SearchScope::Contents, &SEARCH_TERMS));
+    let text = format!("{text}{}", ending(&all));
     ToolOutput::text(&*args.pattern, text).with("matches", counts.matches).with("truncated", is_cut)
 }
 
-/// The lines by file, and a word on those that are not shown.
-fn content(hits: &[Hit], looked: &Looked<'_>) -> (String, Option<String>) {
-    let counts = looked.counts;
-    let mut text = found(counts, &count(counts.matches, "match", "matches"));
+/// The matching lines by file, and a note on those that are left out.
+fn content(hits: &[Hit], searched: &Searched) -> (String, Option<String>) {
+    let counts = &searched.counts;
+    let mut text = heading(counts, &count(counts.matches, "match", "matches"));
     let mut shown = 0;
     for hit in hits {
-        text.push_str(&format!("\n\n{}:", absolute(looked.path, &hit.path)));
+        text.push_str(&format!("\n\n{}:", searched.absolute(&hit.path)));
         let mut last: Option<&HitLine> = None;
         for line in &hit.lines {
             let is_apart = last.is_some_and(|last| last.number + 1 < line.number);
             if is_apart && hit.lines.iter().any(|line| line.role == Role::Context) {
                 text.push_str("\n  --");
             }
-            text.push_str(&line_of(line));
+            text.push_str(&line_text(line));
             last = Some(line);
         }
         let here = hit.lines.iter().filter(|line| line.role == Role::Match).count() as u64;
@@ -145,7 +133,7 @@ fn content(hits: &[Hit], looked: &Looked<'_>) -> (String, Option<String>) {
     (text, rest)
 }
 
-fn line_of(line: &HitLine) -> String {
+fn line_text(line: &HitLine) -> String {
     let mark = match line.role {
         Role::Match | Role::Rest => ':',
         Role::Context => '-',
@@ -155,19 +143,19 @@ fn line_of(line: &HitLine) -> String {
     format!("\n  Line {}{mark} {before}{}{after}", line.number, line.text)
 }
 
-fn files(output: Output, hits: &[Hit], looked: &Looked<'_>) -> (String, Option<String>) {
-    let counts = looked.counts;
+fn files(output: OutputMode, hits: &[Hit], searched: &Searched) -> (String, Option<String>) {
+    let counts = &searched.counts;
     let files = count(counts.files, "file", "files");
     let mut text = match output {
-        Output::Counts => {
+        OutputMode::Counts => {
             let matches = count(counts.matches, "match", "matches");
-            found(counts, &format!("{matches} in {files}")) + "\n"
+            heading(counts, &format!("{matches} in {files}")) + "\n"
         }
-        Output::Content | Output::Files => found(counts, &files) + "\n",
+        OutputMode::Content | OutputMode::Files => heading(counts, &files) + "\n",
     };
     for hit in hits {
-        text.push_str(&format!("\n{}", absolute(looked.path, &hit.path)));
-        if output == Output::Counts {
+        text.push_str(&format!("\n{}", searched.absolute(&hit.path)));
+        if output == OutputMode::Counts {
             text.push_str(&format!(": {}", hit.matches));
         }
     }
@@ -178,7 +166,7 @@ fn files(output: Output, hits: &[Hit], looked: &Looked<'_>) -> (String, Option<S
     (text, rest)
 }
 
-fn found(counts: &Counts, what: &str) -> String {
+fn heading(counts: &Counts, what: &str) -> String {
     match counts.ended {
         Ended::Complete => format!("Found {what}"),
         Ended::Deadline => format!("Found at least {what}"),

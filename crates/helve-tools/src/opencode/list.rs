@@ -1,14 +1,16 @@
-//! `list`: a folder as a tree, level by level, with the number of what is not shown.
+//! `list`: shows a folder as a tree.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use helve_core::machine::{Amount, Counts, Ended, Find, Found, Order, Tree};
-use helve_core::{Ask, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput, paths};
+use helve_core::machine::Ended;
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::search::{Looked, absolute, amount, ending, failed};
+use super::SEARCH_TERMS;
+use crate::ops::list::{ListRequest, TreeListing, TreeRow, is_empty, list};
+use crate::ops::search::Searched;
+use crate::words::search::{self, SearchScope, amount, ending, search_error};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -19,33 +21,7 @@ pub(super) struct Args {
     ignore: Vec<String>,
 }
 
-const MOST: usize = 100;
-/// Folders and files that say little about a project.
-const IGNORED: [&str; 23] = [
-    "node_modules/",
-    "__pycache__/",
-    ".git/",
-    "dist/",
-    "build/",
-    "target/",
-    "vendor/",
-    "bin/",
-    "obj/",
-    ".idea/",
-    ".vscode/",
-    ".zig-cache/",
-    "zig-out",
-    ".coverage",
-    "coverage/",
-    "tmp/",
-    "temp/",
-    ".cache/",
-    "cache/",
-    "logs/",
-    ".venv/",
-    "venv/",
-    "env/",
-];
+const MAX_ENTRIES: usize = 100;
 
 pub(super) struct List;
 
@@ -55,99 +31,57 @@ impl Tool for List {
     const ABOUT: &'static str = include_str!("list.txt");
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let given = args.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".");
-        let path = ctx.files.resolve(given).await?;
-        let grant = ctx.ask(Ask::to(path.searching(Self::NAME, path.shown()))).await?;
-        if path.kind().is_some_and(|kind| kind != Kind::Folder) {
-            return Err(ctx.words().machine(path.shown(), &helve_core::MachineError::NotAFolder));
-        }
-        let left_out = IGNORED.into_iter().chain(args.ignore.iter().map(String::as_str));
-        let globs = left_out.map(|glob| format!("!{}", glob.trim_start_matches('!'))).collect();
-        let tree = Tree { globs, ..path.tree() };
-        let deadline = tree.deadline;
-        let finding =
-            ctx.files.find(&grant, &path, Find { tree, order: Order::Levels, most: MOST });
-        let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
-            return Err(ctx.words().aborted());
-        };
-        let (found, counts) = answer.map_err(|err| failed(ctx, &path, "", &err))?;
-        let looked = Looked { path: &path, counts: &counts, deadline, content: false };
-        Ok(say(&path, &found, &looked))
+        let path = args.path.as_deref();
+        let request = ListRequest { path, ignore: &args.ignore, max: MAX_ENTRIES };
+        let listing = list(ctx, request).await;
+        listing.map(|listing| said(&listing)).map_err(|error| search_error(error, &SEARCH_TERMS))
     }
 }
 
-fn say(path: &Resolved, found: &[Found], looked: &Looked<'_>) -> ToolOutput {
-    let counts = looked.counts;
-    let mut within: BTreeMap<PathBuf, Vec<&Found>> = BTreeMap::new();
-    for one in found {
-        within.entry(one.path.parent().unwrap_or(Path::new("")).into()).or_default().push(one);
-    }
-    let root = absolute(path, Path::new(""));
+fn said(listing: &TreeListing) -> ToolOutput {
+    let TreeListing { rows, count, is_partial, searched } = listing;
+    let root = searched.absolute(Path::new(""));
     let mut text = format!("{}/\n", root.trim_end_matches('/'));
-    if found.is_empty() {
+    if *count == 0 {
         text.push_str("\n(nothing is in it)");
     }
-    // Folders whose lines are still to come, the next one last, each with the lines that remain.
-    let mut open: Vec<std::vec::IntoIter<&Found>> = Vec::new();
-    let mut enter = |open: &mut Vec<_>, folder: &Path| {
-        open.push(within.remove(folder).unwrap_or_default().into_iter());
-    };
-    let mut mores = vec![counts.more];
-    enter(&mut open, Path::new(""));
-    while let Some(lines) = open.last_mut() {
-        let Some(one) = lines.next() else {
-            open.pop();
-            text.push_str(&more(open.len(), mores.pop().unwrap_or_default()));
-            continue;
-        };
-        let indent = "  ".repeat(open.len() - 1);
-        let name = paths::shown(one.path.file_name().unwrap_or_default().as_ref());
-        if one.kind != Kind::Folder {
-            text.push_str(&format!("\n{indent}{name}"));
-            continue;
+    for row in rows {
+        text.push_str(&format!("\n{}", row_text(row)));
+    }
+    let text = format!("{text}{}", ending(&notes(searched)));
+    let is_cut = *is_partial || searched.counts.ended == Ended::Deadline;
+    ToolOutput::text(searched.path.shown(), text).with("count", *count).with("truncated", is_cut)
+}
+
+fn row_text(row: &TreeRow) -> String {
+    let indent = |depth: &usize| "  ".repeat(*depth);
+    match row {
+        TreeRow::File { depth, name } => format!("{}{name}", indent(depth)),
+        TreeRow::Folder { depth, name, unlisted } if is_empty(*unlisted) => {
+            format!("{}{name}/", indent(depth))
         }
-        text.push_str(&format!("\n{indent}{name}/"));
-        enter(&mut open, &one.path);
-        let is_closed = open.last().is_some_and(|lines| lines.as_slice().is_empty());
-        match amount(one.more) {
-            told if is_closed && !told.is_empty() => {
-                text.push_str(&format!(" ({told})"));
-                mores.push(Amount::default());
-            }
-            _ => mores.push(one.more),
+        TreeRow::Folder { depth, name, unlisted } => {
+            format!("{}{name}/ ({})", indent(depth), amount(*unlisted))
+        }
+        TreeRow::Rest { depth, amount: rest } => {
+            format!("{}… {} more", indent(depth), amount(*rest))
         }
     }
-    let text = format!("{text}{}", ending(&notes(counts, looked)));
-    let is_cut = counts.ended == Ended::Deadline
-        || found.iter().any(|one| has_more(one.more))
-        || has_more(counts.more);
-    ToolOutput::text(path.shown(), text).with("count", found.len()).with("truncated", is_cut)
 }
 
-/// The last line of a folder that is not shown whole.
-fn more(depth: usize, left: Amount) -> String {
-    match amount(left) {
-        told if told.is_empty() => told,
-        told => format!("\n{}… {told} more", "  ".repeat(depth)),
-    }
-}
-
-fn has_more(amount: Amount) -> bool {
-    amount != Amount::default()
-}
-
-fn notes(counts: &Counts, looked: &Looked<'_>) -> Vec<String> {
+fn notes(searched: &Searched) -> Vec<String> {
+    let counts = &searched.counts;
     let mut notes = Vec::new();
-    let by_list = amount(counts.skipped.left_out);
-    if !by_list.is_empty() {
-        notes.push(format!("{by_list} left out by name, such as node_modules or build."));
+    let by_name = amount(counts.skipped.left_out);
+    if !by_name.is_empty() {
+        notes.push(format!("{by_name} left out by name, such as node_modules or build."));
     }
     let by_rules = amount(counts.skipped.ignored);
     if !by_rules.is_empty() {
         notes.push(format!("{by_rules} left out by ignore rules."));
     }
     if counts.matches > 0 || counts.ended == Ended::Deadline {
-        notes.extend(looked.notes());
+        notes.extend(search::notes(searched, SearchScope::Names, &SEARCH_TERMS));
     }
     notes
 }

@@ -1,11 +1,12 @@
-//! `list_mcp_resource_templates`: the addresses that the MCP servers can fill in.
+//! `list_mcp_resource_templates`: lists the resource templates of MCP servers.
 
 use std::sync::Arc;
 
 use helve_core::server::Listing;
 use helve_core::{Resources, Tool, ToolContext, ToolError, ToolOutput, Traits};
 
-use super::list_mcp_resources::{Args, gather, told};
+use super::list_mcp_resources::{Args, said};
+use crate::ops::resources;
 
 pub(super) struct ListMcpResourceTemplates {
     pub(super) servers: Arc<dyn Resources>,
@@ -19,7 +20,8 @@ impl Tool for ListMcpResourceTemplates {
     const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let items = gather(Self::NAME, &*self.servers, args, Listing::Templates, ctx).await?;
-        Ok(told(Self::NAME, "resourceTemplates", items))
+        let (servers, what) = (&*self.servers, Listing::Templates);
+        let items = resources::list(ctx, servers, Self::NAME, what, args.server).await?;
+        Ok(said(Self::NAME, "resourceTemplates", items))
     }
 }

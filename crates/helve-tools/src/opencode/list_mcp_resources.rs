@@ -1,13 +1,14 @@
-//! `list_mcp_resources`: what the MCP servers hold that can be read.
+//! `list_mcp_resources`: lists the resources of MCP servers.
 
 use std::sync::Arc;
 
-use helve_core::permission::Let;
 use helve_core::server::Listing;
-use helve_core::{Ask, Part, Pattern, Resources, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Resources, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+
+use crate::ops::resources::{self, ListedResource};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -27,61 +28,22 @@ impl Tool for ListMcpResources {
     const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let items = gather(Self::NAME, &*self.servers, args, Listing::Resources, ctx).await?;
-        Ok(told(Self::NAME, "resources", items))
+        let (servers, what) = (&*self.servers, Listing::Resources);
+        let items = resources::list(ctx, servers, Self::NAME, what, args.server).await?;
+        Ok(said(Self::NAME, "resources", items))
     }
 }
 
-/// What the servers list, each entry with the name of its server.
-pub(super) async fn gather(
-    tool: &'static str,
-    servers: &dyn Resources,
-    args: Args,
-    what: Listing,
-    ctx: &ToolContext,
-) -> Result<Vec<Value>, ToolError> {
-    let names = match args.server.filter(|name| !name.trim().is_empty()) {
-        Some(name) => vec![name],
-        None => servers.holders().await,
-    };
-    let mut ask = Ask::default();
-    for name in &names {
-        ask = ask.and(Let::Use(tool.into()), part(name, "*", tool));
-    }
-    ctx.ask(ask).await?;
-    let (mut items, mut troubles) = (Vec::new(), Vec::new());
-    for name in &names {
-        match servers.list(name, what).await {
-            Ok(listed) => items.extend(listed.into_iter().map(|item| (name.clone(), item))),
-            Err(trouble) => troubles.push(ctx.words().server(name, &trouble)),
-        }
-    }
-    // One server that fails does not hide what the others hold.
-    match troubles.pop() {
-        Some(trouble) if items.is_empty() => return Err(trouble),
-        Some(_) | None => {}
-    }
-    items.sort_by_cached_key(|(server, item)| {
-        let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        (server.clone(), text("name"), text("uri") + &text("uriTemplate"))
-    });
-    Ok(items.into_iter().map(|(server, item)| named(server, item)).collect())
-}
-
-/// One server's things as something to be judged.
-pub(super) fn part(server: &str, uri: &str, tool: &'static str) -> Part {
-    let all = Pattern::Wild(format!("mcp:{server}:*"));
-    Part::new("read", format!("mcp:{server}:{uri}")).always(all).by(tool)
-}
-
-fn named(server: String, item: Map<String, Value>) -> Value {
-    let mut whole = Map::from_iter([("server".to_owned(), Value::from(server))]);
-    whole.extend(item);
-    Value::Object(whole)
-}
-
-pub(super) fn told(tool: &str, key: &str, items: Vec<Value>) -> ToolOutput {
+/// The items as JSON under `key`, each with the name of its server first.
+pub(super) fn said(tool: &str, key: &str, items: Vec<ListedResource>) -> ToolOutput {
+    let items: Vec<Value> = items.into_iter().map(with_server).collect();
     let count = items.len();
     let text = serde_json::to_string_pretty(&json!({key: items})).unwrap_or_default();
     ToolOutput::text(tool, text).with("count", count)
+}
+
+fn with_server(item: ListedResource) -> Value {
+    let mut object = Map::from_iter([("server".to_owned(), Value::from(item.server))]);
+    object.extend(item.description);
+    Value::Object(object)
 }

@@ -2,7 +2,6 @@
 
 mod apply_patch;
 mod bash;
-mod change;
 mod edit;
 mod glob;
 mod grep;
@@ -16,58 +15,71 @@ mod read;
 mod read_mcp_resource;
 mod todoread;
 mod todowrite;
-mod undo;
-mod words;
 mod write;
-
-pub use change::settings::{Settings, SyntaxCheck};
 
 use std::sync::Arc;
 
 use helve_core::{AnyTool, Dialect, Media, Resources};
 use helve_text::cut::Limits;
 
+use crate::EditSettings;
+use crate::words::change::EditTerms;
+use crate::words::search::SearchTerms;
+use crate::words::shell::ShellTerms;
+use crate::words::spine::EngineWords;
+
 /// Tools that a host without processes does not offer.
 pub const NEEDS_PROCESSES: [&str; 2] = ["bash", "process"];
 
-/// Limits and words.
-pub static DIALECT: Dialect = Dialect {
-    name: "opencode",
-    limits: Limits { lines: 2000, bytes: 50 << 10 },
-    words: &words::Opencode,
+/// Limits and wording.
+pub static DIALECT: Dialect =
+    Dialect { name: "opencode", limits: Limits { lines: 2000, bytes: 50 << 10 }, words: &WORDS };
+
+static WORDS: EngineWords = EngineWords {
+    delegate_saved: "Have a sub-agent search it with grep and read (task tool), so that it does not fill this conversation.",
+    search_saved: "Search it with grep, or read it with offset and limit.",
+    read_part: "Read it in windows with offset and limit.",
+};
+const EDIT_TERMS: EditTerms =
+    EditTerms { old: "oldString", new: "newString", all: Some("replaceAll") };
+const SEARCH_TERMS: SearchTerms =
+    SearchTerms { path: "path", ignored: Some("ignored"), literal: Some("literal") };
+const SHELL_TERMS: ShellTerms = ShellTerms {
+    folder: "workdir",
+    timeout: "timeout",
+    background: "run_in_background",
+    terminal: "terminal: true",
+    run: "bash",
+    process: "the process tool",
+    read: "action \"read\"",
+    edit: "edit or write",
 };
 
-/// The difference between two states of a file, as previews show it.
-pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
-    words::change::difference(shown, before, after).text
-}
-
-/// Every tool of the dialect. `media` decodes what `read` finds that is not text.
+/// Returns every tool of the dialect with default settings. `media` decodes pictures and documents for `read`.
 pub fn tools(media: Arc<dyn Media>) -> Vec<Arc<dyn AnyTool>> {
-    tools_with(media, Settings::USUAL)
+    tools_with(media, EditSettings::DEFAULT)
 }
 
-/// Every tool of the dialect, with what a user chose.
-pub fn tools_with(media: Arc<dyn Media>, settings: Settings) -> Vec<Arc<dyn AnyTool>> {
+/// Returns every tool of the dialect with the user's settings.
+pub fn tools_with(media: Arc<dyn Media>, settings: EditSettings) -> Vec<Arc<dyn AnyTool>> {
     vec![
         Arc::new(apply_patch::ApplyPatch { settings }),
         Arc::new(bash::Bash),
-        Arc::new(edit::Edit { settings }),
+        Arc::new(edit::EditTool { settings }),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
         Arc::new(invalid::Invalid),
         Arc::new(list::List),
         Arc::new(multiedit::MultiEdit { settings }),
-        Arc::new(process::Process),
+        Arc::new(process::ProcessTool),
         Arc::new(read::Read { media }),
         Arc::new(todoread::TodoRead),
         Arc::new(todowrite::TodoWrite),
-        Arc::new(undo::Undo { settings }),
         Arc::new(write::Write { settings }),
     ]
 }
 
-/// The tools for what MCP servers hold besides tools, for a folder where one of them holds something.
+/// Returns the tools for MCP resources, for workspaces with a server that offers some.
 pub fn resource_tools(
     servers: &Arc<dyn Resources>,
     media: &Arc<dyn Media>,

@@ -1,19 +1,12 @@
-//! `multiedit`: several replacements in one file, all or none; `edit` is the case of one.
+//! `multiedit`: several replacements in one file, all or none.
 
-use bytes::Bytes;
-use helve_core::change::{Made, Rebase, Then, Wanted};
-use helve_core::commit::FileMode;
-use helve_core::{
-    Ask, ErrorKind, Kind, Resolved, Shown, Tool, ToolContext, ToolError, ToolOutput, Traits,
-};
-use helve_text::diff::Unified;
-use helve_text::edit::{AppliedAll, Change, Edit, Match, apply_all};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change::settings::Settings;
-use super::change::syntax::{self, Draft};
-use super::words::change::{counts, difference, leniently, made, refused};
+use super::edit::{error, said};
+use crate::EditSettings;
+use crate::ops::edit::{EditOrder, EditRequest, Replacement, edit};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -23,25 +16,25 @@ pub(super) struct Args {
     file_path: String,
     /// What to replace, in order
     #[schemars(length(min = 1, max = 500))]
-    edits: Vec<Replacement>,
+    edits: Vec<EditArgs>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Replacement {
+struct EditArgs {
     /// The same file, if it is named at all
-    pub(super) file_path: Option<String>,
+    file_path: Option<String>,
     /// The text to replace
-    pub(super) old_string: String,
+    old_string: String,
     /// The text to put in its place
-    pub(super) new_string: String,
+    new_string: String,
     /// Replace every place instead of the only one
     #[serde(default)]
-    pub(super) replace_all: bool,
+    replace_all: bool,
 }
 
 pub(super) struct MultiEdit {
-    pub(super) settings: Settings,
+    pub(super) settings: EditSettings,
 }
 
 impl Tool for MultiEdit {
@@ -52,156 +45,19 @@ impl Tool for MultiEdit {
     const TRAITS: Traits = Traits::MUTATES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        run(ctx, self.settings, Self::NAME, &args.file_path, args.edits).await
-    }
-}
-
-/// Resolves, loads, computes, asks, commits, says: for one replacement or several.
-pub(super) async fn run(
-    ctx: &ToolContext,
-    settings: Settings,
-    tool: &'static str,
-    file: &str,
-    edits: Vec<Replacement>,
-) -> Result<ToolOutput, ToolError> {
-    let path = ctx.files.resolve(file).await?;
-    if path.kind() == Some(Kind::Folder) {
-        let message = format!("{} is a folder.", path.shown());
-        return Err(ToolError::new(ErrorKind::InvalidArgs, message).hint("Name a file in it."));
-    }
-    same_file(ctx, &path, &edits).await?;
-    let base = ctx.files.load(&path).await?;
-    let had_moved_on = match &base {
-        Some(base) => matches!(ctx.files.shown(&path, base).await, Shown::Changed { .. }),
-        None => false,
-    };
-    if base.is_none() && creation(&edits).is_none() {
-        return Err(super::read::not_found(ctx, &path).await);
-    }
-    let shown = path.shown().to_string();
-    let old = base.as_ref().map(|base| base.bytes.clone());
-    let computing = {
-        let (shown, old) = (shown.clone(), old.clone());
-        ctx.compute(move || computed(&shown, old.as_deref(), &edits, settings.matching))
-    };
-    let (applied, diff) = computing.await??;
-    let bytes = Bytes::from(applied.bytes);
-    let drafts = [Draft { shown: shown.clone(), old, new: Some(bytes.clone()) }];
-    syntax::demand(ctx, settings.syntax, &drafts).await?;
-    let grant = ctx.ask(Ask::to(path.editing(tool)).preview(&diff.text)).await?;
-    let looking = syntax::look(ctx, settings.syntax, drafts.into());
-    let word = if base.is_none() { "Created" } else { "Edited" };
-    let then = Then::Write { bytes, mode: FileMode::Keep, links: settings.links };
-    let wanted = Wanted { path, base, then, rebase: Rebase::Merge };
-    let done = ctx.files.commit(&grant, vec![wanted]).await?;
-    let diffs = [diff];
-    let mut first = format!("{word} {shown}: {}.", counts(&diffs));
-    first.push_str(&each(&applied.changes, had_moved_on, &shown));
-    let text = made(&first, &done, &diffs) + &looking.await;
-    Ok(said(&shown, text, &done).with("diff", diffs[0].text.as_str()))
-}
-
-/// The file after the edits, and how it differs from what is there.
-fn computed(
-    shown: &str,
-    old: Option<&[u8]>,
-    edits: &[Replacement],
-    matching: Match,
-) -> Result<(AppliedAll, Unified), ToolError> {
-    let applied = match creation(edits) {
-        Some(content) => {
-            not_there(shown, old)?;
-            replaced(shown, content.as_bytes(), edits, 1, matching)?
-        }
-        None => replaced(shown, old.unwrap_or_default(), edits, 0, matching)?,
-    };
-    let diff = difference(shown, old, Some(&applied.bytes));
-    Ok((applied, diff))
-}
-
-/// What each edit did, where there is something to say of it.
-fn each(changes: &[Change], had_moved_on: bool, shown: &str) -> String {
-    let mut text = String::new();
-    if had_moved_on {
-        text.push_str(&format!(
-            "\n{shown} had changed since you read it; the quoted text was still there."
-        ));
-    }
-    let several = changes.len() > 1;
-    for (at, change) in changes.iter().enumerate() {
-        let which = if several { format!("Edit {}: ", at + 1) } else { String::new() };
-        if several || change.count > 1 {
-            let places = if change.count == 1 { "place" } else { "places" };
-            text.push_str(&format!("\n{which}{} {places} replaced.", change.count));
-        }
-        if let Some(how) = leniently(change.tolerances.iter()) {
-            text.push_str(&format!("\n{which}{how}"));
-        }
-    }
-    text
-}
-
-fn said(shown: &str, text: String, done: &Made) -> ToolOutput {
-    let moved_on = done.written.iter().any(|written| written.moved_on);
-    ToolOutput::text(shown, text).with("movedOn", moved_on)
-}
-
-/// The content of a new file, when the first edit quotes nothing.
-fn creation(edits: &[Replacement]) -> Option<&str> {
-    edits.first().filter(|edit| edit.old_string.is_empty()).map(|edit| edit.new_string.as_str())
-}
-
-fn not_there(shown: &str, old: Option<&[u8]>) -> Result<(), ToolError> {
-    if old.is_none() {
-        return Ok(());
-    }
-    let message =
-        format!("{shown} exists, and an empty oldString creates a new file. Nothing was written.");
-    Err(ToolError::new(ErrorKind::InvalidArgs, message)
-        .hint("Quote what is to be replaced, or use write for the whole file."))
-}
-
-/// All edits but the first `skipped`, made on `base`.
-fn replaced(
-    shown: &str,
-    base: &[u8],
-    edits: &[Replacement],
-    skipped: usize,
-    matching: Match,
-) -> Result<AppliedAll, ToolError> {
-    let list: Vec<Edit<'_>> = edits[skipped..]
-        .iter()
-        .map(|edit| Edit { old: &edit.old_string, new: &edit.new_string, all: edit.replace_all })
-        .collect();
-    apply_all(base, &list, matching).map_err(|refused_at| {
-        let which = if edits.len() > 1 {
-            format!("Edit {} of {}: ", skipped + refused_at.index + 1, edits.len())
-        } else {
-            String::new()
+        let replacement = |edit: EditArgs| {
+            let EditArgs { file_path: path, old_string: old, new_string: new, replace_all: all } =
+                edit;
+            Replacement { path, old, new, all }
         };
-        refused(shown, &which, &refused_at.refusal)
-    })
-}
-
-/// An edit that names another file is a mistake, not a wish.
-async fn same_file(
-    ctx: &ToolContext,
-    path: &Resolved,
-    edits: &[Replacement],
-) -> Result<(), ToolError> {
-    for (at, edit) in edits.iter().enumerate() {
-        let Some(named) = &edit.file_path else { continue };
-        if ctx.files.resolve(named).await?.real() != path.real() {
-            let message = format!(
-                "Edit {} names {named}, and the call is about {}. Nothing was written.",
-                at + 1,
-                path.shown()
-            );
-            return Err(ToolError::new(ErrorKind::InvalidArgs, message)
-                .hint("Make one call for each file."));
-        }
+        let request = EditRequest {
+            key: Self::NAME,
+            path: &args.file_path,
+            replacements: args.edits.into_iter().map(replacement).collect(),
+            order: EditOrder::Sequential,
+        };
+        edit(ctx, self.settings, request).await.map(said).map_err(error)
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,23 +1,22 @@
-//! `read`: a window of a file as text, a picture, or the names in a folder.
+//! `read`: reads a file or lists a folder.
 
-mod lines;
-mod media;
-mod notebook;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use helve_core::machine::{Listing, Window, Windowed};
-use helve_core::media::{Format, Seen};
-use helve_core::{
-    Ask, ErrorKind, Grant, Kind, Media, Resolved, Tool, ToolContext, ToolError, ToolOutput, paths,
-};
-use helve_text::near;
+use helve_core::media::{Format, Frames, Picture};
+use helve_core::{Content, ErrorKind, Media, Tool, ToolContext, ToolError, ToolOutput};
+use helve_text::cut::Keep;
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use crate::ops::read::lines::LinePage;
+use crate::ops::read::{
+    FolderPage, LineWindow, ReadContent, ReadError, ReadLimits, ReadRequest, ReadResult, read,
+};
+use crate::words::read::{binary, format_name, mislabelled, page_note, undecodable};
+use crate::words::{count, missing_file};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -31,20 +30,10 @@ pub(super) struct Args {
     limit: Option<u64>,
 }
 
-const LINES: u64 = 2000;
-const LINE_CHARS: usize = 2000;
-const BYTES: usize = 50 << 10;
-/// A character has at most four bytes.
-const LINE_BYTES: usize = LINE_CHARS * 4;
-const DEADLINE: Duration = Duration::from_secs(30);
-/// How many names of a folder are looked at.
-const NAMES: usize = 100_000;
-/// How many lines a person who watches is shown.
-const PREVIEW: usize = 20;
-
-/// The largest picture or document that is loaded, and the largest notebook.
-const MEDIA_BYTES: u64 = 64 << 20;
-const NOTEBOOK_BYTES: u64 = 16 << 20;
+const MAX_LINES: u64 = 2000;
+const LIMITS: ReadLimits = ReadLimits { line_chars: 2000, bytes: 50 << 10 };
+/// The number of lines in the preview for a person.
+const PREVIEW_LINES: usize = 20;
 
 pub(super) struct Read {
     pub(super) media: Arc<dyn Media>,
@@ -56,145 +45,120 @@ impl Tool for Read {
     const ABOUT: &'static str = include_str!("read.txt");
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let path = ctx.files.resolve(&args.file_path).await?;
-        let grant = ctx.ask(Ask::to(path.reading())).await?;
-        let first = args.offset.unwrap_or(1).max(1);
-        let most = args.limit.unwrap_or(LINES).clamp(1, LINES);
-        match path.kind() {
-            None => Err(not_found(ctx, &path).await),
-            Some(Kind::Folder) => {
-                let listing = ctx.files.list(&grant, &path, NAMES).await?;
-                folder(&path, &listing, first, most)
-            }
-            Some(_) => {
-                let want = Window {
-                    first,
-                    lines: most,
-                    line_bytes: LINE_BYTES,
-                    most_bytes: BYTES,
-                    deadline: DEADLINE,
-                };
-                let got = ctx.files.window(&grant, &path, want).await?;
-                let read = Reading { ctx, grant: &grant, path: &path, got: &got };
-                read.say(&*self.media, media::Wanted { first, most }).await
-            }
-        }
-    }
-}
-
-/// A file that may be read, with its first lines.
-struct Reading<'a> {
-    ctx: &'a ToolContext,
-    grant: &'a Grant<'a>,
-    path: &'a Resolved,
-    got: &'a Windowed,
-}
-
-impl Reading<'_> {
-    async fn say(&self, media: &dyn Media, wanted: media::Wanted) -> Result<ToolOutput, ToolError> {
-        let shown = self.path.shown();
-        // What a file holds counts for more than what it is called.
-        let claim = Format::of_content(&self.got.sample).or_else(|| Format::of_name(shown));
-        if let Some(format) = claim {
-            let bytes = self.ctx.files.whole(self.grant, self.path, MEDIA_BYTES).await?;
-            let seen = media.look(bytes.clone(), format).await;
-            return media::say(shown, format, &bytes, seen, wanted);
-        }
-        if text::is_binary(shown, self.got) {
-            return Err(text::binary(shown, self.got));
-        }
-        self.ctx.files.showed(self.path, self.got);
-        if shown.ends_with(".ipynb") && self.got.size <= NOTEBOOK_BYTES {
-            return self.notebook(media, wanted).await;
-        }
-        text::page(self.got).say(shown)
-    }
-
-    async fn notebook(
-        &self,
-        media: &dyn Media,
-        wanted: media::Wanted,
-    ) -> Result<ToolOutput, ToolError> {
-        let shown = self.path.shown();
-        let bytes = self.ctx.files.whole(self.grant, self.path, NOTEBOOK_BYTES).await?;
-        let rendered = match notebook::render(&bytes) {
-            Ok(rendered) => rendered,
-            Err(why) => {
-                let mut page = text::page(self.got);
-                page.notes.push(format!("Not a valid notebook, so shown as text: {why}"));
-                return page.say(shown);
-            }
+        let window = LineWindow {
+            first: args.offset.unwrap_or(1).max(1),
+            count: args.limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES),
         };
-        let mut page = lines::Page::of(&rendered.text, wanted.first, wanted.most);
-        page.notes.push(rendered.about);
-        let mut attached = Vec::new();
-        for (number, drawn) in (1..).zip(rendered.pictures) {
-            if !(page.first..page.next()).contains(&drawn.line) {
-                continue;
-            }
-            match media.look(drawn.bytes, drawn.format).await {
-                Ok(Seen::Picture(picture)) => attached.push(media::attached(&picture)),
-                Ok(Seen::Document(_)) => {}
-                Err(why) => page.notes.push(format!("Picture {number} cannot be shown: {why}")),
-            }
-        }
-        let mut output = page.say(shown)?;
-        output.content.extend(attached);
-        Ok(output)
+        let request = ReadRequest { path: &args.file_path, window, limits: LIMITS };
+        read(ctx, &*self.media, request).await.map(said).map_err(error)
     }
 }
 
-fn folder(
-    path: &Resolved,
-    listing: &Listing,
-    first: u64,
-    most: u64,
-) -> Result<ToolOutput, ToolError> {
-    let shown = path.shown();
-    let total = listing.entries.len() as u64 + listing.left_out;
-    if first > total.max(1) {
-        let message = format!("{shown} has {}.", count(total, "entry", "entries"));
-        let hint = format!("Call again with an offset of at most {}.", total.max(1));
-        return Err(ToolError::new(ErrorKind::InvalidArgs, message).hint(hint));
+fn said(result: ReadResult) -> ToolOutput {
+    let ReadResult { shown, content } = result;
+    match content {
+        ReadContent::Folder(page) => folder(&shown, &page),
+        ReadContent::Lines(page) => lines(&shown, page),
+        ReadContent::Picture { format, picture } => self::picture(&shown, format, picture),
     }
-    let skip = usize::try_from(first - 1).unwrap_or(usize::MAX);
-    let take = usize::try_from(most).unwrap_or(usize::MAX);
+}
+
+fn folder(shown: &str, page: &FolderPage) -> ToolOutput {
+    let FolderPage { first, entries, total } = page;
     let mut text = String::from("<folder>\n");
-    let mut last = first - 1;
-    for entry in listing.entries.iter().skip(skip).take(take) {
-        let slash = if entry.kind == Kind::Folder { "/" } else { "" };
-        text.push_str(&format!("{}{slash}\n", paths::shown(entry.name.as_ref())));
-        last += 1;
+    for entry in entries {
+        let slash = if entry.is_folder { "/" } else { "" };
+        text.push_str(&format!("{}{slash}\n", entry.name));
     }
-    let end = if last < total {
+    let last = first - 1 + entries.len() as u64;
+    let is_cut = last < *total;
+    let end = if is_cut {
         format!("{first}-{last} of {total} entries. Use offset={} to go on.", last + 1)
     } else {
-        count(total, "entry", "entries")
+        count(*total, "entry", "entries")
     };
     text.push_str(&format!("\n({end})\n</folder>"));
-    Ok(ToolOutput::text(shown, text).with("truncated", last < total))
+    ToolOutput::text(shown, text).with("truncated", is_cut)
 }
 
-/// Says that a file is not there, with names near by if these may be told.
-pub(super) async fn not_found(ctx: &ToolContext, path: &Resolved) -> ToolError {
-    let names = ctx.files.beside(path, NAMES).await;
-    let real = path.real();
-    let wanted = paths::shown(real.file_name().unwrap_or_default().as_ref()).into_owned();
-    let near = near::nearest(&wanted, names.iter().map(String::as_str), 3);
-    let error = ToolError::new(ErrorKind::NotFound, format!("{} does not exist.", path.shown()));
-    if near.is_empty() {
-        return error;
+fn lines(shown: &str, page: LinePage) -> ToolOutput {
+    let mut text = String::from("<file>\n");
+    for (number, line) in (page.first..).zip(&page.lines) {
+        let cut = if line.is_cut { " … (line cut at 2000 characters)" } else { "" };
+        text.push_str(&format!("{number:05}| {}{cut}\n", line.text));
     }
-    let near: Vec<String> = near
-        .iter()
-        .map(|name| match path.shown().rsplit_once('/') {
-            Some((folder, _)) => format!("{folder}/{name}"),
-            None => name.to_string(),
-        })
-        .collect();
-    error.hint(format!("Did you mean {}?", near.join(", ")))
+    text.push_str(&format!("\n({})\n", ending(&page)));
+    for note in cut_lines(&page).into_iter().chain(page.notes.iter().map(page_note)) {
+        text.push_str(&format!("({note})\n"));
+    }
+    text.push_str("</file>");
+    let preview = page.lines.iter().take(PREVIEW_LINES).map(|line| &*line.text);
+    let mut output = ToolOutput::text(shown, text)
+        .keep(Keep::All)
+        .with("preview", preview.collect::<Vec<_>>().join("\n"))
+        .with("truncated", page.has_more);
+    let attached = page.attachments.into_iter();
+    output.content.extend(attached.map(|each| Content::Media { mime: each.mime, data: each.data }));
+    output
 }
 
-fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
+/// Where the page ends, and how to read on.
+fn ending(page: &LinePage) -> String {
+    if !page.has_more {
+        return format!("End of file, {}", count(page.total, "line", "lines"));
+    }
+    let (first, next) = (page.first, page.next());
+    format!("Lines {first}-{} are shown and more follow. Use offset={next} to go on.", next - 1)
+}
+
+/// How to see the rest of lines that are cut.
+fn cut_lines(page: &LinePage) -> Option<String> {
+    let mut cut = (page.first..).zip(&page.lines).filter(|(_, line)| line.is_cut);
+    let (first, _) = cut.next()?;
+    let others = match cut.count() {
+        0 => String::new(),
+        others => format!(", like {}", count(others as u64, "other", "others")),
+    };
+    Some(format!(
+        "Line {first} is cut{others}. To see more of it, grep for a part of it, or print it in pieces in a shell: sed -n {first}p FILE | cut -c 2001-4000"
+    ))
+}
+
+fn picture(shown: &str, format: Format, picture: Picture) -> ToolOutput {
+    let (size, original) = (picture.size, picture.original);
+    let name = format_name(format);
+    let mut text = format!("{shown}: {name}, {} × {} pixels.", original.width, original.height);
+    if size != original {
+        text.push_str(&format!(" Shown at {} × {}.", size.width, size.height));
+    }
+    match picture.frames {
+        Frames::One => {}
+        Frames::FirstOfMany => text.push_str(" It moves; the first frame is shown."),
+    }
+    let mut output = ToolOutput::text(shown, text.clone())
+        .with("preview", text)
+        .with("truncated", false)
+        .with("mime", picture.mime);
+    output.content.push(Content::Media { mime: picture.mime.into(), data: picture.bytes });
+    output
+}
+
+fn error(error: ReadError) -> ToolError {
+    let invalid = |message: String| ToolError::new(ErrorKind::InvalidArgs, message);
+    let at_most = |total: u64| format!("Call again with an offset of at most {}.", total.max(1));
+    match error {
+        ReadError::Context(error) => error,
+        ReadError::Missing(missing) => missing_file(&missing),
+        ReadError::NoSuchLine { shown, line, total } => {
+            let lines = count(total, "line", "lines");
+            invalid(format!("{shown} has {lines}; there is no line {line}.")).hint(at_most(total))
+        }
+        ReadError::NoSuchEntry { shown, total } => {
+            invalid(format!("{shown} has {}.", count(total, "entry", "entries")))
+                .hint(at_most(total))
+        }
+        ReadError::Binary { shown, kind, size } => binary(&shown, kind, size),
+        ReadError::Mislabelled { shown, format, content } => mislabelled(&shown, format, content),
+        ReadError::Undecodable { shown, format, reason } => undecodable(&shown, format, &reason),
+    }
 }

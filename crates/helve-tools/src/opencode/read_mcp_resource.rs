@@ -1,17 +1,12 @@
-//! `read_mcp_resource`: reads one thing that an MCP server holds.
+//! `read_mcp_resource`: reads one resource of an MCP server.
 
 use std::sync::Arc;
 
-use helve_core::media::{Format, Seen};
-use helve_core::permission::Let;
-use helve_core::server::{Body, Held};
-use helve_core::{
-    Ask, Content, Media, Resources, Tool, ToolContext, ToolError, ToolOutput, Traits,
-};
+use helve_core::{Content, Media, Resources, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::list_mcp_resources::part;
+use crate::ops::resources::{self, ResourceContent, ResourcePiece};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -34,55 +29,36 @@ impl Tool for ReadMcpResource {
     const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let Args { server, uri } = args;
-        ctx.ask(Ask::default().and(Let::Use(Self::NAME.into()), part(&server, &uri, Self::NAME)))
-            .await?;
-        let held = self.servers.read(&server, &uri).await;
-        let held = held.map_err(|trouble| ctx.words().server(&server, &trouble))?;
-        let (mut texts, mut attached) = (Vec::new(), Vec::new());
-        for piece in held {
-            let mime = piece.mime.clone().unwrap_or_else(|| "unknown".into());
-            let head = format!("Resource: {}\nMIME: {mime}", piece.uri);
-            match self.shown(piece).await {
-                Shown::Text(text) => texts.push(format!("{head}\n{text}")),
-                Shown::Attached(content) => {
-                    texts.push(format!("{head}\n[attached]"));
-                    attached.push(content);
-                }
-            }
-        }
-        if texts.is_empty() {
-            texts.push(format!("The server {server} has nothing at {uri}."));
-        }
-        let mut output = ToolOutput::text(uri, texts.join("\n\n")).with("server", server);
-        output.content.extend(attached);
-        Ok(output)
+        let (servers, media, from) = (&*self.servers, &*self.media, (&*args.server, &*args.uri));
+        let pieces = resources::read(ctx, servers, media, Self::NAME, from).await?;
+        Ok(said(args, pieces))
     }
 }
 
-enum Shown {
-    Text(String),
-    Attached(Content),
-}
-
-impl ReadMcpResource {
-    async fn shown(&self, piece: Held) -> Shown {
-        let bytes = match piece.body {
-            Body::Text(text) => return Shown::Text(text),
-            Body::Bytes(bytes) => bytes,
-        };
-        let size = bytes.len();
-        let Some(format) = Format::of_content(&bytes) else {
-            return Shown::Text(format!("[{size} bytes that cannot be shown]"));
-        };
-        match self.media.look(bytes.clone(), format).await {
-            Ok(Seen::Picture(picture)) => {
-                Shown::Attached(Content::Media { mime: picture.mime.into(), data: picture.bytes })
+fn said(args: Args, pieces: Vec<ResourcePiece>) -> ToolOutput {
+    let Args { server, uri } = args;
+    let (mut texts, mut attached) = (Vec::new(), Vec::new());
+    for ResourcePiece { uri, mime, content } in pieces {
+        let mime = mime.as_deref().unwrap_or("unknown");
+        let text = match content {
+            ResourceContent::Text(text) => text,
+            ResourceContent::Media { mime, data } => {
+                attached.push(Content::Media { mime, data });
+                "[attached]".into()
             }
-            Ok(Seen::Document(_)) => {
-                Shown::Attached(Content::Media { mime: format.mime().into(), data: bytes })
+            ResourceContent::Unshowable { size, reason: None } => {
+                format!("[{size} bytes that cannot be shown]")
             }
-            Err(why) => Shown::Text(format!("[{size} bytes that cannot be shown: {why}]")),
-        }
+            ResourceContent::Unshowable { size, reason: Some(why) } => {
+                format!("[{size} bytes that cannot be shown: {why}]")
+            }
+        };
+        texts.push(format!("Resource: {uri}\nMIME: {mime}\n{text}"));
     }
+    if texts.is_empty() {
+        texts.push(format!("The server {server} has nothing at {uri}."));
+    }
+    let mut output = ToolOutput::text(uri, texts.join("\n\n")).with("server", server);
+    output.content.extend(attached);
+    output
 }

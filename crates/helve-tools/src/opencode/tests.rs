@@ -1,4 +1,6 @@
-//! The documentation of wrong calls shows what is really answered.
+//! Checks that the documentation of wrong calls shows the real answers.
+
+mod settings;
 
 use std::sync::Arc;
 
@@ -8,13 +10,13 @@ use helve_core::NoMedia;
 use super::{DIALECT, tools};
 
 #[test]
-fn the_documented_answers_are_the_real_ones() {
+fn documented_answers_are_current() {
     let page = expect_file!["../../../../docs/wrong-calls.md"];
     let fresh = answered(&page.data());
     page.assert_eq(&fresh);
 }
 
-/// The page with every answer as it is given now.
+/// The page with current answers.
 fn answered(page: &str) -> String {
     let (mut fresh, mut fixture, mut block) = (String::new(), String::new(), Block::None);
     for line in page.split_inclusive('\n') {

@@ -1,10 +1,11 @@
-//! `todoread`: gives back the session's list of things to do.
+//! `todoread`: returns the session's todo list.
 
-use helve_core::{Ask, Tool, ToolContext, ToolError, ToolOutput};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::todowrite::{Todos, told};
+use super::todowrite::said;
+use crate::ops::todo;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {}
@@ -17,8 +18,7 @@ impl Tool for TodoRead {
     const ABOUT: &'static str = include_str!("todoread.txt");
 
     async fn run(&self, _args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        ctx.ask(Ask::to_use(Self::NAME)).await?;
-        Ok(told(&ctx.memory.recall::<Todos>().await?))
+        Ok(said(&todo::read(ctx, Self::NAME).await?))
     }
 }
 

@@ -1,53 +1,29 @@
-//! `todowrite`: replaces the session's list of things to do.
+//! `todowrite`: replaces the session's todo list.
 
-use helve_core::{Ask, Slot, Tool, ToolContext, ToolError, ToolOutput, Traits};
+use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+
+use crate::ops::todo::{self, TodoItem, TodoList, TodoPriority, TodoStatus};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// The whole list as it should be from now on
     #[schemars(length(max = 1000))]
-    todos: Vec<Todo>,
+    todos: Vec<TodoArgs>,
 }
 
-#[derive(Clone, Serialize, Deserialize, JsonSchema)]
-pub(super) struct Todo {
+#[derive(Deserialize, JsonSchema)]
+struct TodoArgs {
     /// What is to be done, in a few words
     #[schemars(length(min = 1, max = 10_000))]
     content: String,
-    status: Status,
+    status: TodoStatus,
     #[serde(default)]
-    priority: Priority,
+    priority: TodoPriority,
     /// Your own name for it
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     id: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    Pending,
-    InProgress,
-    Completed,
-    Cancelled,
-}
-
-#[derive(Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Priority {
-    High,
-    #[default]
-    Medium,
-    Low,
-}
-
-/// The list that a session remembers.
-#[derive(Clone, Default, Serialize, Deserialize)]
-pub(super) struct Todos(Vec<Todo>);
-
-impl Slot for Todos {
-    const KEY: &'static str = "todos";
 }
 
 pub(super) struct TodoWrite;
@@ -59,20 +35,19 @@ impl Tool for TodoWrite {
     const TRAITS: Traits = Traits::REMEMBERS;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        ctx.ask(Ask::to_use(Self::NAME)).await?;
-        let todos = Todos(args.todos);
-        ctx.memory.update(|kept: &mut Todos| *kept = todos.clone()).await?;
-        Ok(told(&todos))
+        let item = |todo: TodoArgs| {
+            let TodoArgs { content, status, priority, id } = todo;
+            TodoItem { content, status, priority, id }
+        };
+        let items = args.todos.into_iter().map(item).collect();
+        Ok(said(&todo::replace(ctx, Self::NAME, items).await?))
     }
 }
 
-/// The list as both todo tools give it back.
-pub(super) fn told(todos: &Todos) -> ToolOutput {
-    let done = |todo: &&Todo| matches!(todo.status, Status::Completed | Status::Cancelled);
-    let open = todos.0.len() - todos.0.iter().filter(done).count();
+/// The list as JSON: the answer of both todo tools.
+pub(super) fn said(todos: &TodoList) -> ToolOutput {
     let value = serde_json::json!(todos);
-    // The pretty form of a value that is already JSON cannot fail; `{:#}` is that form.
-    ToolOutput::text(format!("{open} todos"), format!("{value:#}")).with("todos", value)
+    ToolOutput::text(format!("{} todos", todos.open()), format!("{value:#}")).with("todos", value)
 }
 
 #[cfg(test)]

@@ -1,22 +1,13 @@
-//! `write`: a whole file, new or in place of an old one.
+//! `write`: writes a whole file.
 
-use bytes::Bytes;
-use helve_core::change::{Rebase, Then, Wanted};
-use helve_core::commit::FileMode;
-use helve_core::{
-    Ask, ErrorKind, Kind, Resolved, Tool, ToolContext, ToolError, ToolOutput, Traits,
-};
-use helve_text::diff::Unified;
-use helve_text::edit::left_out;
-use helve_text::view::{Ending, View};
+use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change::overwrite::check_shown;
-use super::change::settings::Settings;
-use super::change::syntax::{self, Draft};
-use super::words::change::{counts, difference, made};
-use super::words::clip;
+use crate::EditSettings;
+use crate::ops::write::{WriteError, WriteOutcome, WriteRequest, write};
+use crate::words::change::{cannot_encode, change_error, counts, introduced, made};
+use crate::words::clip;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -29,7 +20,7 @@ pub(super) struct Args {
 }
 
 pub(super) struct Write {
-    pub(super) settings: Settings,
+    pub(super) settings: EditSettings,
 }
 
 impl Tool for Write {
@@ -40,96 +31,44 @@ impl Tool for Write {
     const TRAITS: Traits = Traits::MUTATES;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let path = ctx.files.resolve(&args.file_path).await?;
-        if path.kind() == Some(Kind::Folder) {
-            let message = format!("{} is a folder.", path.shown());
-            return Err(ToolError::new(ErrorKind::InvalidArgs, message).hint("Name a file in it."));
-        }
-        let base = ctx.files.load(&path).await?;
-        let old = base.as_ref().map(|base| base.bytes.clone());
-        let (shown, was) = (path.shown().to_string(), old.clone());
-        let computed = ctx.compute(move || computed(&shown, was.as_deref(), args.content));
-        let (bytes, diff) = computed.await??;
-        if let Some(base) = &base {
-            if bytes == base.bytes {
-                return unchanged(ctx, &path).await;
-            }
-            check_shown(ctx, &path, base, "Read it first, then write it.").await?;
-        }
-        let drafts = [Draft { shown: path.shown().into(), old, new: Some(bytes.clone()) }];
-        syntax::demand(ctx, self.settings.syntax, &drafts).await?;
-        let ask = Ask::to(path.editing(Self::NAME)).preview(&diff.text);
-        let grant = ctx.ask(ask).await?;
-        let looking = syntax::look(ctx, self.settings.syntax, drafts.into());
-        let word = if base.is_some() { "Wrote" } else { "Created" };
-        let then = Then::Write { bytes, mode: FileMode::Keep, links: self.settings.links };
-        let shown = path.shown().to_string();
-        let wanted = Wanted { path, base, then, rebase: Rebase::Never };
-        let done = ctx.files.commit(&grant, vec![wanted]).await?;
-        let diffs = [diff];
-        let first = format!("{word} {shown}: {}.", counts(&diffs));
-        let [diff] = diffs;
-        // The content is the model's own: only what became of it is news.
-        let text = made(&first, &done, &[]) + &looking.await;
-        Ok(ToolOutput::text(shown, text).with("diff", diff.text))
+        let Args { file_path, content } = args;
+        let request = WriteRequest { key: Self::NAME, path: &file_path, content };
+        write(ctx, self.settings, request).await.map(said).map_err(error)
     }
 }
 
-/// The bytes to write, and how they differ from those that are there.
-fn computed(
-    shown: &str,
-    old: Option<&[u8]>,
-    content: String,
-) -> Result<(Bytes, Unified), ToolError> {
-    if let Some(old) = old.and_then(|old| View::new(old).ok())
-        && let Some(text) = left_out(old.text().lines(), content.lines())
-    {
-        return Err(elided(shown, text));
+/// The model wrote the content itself, so the diff is left out.
+fn said(outcome: WriteOutcome) -> ToolOutput {
+    let file = match outcome {
+        WriteOutcome::Unchanged { shown } => {
+            let text = format!("{shown} has this content already; nothing was written.");
+            return ToolOutput::text(shown, text);
+        }
+        WriteOutcome::Written(file) => file,
+    };
+    let word = if file.created { "Created" } else { "Wrote" };
+    let diffs = [file.diff];
+    let first = format!("{word} {}: {}.", file.shown, counts(&diffs));
+    let [diff] = diffs;
+    let text = made(&first, &file.made, &[]) + &introduced(&file.errors);
+    ToolOutput::text(file.shown, text).with("diff", diff.text)
+}
+
+fn error(error: WriteError) -> ToolError {
+    match error {
+        WriteError::Change(error) => change_error(error, "Read it first, then write it."),
+        WriteError::Elided { shown, line } => {
+            let message = format!(
+                "content leaves out what {shown} has: the line \"{}\" would be written as it stands. Nothing was written.",
+                clip(&line)
+            );
+            ToolError::new(ErrorKind::InvalidArgs, message)
+                .hint("Give the whole content, or change the part that is meant with edit.")
+        }
+        WriteError::CannotEncode { shown, encoding, character } => {
+            cannot_encode(&shown, encoding.name(), &format!("\"{character}\""))
+        }
     }
-    let bytes = match old {
-        None => content.into_bytes(),
-        Some(old) => in_terms_of(shown, old, &content)?,
-    };
-    let diff = difference(shown, old, Some(&bytes));
-    Ok((bytes.into(), diff))
-}
-
-/// Part of the old content would be gone, and a line that stands for it be there.
-fn elided(shown: &str, text: &str) -> ToolError {
-    let message = format!(
-        "content leaves out what {shown} has: the line \"{}\" would be written as it stands. Nothing was written.",
-        clip(text)
-    );
-    ToolError::new(ErrorKind::InvalidArgs, message)
-        .hint("Give the whole content, or change the part that is meant with edit.")
-}
-
-/// The same content needs no writing, but it must not be told to who may not read it.
-async fn unchanged(ctx: &ToolContext, path: &Resolved) -> Result<ToolOutput, ToolError> {
-    ctx.ask(Ask::to(path.reading())).await?;
-    let text = format!("{} has this content already; nothing was written.", path.shown());
-    Ok(ToolOutput::text(path.shown(), text))
-}
-
-/// The content in the old file's encoding, with its line endings.
-fn in_terms_of(shown: &str, old: &[u8], content: &str) -> Result<Vec<u8>, ToolError> {
-    let Ok(view) = View::new(old) else { return Ok(content.as_bytes().to_vec()) };
-    let content = match view.usual_ending() {
-        Ending::CrLf if !content.contains('\r') => content.replace('\n', "\r\n"),
-        Ending::Cr if !content.contains('\r') => content.replace('\n', "\r"),
-        Ending::Cr | Ending::CrLf | Ending::Lf | Ending::None => content.to_string(),
-    };
-    let mut bytes = old[..view.mark()].to_vec();
-    let unmarked = content.strip_prefix('\u{feff}').unwrap_or(&content);
-    bytes.extend(view.encode(unmarked).map_err(|character| {
-        let message = format!(
-            "{shown} is in {}, which has no form for \"{character}\". Nothing was written.",
-            view.encoding().name()
-        );
-        ToolError::new(ErrorKind::Failed, message)
-            .hint("Use another character, or convert the file first.")
-    })?);
-    Ok(bytes)
 }
 
 #[cfg(test)]

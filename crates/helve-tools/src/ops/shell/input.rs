@@ -1,13 +1,13 @@
-//! Whether a command came to nothing for want of somebody who answers, told by what it said.
+//! Recognizes commands that failed because nobody could answer them, by their output.
 
 use helve_core::process::{Output, State};
 
-/// The last lines, where a program says why it gives up.
+/// The number of last lines searched for a message.
 const LAST_LINES: usize = 8;
-/// Longer lines are no messages.
-const LONGEST_LINE: usize = 500;
+/// Longer lines are not messages.
+const MAX_LINE_BYTES: usize = 500;
 
-/// What programs say when they find no terminal, no editor, no password or no answer.
+/// What programs print when there is no terminal, editor, password or answer. Lowercase.
 const PHRASES: [&str; 24] = [
     "not a terminal",
     "not a tty",
@@ -35,39 +35,46 @@ const PHRASES: [&str; 24] = [
     "(yes/no",
 ];
 
-/// A sentence where a command that ended seems to have missed its input.
-pub(super) fn missed(command: &str, state: State, output: &Output) -> Option<String> {
+/// How a command seems to have lacked input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MissingInput {
+    /// It succeeded without output. Programs without arguments often read standard input, which is closed.
+    ClosedStdin,
+    /// It failed after asking for something.
+    Unanswered,
+}
+
+/// Tells whether a command that ended seems to have lacked input.
+pub(crate) fn missing_input(command: &str, state: State, output: &Output) -> Option<MissingInput> {
     match state {
-        State::Exited(0) if output.bytes == 0 && is_one_word(command) => {
-            Some("standard input is closed: a program that waits for input finds its end at once".into())
+        State::Exited(0) if output.bytes == 0 && is_bare_program(command) => {
+            Some(MissingInput::ClosedStdin)
         }
         State::Exited(0) | State::Running | State::Killed(_) | State::Lost => None,
-        State::Exited(_) => is_asking(command, output).then(|| {
-            "it seems to have asked for input, and there is nobody to answer: give the answer with an option or through a pipe, or set terminal: true and type with the process tool".into()
-        }),
+        State::Exited(_) => asked_for_input(command, output).then_some(MissingInput::Unanswered),
     }
 }
 
-/// A program that was given nothing to work on.
-fn is_one_word(command: &str) -> bool {
-    let is_named_by = |character: char| character.is_alphanumeric() || "-_./".contains(character);
+/// Whether the command is one program without arguments.
+fn is_bare_program(command: &str) -> bool {
+    let is_name = |character: char| character.is_alphanumeric() || "-_./".contains(character);
     let command = command.trim();
-    command != "true" && command.chars().all(is_named_by)
+    command != "true" && command.chars().all(is_name)
 }
 
-fn is_asking(command: &str, output: &Output) -> bool {
+fn asked_for_input(command: &str, output: &Output) -> bool {
     if output.bytes == 0 {
         return command.split_whitespace().any(|word| word == "read");
     }
     let end = if output.tail.is_empty() { &output.head } else { &output.tail };
     let end = String::from_utf8_lossy(end);
     let is_prompt = |line: &str| [": ", "? ", "> ", ") "].iter().any(|mark| line.ends_with(mark));
-    let last = end.lines().rev().take(LAST_LINES).filter(|line| line.len() <= LONGEST_LINE);
-    let told = last.map(str::to_ascii_lowercase).any(|line| is_told(&line));
-    told || end.rsplit('\n').next().is_some_and(is_prompt)
+    let mut last = end.lines().rev().take(LAST_LINES).filter(|line| line.len() <= MAX_LINE_BYTES);
+    last.any(|line| is_message(&line.to_ascii_lowercase()))
+        || end.rsplit('\n').next().is_some_and(is_prompt)
 }
 
-fn is_told(line: &str) -> bool {
+fn is_message(line: &str) -> bool {
     let by_ssh = line.contains("permission denied (")
         && (line.contains("password") || line.contains("keyboard-interactive"));
     by_ssh || PHRASES.iter().any(|phrase| line.contains(phrase))
@@ -78,7 +85,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(command: &str, code: i32, said: &str, expected: Option<&str>) {
+    fn check(command: &str, code: i32, said: &str, expected: Option<MissingInput>) {
         let output = Output {
             head: said.as_bytes().to_vec().into(),
             left_out: 0,
@@ -88,14 +95,12 @@ mod tests {
             spooled: None,
             redacted: 0,
         };
-        let told = missed(command, State::Exited(code), &output);
-        assert_eq!(told.is_some(), expected.is_some(), "{command}: {told:?}");
-        assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{command}");
+        assert_eq!(missing_input(command, State::Exited(code), &output), expected, "{command}");
     }
 
     #[test]
-    fn what_programs_say_without_anybody_to_ask() {
-        let asked = Some("nobody to answer");
+    fn unanswered_questions_are_recognized() {
+        let asked = Some(MissingInput::Unanswered);
         for said in [
             "top: failed tty get\n",
             "Standard input is not a terminal\n",
@@ -113,11 +118,11 @@ mod tests {
             check("program with arguments", 0, said, None);
         }
         check("read x", 1, "", asked);
-        check("cat", 0, "", Some("standard input is closed"));
+        check("cat", 0, "", Some(MissingInput::ClosedStdin));
     }
 
     #[test]
-    fn an_ordinary_failure_is_none() {
+    fn ordinary_failures_are_not_questions() {
         for said in [
             "",
             "error: no such file\n",

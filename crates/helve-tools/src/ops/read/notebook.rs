@@ -1,4 +1,4 @@
-//! Notebooks: their cells and what came out of them, as text.
+//! Renders the cells and outputs of a notebook as text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,47 +7,47 @@ use helve_core::media::Format;
 use helve_text::visible;
 use serde_json::Value;
 
-/// How much of one output is shown.
-const OUTPUT_LINES: usize = 60;
-const OUTPUT_BYTES: usize = 8 << 10;
-/// How many pictures are attached, and how large one may be as it is written.
-const PICTURES: usize = 4;
-const PICTURE_BYTES: usize = 8 << 20;
+/// Longer outputs of a cell are cut.
+const MAX_OUTPUT_LINES: usize = 60;
+const MAX_OUTPUT_BYTES: usize = 8 << 10;
+/// Maximum number of pictures.
+const MAX_PICTURES: usize = 4;
+/// Maximum size of a picture in its base64 form.
+const MAX_PICTURE_BYTES: usize = 8 << 20;
 
 /// A notebook as text.
-pub(super) struct Rendered {
+pub(super) struct RenderedNotebook {
     pub(super) text: String,
-    pub(super) pictures: Vec<Drawn>,
-    pub(super) about: String,
+    pub(super) pictures: Vec<PictureOutput>,
+    pub(super) cells: usize,
+    pub(super) language: Option<String>,
 }
 
-/// A picture that came out of a cell.
-pub(super) struct Drawn {
-    /// The line that mentions it, counted from 1.
+/// A picture in the output of a cell.
+pub(super) struct PictureOutput {
+    /// The line of the text that mentions it, counted from 1.
     pub(super) line: u64,
     pub(super) format: Format,
     pub(super) bytes: Bytes,
 }
 
-/// What is not a notebook says why.
-pub(super) fn render(bytes: &[u8]) -> Result<Rendered, String> {
+/// Renders a notebook. The error says why the bytes are not one.
+pub(super) fn render(bytes: &[u8]) -> Result<RenderedNotebook, String> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let notebook: Value = serde_json::from_slice(bytes).map_err(|err| err.to_string())?;
     let cells = cells(&notebook).ok_or("it has no cells")?;
-    let mut page = Writer::default();
+    let mut writer = NotebookWriter::default();
     for (number, cell) in (1..).zip(&cells) {
-        page.cell(number, cell);
+        writer.cell(number, cell);
     }
     let language = ["/metadata/language_info/name", "/metadata/kernelspec/language"];
     let language = language.iter().find_map(|at| notebook.pointer(at)?.as_str());
-    let language = language.map(|name| format!(", {}", visible::strip(name))).unwrap_or_default();
-    let count = super::count(cells.len() as u64, "cell", "cells");
-    let about =
-        format!("Notebook, {count}{language}; line numbers are of this view, not of the file");
-    Ok(Rendered { text: page.text, pictures: page.pictures, about })
+    let language = language.map(|name| visible::strip(name).into_owned());
+    let NotebookWriter { text, pictures, .. } = writer;
+    Ok(RenderedNotebook { text, pictures, cells: cells.len(), language })
 }
 
-/// Before version 4 cells were kept in sheets.
+/// The cells of a notebook. Before format version 4 they were grouped in worksheets.
 fn cells(notebook: &Value) -> Option<Vec<&Value>> {
     if let Some(cells) = notebook.get("cells") {
         return Some(cells.as_array()?.iter().collect());
@@ -57,13 +57,13 @@ fn cells(notebook: &Value) -> Option<Vec<&Value>> {
 }
 
 #[derive(Default)]
-struct Writer {
+struct NotebookWriter {
     text: String,
     lines: u64,
-    pictures: Vec<Drawn>,
+    pictures: Vec<PictureOutput>,
 }
 
-impl Writer {
+impl NotebookWriter {
     fn cell(&mut self, number: usize, cell: &Value) {
         let kind = cell.get("cell_type").and_then(Value::as_str).unwrap_or("unknown");
         let run = cell.get("execution_count").or_else(|| cell.get("prompt_number"));
@@ -92,13 +92,13 @@ impl Writer {
                 }
                 self.part("error", &text);
             }
-            // Before version 4 the forms stood in the output itself, under short names.
-            _ => self.forms(output.get("data").unwrap_or(output)),
+            // Before format version 4 the output itself had the representations, under short names.
+            _ => self.representations(output.get("data").unwrap_or(output)),
         }
     }
 
-    /// One thing in several forms: the picture and the plain text, whichever there are.
-    fn forms(&mut self, data: &Value) {
+    /// Writes the picture and the plain text of an output that has several representations.
+    fn representations(&mut self, data: &Value) {
         for (key, format) in [
             ("image/png", Format::Png),
             ("image/jpeg", Format::Jpeg),
@@ -122,11 +122,11 @@ impl Writer {
     fn picture(&mut self, format: Format, encoded: &str) {
         let mime = format.mime();
         let compact: String = encoded.split_whitespace().collect();
-        let bytes = STANDARD.decode(&compact).ok().filter(|_| compact.len() <= PICTURE_BYTES);
+        let bytes = STANDARD.decode(&compact).ok().filter(|_| compact.len() <= MAX_PICTURE_BYTES);
         match bytes {
-            Some(bytes) if self.pictures.len() < PICTURES => {
+            Some(bytes) if self.pictures.len() < MAX_PICTURES => {
                 self.line(&format!("-- output, {mime}, picture {} --", self.pictures.len() + 1));
-                self.pictures.push(Drawn { line: self.lines, format, bytes: bytes.into() });
+                self.pictures.push(PictureOutput { line: self.lines, format, bytes: bytes.into() });
             }
             Some(bytes) => {
                 self.line(&format!("-- output, {mime} of {} bytes, not shown --", bytes.len()));
@@ -142,15 +142,15 @@ impl Writer {
         let fits = |line: &&str| {
             let is_first = bytes == 0;
             bytes += line.len();
-            is_first || bytes <= OUTPUT_BYTES
+            is_first || bytes <= MAX_OUTPUT_BYTES
         };
-        let kept: Vec<&str> = text.lines().take(OUTPUT_LINES).take_while(fits).collect();
-        for line in &kept {
+        let shown: Vec<&str> = text.lines().take(MAX_OUTPUT_LINES).take_while(fits).collect();
+        for line in &shown {
             self.line(line);
         }
-        let left = text.lines().count() - kept.len();
+        let left = text.lines().count() - shown.len();
         if left > 0 {
-            let lines = super::count(left as u64, "more line", "more lines");
+            let lines = if left == 1 { "1 more line".into() } else { format!("{left} more lines") };
             self.line(&format!("(… {lines}, not shown)"));
         }
     }
@@ -166,7 +166,7 @@ fn field(output: &Value, key: &str) -> String {
     output.get(key).map(joined).unwrap_or_default()
 }
 
-/// Text is one string, or a list of lines; those of a traceback have no endings.
+/// Joins a text that is one string or a list of lines. Lines of a traceback have no line endings.
 fn joined(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

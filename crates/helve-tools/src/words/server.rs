@@ -4,7 +4,7 @@ use helve_core::{ErrorKind, ServerTrouble, ToolError};
 
 use super::clip;
 
-pub(super) fn trouble(server: &str, trouble: &ServerTrouble) -> ToolError {
+pub(crate) fn trouble(server: &str, trouble: &ServerTrouble) -> ToolError {
     let server = clip(server);
     let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
     let about = format!("The MCP server \"{server}\" could not do this: {trouble}.");

@@ -1,12 +1,12 @@
-//! Text in any encoding; what is not text is named, not shown.
+//! Decodes text in any encoding and recognizes files that are not text.
 
 use helve_core::machine::Windowed;
-use helve_core::{ErrorKind, ToolError};
 use helve_text::view::{Encoding, View};
 
-use super::lines::{Line, Page};
+use super::ReadLimits;
+use super::lines::{LinePage, PageLine, PageNote};
 
-/// Whether a file is taken for something else than text.
+/// Whether a file is not text.
 pub(super) fn is_binary(name: &str, got: &Windowed) -> bool {
     let sample = whole_characters(&got.sample, got.size);
     let Ok(view) = View::new(sample) else { return true };
@@ -14,17 +14,14 @@ pub(super) fn is_binary(name: &str, got: &Windowed) -> bool {
     mostly_control(&view) || kind_of_name(name).is_some() && !plain
 }
 
-/// The words for what is not text.
-pub(super) fn binary(shown: &str, got: &Windowed) -> ToolError {
-    let kind = kind_of_content(&got.sample).or_else(|| kind_of_name(shown));
-    let kind = kind.unwrap_or("a binary file");
-    let message = format!("{shown} is not text: it is {kind} of {} bytes.", got.size);
-    ToolError::new(ErrorKind::Failed, message).hint("Use a tool that knows its format.")
+/// Names the format of a file that is not text, with its article.
+pub(super) fn binary_kind(name: &str, got: &Windowed) -> &'static str {
+    kind_of_content(&got.sample).or_else(|| kind_of_name(name)).unwrap_or("a binary file")
 }
 
-pub(super) fn page(got: &Windowed) -> Page {
+pub(super) fn page(got: &Windowed, limits: ReadLimits) -> LinePage {
     let encoding = encoding(got);
-    let (mut lines, mut damaged) = (Vec::new(), 0);
+    let (mut lines, mut invalid) = (Vec::new(), 0);
     for (bytes, skipped) in got.each() {
         let line = match encoding {
             Encoding::Legacy(legacy) => legacy.decode_without_bom_handling(bytes).0,
@@ -33,32 +30,34 @@ pub(super) fn page(got: &Windowed) -> Page {
                 String::from_utf8_lossy(bytes)
             }
         };
-        let line = Line::new(&line, skipped > 0);
-        // The last character of a cut line may be half a one.
-        let said = line.text.trim_end_matches(|c| line.is_cut && c == char::REPLACEMENT_CHARACTER);
-        damaged += said.matches(char::REPLACEMENT_CHARACTER).count();
+        let line = PageLine::new(&line, skipped > 0, limits);
+        // A line may be cut inside its last character.
+        let whole = line.text.trim_end_matches(|c| line.is_cut && c == char::REPLACEMENT_CHARACTER);
+        invalid += whole.matches(char::REPLACEMENT_CHARACTER).count();
         lines.push(line);
     }
     let mut notes = Vec::new();
     match encoding {
         Encoding::Utf8 => {}
-        Encoding::Unclear => notes.push("The encoding is neither UTF-8 nor clear".to_string()),
+        Encoding::Unclear => notes.push(PageNote::UnclearEncoding),
         Encoding::Utf16Le | Encoding::Utf16Be | Encoding::Legacy(_) => {
-            notes.push(format!("The encoding is {}", encoding.name()));
+            notes.push(PageNote::Encoding(encoding));
         }
     }
-    if damaged > 0 {
-        notes.push(match damaged {
-            1 => "1 character means nothing in this encoding and is shown as \u{fffd}".into(),
-            _ => format!(
-                "{damaged} characters mean nothing in this encoding and are shown as \u{fffd}"
-            ),
-        });
+    if invalid > 0 {
+        notes.push(PageNote::InvalidCharacters(invalid));
     }
-    Page { first: got.first, lines, more: got.more, seen: got.seen, notes }
+    LinePage {
+        first: got.first,
+        lines,
+        has_more: got.more,
+        total: got.seen,
+        notes,
+        attachments: Vec::new(),
+    }
 }
 
-/// Told from the start of the file and from the lines that are shown; either may be plain by itself.
+/// Guesses the encoding from the start of the file and the lines of the window. Either may be plain ASCII.
 fn encoding(got: &Windowed) -> Encoding {
     let sample = whole_characters(&got.sample, got.size);
     let start = View::new(sample).map_or(Encoding::Utf8, |view| view.encoding());
@@ -75,7 +74,7 @@ fn encoding(got: &Windowed) -> Encoding {
     View::new(&evidence).map_or(start, |view| view.encoding())
 }
 
-/// A sample without the half character that it may end with.
+/// The sample without an incomplete character at its end.
 fn whole_characters(sample: &[u8], size: u64) -> &[u8] {
     match std::str::from_utf8(sample) {
         Err(err) if err.error_len().is_none() && (sample.len() as u64) < size => {
@@ -85,7 +84,7 @@ fn whole_characters(sample: &[u8], size: u64) -> &[u8] {
     }
 }
 
-/// More than three in ten characters are such as no text has.
+/// Whether more than 30 % are control characters that text does not contain.
 fn mostly_control(view: &View<'_>) -> bool {
     let odd = |c: &char| (*c as u32) < 9 || (14..32).contains(&(*c as u32)) && *c != '\u{1b}';
     let text = view.text();

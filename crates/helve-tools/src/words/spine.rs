@@ -1,4 +1,4 @@
-//! What the spine has to say, in this dialect's words.
+//! What the engine says, in words that dialects share.
 
 use helve_core::commit::CommitError;
 use helve_core::dialect::{BadPath, HookFault, Unmade};
@@ -7,21 +7,23 @@ use helve_core::validate::{Expected, Extra, Found, Problem};
 use helve_core::{
     BadInput, Cut, ErrorKind, Kind, MachineError, Scope, ServerTrouble, ToolError, Words, paths,
 };
-use helve_text::lines;
 use helve_text::visible;
 use serde_json::Value;
 
-use crate::unclear;
+use super::unclear::unclear;
+use super::{clip, server};
 
-pub(super) mod change;
-pub(super) mod patch;
-pub(super) mod search;
-pub(super) mod server;
-pub(super) mod shell;
+/// The engine's words, with the sentences that mention tools or parameters of a dialect.
+pub(crate) struct EngineWords {
+    /// How a sub-agent can search a saved output.
+    pub(crate) delegate_saved: &'static str,
+    /// How to search or read a saved output.
+    pub(crate) search_saved: &'static str,
+    /// How to read a file that is too large to be loaded whole.
+    pub(crate) read_part: &'static str,
+}
 
-pub(super) struct Opencode;
-
-impl Words for Opencode {
+impl Words for EngineWords {
     fn notice(&self, cut: &Cut<'_>) -> String {
         let pieces = &cut.pieces;
         let gone = if pieces.removed_lines > 0 {
@@ -31,14 +33,12 @@ impl Words for Opencode {
         };
         let next = match (cut.saved, cut.may_delegate) {
             (None, _) => "The whole could not be saved; narrow the call to see the rest.".into(),
-            (Some(saved), true) => format!(
-                "The whole is saved in {}. Have a sub-agent search it with grep and read (task tool), so that it does not fill this conversation.",
-                saved.path.display()
-            ),
-            (Some(saved), false) => format!(
-                "The whole is saved in {}. Search it with grep, or read it with offset and limit.",
-                saved.path.display()
-            ),
+            (Some(saved), true) => {
+                format!("The whole is saved in {}. {}", saved.path.display(), self.delegate_saved)
+            }
+            (Some(saved), false) => {
+                format!("The whole is saved in {}. {}", saved.path.display(), self.search_saved)
+            }
         };
         let notice = format!("[{gone} left out here. {next}]");
         let kept = [pieces.head.trim_end_matches('\n'), &notice, pieces.tail];
@@ -139,7 +139,7 @@ impl Words for Opencode {
             MachineError::TooLarge { size, most } => failed(format!(
                 "{shown} is too large to be loaded whole: {size} bytes, where {most} are the most."
             ))
-            .hint("Read it in windows with offset and limit."),
+            .hint(self.read_part),
             MachineError::TimedOut(after) => ToolError::new(
                 ErrorKind::TimedOut,
                 format!("{shown} could not be read within {} seconds.", after.as_secs()),
@@ -436,11 +436,4 @@ fn told(value: &Value) -> String {
         Value::Array(items) => format!("an array of {}", items.len()),
         Value::Object(members) => format!("an object of {}", members.len()),
     }
-}
-
-/// A name from outside, short and visible.
-pub(super) fn clip(text: &str) -> String {
-    let (short, cut) = lines::clip(text, 80);
-    let dots = if cut { "…" } else { "" };
-    format!("{}{dots}", visible::escape_line(short))
 }

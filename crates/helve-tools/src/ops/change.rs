@@ -1,0 +1,64 @@
+//! What the operations that change files share.
+
+pub(crate) mod diff;
+pub(crate) mod overwrite;
+pub(crate) mod syntax;
+
+use helve_core::ToolError;
+use helve_core::commit::HardLinks;
+use helve_text::diff::Unified;
+use helve_text::edit::Match;
+
+use super::missing::MissingFile;
+use syntax::IntroducedError;
+
+/// User settings for changes to files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EditSettings {
+    pub syntax: SyntaxCheck,
+    pub matching: Match,
+    pub links: HardLinks,
+}
+
+/// How changes that introduce syntax errors are handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyntaxCheck {
+    /// The change is made and the errors are reported.
+    Report,
+    /// Syntax is not checked.
+    Off,
+    /// The change is refused.
+    Refuse,
+}
+
+impl EditSettings {
+    pub const DEFAULT: Self =
+        Self { syntax: SyntaxCheck::Report, matching: Match::Safe, links: HardLinks::Part };
+}
+
+/// Reasons not to change a file that edit, write and patch share.
+#[derive(Debug)]
+pub(crate) enum ChangeError {
+    /// Worded by the context in the session's dialect.
+    Context(ToolError),
+    Folder {
+        shown: String,
+    },
+    Missing(MissingFile),
+    /// The file exists, and the session has not read it.
+    NotShown {
+        shown: String,
+    },
+    /// The file changed after the session read it. The diff is there if the old content is still known.
+    ChangedSinceRead {
+        shown: String,
+        diff: Option<Unified>,
+    },
+    Syntax(Vec<IntroducedError>),
+}
+
+impl From<ToolError> for ChangeError {
+    fn from(error: ToolError) -> Self {
+        ChangeError::Context(error)
+    }
+}

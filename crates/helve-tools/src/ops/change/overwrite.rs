@@ -1,0 +1,38 @@
+//! Checks that the session knows the content it is about to overwrite or remove.
+
+use helve_core::journal::Image;
+use helve_core::{Resolved, Shown, ToolContext};
+
+use super::ChangeError;
+use super::diff::difference;
+
+/// Refuses to overwrite a file whose current content the session has not read.
+pub(crate) async fn require_shown(
+    ctx: &ToolContext,
+    path: &Resolved,
+    current: &Image,
+) -> Result<(), ChangeError> {
+    match ctx.files.shown(path, current).await {
+        Shown::AsItIs => Ok(()),
+        Shown::Changed { then } => Err(changed(path, current, then.as_deref())),
+        Shown::Never => Err(ChangeError::NotShown { shown: path.shown().into() }),
+    }
+}
+
+/// Refuses to remove a file that changed after the session read it.
+pub(crate) async fn require_unchanged(
+    ctx: &ToolContext,
+    path: &Resolved,
+    current: &Image,
+) -> Result<(), ChangeError> {
+    match ctx.files.shown(path, current).await {
+        Shown::AsItIs | Shown::Never => Ok(()),
+        Shown::Changed { then } => Err(changed(path, current, then.as_deref())),
+    }
+}
+
+fn changed(path: &Resolved, current: &Image, read: Option<&[u8]>) -> ChangeError {
+    let shown = path.shown();
+    let diff = read.map(|read| difference(shown, Some(read), Some(&current.bytes)));
+    ChangeError::ChangedSinceRead { shown: shown.into(), diff }
+}

@@ -1,0 +1,72 @@
+//! Syntax checks of changed files, before the change or beside it.
+
+use bytes::Bytes;
+use helve_core::ToolContext;
+use helve_text::syntax::{self, Fault};
+use helve_text::view::View;
+
+use super::{ChangeError, SyntaxCheck};
+
+/// The content of a file before and after a change. The extension of `shown` determines the language.
+#[derive(Clone)]
+pub(crate) struct Draft {
+    pub(crate) shown: String,
+    pub(crate) old: Option<Bytes>,
+    pub(crate) new: Option<Bytes>,
+}
+
+/// A syntax error that a change introduces. The line refers to the new content.
+#[derive(Debug)]
+pub(crate) struct IntroducedError {
+    pub(crate) shown: String,
+    pub(crate) fault: Fault,
+}
+
+/// Refuses drafts with new syntax errors if the user chose that. Call it before asking.
+pub(crate) async fn refuse_errors(
+    ctx: &ToolContext,
+    check: SyntaxCheck,
+    drafts: &[Draft],
+) -> Result<(), ChangeError> {
+    match check {
+        SyntaxCheck::Report | SyntaxCheck::Off => Ok(()),
+        SyntaxCheck::Refuse => {
+            let drafts = drafts.to_vec();
+            let errors = ctx.compute(move || introduced(&drafts)).await?;
+            if errors.is_empty() { Ok(()) } else { Err(ChangeError::Syntax(errors)) }
+        }
+    }
+}
+
+/// Starts to look for new syntax errors at once. Await the result after the files are written.
+pub(crate) fn find_errors(
+    ctx: &ToolContext,
+    check: SyntaxCheck,
+    drafts: Vec<Draft>,
+) -> impl Future<Output = Vec<IntroducedError>> + Send + use<> {
+    let checking = match check {
+        SyntaxCheck::Report => Some(ctx.compute(move || introduced(&drafts))),
+        SyntaxCheck::Off | SyntaxCheck::Refuse => None,
+    };
+    async move {
+        match checking {
+            // The files are written: a failed check must not turn that into a failure.
+            Some(checking) => checking.await.unwrap_or_default(),
+            None => Vec::new(),
+        }
+    }
+}
+
+fn introduced(drafts: &[Draft]) -> Vec<IntroducedError> {
+    drafts.iter().flat_map(introduced_by).collect()
+}
+
+fn introduced_by(draft: &Draft) -> Vec<IntroducedError> {
+    let Some(language) = syntax::language(&draft.shown) else { return Vec::new() };
+    let text = |bytes: &[u8]| View::new(bytes).ok().map(|view| view.text().to_string());
+    let Some(after) = draft.new.as_deref().and_then(text) else { return Vec::new() };
+    let before = draft.old.as_deref().and_then(text);
+    let faults = syntax::introduced(language, before.as_deref(), &after);
+    let error = |fault| IntroducedError { shown: draft.shown.clone(), fault };
+    faults.into_iter().map(error).collect()
+}

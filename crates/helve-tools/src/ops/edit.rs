@@ -1,0 +1,208 @@
+//! Replaces quoted text in one file: one replacement or several, all or none.
+
+use bytes::Bytes;
+use helve_core::change::{Made, Rebase, Then, Wanted};
+use helve_core::commit::FileMode;
+use helve_core::{Ask, Kind, Resolved, Shown, ToolContext};
+use helve_text::diff::Unified;
+use helve_text::edit::{
+    AppliedAll, Change, Edit, IndependentError, Match, Refusal, apply_all, apply_independent,
+};
+
+use super::change::diff::difference;
+use super::change::syntax::{self, Draft, IntroducedError};
+use super::change::{ChangeError, EditSettings};
+use super::missing::missing;
+
+/// Replacements in one file.
+pub(crate) struct EditRequest<'a> {
+    /// The permission key besides `edit`.
+    pub(crate) key: &'static str,
+    pub(crate) path: &'a str,
+    pub(crate) replacements: Vec<Replacement>,
+    pub(crate) order: EditOrder,
+}
+
+/// Replace `old` by `new`, in one place or everywhere.
+pub(crate) struct Replacement {
+    /// The file that the call names for this replacement. It must be the file of the request.
+    pub(crate) path: Option<String>,
+    pub(crate) old: String,
+    pub(crate) new: String,
+    pub(crate) all: bool,
+}
+
+/// The text in which each replacement is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EditOrder {
+    /// Each replacement sees the result of the one before. A first one with an empty `old` creates the file.
+    Sequential,
+    /// Every replacement sees the original file, and no two may overlap.
+    #[expect(dead_code, reason = "for dialects whose edits refer to the original file")]
+    Independent,
+}
+
+/// A file that was edited or created.
+pub(crate) struct Edited {
+    pub(crate) shown: String,
+    pub(crate) created: bool,
+    /// The file had changed after the session read it; the quoted text was still there.
+    pub(crate) had_changed: bool,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) diff: Unified,
+    pub(crate) made: Made,
+    pub(crate) errors: Vec<IntroducedError>,
+}
+
+/// Why no replacement was made.
+#[derive(Debug)]
+pub(crate) enum EditError {
+    Change(ChangeError),
+    /// A replacement names another file than the request.
+    OtherFile {
+        index: usize,
+        named: String,
+        shown: String,
+    },
+    /// The first `old` is empty, which creates a file, and the file exists.
+    Exists {
+        shown: String,
+    },
+    Refused {
+        shown: String,
+        which: WhichEdit,
+        refusal: Refusal,
+    },
+    /// Two independent replacements change the same text.
+    Overlap {
+        shown: String,
+        first: usize,
+        second: usize,
+    },
+}
+
+/// One of the replacements of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WhichEdit {
+    /// Counted from 0.
+    pub(crate) index: usize,
+    pub(crate) count: usize,
+}
+
+impl<E: Into<ChangeError>> From<E> for EditError {
+    fn from(error: E) -> Self {
+        EditError::Change(error.into())
+    }
+}
+
+/// Makes the replacements and writes the file.
+pub(crate) async fn edit(
+    ctx: &ToolContext,
+    settings: EditSettings,
+    request: EditRequest<'_>,
+) -> Result<Edited, EditError> {
+    let EditRequest { key, path, replacements, order } = request;
+    let path = ctx.files.resolve(path).await?;
+    if path.kind() == Some(Kind::Folder) {
+        return Err(ChangeError::Folder { shown: path.shown().into() }.into());
+    }
+    require_same_file(ctx, &path, &replacements).await?;
+    let base = ctx.files.load(&path).await?;
+    let had_changed = match &base {
+        Some(base) => matches!(ctx.files.shown(&path, base).await, Shown::Changed { .. }),
+        None => false,
+    };
+    if base.is_none() && created_content(&replacements, order).is_none() {
+        return Err(ChangeError::Missing(missing(ctx, &path).await).into());
+    }
+    let shown = path.shown().to_string();
+    let old = base.as_ref().map(|base| base.bytes.clone());
+    let computing = {
+        let plan = Plan { shown: shown.clone(), replacements, order, matching: settings.matching };
+        let old = old.clone();
+        ctx.compute(move || plan.apply(old.as_deref()))
+    };
+    let (applied, diff) = computing.await??;
+    let bytes = Bytes::from(applied.bytes);
+    let drafts = [Draft { shown: shown.clone(), old, new: Some(bytes.clone()) }];
+    syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
+    let grant = ctx.ask(Ask::to(path.editing(key)).preview(&diff.text)).await?;
+    let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
+    let created = base.is_none();
+    let then = Then::Write { bytes, mode: FileMode::Keep, links: settings.links };
+    let wanted = Wanted { path, base, then, rebase: Rebase::Merge };
+    let made = ctx.files.commit(&grant, vec![wanted]).await?;
+    let (changes, errors) = (applied.changes, errors.await);
+    Ok(Edited { shown, created, had_changed, changes, diff, made, errors })
+}
+
+/// Everything needed to compute the new content away from the async runtime.
+struct Plan {
+    shown: String,
+    replacements: Vec<Replacement>,
+    order: EditOrder,
+    matching: Match,
+}
+
+impl Plan {
+    fn apply(&self, old: Option<&[u8]>) -> Result<(AppliedAll, Unified), EditError> {
+        let applied = match created_content(&self.replacements, self.order) {
+            Some(_) if old.is_some() => {
+                return Err(EditError::Exists { shown: self.shown.clone() });
+            }
+            Some(content) => self.replace(content.as_bytes(), 1)?,
+            None => self.replace(old.unwrap_or_default(), 0)?,
+        };
+        let diff = difference(&self.shown, old, Some(&applied.bytes));
+        Ok((applied, diff))
+    }
+
+    /// Makes all replacements but the first `skipped` on `base`.
+    fn replace(&self, base: &[u8], skipped: usize) -> Result<AppliedAll, EditError> {
+        let edits: Vec<Edit<'_>> = self.replacements[skipped..]
+            .iter()
+            .map(|each| Edit { old: &each.old, new: &each.new, all: each.all })
+            .collect();
+        let refused = |index: usize, refusal| {
+            let which = WhichEdit { index: skipped + index, count: self.replacements.len() };
+            EditError::Refused { shown: self.shown.clone(), which, refusal }
+        };
+        match self.order {
+            EditOrder::Sequential => apply_all(base, &edits, self.matching)
+                .map_err(|error| refused(error.index, error.refusal)),
+            EditOrder::Independent => {
+                apply_independent(base, &edits, self.matching).map_err(|error| match error {
+                    IndependentError::Refused(error) => refused(error.index, error.refusal),
+                    IndependentError::Overlap { first, second } => {
+                        EditError::Overlap { shown: self.shown.clone(), first, second }
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// The content of a new file, if the first replacement quotes nothing.
+fn created_content(replacements: &[Replacement], order: EditOrder) -> Option<&str> {
+    let first = match order {
+        EditOrder::Sequential => replacements.first(),
+        EditOrder::Independent => None,
+    };
+    first.filter(|first| first.old.is_empty()).map(|first| first.new.as_str())
+}
+
+/// A replacement that names another file is a mistake, so nothing is guessed.
+async fn require_same_file(
+    ctx: &ToolContext,
+    path: &Resolved,
+    replacements: &[Replacement],
+) -> Result<(), EditError> {
+    for (index, replacement) in replacements.iter().enumerate() {
+        let Some(named) = &replacement.path else { continue };
+        if ctx.files.resolve(named).await?.real() != path.real() {
+            let (named, shown) = (named.clone(), path.shown().into());
+            return Err(EditError::OtherFile { index, named, shown });
+        }
+    }
+    Ok(())
+}

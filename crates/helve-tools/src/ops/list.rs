@@ -1,0 +1,143 @@
+//! Lists a directory as a tree, level by level.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use helve_core::machine::{Amount, Find, Found, Order, Tree};
+use helve_core::{Ask, Kind, MachineError, ToolContext, paths};
+
+use super::search::{SearchFailure, Searched, failure, resolve};
+
+/// A directory to list.
+pub(crate) struct ListRequest<'a> {
+    /// The workspace root if `None` or empty.
+    pub(crate) path: Option<&'a str>,
+    /// Globs of names to leave out, besides the built-in ones.
+    pub(crate) ignore: &'a [String],
+    /// Maximum number of entries returned. Upper levels come first.
+    pub(crate) max: usize,
+}
+
+/// The entries of a directory tree in the order they are printed.
+pub(crate) struct TreeListing {
+    pub(crate) rows: Vec<TreeRow>,
+    pub(crate) count: usize,
+    /// Some entries below a listed directory, or below the root, are not in `rows`.
+    pub(crate) is_partial: bool,
+    pub(crate) searched: Searched,
+}
+
+/// One line of a tree. Entries directly below the root have depth 0.
+pub(crate) enum TreeRow {
+    File {
+        depth: usize,
+        name: String,
+    },
+    /// `unlisted` counts the content of a directory of which nothing is listed.
+    Folder {
+        depth: usize,
+        name: String,
+        unlisted: Amount,
+    },
+    /// The rest of a directory of which only some entries are listed.
+    Rest {
+        depth: usize,
+        amount: Amount,
+    },
+}
+
+/// Names that say little about a project.
+const IGNORED: [&str; 23] = [
+    "node_modules/",
+    "__pycache__/",
+    ".git/",
+    "dist/",
+    "build/",
+    "target/",
+    "vendor/",
+    "bin/",
+    "obj/",
+    ".idea/",
+    ".vscode/",
+    ".zig-cache/",
+    "zig-out",
+    ".coverage",
+    "coverage/",
+    "tmp/",
+    "temp/",
+    ".cache/",
+    "cache/",
+    "logs/",
+    ".venv/",
+    "venv/",
+    "env/",
+];
+
+/// Lists the directory.
+pub(crate) async fn list(
+    ctx: &ToolContext,
+    request: ListRequest<'_>,
+) -> Result<TreeListing, SearchFailure> {
+    let path = resolve(ctx, request.path).await?;
+    let grant = ctx.ask(Ask::to(path.searching("list", path.shown()))).await?;
+    if path.kind().is_some_and(|kind| kind != Kind::Folder) {
+        return Err(ctx.words().machine(path.shown(), &MachineError::NotAFolder).into());
+    }
+    let ignore = IGNORED.into_iter().chain(request.ignore.iter().map(String::as_str));
+    let globs = ignore.map(|glob| format!("!{}", glob.trim_start_matches('!'))).collect();
+    let tree = Tree { globs, ..path.tree() };
+    let deadline = tree.deadline;
+    let find = Find { tree, order: Order::Levels, most: request.max };
+    let finding = ctx.files.find(&grant, &path, find);
+    let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
+        return Err(ctx.words().aborted().into());
+    };
+    let (entries, counts) = answer.map_err(|error| failure(ctx, &path, "", error))?;
+    Ok(TreeListing {
+        rows: rows(&entries, counts.more),
+        count: entries.len(),
+        is_partial: entries.iter().any(|entry| !is_empty(entry.more)) || !is_empty(counts.more),
+        searched: Searched { path, counts, deadline },
+    })
+}
+
+/// Orders entries that come level by level so that each directory is followed by its content.
+fn rows(entries: &[Found], unlisted_at_root: Amount) -> Vec<TreeRow> {
+    let mut children: BTreeMap<PathBuf, Vec<&Found>> = BTreeMap::new();
+    for entry in entries {
+        let parent = entry.path.parent().unwrap_or(Path::new(""));
+        children.entry(parent.into()).or_default().push(entry);
+    }
+    let mut enter = |folder: &Path| children.remove(folder).unwrap_or_default().into_iter();
+    // The directories around the current row, innermost last, each with what it leaves unlisted.
+    let mut open = vec![(enter(Path::new("")), unlisted_at_root)];
+    let mut rows = Vec::new();
+    while let Some((entries, unlisted)) = open.last_mut() {
+        let Some(entry) = entries.next() else {
+            let amount = *unlisted;
+            open.pop();
+            if !is_empty(amount) {
+                rows.push(TreeRow::Rest { depth: open.len(), amount });
+            }
+            continue;
+        };
+        let depth = open.len() - 1;
+        let name = paths::shown(entry.path.file_name().unwrap_or_default().as_ref()).into_owned();
+        if entry.kind != Kind::Folder {
+            rows.push(TreeRow::File { depth, name });
+            continue;
+        }
+        let content = enter(&entry.path);
+        let (unlisted, rest) = match content.len() {
+            0 => (entry.more, Amount::default()),
+            _ => (Amount::default(), entry.more),
+        };
+        rows.push(TreeRow::Folder { depth, name, unlisted });
+        open.push((content, rest));
+    }
+    rows
+}
+
+pub(crate) fn is_empty(amount: Amount) -> bool {
+    amount == Amount::default()
+}

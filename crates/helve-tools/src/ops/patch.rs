@@ -1,0 +1,400 @@
+//! Applies a patch to several files, all or none.
+
+use bytes::Bytes;
+use helve_core::change::{Made, Rebase, Then, Wanted};
+use helve_core::commit::{FileMode, HardLinks};
+use helve_core::journal::Image;
+use helve_core::{Ask, Kind, Resolved, ToolContext};
+use helve_text::diff::Unified;
+use helve_text::edit::{Match, Tolerance};
+use helve_text::patch::place::{self, Misplaced};
+use helve_text::patch::{FilePatch, Hunk, Malformed, parse};
+use helve_text::view::View;
+
+use super::change::diff::difference;
+use super::change::overwrite::{require_shown, require_unchanged};
+use super::change::syntax::{self, Draft, IntroducedError};
+use super::change::{ChangeError, EditSettings};
+use super::missing::missing;
+
+/// A patch in the marked form or as a unified diff.
+pub(crate) struct PatchRequest<'a> {
+    /// The permission key besides `edit`.
+    pub(crate) key: &'static str,
+    pub(crate) text: &'a str,
+}
+
+/// A patch that was applied.
+pub(crate) struct PatchApplied {
+    pub(crate) files: Vec<PatchedFile>,
+    /// Files whose hunks matched only with tolerances, in the order of the patch.
+    pub(crate) inexact: Vec<(String, Vec<Tolerance>)>,
+    pub(crate) diffs: Vec<Unified>,
+    pub(crate) made: Made,
+    pub(crate) errors: Vec<IntroducedError>,
+}
+
+/// What the patch did to one file.
+pub(crate) enum PatchedFile {
+    Added { shown: String },
+    Deleted { shown: String },
+    Modified { shown: String },
+    Moved { shown: String, to: String },
+}
+
+/// Why the patch was not applied.
+#[derive(Debug)]
+pub(crate) enum PatchError {
+    Change(ChangeError),
+    Malformed(Malformed),
+    TooManyFiles {
+        count: usize,
+        max: usize,
+    },
+    /// Every file already has the patched content.
+    NoEffect,
+    /// The patch quotes a file that it deletes, and the file reads otherwise.
+    QuoteDiffers {
+        shown: String,
+    },
+    /// The patch changes a file and moves another one onto it.
+    ChangedDestination {
+        shown: String,
+    },
+    /// A file would be moved onto one that the session has not read.
+    DestinationNotShown {
+        shown: String,
+    },
+    /// The patch moves a file and changes its mode.
+    MoveWithMode {
+        shown: String,
+    },
+    NotText {
+        shown: String,
+    },
+    Misplaced {
+        shown: String,
+        hunks: usize,
+        error: Misplaced,
+    },
+    /// A hunk matches with tolerances only, and the settings demand exact quotes.
+    Inexact {
+        shown: String,
+    },
+}
+
+impl<E: Into<ChangeError>> From<E> for PatchError {
+    fn from(error: E) -> Self {
+        PatchError::Change(error.into())
+    }
+}
+
+/// Maximum number of files in one patch.
+const MAX_FILES: usize = 1000;
+/// The permission bits that make a file executable.
+const EXECUTABLE: u32 = 0o111;
+/// The mode of a new file, before the umask.
+const NEW_MODE: u32 = 0o644;
+
+/// Applies the patch to all its files.
+pub(crate) async fn apply(
+    ctx: &ToolContext,
+    settings: EditSettings,
+    request: PatchRequest<'_>,
+) -> Result<PatchApplied, PatchError> {
+    let patch = parse(request.text).map_err(PatchError::Malformed)?;
+    if patch.files.len() > MAX_FILES {
+        return Err(PatchError::TooManyFiles { count: patch.files.len(), max: MAX_FILES });
+    }
+    let matching = settings.matching;
+    let mut set = PatchSet { files: Vec::new(), inexact: Vec::new(), matching };
+    for file in patch.files {
+        set.apply(ctx, file).await?;
+    }
+    let PatchSet { files, inexact, .. } = set;
+    let files: Vec<PendingFile> = files.into_iter().filter(PendingFile::is_changed).collect();
+    if files.is_empty() {
+        return Err(PatchError::NoEffect);
+    }
+    let (files, diffs) = ctx
+        .compute(move || {
+            let diffs: Vec<Unified> = files.iter().map(PendingFile::difference).collect();
+            (files, diffs)
+        })
+        .await?;
+    let drafts: Vec<Draft> = files.iter().map(PendingFile::draft).collect();
+    syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
+    let mut ask = Ask::default();
+    for file in &files {
+        ask = ask.also(file.path.editing(request.key));
+        if let Some((to, _)) = &file.to {
+            ask = ask.also(to.editing(request.key));
+        }
+    }
+    let preview: Vec<String> =
+        files.iter().zip(&diffs).map(|(file, diff)| file.preview(diff)).collect();
+    let grant = ctx.ask(ask.preview(preview.join("\n"))).await?;
+    let errors = syntax::find_errors(ctx, settings.syntax, drafts);
+    let patched = files.iter().map(PendingFile::summary).collect();
+    let wanted = files.into_iter().map(|file| file.into_wanted(settings.links)).collect();
+    let made = ctx.files.commit(&grant, wanted).await?;
+    Ok(PatchApplied { files: patched, inexact, diffs, made, errors: errors.await })
+}
+
+/// The files of a patch with the content they will have.
+struct PatchSet {
+    files: Vec<PendingFile>,
+    inexact: Vec<(String, Vec<Tolerance>)>,
+    matching: Match,
+}
+
+/// One file: its content on disk and its content after the patch.
+struct PendingFile {
+    path: Resolved,
+    base: Option<Image>,
+    content: Option<Bytes>,
+    mode: FileMode,
+    /// The new path, and what exists there.
+    to: Option<(Resolved, Option<Image>)>,
+}
+
+impl PatchSet {
+    async fn apply(&mut self, ctx: &ToolContext, file: FilePatch) -> Result<(), PatchError> {
+        match file {
+            FilePatch::Add { path, text, executable } => {
+                let file = self.file(ctx, &path).await?;
+                if let (Some(_), Some(base)) = (&file.content, &file.base) {
+                    require_shown(ctx, &file.path, base).await?;
+                }
+                file.content = Some(text.into());
+                file.set_executable(executable);
+                Ok(())
+            }
+            FilePatch::Delete { path, was } => self.delete(ctx, &path, was).await,
+            FilePatch::Update { path, move_to, executable, hunks } => {
+                let to = match move_to {
+                    Some(to) => Some(self.destination(ctx, &to).await?),
+                    None => None,
+                };
+                let matching = self.matching;
+                let file = self.file(ctx, &path).await?;
+                let tolerances = file.patch(ctx, hunks, matching).await?;
+                file.set_executable(executable);
+                file.move_to(to)?;
+                let shown = file.path.shown().to_string();
+                if !tolerances.is_empty() {
+                    self.inexact.push((shown, tolerances));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn delete(
+        &mut self,
+        ctx: &ToolContext,
+        path: &str,
+        quoted: Option<String>,
+    ) -> Result<(), PatchError> {
+        let file = self.file(ctx, path).await?;
+        let Some(content) = &file.content else { return Err(not_found(ctx, &file.path).await) };
+        if let Some(quoted) = quoted
+            && !same_lines(content, &quoted)
+        {
+            return Err(PatchError::QuoteDiffers { shown: file.path.shown().into() });
+        }
+        if let Some(base) = &file.base {
+            require_unchanged(ctx, &file.path, base).await?;
+        }
+        file.content = None;
+        Ok(())
+    }
+
+    /// Loads a file when the patch first names it. Later sections see the result of earlier ones.
+    async fn file(
+        &mut self,
+        ctx: &ToolContext,
+        named: &str,
+    ) -> Result<&mut PendingFile, PatchError> {
+        let path = ctx.files.resolve(named).await?;
+        let real = path.real();
+        let known = self.files.iter().position(|file| match &file.to {
+            Some((to, _)) => to.real() == real,
+            None => file.path.real() == real,
+        });
+        let index = match known {
+            Some(index) => index,
+            None => {
+                if path.kind() == Some(Kind::Folder) {
+                    return Err(ChangeError::Folder { shown: path.shown().into() }.into());
+                }
+                let base = ctx.files.load(&path).await?;
+                let content = base.as_ref().map(|base| base.bytes.clone());
+                self.files.push(PendingFile {
+                    path,
+                    base,
+                    content,
+                    mode: FileMode::Keep,
+                    to: None,
+                });
+                self.files.len() - 1
+            }
+        };
+        Ok(&mut self.files[index])
+    }
+
+    /// Resolves the new path of a file. A file that exists there must have been read.
+    async fn destination(
+        &mut self,
+        ctx: &ToolContext,
+        named: &str,
+    ) -> Result<(Resolved, Option<Image>), PatchError> {
+        let to = ctx.files.resolve(named).await?;
+        let existing = ctx.files.load(&to).await?;
+        if self.files.iter().any(|file| file.path.real() == to.real() && file.to.is_none()) {
+            return Err(PatchError::ChangedDestination { shown: to.shown().into() });
+        }
+        if let Some(existing) = &existing
+            && !self.is_source(&to)
+        {
+            require_shown(ctx, &to, existing).await.map_err(|error| match error {
+                ChangeError::NotShown { shown } => PatchError::DestinationNotShown { shown },
+                other => PatchError::Change(other),
+            })?;
+        }
+        Ok((to, existing))
+    }
+
+    /// Whether an earlier section of the patch moves the file at this path away.
+    fn is_source(&self, path: &Resolved) -> bool {
+        self.files.iter().any(|file| file.path.real() == path.real())
+    }
+}
+
+impl PendingFile {
+    /// Applies hunks to the content and returns the tolerances they needed.
+    async fn patch(
+        &mut self,
+        ctx: &ToolContext,
+        hunks: Vec<Hunk>,
+        matching: Match,
+    ) -> Result<Vec<Tolerance>, PatchError> {
+        let Some(content) = self.content.clone() else {
+            return Err(not_found(ctx, &self.path).await);
+        };
+        let shown = self.path.shown().to_string();
+        let patching = ctx.compute(move || patched(&shown, content, &hunks, matching));
+        let (bytes, tolerances) = patching.await??;
+        self.content = Some(bytes);
+        Ok(tolerances)
+    }
+
+    /// Moves the file. Moving it onto itself has no effect.
+    fn move_to(&mut self, to: Option<(Resolved, Option<Image>)>) -> Result<(), PatchError> {
+        let Some((to, existing)) = to.filter(|(to, _)| to.real() != self.path.real()) else {
+            return Ok(());
+        };
+        if self.mode != FileMode::Keep {
+            return Err(PatchError::MoveWithMode { shown: self.path.shown().into() });
+        }
+        self.to = Some((to, existing));
+        Ok(())
+    }
+
+    fn is_changed(&self) -> bool {
+        let base = self.base.as_ref().map(|base| &base.bytes[..]);
+        self.to.is_some() || base != self.content.as_deref() || self.mode != FileMode::Keep
+    }
+
+    fn set_executable(&mut self, executable: Option<bool>) {
+        let Some(executable) = executable else { return };
+        let mode = self.base.as_ref().map_or(NEW_MODE, |base| base.mode);
+        let wanted = if executable { mode | EXECUTABLE } else { mode & !EXECUTABLE };
+        if self.base.is_none() && !executable || wanted == mode && self.base.is_some() {
+            return;
+        }
+        self.mode = FileMode::Set(wanted);
+    }
+
+    fn difference(&self) -> Unified {
+        let base = self.base.as_ref().map(|base| &base.bytes[..]);
+        difference(self.path.shown(), base, self.content.as_deref())
+    }
+
+    fn draft(&self) -> Draft {
+        let target = self.to.as_ref().map_or(&self.path, |(to, _)| to);
+        let old = self.base.as_ref().map(|base| base.bytes.clone());
+        Draft { shown: target.shown().into(), old, new: self.content.clone() }
+    }
+
+    /// What the person who is asked sees of this file.
+    fn preview(&self, diff: &Unified) -> String {
+        let shown = self.path.shown();
+        let first = match (&self.to, self.mode) {
+            (Some((to, _)), _) => format!("{shown} becomes {}\n", to.shown()),
+            (None, FileMode::Set(mode)) if mode & EXECUTABLE != 0 => {
+                format!("{shown} becomes executable\n")
+            }
+            (None, FileMode::Set(_)) => format!("{shown} is no longer executable\n"),
+            (None, FileMode::Keep) => String::new(),
+        };
+        first + &diff.text
+    }
+
+    fn summary(&self) -> PatchedFile {
+        let shown = self.path.shown().to_string();
+        match (&self.base, &self.content, &self.to) {
+            (_, _, Some((to, _))) => PatchedFile::Moved { shown, to: to.shown().into() },
+            (None, _, None) => PatchedFile::Added { shown },
+            (Some(_), None, None) => PatchedFile::Deleted { shown },
+            (Some(_), Some(_), None) => PatchedFile::Modified { shown },
+        }
+    }
+
+    fn into_wanted(self, links: HardLinks) -> Wanted {
+        let PendingFile { path, base, content, mode, to } = self;
+        let then = match (content, to) {
+            (None, _) => Then::Remove,
+            (Some(bytes), None) => Then::Write { bytes, mode, links },
+            (Some(bytes), Some((to, over))) => Then::Move { to: Box::new(to), over, bytes },
+        };
+        Wanted { path, base, then, rebase: Rebase::Merge }
+    }
+}
+
+/// The content after the hunks, and the tolerances they needed.
+fn patched(
+    shown: &str,
+    content: Bytes,
+    hunks: &[Hunk],
+    matching: Match,
+) -> Result<(Bytes, Vec<Tolerance>), PatchError> {
+    if hunks.is_empty() {
+        return Ok((content, Vec::new()));
+    }
+    let Ok(view) = View::new(&content) else {
+        return Err(PatchError::NotText { shown: shown.into() });
+    };
+    let patched = place::apply(&view, hunks).map_err(|error| PatchError::Misplaced {
+        shown: shown.into(),
+        hunks: hunks.len(),
+        error,
+    })?;
+    let mut tolerances: Vec<Tolerance> = patched.tolerances.concat();
+    tolerances.dedup();
+    match matching {
+        Match::Exact if !tolerances.is_empty() => Err(PatchError::Inexact { shown: shown.into() }),
+        Match::Safe | Match::Exact => Ok((patched.bytes.into(), tolerances)),
+    }
+}
+
+/// Compares lines without their endings, which a patch cannot carry.
+fn same_lines(content: &[u8], quoted: &str) -> bool {
+    let Ok(view) = View::new(content) else { return false };
+    let plain = |text: &str| text.replace("\r\n", "\n").trim_end_matches('\n').to_string();
+    plain(view.text()) == plain(quoted)
+}
+
+async fn not_found(ctx: &ToolContext, path: &Resolved) -> PatchError {
+    ChangeError::Missing(missing(ctx, path).await).into()
+}

@@ -1,0 +1,188 @@
+//! Watches, types into, signals and ends programs that outlived the call that started them.
+
+use std::time::Duration;
+
+use helve_core::process::{Excerpt, Process, ProcessError, Signal, Until, Watch, Watched};
+use helve_core::programs::{Running, steering, typing};
+use helve_core::{Ask, ToolContext, ToolError};
+use helve_text::cut::Limits;
+
+/// What to do with one program.
+pub(crate) enum ProcessRequest {
+    /// Returns the newest output, or the oldest after a cursor.
+    Read {
+        cursor: Option<u64>,
+    },
+    Wait {
+        cursor: Option<u64>,
+        until: Until,
+        timeout: Duration,
+    },
+    Type {
+        cursor: Option<u64>,
+        input: String,
+    },
+    Signal(Signal),
+    Kill,
+}
+
+pub(crate) enum ProcessOutcome {
+    Output(NewOutput),
+    Signalled,
+    /// The number of processes that were ended.
+    Killed(usize),
+}
+
+/// Output of a program since a cursor.
+pub(crate) struct NewOutput {
+    pub(crate) from: u64,
+    pub(crate) watched: Watched,
+}
+
+/// Why a program was left alone.
+#[derive(Debug)]
+pub(crate) enum ProcessFailure {
+    /// Worded by the context in the session's dialect.
+    Context(ToolError),
+    /// `known` holds the newest handles.
+    Unknown { id: String, known: Vec<String> },
+    /// The program is known, and the machine refused.
+    Refused { id: String, error: ProcessError },
+    /// The program cannot be watched.
+    Lost(ProcessError),
+}
+
+impl From<ToolError> for ProcessFailure {
+    fn from(error: ToolError) -> Self {
+        ProcessFailure::Context(error)
+    }
+}
+
+const KEY: &str = "process";
+/// How long to wait for a program's answer to input.
+const ANSWER: Duration = Duration::from_millis(300);
+/// Maximum number of handles suggested instead of an unknown one.
+const MAX_SUGGESTIONS: usize = 5;
+
+/// Lists the programs of the workspace, oldest first.
+pub(crate) async fn list(ctx: &ToolContext) -> Result<Vec<Process>, ToolError> {
+    ctx.ask(Ask::to_use(KEY)).await?;
+    Ok(ctx.programs.list().await)
+}
+
+/// Does something with one program. `room` limits the output that is returned.
+pub(crate) async fn steer(
+    ctx: &ToolContext,
+    id: &str,
+    request: ProcessRequest,
+    room: Limits,
+) -> Result<ProcessOutcome, ProcessFailure> {
+    let process = find(ctx, id).await?;
+    let grant = ctx.ask(ask(ctx, &process, &request)).await?;
+    let Some(running) = ctx.programs.open(&grant, &process.id) else {
+        return Err(ctx.words().not_granted().into());
+    };
+    let refused = |error| ProcessFailure::Refused { id: process.id.0.clone(), error };
+    let watching = match request {
+        ProcessRequest::Read { cursor } => Watching {
+            from: cursor.unwrap_or(0),
+            excerpt: cursor.map_or(Excerpt::Newest, |_| Excerpt::Oldest),
+            until: Until::Now,
+            deadline: Duration::ZERO,
+        },
+        ProcessRequest::Wait { cursor, until, timeout } => Watching {
+            from: cursor.unwrap_or(0),
+            excerpt: Excerpt::Newest,
+            until,
+            deadline: timeout,
+        },
+        ProcessRequest::Type { cursor, input } => {
+            running.type_in(input.into()).await.map_err(refused)?;
+            Watching {
+                from: cursor.unwrap_or(process.said),
+                excerpt: Excerpt::Newest,
+                until: Until::AllEnded,
+                deadline: ANSWER,
+            }
+        }
+        ProcessRequest::Signal(signal) => {
+            running.signal(signal).await.map_err(refused)?;
+            return Ok(ProcessOutcome::Signalled);
+        }
+        ProcessRequest::Kill => {
+            return Ok(ProcessOutcome::Killed(running.end().await.map_err(refused)?));
+        }
+    };
+    watch(ctx, &running, watching, room).await.map(ProcessOutcome::Output)
+}
+
+async fn find(ctx: &ToolContext, id: &str) -> Result<Process, ProcessFailure> {
+    let all = ctx.programs.list().await;
+    let newest = all.iter().rev().take(MAX_SUGGESTIONS);
+    let known: Vec<String> = newest.map(|process| process.id.0.clone()).collect();
+    let found = all.into_iter().find(|process| process.id.0 == id);
+    found.ok_or_else(|| ProcessFailure::Unknown { id: id.into(), known })
+}
+
+/// Typing is judged like a command that nobody could read. Programs of other sessions have their own subject.
+fn ask(ctx: &ToolContext, process: &Process, request: &ProcessRequest) -> Ask {
+    let about = |verb: &str| format!("{verb} {}: {}", process.id.0, process.about.command);
+    let verb = match request {
+        ProcessRequest::Read { .. } => "read",
+        ProcessRequest::Wait { .. } => "wait",
+        ProcessRequest::Signal(_) => "signal",
+        ProcessRequest::Kill => "kill",
+        ProcessRequest::Type { input, .. } => {
+            return Ask::to(typing(&process.id, input)).preview(about("type into"));
+        }
+    };
+    let is_own = ctx.programs.is_own(process);
+    let subject = if is_own { about(verb) } else { format!("foreign {}", about(verb)) };
+    Ask::to(steering(&process.id, subject))
+}
+
+struct Watching {
+    from: u64,
+    excerpt: Excerpt,
+    until: Until,
+    deadline: Duration,
+}
+
+async fn watch(
+    ctx: &ToolContext,
+    running: &Running,
+    watching: Watching,
+    room: Limits,
+) -> Result<NewOutput, ProcessFailure> {
+    let Watching { from, excerpt, until, deadline } = watching;
+    let want = Watch { from, most: room.bytes, told: excerpt, until, deadline };
+    let mut watched = match ctx.cancel.run_until_cancelled(running.watch(want)).await {
+        Some(watched) => watched.map_err(ProcessFailure::Lost)?,
+        None => return Err(ctx.words().aborted().into()),
+    };
+    limit_lines(&mut watched, excerpt, room.lines);
+    Ok(NewOutput { from, watched })
+}
+
+/// Cuts the output to whole lines within the limit. The next cursor moves back to what is left out.
+fn limit_lines(watched: &mut Watched, excerpt: Excerpt, max_lines: usize) {
+    let bytes = watched.text.iter().enumerate();
+    let ends: Vec<usize> =
+        bytes.filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    let len = watched.text.len();
+    match excerpt {
+        Excerpt::Newest => {
+            let beyond = ends.len().saturating_sub(max_lines);
+            let begin = beyond.checked_sub(1).map_or(0, |last| ends[last]);
+            watched.left_out += begin as u64;
+            watched.text = watched.text.slice(begin..);
+        }
+        Excerpt::Oldest => {
+            let is_all = watched.next >= watched.process.said && ends.len() <= max_lines;
+            let end = ends.iter().take(max_lines).next_back().copied();
+            let end = end.filter(|_| !is_all).unwrap_or(len);
+            watched.next -= (len - end) as u64;
+            watched.text = watched.text.slice(..end);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Reads a window of a file as lines of text, decodes a picture or document, or lists a directory.
+
+pub(crate) mod lines;
+mod media;
+mod notebook;
+mod text;
+
+use std::time::Duration;
+
+use helve_core::machine::{Listing, Window, Windowed};
+use helve_core::media::{Format, Picture, Seen, Unseen};
+use helve_core::{Ask, Grant, Kind, Media, Resolved, ToolContext, ToolError, paths};
+
+use super::missing::{MissingFile, missing};
+use lines::{LinePage, PageNote};
+
+/// A file or directory to read.
+pub(crate) struct ReadRequest<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) window: LineWindow,
+    pub(crate) limits: ReadLimits,
+}
+
+/// Lines of a file, or entries of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LineWindow {
+    /// Counted from 1.
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+}
+
+/// What one result may contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReadLimits {
+    /// Longer lines are cut.
+    pub(crate) line_chars: usize,
+    pub(crate) bytes: usize,
+}
+
+/// What was read, with its path for people.
+pub(crate) struct ReadResult {
+    pub(crate) shown: String,
+    pub(crate) content: ReadContent,
+}
+
+pub(crate) enum ReadContent {
+    Folder(FolderPage),
+    Lines(LinePage),
+    Picture { format: Format, picture: Picture },
+}
+
+/// Some entries of a directory, by name.
+pub(crate) struct FolderPage {
+    pub(crate) first: u64,
+    pub(crate) entries: Vec<FolderEntry>,
+    /// The number of entries in the directory.
+    pub(crate) total: u64,
+}
+
+pub(crate) struct FolderEntry {
+    pub(crate) name: String,
+    pub(crate) is_folder: bool,
+}
+
+/// Why nothing was read.
+#[derive(Debug)]
+pub(crate) enum ReadError {
+    /// Worded by the context in the session's dialect.
+    Context(ToolError),
+    Missing(MissingFile),
+    /// The window starts after the last line.
+    NoSuchLine {
+        shown: String,
+        line: u64,
+        total: u64,
+    },
+    /// The window starts after the last entry of a directory.
+    NoSuchEntry {
+        shown: String,
+        total: u64,
+    },
+    /// `kind` names the format with its article, such as "a gzip archive".
+    Binary {
+        shown: String,
+        kind: &'static str,
+        size: u64,
+    },
+    /// The name promises a format that the content does not have.
+    Mislabelled {
+        shown: String,
+        format: Format,
+        content: ActualContent,
+    },
+    Undecodable {
+        shown: String,
+        format: Format,
+        reason: Unseen,
+    },
+}
+
+/// The content of a file that is named like a picture or document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ActualContent {
+    Nothing,
+    LfsPointer,
+    Text,
+    Other,
+}
+
+impl From<ToolError> for ReadError {
+    fn from(error: ToolError) -> Self {
+        ReadError::Context(error)
+    }
+}
+
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Maximum number of directory entries that are looked at.
+const MAX_ENTRIES: usize = 100_000;
+/// The largest picture or document that is loaded.
+const MAX_MEDIA_BYTES: u64 = 64 << 20;
+/// The largest notebook that is rendered by cell.
+const MAX_NOTEBOOK_BYTES: u64 = 16 << 20;
+/// Maximum number of bytes in a UTF-8 character.
+const CHAR_BYTES: usize = 4;
+
+/// Reads a file or directory. `media` decodes pictures and documents.
+pub(crate) async fn read(
+    ctx: &ToolContext,
+    media: &dyn Media,
+    request: ReadRequest<'_>,
+) -> Result<ReadResult, ReadError> {
+    let ReadRequest { path, window, limits } = request;
+    let path = ctx.files.resolve(path).await?;
+    let grant = ctx.ask(Ask::to(path.reading())).await?;
+    let content = match path.kind() {
+        None => return Err(ReadError::Missing(missing(ctx, &path).await)),
+        Some(Kind::Folder) => {
+            let listing = ctx.files.list(&grant, &path, MAX_ENTRIES).await?;
+            ReadContent::Folder(folder_page(&path, &listing, window)?)
+        }
+        Some(_) => {
+            let want = Window {
+                first: window.first,
+                lines: window.count,
+                line_bytes: limits.line_chars * CHAR_BYTES,
+                most_bytes: limits.bytes,
+                deadline: DEADLINE,
+            };
+            let start = ctx.files.window(&grant, &path, want).await?;
+            let file = OpenFile { ctx, grant: &grant, path: &path, start: &start, window, limits };
+            file.read(media).await?
+        }
+    };
+    if let ReadContent::Lines(page) = &content
+        && page.lines.is_empty()
+        && page.first > 1
+    {
+        let (shown, line, total) = (path.shown().into(), page.first, page.total);
+        return Err(ReadError::NoSuchLine { shown, line, total });
+    }
+    Ok(ReadResult { shown: path.shown().into(), content })
+}
+
+/// A file that may be read, with the lines of the window.
+struct OpenFile<'a> {
+    ctx: &'a ToolContext,
+    grant: &'a Grant<'a>,
+    path: &'a Resolved,
+    start: &'a Windowed,
+    window: LineWindow,
+    limits: ReadLimits,
+}
+
+impl OpenFile<'_> {
+    async fn read(&self, media: &dyn Media) -> Result<ReadContent, ReadError> {
+        let shown = self.path.shown();
+        // The content of a file counts more than its name.
+        let format = Format::of_content(&self.start.sample).or_else(|| Format::of_name(shown));
+        if let Some(format) = format {
+            let bytes = self.ctx.files.whole(self.grant, self.path, MAX_MEDIA_BYTES).await?;
+            return match media.look(bytes.clone(), format).await {
+                Ok(Seen::Picture(picture)) => Ok(ReadContent::Picture { format, picture }),
+                Ok(Seen::Document(document)) => Ok(ReadContent::Lines(media::document_page(
+                    &bytes,
+                    &document,
+                    self.window,
+                    self.limits,
+                ))),
+                Err(reason) => Err(media::error(shown, format, &bytes, reason)),
+            };
+        }
+        if text::is_binary(shown, self.start) {
+            let kind = text::binary_kind(shown, self.start);
+            return Err(ReadError::Binary { shown: shown.into(), kind, size: self.start.size });
+        }
+        self.ctx.files.showed(self.path, self.start);
+        if shown.ends_with(".ipynb") && self.start.size <= MAX_NOTEBOOK_BYTES {
+            return self.notebook(media).await.map(ReadContent::Lines);
+        }
+        Ok(ReadContent::Lines(text::page(self.start, self.limits)))
+    }
+
+    async fn notebook(&self, media: &dyn Media) -> Result<LinePage, ReadError> {
+        let bytes = self.ctx.files.whole(self.grant, self.path, MAX_NOTEBOOK_BYTES).await?;
+        let rendered = match notebook::render(&bytes) {
+            Ok(rendered) => rendered,
+            Err(why) => {
+                let mut page = text::page(self.start, self.limits);
+                page.notes.push(PageNote::NotANotebook(why));
+                return Ok(page);
+            }
+        };
+        let mut page = LinePage::of_text(&rendered.text, self.window, self.limits);
+        let (cells, language) = (rendered.cells, rendered.language);
+        page.notes.push(PageNote::Notebook { cells, language });
+        for (number, output) in (1..).zip(rendered.pictures) {
+            if !(page.first..page.next()).contains(&output.line) {
+                continue;
+            }
+            match media.look(output.bytes, output.format).await {
+                Ok(Seen::Picture(picture)) => page.attachments.push(media::attachment(picture)),
+                Ok(Seen::Document(_)) => {}
+                Err(reason) => page.notes.push(PageNote::PictureFailed { number, reason }),
+            }
+        }
+        Ok(page)
+    }
+}
+
+fn folder_page(
+    path: &Resolved,
+    listing: &Listing,
+    window: LineWindow,
+) -> Result<FolderPage, ReadError> {
+    let total = listing.entries.len() as u64 + listing.left_out;
+    if window.first > total.max(1) {
+        return Err(ReadError::NoSuchEntry { shown: path.shown().into(), total });
+    }
+    let skip = usize::try_from(window.first - 1).unwrap_or(usize::MAX);
+    let take = usize::try_from(window.count).unwrap_or(usize::MAX);
+    let entries = listing.entries.iter().skip(skip).take(take).map(|entry| FolderEntry {
+        name: paths::shown(entry.name.as_ref()).into_owned(),
+        is_folder: entry.kind == Kind::Folder,
+    });
+    Ok(FolderPage { first: window.first, entries: entries.collect(), total })
+}

@@ -1,0 +1,99 @@
+//! A page of lines, with what is worth knowing about it.
+
+use bytes::Bytes;
+use helve_core::media::{Ended, Unseen};
+use helve_text::lines;
+use helve_text::view::Encoding;
+
+use super::{LineWindow, ReadLimits};
+
+/// Some lines of a file or of a text made from one.
+pub(crate) struct LinePage {
+    /// The number of the first line, counted from 1.
+    pub(crate) first: u64,
+    pub(crate) lines: Vec<PageLine>,
+    /// Whether more lines follow.
+    pub(crate) has_more: bool,
+    /// The number of lines in the file, or of those seen so far if more follow.
+    pub(crate) total: u64,
+    pub(crate) notes: Vec<PageNote>,
+    pub(crate) attachments: Vec<Attachment>,
+}
+
+pub(crate) struct PageLine {
+    pub(crate) text: String,
+    pub(crate) is_cut: bool,
+}
+
+/// Something to know about the lines of a page.
+pub(crate) enum PageNote {
+    /// The encoding is not UTF-8.
+    Encoding(Encoding),
+    UnclearEncoding,
+    /// So many characters are invalid in the encoding and were replaced.
+    InvalidCharacters(usize),
+    /// The name promises a notebook, and the content is none for this reason.
+    NotANotebook(String),
+    /// The lines are a rendering of a notebook.
+    Notebook {
+        cells: usize,
+        language: Option<String>,
+    },
+    /// A picture of a notebook, counted from 1, could not be decoded.
+    PictureFailed {
+        number: usize,
+        reason: Unseen,
+    },
+    /// The lines are the text of a document with so many pages.
+    Document {
+        pages: usize,
+    },
+    /// Only so many pages of a document were read.
+    DocumentCut {
+        read: usize,
+        ended: Ended,
+    },
+    /// The document itself is among the attachments.
+    DocumentAttached,
+}
+
+/// A picture or document that comes with the lines.
+pub(crate) struct Attachment {
+    pub(crate) mime: String,
+    pub(crate) data: Bytes,
+}
+
+impl PageLine {
+    pub(super) fn new(text: &str, is_cut: bool, limits: ReadLimits) -> PageLine {
+        let (text, clipped) = lines::clip(text, limits.line_chars);
+        PageLine { text: text.into(), is_cut: is_cut || clipped }
+    }
+}
+
+impl LinePage {
+    /// A window of a text that was made from a file.
+    pub(super) fn of_text(text: &str, window: LineWindow, limits: ReadLimits) -> LinePage {
+        let LineWindow { first, count } = window;
+        let (mut total, mut bytes, mut lines) = (0, 0, Vec::new());
+        let mut is_full = false;
+        for line in text.lines() {
+            total += 1;
+            if total < first || is_full {
+                continue;
+            }
+            let line = PageLine::new(line, false, limits);
+            bytes += line.text.len();
+            is_full = lines.len() as u64 == count || !lines.is_empty() && bytes > limits.bytes;
+            if !is_full {
+                lines.push(line);
+            }
+        }
+        let (notes, attachments) = (Vec::new(), Vec::new());
+        LinePage { first, lines, has_more: is_full, total, notes, attachments }
+    }
+
+    /// The number of the first line after the page.
+    pub(crate) fn next(&self) -> u64 {
+        self.first + self.lines.len() as u64
+    }
+}

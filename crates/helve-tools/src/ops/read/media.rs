@@ -1,0 +1,70 @@
+//! Pictures and documents.
+
+use bytes::Bytes;
+use helve_core::media::{Document, Ended, Format, Page, Picture, Unseen};
+use helve_text::view::View;
+
+use super::lines::{Attachment, LinePage, PageNote};
+use super::{ActualContent, LineWindow, ReadError, ReadLimits};
+
+/// The largest document that is attached besides its text.
+const MAX_ATTACHED_BYTES: usize = 8 << 20;
+/// The bytes that decide whether content is text.
+const SAMPLE_BYTES: usize = 4096;
+
+/// The text of a document, page by page. The first window also has the document as an attachment.
+pub(super) fn document_page(
+    bytes: &Bytes,
+    document: &Document,
+    window: LineWindow,
+    limits: ReadLimits,
+) -> LinePage {
+    let mut text = String::new();
+    for (number, page) in (1..).zip(&document.pages) {
+        text.push_str(&format!("-- page {number} of {} --\n", document.count));
+        text.push_str(match page {
+            Page::Text(text) => text,
+            Page::NoText => "(no text: a picture, or drawn)",
+            Page::Unreadable => "(the text of this page cannot be read)",
+        });
+        text.push('\n');
+    }
+    let mut page = LinePage::of_text(&text, window, limits);
+    page.notes.push(PageNote::Document { pages: document.count });
+    match document.ended {
+        Ended::AtTheEnd => {}
+        ended @ (Ended::Enough | Ended::TimeIsUp | Ended::Unsafe) => {
+            page.notes.push(PageNote::DocumentCut { read: document.pages.len(), ended });
+        }
+    }
+    let is_safe = document.ended != Ended::Unsafe;
+    if window.first == 1 && bytes.len() <= MAX_ATTACHED_BYTES && is_safe {
+        page.notes.push(PageNote::DocumentAttached);
+        let mime = Format::Pdf.mime().into();
+        page.attachments.push(Attachment { mime, data: bytes.clone() });
+    }
+    page
+}
+
+pub(super) fn attachment(picture: Picture) -> Attachment {
+    Attachment { mime: picture.mime.into(), data: picture.bytes }
+}
+
+/// Tells a mislabelled file from one that cannot be decoded.
+pub(super) fn error(shown: &str, format: Format, bytes: &Bytes, reason: Unseen) -> ReadError {
+    let shown = shown.into();
+    if reason != Unseen::NotThat {
+        return ReadError::Undecodable { shown, format, reason };
+    }
+    let start = &bytes[..bytes.len().min(SAMPLE_BYTES)];
+    let content = if bytes.is_empty() {
+        ActualContent::Nothing
+    } else if bytes.starts_with(b"version https://git-lfs") {
+        ActualContent::LfsPointer
+    } else if View::new(start).is_ok_and(|view| !view.is_damaged()) {
+        ActualContent::Text
+    } else {
+        ActualContent::Other
+    };
+    ReadError::Mislabelled { shown, format, content }
+}

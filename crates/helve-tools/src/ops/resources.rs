@@ -1,0 +1,118 @@
+//! Lists and reads what MCP servers offer besides tools.
+
+use bytes::Bytes;
+use helve_core::media::{Format, Seen, Unseen};
+use helve_core::permission::Let;
+use helve_core::server::{Body, Held, Listing};
+use helve_core::{Ask, Media, Part, Pattern, Resources, ToolContext, ToolError};
+use serde_json::{Map, Value};
+
+/// One listed resource or template, as its server describes it.
+pub(crate) struct ListedResource {
+    pub(crate) server: String,
+    pub(crate) description: Map<String, Value>,
+}
+
+/// One piece of a resource.
+pub(crate) struct ResourcePiece {
+    pub(crate) uri: String,
+    pub(crate) mime: Option<String>,
+    pub(crate) content: ResourceContent,
+}
+
+pub(crate) enum ResourceContent {
+    Text(String),
+    Media {
+        mime: String,
+        data: Bytes,
+    },
+    /// Bytes of an unknown format, or that could not be decoded for the given reason.
+    Unshowable {
+        size: usize,
+        reason: Option<Unseen>,
+    },
+}
+
+/// Lists what one server offers, or all servers if `server` is `None` or blank. `key` names the tool in the question.
+pub(crate) async fn list(
+    ctx: &ToolContext,
+    servers: &dyn Resources,
+    key: &'static str,
+    what: Listing,
+    server: Option<String>,
+) -> Result<Vec<ListedResource>, ToolError> {
+    let names = match server.filter(|name| !name.trim().is_empty()) {
+        Some(name) => vec![name],
+        None => servers.holders().await,
+    };
+    let mut ask = Ask::default();
+    for name in &names {
+        ask = ask.and(Let::Use(key.into()), part(name, "*", key));
+    }
+    ctx.ask(ask).await?;
+    let (mut items, mut errors) = (Vec::new(), Vec::new());
+    for name in &names {
+        match servers.list(name, what).await {
+            Ok(listed) => items.extend(
+                listed
+                    .into_iter()
+                    .map(|description| ListedResource { server: name.clone(), description }),
+            ),
+            Err(trouble) => errors.push(ctx.words().server(name, &trouble)),
+        }
+    }
+    // One server that fails does not hide what the others offer.
+    match errors.pop() {
+        Some(error) if items.is_empty() => return Err(error),
+        Some(_) | None => {}
+    }
+    items.sort_by_cached_key(|item| {
+        let text = |key: &str| {
+            item.description.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        (item.server.clone(), text("name"), text("uri") + &text("uriTemplate"))
+    });
+    Ok(items)
+}
+
+/// Reads one resource. `key` names the tool in the question.
+pub(crate) async fn read(
+    ctx: &ToolContext,
+    servers: &dyn Resources,
+    media: &dyn Media,
+    key: &'static str,
+    (server, uri): (&str, &str),
+) -> Result<Vec<ResourcePiece>, ToolError> {
+    ctx.ask(Ask::default().and(Let::Use(key.into()), part(server, uri, key))).await?;
+    let held = servers.read(server, uri).await;
+    let held = held.map_err(|trouble| ctx.words().server(server, &trouble))?;
+    let mut pieces = Vec::new();
+    for Held { uri, mime, body } in held {
+        let content = match body {
+            Body::Text(text) => ResourceContent::Text(text),
+            Body::Bytes(bytes) => decoded(media, bytes).await,
+        };
+        pieces.push(ResourcePiece { uri, mime, content });
+    }
+    Ok(pieces)
+}
+
+async fn decoded(media: &dyn Media, bytes: Bytes) -> ResourceContent {
+    let size = bytes.len();
+    let Some(format) = Format::of_content(&bytes) else {
+        return ResourceContent::Unshowable { size, reason: None };
+    };
+    match media.look(bytes.clone(), format).await {
+        Ok(Seen::Picture(picture)) => {
+            ResourceContent::Media { mime: picture.mime.into(), data: picture.bytes }
+        }
+        Ok(Seen::Document(_)) => ResourceContent::Media { mime: format.mime().into(), data: bytes },
+        Err(reason) => ResourceContent::Unshowable { size, reason: Some(reason) },
+    }
+}
+
+/// The permission that reading from a server needs.
+fn part(server: &str, uri: &str, key: &'static str) -> Part {
+    let all = Pattern::Wild(format!("mcp:{server}:*"));
+    Part::new("read", format!("mcp:{server}:{uri}")).always(all).by(key)
+}

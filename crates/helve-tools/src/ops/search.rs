@@ -1,0 +1,169 @@
+//! Searches file contents (`grep`) and file names (`glob`).
+
+use std::path::Path;
+use std::time::Duration;
+
+use helve_core::machine::{
+    BadPattern, Case, Counts, Find, Found, Hit, Ignored, Order, Reach, Search, SearchError, Shape,
+    Syntax, Tree,
+};
+use helve_core::{Ask, Kind, Resolved, ToolContext, ToolError, paths};
+
+/// A search of file contents.
+pub(crate) struct GrepRequest<'a> {
+    pub(crate) pattern: &'a str,
+    /// A file or directory; the workspace root if `None` or empty.
+    pub(crate) path: Option<&'a str>,
+    /// Globs of the files to search; empty for all.
+    pub(crate) include: Vec<String>,
+    pub(crate) syntax: Syntax,
+    pub(crate) case: Case,
+    pub(crate) reach: Reach,
+    pub(crate) ignored: IgnoredFiles,
+    pub(crate) shape: Shape,
+}
+
+/// A search of file names.
+pub(crate) struct GlobRequest<'a> {
+    pub(crate) pattern: &'a str,
+    /// A directory; the workspace root if `None` or empty.
+    pub(crate) path: Option<&'a str>,
+    pub(crate) ignored: IgnoredFiles,
+    /// Maximum number of files returned.
+    pub(crate) max: usize,
+}
+
+/// Whether files that ignore rules hide are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IgnoredFiles {
+    Skip,
+    Include,
+}
+
+/// Files with matches, newest first.
+pub(crate) struct Matches {
+    pub(crate) hits: Vec<Hit>,
+    pub(crate) searched: Searched,
+}
+
+/// Files with matching names, newest first.
+pub(crate) struct FoundFiles {
+    pub(crate) files: Vec<Found>,
+    pub(crate) searched: Searched,
+}
+
+/// Where a search looked and what it counted.
+pub(crate) struct Searched {
+    pub(crate) path: Resolved,
+    pub(crate) counts: Counts,
+    pub(crate) deadline: Duration,
+}
+
+impl Searched {
+    /// The absolute path of a file below the searched one, on one line.
+    pub(crate) fn absolute(&self, below: &Path) -> String {
+        let real = self.path.real();
+        let whole = if below.as_os_str().is_empty() { real } else { real.join(below) };
+        paths::shown(&whole).into_owned()
+    }
+}
+
+/// Why a search has no result.
+#[derive(Debug)]
+pub(crate) enum SearchFailure {
+    /// Worded by the context in the session's dialect.
+    Context(ToolError),
+    NotAFolder {
+        shown: String,
+    },
+    Pattern {
+        pattern: String,
+        error: BadPattern,
+    },
+    Glob {
+        glob: String,
+        why: String,
+    },
+}
+
+impl From<ToolError> for SearchFailure {
+    fn from(error: ToolError) -> Self {
+        SearchFailure::Context(error)
+    }
+}
+
+/// Searches the contents of files.
+pub(crate) async fn grep(
+    ctx: &ToolContext,
+    request: GrepRequest<'_>,
+) -> Result<Matches, SearchFailure> {
+    let GrepRequest { pattern, include, ignored, .. } = request;
+    let path = resolve(ctx, request.path).await?;
+    let grant = ctx.ask(Ask::to(path.searching("grep", pattern))).await?;
+    let tree = tree(&path, include, ignored);
+    let deadline = tree.deadline;
+    let want = Search {
+        tree,
+        pattern: pattern.into(),
+        syntax: request.syntax,
+        case: request.case,
+        reach: request.reach,
+        shape: request.shape,
+        readable: None,
+    };
+    let searching = ctx.files.search(&grant, &path, want);
+    let Some(answer) = ctx.cancel.run_until_cancelled(searching).await else {
+        return Err(ctx.words().aborted().into());
+    };
+    let (hits, counts) = answer.map_err(|error| failure(ctx, &path, pattern, error))?;
+    Ok(Matches { hits, searched: Searched { path, counts, deadline } })
+}
+
+/// Finds files by name.
+pub(crate) async fn glob(
+    ctx: &ToolContext,
+    request: GlobRequest<'_>,
+) -> Result<FoundFiles, SearchFailure> {
+    let GlobRequest { pattern, path, ignored, max } = request;
+    let path = resolve(ctx, path).await?;
+    let grant = ctx.ask(Ask::to(path.searching("glob", pattern))).await?;
+    if path.kind().is_some_and(|kind| kind != Kind::Folder) {
+        return Err(SearchFailure::NotAFolder { shown: path.shown().into() });
+    }
+    let tree = tree(&path, vec![pattern.into()], ignored);
+    let deadline = tree.deadline;
+    let finding = ctx.files.find(&grant, &path, Find { tree, order: Order::Newest, most: max });
+    let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
+        return Err(ctx.words().aborted().into());
+    };
+    let (files, counts) = answer.map_err(|error| failure(ctx, &path, pattern, error))?;
+    Ok(FoundFiles { files, searched: Searched { path, counts, deadline } })
+}
+
+/// Resolves the path of a search, by default the workspace root.
+pub(super) async fn resolve(ctx: &ToolContext, path: Option<&str>) -> Result<Resolved, ToolError> {
+    ctx.files.resolve(path.filter(|path| !path.is_empty()).unwrap_or(".")).await
+}
+
+fn tree(path: &Resolved, globs: Vec<String>, ignored: IgnoredFiles) -> Tree {
+    let tree = path.tree();
+    let ignored = match ignored {
+        IgnoredFiles::Skip => tree.ignored,
+        IgnoredFiles::Include => Ignored::Include,
+    };
+    Tree { globs, ignored, ..tree }
+}
+
+pub(super) fn failure(
+    ctx: &ToolContext,
+    path: &Resolved,
+    pattern: &str,
+    error: SearchError,
+) -> SearchFailure {
+    match error {
+        SearchError::Pattern(error) => SearchFailure::Pattern { pattern: pattern.into(), error },
+        SearchError::Glob { glob, why } => SearchFailure::Glob { glob, why },
+        SearchError::NotGranted => ctx.words().not_granted().into(),
+        SearchError::Machine(error) => ctx.words().machine(path.shown(), &error).into(),
+    }
+}

@@ -1,0 +1,285 @@
+//! Runs a shell command: in the foreground until it ends, or in the background under a handle.
+
+pub(crate) mod input;
+
+use std::time::{Duration, Instant};
+
+use helve_core::confine::{Denied, denied};
+use helve_core::process::{
+    Excerpt, Lifetime, Met, Output, Process, ProcessError, SpawnError, Stdin, Until, Watch,
+};
+use helve_core::programs::{BadScript, How, Launch, NotStarted, Running};
+use helve_core::shell::Leftovers;
+use helve_core::{Ask, Progress, ToolContext, ToolError};
+
+use input::{MissingInput, missing_input};
+
+/// A command and how to run it.
+pub(crate) struct RunRequest<'a> {
+    pub(crate) command: &'a str,
+    /// Shown to the person who is asked.
+    pub(crate) description: &'a str,
+    /// The working directory; the workspace root if `None`.
+    pub(crate) folder: Option<&'a str>,
+    pub(crate) wait: RunWait,
+    pub(crate) terminal: bool,
+}
+
+/// How long the call waits for the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunWait {
+    /// Until it ends. It is ended after the timeout, by default the user's.
+    ToEnd { timeout: Option<Duration> },
+    /// At most this long. If it still runs then, it stays in the background.
+    Background { first_look: Duration },
+}
+
+/// A command that ended or stays in the background.
+pub(crate) struct Finished {
+    /// The command as the hooks left it.
+    pub(crate) command: String,
+    pub(crate) process: Process,
+    pub(crate) output: Output,
+    pub(crate) ending: RunEnding,
+    /// What the sandbox denied it.
+    pub(crate) denied: Vec<Denied>,
+    pub(crate) missing_input: Option<MissingInput>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunEnding {
+    Ended,
+    /// The shell ended, but something that it started still runs.
+    LeftRunning,
+    /// The shell ended, and what it left running was ended because nothing may outlive the call.
+    LeftoversEnded,
+    TimedOut {
+        timeout: Duration,
+        max: Duration,
+    },
+    /// A process waited for terminal input that cannot come, so everything was ended.
+    WaitedForInput,
+    Background,
+}
+
+/// Why a command has no result.
+#[derive(Debug)]
+pub(crate) enum RunError {
+    /// Worded by the context in the session's dialect.
+    Context(ToolError),
+    BadScript(BadScript),
+    Spawn(SpawnError),
+    /// The command was started, and the machine lost track of it.
+    Lost(ProcessError),
+    Aborted {
+        ended: usize,
+        output: Output,
+    },
+}
+
+impl From<ToolError> for RunError {
+    fn from(error: ToolError) -> Self {
+        RunError::Context(error)
+    }
+}
+
+impl From<ProcessError> for RunError {
+    fn from(error: ProcessError) -> Self {
+        RunError::Lost(error)
+    }
+}
+
+/// Commands that end sooner report no progress.
+const PROGRESS_DELAY: Duration = Duration::from_millis(100);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+/// Maximum number of bytes in the progress preview.
+const PREVIEW_BYTES: usize = 30_000;
+/// A process that waits for input is ended after it was silent and idle this long.
+const MAX_INPUT_WAIT: Duration = Duration::from_secs(1);
+/// CPU time below this counts as idle: reading the clock, writing a swap file.
+const IDLE_CPU: Duration = Duration::from_millis(50);
+const TERMINAL: Stdin = Stdin::Terminal { rows: 24, columns: 120 };
+
+/// Asks for everything that the command may do, then runs it.
+pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<Finished, RunError> {
+    let launch = ctx.programs.prepare(request.command, request.description, request.folder).await?;
+    let launch = launch.map_err(RunError::BadScript)?;
+    let ask = Ask::to(launch.running()).preview(launch.command());
+    let grant = ctx.ask(ask).await?;
+    let started = ctx.programs.start(&grant, &launch, how(&request, ctx)).await;
+    let running = started.map_err(|error| match error {
+        NotStarted::NoShell => RunError::BadScript(BadScript::NoShell),
+        NotStarted::NotGranted => ctx.words().not_granted().into(),
+        NotStarted::Spawn(error) => RunError::Spawn(error),
+    })?;
+    let (ending, process) = match request.wait {
+        RunWait::ToEnd { timeout } => foreground(ctx, &running, timeout).await?,
+        RunWait::Background { first_look } => background(&running, first_look).await?,
+    };
+    let finished = finished(&launch, &running, ending, process).await?;
+    running.keep();
+    Ok(finished)
+}
+
+fn how(request: &RunRequest<'_>, ctx: &ToolContext) -> How {
+    let lifetime = match (ctx.programs.leftovers(), request.wait) {
+        (Leftovers::End, RunWait::Background { .. }) => Lifetime::Beyond,
+        (Leftovers::End | Leftovers::Keep, _) => Lifetime::Helve,
+    };
+    How { stdin: if request.terminal { TERMINAL } else { Stdin::Closed }, lifetime }
+}
+
+/// Waits until the shell ends, the timeout passes or the call is aborted.
+async fn foreground(
+    ctx: &ToolContext,
+    running: &Running,
+    timeout: Option<Duration>,
+) -> Result<(RunEnding, Process), RunError> {
+    let timeouts = ctx.programs.timeouts();
+    let max = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.most);
+    let usual = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.usual);
+    let timeout = timeout.map_or(usual, |timeout| timeout.min(max));
+    Ok(match follow(ctx, running, timeout).await? {
+        Followed::Ended(process) if process.children.is_empty() => (RunEnding::Ended, process),
+        Followed::Ended(process) => match ctx.programs.leftovers() {
+            Leftovers::Keep => (RunEnding::LeftRunning, process),
+            Leftovers::End => {
+                running.end().await?;
+                (RunEnding::LeftoversEnded, process)
+            }
+        },
+        Followed::TimedOut(process) => {
+            running.end().await?;
+            (RunEnding::TimedOut { timeout, max }, process)
+        }
+        Followed::WaitsForInput(process) => {
+            running.end().await?;
+            (RunEnding::WaitedForInput, process)
+        }
+        Followed::Aborted => {
+            let ended = running.end().await.unwrap_or(0);
+            let output = running.output().await?;
+            return Err(RunError::Aborted { ended, output });
+        }
+    })
+}
+
+/// Leaves the command running unless it ends during the first look.
+async fn background(
+    running: &Running,
+    first_look: Duration,
+) -> Result<(RunEnding, Process), RunError> {
+    let want = Watch {
+        from: 0,
+        most: PREVIEW_BYTES,
+        told: Excerpt::Newest,
+        until: Until::AllEnded,
+        deadline: first_look,
+    };
+    let watched = running.watch(want).await?;
+    let ending = match watched.met {
+        Met::Yes | Met::Never => RunEnding::Ended,
+        Met::Deadline => RunEnding::Background,
+    };
+    Ok((ending, watched.process))
+}
+
+async fn finished(
+    launch: &Launch,
+    running: &Running,
+    ending: RunEnding,
+    process: Process,
+) -> Result<Finished, RunError> {
+    let output = running.output().await?;
+    let command = launch.command().to_string();
+    let denied = running.confine.as_ref().map_or_else(Vec::new, |plan| {
+        let [head, tail] = [&output.head, &output.tail].map(|bytes| String::from_utf8_lossy(bytes));
+        let said = format!("{head}\n{tail}");
+        denied(plan, &launch.folder().real(), &said, &process.withheld)
+    });
+    let missing_input = missing_input(&command, process.state, &output);
+    Ok(Finished { command, process, output, ending, denied, missing_input })
+}
+
+enum Followed {
+    Ended(Process),
+    TimedOut(Process),
+    WaitsForInput(Process),
+    Aborted,
+}
+
+/// Reports progress until the command ends.
+async fn follow(
+    ctx: &ToolContext,
+    running: &Running,
+    timeout: Duration,
+) -> Result<Followed, ProcessError> {
+    let end = Instant::now() + timeout;
+    let mut from = 0;
+    let mut preview = String::new();
+    let mut interval = PROGRESS_DELAY;
+    let mut idle = IdleProcess::default();
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let deadline = interval.min(left);
+        let watching = running.watch(Watch {
+            from,
+            most: PREVIEW_BYTES,
+            told: Excerpt::Newest,
+            until: Until::Ended,
+            deadline,
+        });
+        let Some(watched) = ctx.cancel.run_until_cancelled(watching).await else {
+            return Ok(Followed::Aborted);
+        };
+        let watched = watched?;
+        match watched.met {
+            Met::Yes | Met::Never => return Ok(Followed::Ended(watched.process)),
+            Met::Deadline if left <= deadline => return Ok(Followed::TimedOut(watched.process)),
+            Met::Deadline if idle.waits_too_long(&watched.process, Instant::now()) => {
+                return Ok(Followed::WaitsForInput(watched.process));
+            }
+            Met::Deadline => {}
+        }
+        if watched.next > from {
+            from = watched.next;
+            let new = String::from_utf8_lossy(&watched.text);
+            preview.push_str(&new);
+            let end = preview.ceil_char_boundary(preview.len().saturating_sub(PREVIEW_BYTES));
+            preview.drain(..end);
+            report_progress(ctx, from, &new, &preview);
+        }
+        interval = PROGRESS_INTERVAL;
+    }
+}
+
+/// Tracks how long a process has been waiting for terminal input without output or CPU use.
+#[derive(Default)]
+struct IdleProcess(Option<IdleSince>);
+
+struct IdleSince {
+    since: Instant,
+    output: u64,
+    cpu: Duration,
+}
+
+impl IdleProcess {
+    fn waits_too_long(&mut self, process: &Process, now: Instant) -> bool {
+        let (output, cpu) = (process.said, process.worked);
+        match &self.0 {
+            _ if process.waits.is_none() => self.0 = None,
+            Some(idle) if idle.output == output && cpu.abs_diff(idle.cpu) <= IDLE_CPU => {
+                return now.duration_since(idle.since) >= MAX_INPUT_WAIT;
+            }
+            Some(_) | None => self.0 = Some(IdleSince { since: now, output, cpu }),
+        }
+        false
+    }
+}
+
+fn report_progress(ctx: &ToolContext, bytes: u64, new: &str, preview: &str) {
+    let mut progress = Progress { text: Some(new.into()), ..Progress::default() };
+    progress.metadata.insert("output".into(), preview.into());
+    progress.done = Some((bytes, None));
+    ctx.progress(progress);
+}

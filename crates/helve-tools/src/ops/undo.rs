@@ -1,0 +1,258 @@
+//! Undoes the file changes of a call by merging them backwards.
+
+use helve_core::change::{Made, Rebase, Then, Wanted};
+use helve_core::commit::{FileMode, HardLinks};
+use helve_core::journal::{After, Change, Changed, Image};
+use helve_core::{Ask, ToolContext, ToolError};
+use helve_text::diff::Unified;
+use helve_text::merge::merge3;
+
+use super::change::EditSettings;
+use super::change::diff::difference;
+
+/// Which call to undo.
+pub(crate) struct UndoRequest<'a> {
+    /// The last call that changed a file if `None`.
+    pub(crate) call: Option<&'a str>,
+    pub(crate) mode: UndoMode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UndoMode {
+    DryRun,
+    Write,
+}
+
+/// The call that was to be undone, and what came of it.
+pub(crate) struct Undone {
+    pub(crate) change: Change,
+    pub(crate) notes: Vec<UndoNote>,
+    pub(crate) result: UndoResult,
+}
+
+pub(crate) enum UndoResult {
+    /// Every file already is as it was before the call.
+    NothingToDo,
+    DryRun {
+        diffs: Vec<Unified>,
+    },
+    Written {
+        diffs: Vec<Unified>,
+        made: Made,
+    },
+}
+
+/// Something about one file that its diff does not show.
+pub(crate) enum UndoNote {
+    /// The call was interrupted before it changed the file.
+    NotReached {
+        shown: String,
+    },
+    /// The call was interrupted after it changed the file.
+    Reached {
+        shown: String,
+    },
+    Mode {
+        shown: String,
+        from: u32,
+        to: u32,
+    },
+}
+
+/// Why nothing was undone.
+#[derive(Debug)]
+pub(crate) enum UndoError {
+    /// Worded by the context in the session's dialect.
+    Context(ToolError),
+    /// No change of the call, or of any call, is known.
+    Unknown {
+        call: Option<String>,
+    },
+    /// The same lines changed after the call. The diff shows that later change.
+    Overlap {
+        shown: String,
+        later: Unified,
+    },
+    Removed {
+        shown: String,
+    },
+    CreatedAgain {
+        shown: String,
+    },
+    Changed {
+        shown: String,
+    },
+    /// The call was interrupted and the file has changed. The diff leads from the state before the call to now.
+    Interrupted {
+        shown: String,
+        diff: Unified,
+    },
+    /// The content that the call left is no longer known. The diff leads from the state before the call to now.
+    Forgotten {
+        shown: String,
+        diff: Unified,
+    },
+}
+
+impl From<ToolError> for UndoError {
+    fn from(error: ToolError) -> Self {
+        UndoError::Context(error)
+    }
+}
+
+/// Undoes the changes of a call. `key` is the permission key besides `edit`.
+pub(crate) async fn undo(
+    ctx: &ToolContext,
+    settings: EditSettings,
+    key: &'static str,
+    request: UndoRequest<'_>,
+) -> Result<Undone, UndoError> {
+    let change = ctx.files.changed(request.call).await?;
+    let Some(change) = change else {
+        return Err(UndoError::Unknown { call: request.call.map(String::from) });
+    };
+    let (mut wanted, mut notes, mut reading) = (Vec::new(), Vec::new(), Ask::default());
+    for file in &change.files {
+        let path = ctx.files.resolve_path(&file.path).await;
+        let current = ctx.files.load(&path).await?;
+        let links = settings.links;
+        let revert = Revert { shown: path.shown(), file, current: current.as_ref(), links };
+        let then = revert.then()?;
+        notes.extend(revert.note(then.as_ref()));
+        reading = reading.also(path.reading());
+        wanted.extend(then.map(|then| Wanted { path, base: current, then, rebase: Rebase::Merge }));
+    }
+    if wanted.is_empty() {
+        ctx.ask(reading).await?;
+        return Ok(Undone { change, notes, result: UndoResult::NothingToDo });
+    }
+    let diffs: Vec<Unified> = wanted.iter().map(diff_of).collect();
+    if request.mode == UndoMode::DryRun {
+        ctx.ask(reading).await?;
+        return Ok(Undone { change, notes, result: UndoResult::DryRun { diffs } });
+    }
+    let ask = wanted.iter().fold(Ask::default(), |ask, want| ask.also(want.path.editing(key)));
+    let preview = notes.iter().map(|note| note.to_string() + "\n");
+    let preview: String = preview.chain(diffs.iter().map(|diff| diff.text.clone())).collect();
+    let grant = ctx.ask(ask.preview(preview)).await?;
+    let made = ctx.files.commit(&grant, wanted).await?;
+    Ok(Undone { change, notes, result: UndoResult::Written { diffs, made } })
+}
+
+/// Reverts one file.
+struct Revert<'a> {
+    shown: &'a str,
+    file: &'a Changed,
+    current: Option<&'a Image>,
+    links: HardLinks,
+}
+
+impl Revert<'_> {
+    /// The change that reverts the file; `None` if it is reverted already.
+    fn then(&self) -> Result<Option<Then>, UndoError> {
+        let (before, current) = (self.file.before.as_ref(), self.current);
+        let is_reverted = current.map(|image| image.hash) == before.map(|image| image.hash);
+        match &self.file.after {
+            After::Known(left) => self.merge(left.as_ref()),
+            // If the content before the call equals the intended content, the call changed the mode.
+            After::Meant(meant) if *meant == current.map(|image| image.hash) => {
+                Ok(before.map_or(current.map(|_| Then::Remove), |before| self.restore(before)))
+            }
+            After::Meant(_) | After::Lost if is_reverted => Ok(None),
+            After::Meant(_) => {
+                Err(UndoError::Interrupted { shown: self.shown.into(), diff: self.since_before() })
+            }
+            After::Lost => {
+                Err(UndoError::Forgotten { shown: self.shown.into(), diff: self.since_before() })
+            }
+        }
+    }
+
+    /// Merges backwards from what the call left, so that later changes to other lines stay.
+    fn merge(&self, left: Option<&Image>) -> Result<Option<Then>, UndoError> {
+        match (&self.file.before, left, self.current) {
+            (None, _, None) => Ok(None),
+            (None, Some(left), Some(now)) if left.bytes == now.bytes => Ok(Some(Then::Remove)),
+            (Some(before), None, None) => Ok(self.restore(before)),
+            (Some(before), None, Some(now)) if before.bytes == now.bytes => Ok(None),
+            (Some(before), Some(left), Some(now)) => {
+                let bytes = match &now.bytes {
+                    bytes if *bytes == left.bytes || *bytes == before.bytes => before.bytes.clone(),
+                    bytes => merge3(&left.bytes, &before.bytes, bytes)
+                        .map_err(|_| UndoError::Overlap {
+                            shown: self.shown.into(),
+                            later: difference(self.shown, Some(&left.bytes), Some(bytes)),
+                        })?
+                        .into(),
+                };
+                let mode = if now.mode == left.mode { before.mode } else { now.mode };
+                Ok(self.restore(&Image::new(bytes, mode)))
+            }
+            (_, left, now) => {
+                let shown = self.shown.into();
+                Err(match (left.is_some(), now.is_some()) {
+                    (true, false) => UndoError::Removed { shown },
+                    (false, true) => UndoError::CreatedAgain { shown },
+                    (true, true) | (false, false) => UndoError::Changed { shown },
+                })
+            }
+        }
+    }
+
+    /// Writes an image unless the file has its content and mode.
+    fn restore(&self, image: &Image) -> Option<Then> {
+        let has_mode = self.current.is_some_and(|now| now.mode == image.mode);
+        if has_mode && self.current.is_some_and(|now| now.bytes == image.bytes) {
+            return None;
+        }
+        let mode = if has_mode { FileMode::Keep } else { FileMode::Set(image.mode) };
+        Some(Then::Write { bytes: image.bytes.clone(), mode, links: self.links })
+    }
+
+    fn note(&self, then: Option<&Then>) -> Option<UndoNote> {
+        let shown = self.shown.to_string();
+        match (&self.file.after, then, self.current) {
+            (After::Meant(_), None, _) => Some(UndoNote::NotReached { shown }),
+            (After::Meant(_), Some(_), _) => Some(UndoNote::Reached { shown }),
+            (_, Some(Then::Write { mode: FileMode::Set(to), .. }), Some(now)) => {
+                Some(UndoNote::Mode { shown, from: now.mode, to: *to })
+            }
+            (After::Known(_) | After::Lost, _, _) => None,
+        }
+    }
+
+    fn since_before(&self) -> Unified {
+        let bytes = |image: &Image| image.bytes.clone();
+        let before = self.file.before.as_ref().map(bytes);
+        let current = self.current.map(bytes);
+        difference(self.shown, before.as_deref(), current.as_deref())
+    }
+}
+
+fn diff_of(want: &Wanted) -> Unified {
+    let old = want.base.as_ref().map(|base: &Image| &base.bytes[..]);
+    let new = match &want.then {
+        Then::Write { bytes, .. } | Then::Move { bytes, .. } => Some(&bytes[..]),
+        Then::Remove => None,
+    };
+    difference(want.path.shown(), old, new)
+}
+
+/// For the preview, and for whoever runs `helve undo`.
+impl std::fmt::Display for UndoNote {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            UndoNote::NotReached { shown } => write!(
+                out,
+                "{shown}: the call was interrupted before it changed this file, which is as it was."
+            ),
+            UndoNote::Reached { shown } => write!(
+                out,
+                "{shown}: the call was interrupted after it changed this file; what it wrote goes back."
+            ),
+            UndoNote::Mode { shown, from, to } => {
+                write!(out, "{shown}: its mode goes back from {from:o} to {to:o}.")
+            }
+        }
+    }
+}

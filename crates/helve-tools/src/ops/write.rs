@@ -1,0 +1,138 @@
+//! Writes a whole file, new or in place of an existing one.
+
+use bytes::Bytes;
+use helve_core::change::{Made, Rebase, Then, Wanted};
+use helve_core::commit::FileMode;
+use helve_core::{Ask, Kind, ToolContext};
+use helve_text::diff::Unified;
+use helve_text::edit::left_out;
+use helve_text::view::{Encoding, Ending, View};
+
+use super::change::diff::difference;
+use super::change::overwrite::require_shown;
+use super::change::syntax::{self, Draft, IntroducedError};
+use super::change::{ChangeError, EditSettings};
+
+/// The whole content of one file.
+pub(crate) struct WriteRequest<'a> {
+    /// The permission key besides `edit`.
+    pub(crate) key: &'static str,
+    pub(crate) path: &'a str,
+    pub(crate) content: String,
+}
+
+pub(crate) enum WriteOutcome {
+    Written(FileWritten),
+    /// The file has this content already.
+    Unchanged {
+        shown: String,
+    },
+}
+
+/// A file that was written.
+pub(crate) struct FileWritten {
+    pub(crate) shown: String,
+    pub(crate) created: bool,
+    pub(crate) diff: Unified,
+    pub(crate) made: Made,
+    pub(crate) errors: Vec<IntroducedError>,
+}
+
+/// Why the file was not written.
+#[derive(Debug)]
+pub(crate) enum WriteError {
+    Change(ChangeError),
+    /// A line of the content stands for text that is left out, such as `// ... unchanged ...`.
+    Elided {
+        shown: String,
+        line: String,
+    },
+    /// The encoding of the existing file cannot represent a character.
+    CannotEncode {
+        shown: String,
+        encoding: Encoding,
+        character: char,
+    },
+}
+
+impl<E: Into<ChangeError>> From<E> for WriteError {
+    fn from(error: E) -> Self {
+        WriteError::Change(error.into())
+    }
+}
+
+/// Writes the file, if its current content was read by the session.
+pub(crate) async fn write(
+    ctx: &ToolContext,
+    settings: EditSettings,
+    request: WriteRequest<'_>,
+) -> Result<WriteOutcome, WriteError> {
+    let WriteRequest { key, path, content } = request;
+    let path = ctx.files.resolve(path).await?;
+    if path.kind() == Some(Kind::Folder) {
+        return Err(ChangeError::Folder { shown: path.shown().into() }.into());
+    }
+    let base = ctx.files.load(&path).await?;
+    let old = base.as_ref().map(|base| base.bytes.clone());
+    let shown = path.shown().to_string();
+    let computing = {
+        let (shown, old) = (shown.clone(), old.clone());
+        ctx.compute(move || new_content(&shown, old.as_deref(), content))
+    };
+    let (bytes, diff) = computing.await??;
+    if let Some(base) = &base {
+        if bytes == base.bytes {
+            // Equality reveals the content, so it needs the permission to read.
+            ctx.ask(Ask::to(path.reading())).await?;
+            return Ok(WriteOutcome::Unchanged { shown });
+        }
+        require_shown(ctx, &path, base).await?;
+    }
+    let drafts = [Draft { shown: shown.clone(), old, new: Some(bytes.clone()) }];
+    syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
+    let grant = ctx.ask(Ask::to(path.editing(key)).preview(&diff.text)).await?;
+    let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
+    let created = base.is_none();
+    let then = Then::Write { bytes, mode: FileMode::Keep, links: settings.links };
+    let wanted = Wanted { path, base, then, rebase: Rebase::Never };
+    let made = ctx.files.commit(&grant, vec![wanted]).await?;
+    let errors = errors.await;
+    Ok(WriteOutcome::Written(FileWritten { shown, created, diff, made, errors }))
+}
+
+/// The bytes to write, and the diff to the current content.
+fn new_content(
+    shown: &str,
+    old: Option<&[u8]>,
+    content: String,
+) -> Result<(Bytes, Unified), WriteError> {
+    if let Some(old) = old.and_then(|old| View::new(old).ok())
+        && let Some(line) = left_out(old.text().lines(), content.lines())
+    {
+        return Err(WriteError::Elided { shown: shown.into(), line: line.into() });
+    }
+    let bytes = match old {
+        None => content.into_bytes(),
+        Some(old) => encoded_like(shown, old, &content)?,
+    };
+    let diff = difference(shown, old, Some(&bytes));
+    Ok((bytes.into(), diff))
+}
+
+/// The content in the encoding of the old file, with its byte order mark and line endings.
+fn encoded_like(shown: &str, old: &[u8], content: &str) -> Result<Vec<u8>, WriteError> {
+    let Ok(view) = View::new(old) else { return Ok(content.as_bytes().to_vec()) };
+    let content = match view.usual_ending() {
+        Ending::CrLf if !content.contains('\r') => content.replace('\n', "\r\n"),
+        Ending::Cr if !content.contains('\r') => content.replace('\n', "\r"),
+        Ending::Cr | Ending::CrLf | Ending::Lf | Ending::None => content.to_string(),
+    };
+    let mut bytes = old[..view.mark()].to_vec();
+    let unmarked = content.strip_prefix('\u{feff}').unwrap_or(&content);
+    bytes.extend(view.encode(unmarked).map_err(|character| WriteError::CannotEncode {
+        shown: shown.into(),
+        encoding: view.encoding(),
+        character,
+    })?);
+    Ok(bytes)
+}

@@ -1,0 +1,37 @@
+//! Wording that dialects share. Functions that mention parameters take the names that the dialect gives them.
+
+pub(crate) mod change;
+pub(crate) mod patch;
+pub(crate) mod read;
+pub(crate) mod search;
+pub(crate) mod server;
+pub(crate) mod shell;
+pub(crate) mod spine;
+pub(crate) mod unclear;
+
+use helve_core::{ErrorKind, ToolError};
+use helve_text::{lines, visible};
+
+use crate::ops::missing::MissingFile;
+
+/// `1 file`, `2 files`.
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// A name from outside on one line, at most 80 characters.
+pub(crate) fn clip(text: &str) -> String {
+    let (short, cut) = lines::clip(text, 80);
+    let dots = if cut { "…" } else { "" };
+    format!("{}{dots}", visible::escape_line(short))
+}
+
+/// A file does not exist.
+pub(crate) fn missing_file(missing: &MissingFile) -> ToolError {
+    let message = format!("{} does not exist.", missing.shown);
+    let error = ToolError::new(ErrorKind::NotFound, message);
+    if missing.similar.is_empty() {
+        return error;
+    }
+    error.hint(format!("Did you mean {}?", missing.similar.join(", ")))
+}

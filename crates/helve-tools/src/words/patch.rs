@@ -1,0 +1,118 @@
+//! Words for patches that cannot be parsed or applied.
+
+use helve_core::{ErrorKind, ToolError};
+use helve_text::edit::Refusal;
+use helve_text::patch::Malformed;
+use helve_text::patch::place::{Misplaced, Why};
+use helve_text::visible;
+
+use super::change::{EditTerms, change_error, refused};
+use super::missing_file;
+use crate::ops::change::ChangeError;
+use crate::ops::patch::PatchError;
+
+/// What to do instead of adding a file that exists.
+const UPDATE_INSTEAD: &str = "Update it instead; or read it first, if it is to be replaced.";
+const READ_FIRST: &str = "Read it first, if it is to be replaced.";
+const TWO_PATCHES: &str = "Make two patches of it.";
+const OLD_TEXT: EditTerms = EditTerms { old: "the old text", new: "the new text", all: None };
+const ITS_OLD_TEXT: EditTerms = EditTerms { old: "its old text", ..OLD_TEXT };
+
+/// Why a patch was not applied, and what to do.
+pub(crate) fn patch_error(error: PatchError) -> ToolError {
+    let invalid = |message: String| ToolError::new(ErrorKind::InvalidArgs, message);
+    let stale = |message: String| ToolError::new(ErrorKind::Stale, message);
+    match error {
+        PatchError::Change(ChangeError::Folder { shown }) => {
+            invalid(format!("{shown} is a folder. Nothing was written."))
+        }
+        PatchError::Change(ChangeError::Missing(missing)) => {
+            let error = missing_file(&missing);
+            ToolError { message: format!("{} Nothing was written.", error.message), ..error }
+        }
+        PatchError::Change(error) => change_error(error, UPDATE_INSTEAD),
+        PatchError::DestinationNotShown { shown } => {
+            change_error(ChangeError::NotShown { shown }, READ_FIRST)
+        }
+        PatchError::Malformed(error) => malformed(&error),
+        PatchError::TooManyFiles { count, max } => {
+            invalid(format!("The patch names {count} files; {max} are the most.")).hint("Split it.")
+        }
+        PatchError::NoEffect => {
+            stale("The files are already as the patch wants them. Nothing was written.".into())
+        }
+        PatchError::QuoteDiffers { shown } => stale(format!(
+            "{shown} does not read as the patch says it does. Nothing was written."
+        ))
+        .hint("Read it, then make the patch anew."),
+        PatchError::ChangedDestination { shown } => invalid(format!(
+            "The patch changes {shown} and moves another file onto it. Nothing was written."
+        ))
+        .hint(TWO_PATCHES),
+        PatchError::MoveWithMode { shown } => {
+            invalid(format!("The patch moves {shown} and changes its mode. Nothing was written."))
+                .hint(TWO_PATCHES)
+        }
+        PatchError::NotText { shown } => {
+            let message =
+                format!("{shown} is not text, so it cannot be patched. Nothing was written.");
+            ToolError::new(ErrorKind::Failed, message)
+        }
+        PatchError::Misplaced { shown, hunks, error } => misplaced(&shown, hunks, &error),
+        PatchError::Inexact { shown } => stale(format!(
+            "The old text of the patch is not exactly that of {shown}, and `edit.match` asks for that. Nothing was written."
+        ))
+        .hint("Read the lines again and quote them exactly."),
+    }
+}
+
+fn malformed(err: &Malformed) -> ToolError {
+    let message = format!(
+        "The patch cannot be read: {}. Nothing was written.",
+        visible::escape_line(&err.to_string())
+    );
+    ToolError::new(ErrorKind::InvalidArgs, message)
+        .hint("Send the whole patch again, from *** Begin Patch to *** End Patch.")
+}
+
+fn misplaced(shown: &str, hunks: usize, err: &Misplaced) -> ToolError {
+    let which = if hunks > 1 {
+        format!("Hunk {} of {hunks} for {shown} (line {} of the patch): ", err.hunk + 1, err.row)
+    } else {
+        format!("The hunk for {shown} (line {} of the patch): ", err.row)
+    };
+    let stale = |text: String| {
+        ToolError::new(ErrorKind::Stale, format!("{which}{text} Nothing was written."))
+    };
+    match &err.why {
+        Why::NotFound(nearest) => {
+            refused(shown, &which, &Refusal::NotFound(nearest.clone()), &ITS_OLD_TEXT)
+        }
+        Why::NoHint(hint) => stale(format!("no line reads \"{}\".", visible::escape_line(hint)))
+            .hint("Give a line of the file after @@, or leave it out."),
+        Why::Ambiguous { lines, count } => {
+            let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
+            stale(format!(
+                "its old text is in the file {count} times, at lines {}.",
+                shown.join(", ")
+            ))
+            .hint("Quote more lines around it, or name the function with @@.")
+        }
+        Why::OutOfOrder { line } => {
+            stale(format!("its place is line {line}, before that of an earlier hunk."))
+                .hint("Put the hunks in the order of the file.")
+        }
+        Why::NotAtEnd { line } => {
+            stale(format!("it is marked as the end of the file, and its lines are at line {line}."))
+                .hint("Leave *** End of File out, or quote the last lines.")
+        }
+        Why::NoContext => stale("it only adds lines and does not say after which.".into())
+            .hint("Quote the line before the place."),
+        Why::Refused { refusal, .. } => refused(shown, &which, refusal, &OLD_TEXT),
+        Why::CannotEncode { character, encoding } => stale(format!(
+            "the file is in {}, which has no form for \"{character}\".",
+            encoding.name()
+        )),
+        Why::TooLarge => stale("it is too large to be placed.".into()).hint("Split the patch."),
+    }
+}

@@ -1,0 +1,134 @@
+//! Words for files that are read: notes on a page of lines, and why nothing is shown.
+
+use helve_core::media::{Ended, Format, Unseen};
+use helve_core::{ErrorKind, ToolError};
+
+use super::count;
+use crate::ops::read::ActualContent;
+use crate::ops::read::lines::PageNote;
+
+/// A note on a page of lines, without a full stop.
+pub(crate) fn page_note(note: &PageNote) -> String {
+    match note {
+        PageNote::Encoding(encoding) => format!("The encoding is {}", encoding.name()),
+        PageNote::UnclearEncoding => "The encoding is neither UTF-8 nor clear".into(),
+        PageNote::InvalidCharacters(1) => {
+            "1 character means nothing in this encoding and is shown as \u{fffd}".into()
+        }
+        PageNote::InvalidCharacters(number) => {
+            format!("{number} characters mean nothing in this encoding and are shown as \u{fffd}")
+        }
+        PageNote::NotANotebook(why) => format!("Not a valid notebook, so shown as text: {why}"),
+        PageNote::Notebook { cells, language } => {
+            let cells = count(*cells as u64, "cell", "cells");
+            let language = language.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
+            format!("Notebook, {cells}{language}; line numbers are of this view, not of the file")
+        }
+        PageNote::PictureFailed { number, reason } => {
+            format!("Picture {number} cannot be shown: {reason}")
+        }
+        PageNote::Document { pages } => format!("PDF, {}", count(*pages as u64, "page", "pages")),
+        PageNote::DocumentCut { read, ended } => document_cut(*read, *ended),
+        PageNote::DocumentAttached => "The document itself is attached".into(),
+    }
+}
+
+fn document_cut(read: usize, ended: Ended) -> String {
+    match ended {
+        Ended::AtTheEnd => String::new(),
+        Ended::Enough if read == 1 => "Only the first page was read".into(),
+        Ended::Enough => format!("Only the first {read} pages were read"),
+        Ended::TimeIsUp => {
+            format!("Only {} could be read in time", count(read as u64, "page", "pages"))
+        }
+        Ended::Unsafe => format!(
+            "Page {} and what follows was not read: it unfolds to more than is safe",
+            read + 1
+        ),
+    }
+}
+
+/// A file that is neither text nor a known picture or document.
+pub(crate) fn binary(shown: &str, kind: &str, size: u64) -> ToolError {
+    let message = format!("{shown} is not text: it is {kind} of {size} bytes.");
+    ToolError::new(ErrorKind::Failed, message).hint("Use a tool that knows its format.")
+}
+
+/// A file whose name promises a format that its content does not have.
+pub(crate) fn mislabelled(shown: &str, format: Format, content: ActualContent) -> ToolError {
+    let (is, hint) = match content {
+        ActualContent::Nothing => ("it is empty", "Fetch or make it again."),
+        ActualContent::LfsPointer => {
+            ("it is a Git LFS pointer", "Fetch the file itself with `git lfs pull`.")
+        }
+        ActualContent::Text => (
+            "its content is text",
+            "If the text is wanted, print it in a shell or copy it to another name.",
+        ),
+        ActualContent::Other => {
+            ("its content is something else", "Find out what it is with `file` in a shell.")
+        }
+    };
+    let message = format!("{shown} is named like a {}, but {is}.", format_name(format));
+    ToolError::new(ErrorKind::Failed, message).hint(hint)
+}
+
+/// A picture or document that cannot be decoded or shown.
+pub(crate) fn undecodable(shown: &str, format: Format, reason: &Unseen) -> ToolError {
+    let name = format_name(format);
+    let (message, hint) = match reason {
+        Unseen::NotThat => return mislabelled(shown, format, ActualContent::Other),
+        Unseen::Broken { why } => (
+            format!(
+                "{shown} claims to be a {name} but cannot be decoded: {}.",
+                why.trim_end_matches('.')
+            ),
+            "It may be damaged or cut short. Fetch or make it again, or go on without it.",
+        ),
+        Unseen::TooLarge { size, most } => (
+            format!("{shown} is a {name} of {size} bytes; {most} are the most that is shown."),
+            "Make it smaller, or take a part of it out, with a program that knows its format.",
+        ),
+        Unseen::TooManyPixels { size, most } => (
+            format!(
+                "{shown} is a {name} of {} × {} pixels; {most} in all are the most that is decoded.",
+                size.width, size.height
+            ),
+            "Make it smaller with a program that knows its format.",
+        ),
+        Unseen::NotSmallEnough { size } => (
+            format!(
+                "{shown} is a {name} of {} × {} pixels that cannot be made small enough to show.",
+                size.width, size.height
+            ),
+            "Cut out the part that matters.",
+        ),
+        Unseen::Locked => (
+            format!("{shown} is locked with a password."),
+            "Ask the user for a copy without a password.",
+        ),
+        Unseen::TimedOut(time) => (
+            format!(
+                "{shown} could not be decoded within {}.",
+                count(time.as_secs(), "second", "seconds")
+            ),
+            "Go on without it, or take a part of it out.",
+        ),
+        Unseen::Unsupported => (
+            format!("{shown} is a {name}, which this build of Helve cannot show."),
+            "Use a tool that knows its format.",
+        ),
+    };
+    ToolError::new(ErrorKind::Failed, message).hint(hint)
+}
+
+pub(crate) fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::Png => "PNG image",
+        Format::Jpeg => "JPEG image",
+        Format::Gif => "GIF image",
+        Format::Webp => "WebP image",
+        Format::Bmp => "BMP image",
+        Format::Pdf => "PDF document",
+    }
+}

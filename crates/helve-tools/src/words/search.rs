@@ -1,0 +1,180 @@
+//! Words for searches: what the result leaves out, and why a search failed.
+
+use helve_core::machine::{Amount, BadPattern, Ended};
+use helve_core::{ErrorKind, ToolError};
+use helve_text::lines::clip_around;
+use helve_text::visible;
+
+use super::count;
+use crate::ops::search::{SearchFailure, Searched};
+
+/// Maximum number of characters of a pattern that are quoted.
+const MAX_QUOTED: usize = 80;
+
+/// What a dialect calls the parameters of its search tools.
+pub(crate) struct SearchTerms {
+    pub(crate) path: &'static str,
+    /// The parameter that includes ignored files.
+    pub(crate) ignored: Option<&'static str>,
+    /// The parameter that searches for plain text.
+    pub(crate) literal: Option<&'static str>,
+}
+
+/// Whether a search opened files or only looked at their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SearchScope {
+    Contents,
+    Names,
+}
+
+/// `3 files and 1 folder`; empty for nothing.
+pub(crate) fn amount(amount: Amount) -> String {
+    let parts = [(amount.files, "file", "files"), (amount.folders, "folder", "folders")];
+    let each: Vec<String> = parts
+        .into_iter()
+        .filter(|(number, ..)| *number > 0)
+        .map(|(number, one, many)| count(number, one, many))
+        .collect();
+    each.join(" and ")
+}
+
+/// What the result does not show and the reader should know, one sentence each.
+pub(crate) fn notes(searched: &Searched, scope: SearchScope, terms: &SearchTerms) -> Vec<String> {
+    let (counts, skipped) = (&searched.counts, searched.counts.skipped);
+    let mut notes = Vec::new();
+    if counts.ended == Ended::Deadline {
+        notes.push(format!(
+            "This is incomplete: it was stopped after {} seconds. Name a folder further down, or fewer files.",
+            searched.deadline.as_secs()
+        ));
+    }
+    if counts.matches == 0 {
+        notes.extend(nothing_found(searched, scope));
+        notes.extend(ignored_files(searched, scope, terms));
+    }
+    if skipped.unasked > 0 {
+        let files = count(skipped.unasked, "file that needs", "files that need");
+        notes.push(format!(
+            "{files} permission to read {} left out; name one as {} to ask for it.",
+            was(skipped.unasked),
+            terms.path
+        ));
+    }
+    if skipped.too_large > 0 {
+        let files = count(skipped.too_large, "file is", "files are");
+        notes.push(format!("{files} too large and {} left out.", was(skipped.too_large)));
+    }
+    if skipped.unreadable != Amount::default() {
+        notes.push(format!("{} could not be read.", amount(skipped.unreadable)));
+    }
+    notes
+}
+
+fn nothing_found(searched: &Searched, scope: SearchScope) -> Option<String> {
+    if scope == SearchScope::Names {
+        return None;
+    }
+    let binary = match searched.counts.skipped.binary {
+        0 => String::new(),
+        binary => format!(", {}", count(binary, "binary file was not", "binary files were not")),
+    };
+    Some(match searched.counts.looked_at {
+        0 => format!("No file was searched: none is like that{binary}."),
+        files => format!("{} searched{binary}.", count(files, "file was", "files were")),
+    })
+}
+
+/// What ignored files contain, where nothing else was found.
+fn ignored_files(searched: &Searched, scope: SearchScope, terms: &SearchTerms) -> Option<String> {
+    let ignored = searched.counts.beyond.as_ref()?;
+    let hidden = amount(searched.counts.skipped.ignored);
+    let first: Vec<String> = ignored.first.iter().map(|path| searched.absolute(path)).collect();
+    let set = |to: &str| match terms.ignored {
+        Some(parameter) => format!(" Set {parameter} to true to {to}."),
+        None => String::new(),
+    };
+    Some(match (ignored.files, ignored.ended) {
+        (0, Ended::Complete) => format!("Nor is anything in what ignore rules hide: {hidden}."),
+        (0, Ended::Deadline) => {
+            format!("What ignore rules hide was only glanced at: {hidden}.{}", set("look there"))
+        }
+        (_, Ended::Deadline) => {
+            format!("Ignore rules hide files that match.{}", set("see them"))
+        }
+        (files, Ended::Complete) => {
+            let dots = if files > first.len() as u64 { ", …" } else { "" };
+            let what = match scope {
+                SearchScope::Contents => {
+                    format!("{} in ", count(ignored.matches, "match", "matches"))
+                }
+                SearchScope::Names => String::new(),
+            };
+            let (files, first) = (count(files, "file", "files"), first.join(", "));
+            format!("Ignore rules hide {what}{files}: {first}{dots}.{}", set("see more"))
+        }
+    })
+}
+
+fn was(number: u64) -> &'static str {
+    if number == 1 { "was" } else { "were" }
+}
+
+/// Notes as the end of an answer.
+pub(crate) fn ending(notes: &[String]) -> String {
+    let lines: Vec<String> = notes.iter().map(|note| format!("({note})")).collect();
+    if lines.is_empty() { String::new() } else { format!("\n\n{}", lines.join("\n")) }
+}
+
+pub(crate) fn search_error(error: SearchFailure, terms: &SearchTerms) -> ToolError {
+    match error {
+        SearchFailure::Context(error) => error,
+        SearchFailure::NotAFolder { shown } => {
+            let path = terms.path;
+            let message = format!("{path} must be a folder, and {shown} is none.");
+            ToolError::new(ErrorKind::InvalidArgs, message)
+                .hint(format!("Name the folder, or leave {path} out."))
+        }
+        SearchFailure::Pattern { pattern, error } => bad_pattern(&pattern, &error, terms),
+        SearchFailure::Glob { glob, why } => {
+            let glob = visible::escape_line(&glob);
+            let message = format!("The glob \"{glob}\" cannot be used: {why}.");
+            ToolError::new(ErrorKind::InvalidArgs, message)
+                .hint("Use *, **, ?, {a,b} and [abc]; a backslash takes away their meaning.")
+        }
+    }
+}
+
+/// Points at the error inside the pattern.
+fn bad_pattern(pattern: &str, bad: &BadPattern, terms: &SearchTerms) -> ToolError {
+    let mut message = format!("The pattern is not a regular expression: {}.", bad.what);
+    if bad.at != (0..pattern.len()) {
+        let shown = clip_around(pattern, bad.at.clone(), MAX_QUOTED);
+        let at = pattern.floor_char_boundary(bad.at.start).max(shown.range.start);
+        let before = visible::escape_line(&pattern[shown.range.start..at]).chars().count();
+        let to = pattern.floor_char_boundary(bad.at.end).clamp(at, shown.range.end.max(at));
+        let wide = visible::escape_line(&pattern[at..to]).chars().count().max(1);
+        let (blank, mark) = (" ".repeat(before), "^".repeat(wide));
+        let shown = visible::escape_line(shown.text);
+        message.push_str(&format!("\n  {shown}\n  {blank}{mark}"));
+    }
+    let literal = terms
+        .literal
+        .map(|parameter| format!("To find this text as it is, set {parameter} to true."));
+    let escaped =
+        escaped(pattern).map(|escaped| format!("As a regular expression it is {escaped}"));
+    let hint: Vec<String> = literal.into_iter().chain(escaped).collect();
+    ToolError::new(ErrorKind::InvalidArgs, message).hint(hint.join(" "))
+}
+
+/// The pattern that matches exactly a text, if it is short enough to quote.
+fn escaped(text: &str) -> Option<String> {
+    let mut escaped = String::new();
+    for letter in text.chars() {
+        if "\\.+*?()|[]{}^$#&-~".contains(letter) && !matches!(letter, '#' | '&' | '-' | '~') {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    (escaped.chars().count() <= MAX_QUOTED && !escaped.contains(char::is_control))
+        .then_some(escaped)
+}

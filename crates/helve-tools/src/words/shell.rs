@@ -1,0 +1,373 @@
+//! Words for shell commands: how they ended, what they left running, why they did not start.
+
+use std::time::Duration;
+
+use helve_core::confine::Denied;
+use helve_core::process::{Output, Process, ProcessError, SpawnError, State, Withheld};
+use helve_core::programs::BadScript;
+use helve_core::{Cut, ErrorKind, Saved, ToolContext, ToolError, ToolOutput, Words};
+use helve_text::cut::{Keep, Limits, cut};
+use helve_text::visible;
+
+use super::{clip, count};
+use crate::ops::shell::input::MissingInput;
+use crate::ops::shell::{Finished, RunEnding, RunError};
+
+/// Space reserved for the sentences after an output.
+const SENTENCES: Limits = Limits { lines: 40, bytes: 4 << 10 };
+/// Bytes of an aborted command's output that are quoted.
+const ABORTED_BYTES: usize = 2_000;
+/// Maximum number of processes that are named.
+const MAX_NAMED: usize = 5;
+
+/// What a dialect calls the parameters of its shell tool and the tools around it.
+pub(crate) struct ShellTerms {
+    /// The working directory.
+    pub(crate) folder: &'static str,
+    pub(crate) timeout: &'static str,
+    /// What to set so that a command runs in the background.
+    pub(crate) background: &'static str,
+    /// What to set so that a command has a terminal.
+    pub(crate) terminal: &'static str,
+    /// The tool that runs commands.
+    pub(crate) run: &'static str,
+    /// The tool for running programs.
+    pub(crate) process: &'static str,
+    /// How the process tool returns output.
+    pub(crate) read: &'static str,
+    /// The tools that change files.
+    pub(crate) edit: &'static str,
+}
+
+/// The answer to a command that ended or stays in the background.
+pub(crate) fn finished(run: &Finished, ctx: &ToolContext, terms: &ShellTerms) -> ToolOutput {
+    let limits = ctx.limits();
+    let room = Limits {
+        lines: limits.lines.saturating_sub(SENTENCES.lines),
+        bytes: limits.bytes.saturating_sub(SENTENCES.bytes),
+    };
+    let saved = saved(&run.output);
+    let (text, is_cut) = output_text(&run.output, saved.as_ref(), room, ctx.words());
+    let mut whole = match text.trim_end_matches('\n') {
+        "" => "(no output)".to_string(),
+        text => text.to_string(),
+    };
+    for sentence in sentences(run, terms) {
+        whole.push_str(&format!("\n\n[{sentence}]"));
+    }
+    let title = run.command.lines().next().unwrap_or("").to_string();
+    let mut output = ToolOutput::text(title, whole).keep(Keep::All);
+    output = output.with("exit", exit_code(run)).with("output", text).with("truncated", is_cut);
+    output = output.with("outputBytes", run.output.bytes);
+    if matches!(run.ending, RunEnding::LeftRunning | RunEnding::Background) {
+        output = output.with("process", run.process.id.0.clone());
+    }
+    if let Some(saved) = saved.filter(|_| is_cut) {
+        output = output.with("outputPath", saved.path.display().to_string());
+        output.saved = Some(saved);
+    }
+    output
+}
+
+fn exit_code(run: &Finished) -> serde_json::Value {
+    match (run.ending, run.process.state) {
+        (RunEnding::TimedOut { .. } | RunEnding::WaitedForInput, _) => serde_json::Value::Null,
+        (_, State::Exited(code)) => code.into(),
+        (_, State::Running | State::Killed(_) | State::Lost) => serde_json::Value::Null,
+    }
+}
+
+fn saved(output: &Output) -> Option<Saved> {
+    let (path, bytes) = output.spooled.clone()?;
+    let id = path.file_stem()?.to_string_lossy().into_owned();
+    Some(Saved { id, path, bytes })
+}
+
+/// The whole output, or its two ends with a notice between them.
+fn output_text(
+    output: &Output,
+    saved: Option<&Saved>,
+    room: Limits,
+    words: &dyn Words,
+) -> (String, bool) {
+    let head = String::from_utf8_lossy(&output.head);
+    let tail = String::from_utf8_lossy(&output.tail);
+    let both = format!("{head}{tail}");
+    // Head and tail are each larger than the room, so the cut covers the gap between them.
+    let Some(mut pieces) = cut(&both, Keep::Middle, room) else { return (both, false) };
+    let left_out = usize::try_from(output.left_out).unwrap_or(usize::MAX);
+    let lines = usize::try_from(output.lines).unwrap_or(usize::MAX);
+    pieces.total_lines = lines;
+    pieces.removed_bytes = pieces.removed_bytes.saturating_add(left_out);
+    pieces.removed_lines = lines.saturating_sub(pieces.head_lines + pieces.tail_lines);
+    (words.notice(&Cut { pieces, saved, may_delegate: false }), true)
+}
+
+fn sentences(run: &Finished, terms: &ShellTerms) -> Vec<String> {
+    let (process, output) = (&run.process, &run.output);
+    let mut all = Vec::new();
+    match run.ending {
+        RunEnding::TimedOut { timeout, max } => all.push(timed_out(timeout, max, terms)),
+        RunEnding::WaitedForInput => all.push(waited_for_input(process, terms)),
+        RunEnding::Background => all.push(format!(
+            "running in the background as {}; read its output, wait for it or end it with {}",
+            process.id.0, terms.process
+        )),
+        RunEnding::Ended | RunEnding::LeftRunning | RunEnding::LeftoversEnded => {
+            all.push(format!("{}, {}", state(process.state), elapsed(process.took)));
+        }
+    }
+    let named = children(process);
+    match run.ending {
+        RunEnding::LeftRunning => all.push(format!(
+            "still running, as {}: {named}. Read, wait for or end it with {}",
+            process.id.0, terms.process
+        )),
+        RunEnding::LeftoversEnded => all.push(format!(
+            "ended with this call: {named}. To keep a program running, set {}",
+            terms.background
+        )),
+        RunEnding::Ended
+        | RunEnding::TimedOut { .. }
+        | RunEnding::WaitedForInput
+        | RunEnding::Background => {}
+    }
+    all.extend(denials(&run.denied));
+    all.extend(run.missing_input.map(|missing| missing_input(missing, terms)));
+    if output.redacted > 0 {
+        let secrets = count(output.redacted, "secret was", "secrets were");
+        all.push(format!("{secrets} replaced by [redacted]"));
+    }
+    if let Some((_, kept)) = &output.spooled
+        && *kept < output.bytes
+        && output.left_out > 0
+    {
+        all.push(format!("the saved file holds the first {kept} of {} bytes", output.bytes));
+    }
+    all
+}
+
+fn missing_input(missing: MissingInput, terms: &ShellTerms) -> String {
+    match missing {
+        MissingInput::ClosedStdin => {
+            "standard input is closed: a program that waits for input finds its end at once".into()
+        }
+        MissingInput::Unanswered => format!(
+            "it seems to have asked for input, and there is nobody to answer: give the answer with an option or through a pipe, or set {} and type with {}",
+            terms.terminal, terms.process
+        ),
+    }
+}
+
+fn denials(denied: &[Denied]) -> Option<String> {
+    sandbox_denied(denied.iter().map(|denied| match denied {
+        Denied::Write(path) => format!("writing {}", clip(&path.to_string_lossy())),
+        Denied::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
+        Denied::Network(None) => withheld_name(Withheld::Network).into(),
+        Denied::Tracing => withheld_name(Withheld::Tracing).into(),
+    }))
+}
+
+/// What the system denied a program of an earlier call, whose sandbox is no longer known.
+pub(crate) fn withheld(process: &Process) -> Option<String> {
+    sandbox_denied(process.withheld.iter().map(|what| withheld_name(*what).into()))
+}
+
+fn withheld_name(what: Withheld) -> &'static str {
+    match what {
+        Withheld::Network => "using the network",
+        Withheld::Tracing => "tracing other processes",
+    }
+}
+
+fn sandbox_denied(each: impl Iterator<Item = String>) -> Option<String> {
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "the sandbox denied {}. Only the user can change that, in the configuration",
+            each.join(", ")
+        )
+    })
+}
+
+fn waited_for_input(process: &Process, terms: &ShellTerms) -> String {
+    let who = process.waits.as_ref().map_or("it".into(), |member| clip(&member.command));
+    let ShellTerms { edit, terminal, process, .. } = terms;
+    format!(
+        "{who} waits for keys at a terminal, and there is none; it was ended with everything it started. To change files use {edit}; to type into it set {terminal} and use {process}"
+    )
+}
+
+fn timed_out(after: Duration, max: Duration, terms: &ShellTerms) -> String {
+    let ShellTerms { timeout, background, .. } = terms;
+    format!(
+        "not finished after the {timeout} of {} ms; it was ended with everything it started. If it needs longer, give a larger {timeout} (at most {}) or set {background}; if it waits for input, it will not get any",
+        after.as_millis(),
+        max.as_millis()
+    )
+}
+
+/// The state of a program, in words.
+pub(crate) fn state(state: State) -> String {
+    match state {
+        State::Running => "running".into(),
+        State::Exited(code @ 129..=159) => {
+            format!("exit code {code}, as after signal {}", signal(code - 128))
+        }
+        State::Exited(126) => "exit code 126: found, but cannot be executed".into(),
+        State::Exited(127) => "exit code 127: a command was not found".into(),
+        State::Exited(code) => format!("exit code {code}"),
+        State::Killed(number) => format!("ended by signal {}", signal(number)),
+        State::Lost => "ended; how is not known".into(),
+    }
+}
+
+fn signal(number: i32) -> String {
+    let name = match number {
+        1 => "HUP",
+        2 => "INT",
+        3 => "QUIT",
+        4 => "ILL",
+        6 => "ABRT",
+        7 => "BUS",
+        8 => "FPE",
+        9 => "KILL",
+        11 => "SEGV",
+        13 => "PIPE",
+        14 => "ALRM",
+        15 => "TERM",
+        24 => "XCPU",
+        25 => "XFSZ",
+        31 => "SYS",
+        _ => return number.to_string(),
+    };
+    format!("{number} ({name})")
+}
+
+/// A rough duration, so that the same command usually has the same answer.
+pub(crate) fn elapsed(time: Duration) -> String {
+    match time.as_secs() {
+        0 => "under 1 s".into(),
+        seconds @ 1..120 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// The processes that a program started and that still run.
+pub(crate) fn children(process: &Process) -> String {
+    let mut named: Vec<String> = process
+        .children
+        .iter()
+        .take(MAX_NAMED)
+        .map(|child| format!("{} (pid {})", clip(&child.command), child.pid))
+        .collect();
+    if process.children.len() > MAX_NAMED {
+        named.push(format!("{} more", process.children.len() - MAX_NAMED));
+    }
+    named.join(", ")
+}
+
+pub(crate) fn run_error(error: &RunError, terms: &ShellTerms) -> ToolError {
+    match error {
+        RunError::Context(error) => error.clone(),
+        RunError::BadScript(bad) => bad_script(bad),
+        RunError::Spawn(error) => not_started(error, terms),
+        RunError::Lost(error) => lost(error, terms),
+        RunError::Aborted { ended, output } => aborted(*ended, output),
+    }
+}
+
+fn bad_script(bad: &BadScript) -> ToolError {
+    let invalid = |text: &str| ToolError::new(ErrorKind::InvalidArgs, text);
+    match bad {
+        BadScript::Empty => {
+            invalid("The command is empty. Nothing was run.").hint("Give a command.")
+        }
+        BadScript::Nul => {
+            invalid("The command holds a NUL character, which no shell takes. Nothing was run.")
+                .hint("Leave it out; write \\0 inside quotes where a program should print one.")
+        }
+        BadScript::TooLong { bytes, most } => invalid(&format!(
+            "The command has {bytes} bytes, where {most} are the most. Nothing was run."
+        ))
+        .hint("Write the long part into a file and run that."),
+        BadScript::NoShell => ToolError::new(ErrorKind::Failed, "No programs are run here.")
+            .hint("Go on without running programs."),
+    }
+}
+
+fn not_started(error: &SpawnError, terms: &ShellTerms) -> ToolError {
+    let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
+    let not_found = |text: String| ToolError::new(ErrorKind::NotFound, text);
+    let ShellTerms { folder, process, .. } = terms;
+    match error {
+        SpawnError::NoProgram(program) => failed(format!(
+            "The shell {program} is not installed, so nothing was run."
+        ))
+        .hint("Ask the user to install it, or to name another under \"shell\" in the configuration."),
+        SpawnError::NoFolder(missing) => {
+            not_found(format!("The folder {} does not exist. Nothing was run.", missing.display()))
+                .hint(format!("Name another {folder}, or create it first."))
+        }
+        SpawnError::NotAFolder(file) => {
+            not_found(format!("{} is not a folder. Nothing was run.", file.display()))
+                .hint(format!("Name a folder as {folder}."))
+        }
+        SpawnError::NotConfined(why) => failed(format!(
+            "The configuration asks for a sandbox that this machine cannot give: {why}. Nothing was run."
+        ))
+        .hint("Tell the user; `helve doctor` says what is available."),
+        SpawnError::TooMany(running) => failed(format!(
+            "{running} programs run already, which is the most. Nothing was run."
+        ))
+        .hint(format!("End one of them with {process}.")),
+        SpawnError::NoMoreProcesses => failed(
+            "The system starts no more processes: as many run as may. Nothing was run.".into(),
+        )
+        .hint(format!("End what started so many, with {process}.")),
+        SpawnError::TooLong => failed(
+            "The command and its environment are too long for the system. Nothing was run.".into(),
+        )
+        .hint("Write the long part into a file and run that."),
+        SpawnError::TooManyOpen => failed("Too many files are open, so nothing was run.".into())
+            .hint("Wait for other calls to end, then retry."),
+        SpawnError::NoKeeper(why) => failed(format!("No programs can be run: {why}."))
+            .hint("Tell the user; `helve doctor` says more."),
+        SpawnError::Other(why) => failed(format!("The command could not be started: {why}.")),
+    }
+}
+
+/// A program that was started cannot be reached.
+pub(crate) fn lost(error: &ProcessError, terms: &ShellTerms) -> ToolError {
+    ToolError::new(ErrorKind::Failed, format!("The program cannot be reached: {error}."))
+        .hint(format!("See what runs with {}, then start it again.", terms.process))
+}
+
+/// The machine refused to type into, signal or end a program.
+pub(crate) fn steer_error(error: &ProcessError, id: &str, terms: &ShellTerms) -> ToolError {
+    let ShellTerms { run, terminal, read, .. } = terms;
+    let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
+    match error {
+        ProcessError::Ended => failed(format!("{id} has ended, so nothing was done."))
+            .hint(format!("Read what it said with {read}, or start it again with {run}.")),
+        ProcessError::NoTerminal => failed(format!("{id} has no terminal, so it takes no input."))
+            .hint(format!("Start it again with {run} and {terminal}.")),
+        ProcessError::Foreign => {
+            failed(format!("{id} was started by another Helve, and only that one can type into it."))
+                .hint("Read, signal or end it from here; to type, start it again in the session that types. One `helve call` cannot type into what another started: `helve mcp` and `helve serve` can.")
+        }
+        ProcessError::Unknown | ProcessError::Other(_) => lost(error, terms),
+    }
+}
+
+fn aborted(ended: usize, output: &Output) -> ToolError {
+    let processes = count(ended as u64, "process was", "processes were");
+    let mut text = format!("The command was aborted; {processes} ended.");
+    let tail = if output.tail.is_empty() { &output.head } else { &output.tail };
+    let tail = String::from_utf8_lossy(tail);
+    let from = tail.floor_char_boundary(tail.len().saturating_sub(ABORTED_BYTES));
+    if !tail.is_empty() {
+        text.push_str(&format!(" The last it said:\n{}", visible::strip(&tail[from..])));
+    }
+    ToolError::new(ErrorKind::Cancelled, text)
+}
