@@ -1,8 +1,8 @@
 //! Any text is judged without a panic, and no text is laxer inside a subshell than alone.
 #![no_main]
 
-use helve_policy::builtin::{Written, policy};
-use helve_policy::shell::{Facts, wants};
+use helve_policy::builtin::{WrittenRules, policy};
+use helve_policy::shell::{GatheredFacts, parts};
 use helve_policy::{Action, Policy, Rule, Source};
 use helve_text::shell::{DoubtKind, ShellContext, analyze};
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ fn looking() -> Policy {
     let rule = |pattern, action| Rule::new("bash", pattern, action, Source::Program);
     let mut user = vec![rule("*", Action::Ask)];
     user.extend(["ls *", "cat *", "echo *", "git log *", "grep *"].map(|it| rule(it, Action::Allow)));
-    policy(Written { user, ..Written::default() }, &[])
+    policy(WrittenRules { user, ..WrittenRules::default() }, &[])
 }
 
 /// The decision without knowing any file, and whether the text could not be read to its end.
@@ -36,6 +36,6 @@ fn judge(script: &str, policy: &Policy) -> (Action, bool) {
                 | DoubtKind::TooLong
         )
     });
-    let parts = wants(script, &read, &Facts::default());
+    let parts = parts(script, &read, &GatheredFacts::default());
     (policy.judge_all(&[], &parts), unread)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use helve_policy::shell::{read, wants};
+use helve_policy::shell::{analyze, parts};
 use helve_policy::{Action, Part, Policy, Terms};
 use helve_text::shell::{Doubt, Run};
 
@@ -18,9 +18,14 @@ pub(crate) struct Judged {
 }
 
 pub(crate) fn judge(script: &str, policy: &Policy, world: &World) -> Judged {
-    let read = read(script, &world::around(), world);
-    let parts = wants(script, &read, world);
-    Judged { action: policy.judge_all(&[], &parts), parts, runs: read.runs, doubts: read.doubts }
+    let analyzed = analyze(script, &world::around(), world);
+    let parts = parts(script, &analyzed, world);
+    Judged {
+        action: policy.judge_all(&[], &parts),
+        parts,
+        runs: analyzed.runs,
+        doubts: analyzed.doubts,
+    }
 }
 
 /// Programs that do what their files say; a rule that allows one allows that.

@@ -1,6 +1,6 @@
 //! The project's own lists of scripts and policies.
 
-use helve_policy::builtin::{Written, policy};
+use helve_policy::builtin::{WrittenRules, policy};
 use helve_policy::{Action, Policy, Rule, Source};
 
 use crate::judge::OPAQUE;
@@ -54,7 +54,7 @@ pub(crate) fn policy_of(name: &str) -> Result<Policy, String> {
             rule("bash", &format!("{program} *"), Action::Allow),
             rule("edit", "*", Action::Ask),
         ];
-        return Ok(policy(Written { user, ..Written::default() }, &[]));
+        return Ok(policy(WrittenRules { user, ..WrittenRules::default() }, &[]));
     }
     let section = POLICIES.split("@ ").find(|section| section.lines().next() == Some(name));
     let section = section.ok_or_else(|| format!("there is no policy {name}"))?;
@@ -72,7 +72,7 @@ pub(crate) fn policy_of(name: &str) -> Result<Policy, String> {
         });
         user.push(parts.ok_or_else(|| format!("not a rule: {line}"))?);
     }
-    Ok(policy(Written { user, ..Written::default() }, &[]))
+    Ok(policy(WrittenRules { user, ..WrittenRules::default() }, &[]))
 }
 
 /// Flags of programs that the table lists as harmless, each in scripts of its own.

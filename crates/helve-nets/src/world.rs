@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use helve_policy::Part;
-use helve_policy::shell::{Entry, Ground, Resolution};
+use helve_policy::shell::{DirEntry, FileFacts, PathFacts};
 use helve_text::shell::{ShellContext, ShellLanguage};
 
 #[path = "../../helve-policy/src/shell/tests/tree.rs"]
@@ -86,12 +86,12 @@ impl World {
     }
 }
 
-impl Ground for World {
-    fn resolve(&self, path: &str) -> Option<Resolution> {
+impl FileFacts for World {
+    fn resolve(&self, path: &str) -> Option<PathFacts> {
         self.0.resolve(path)
     }
 
-    fn list(&self, folder: &str) -> Option<Vec<Entry>> {
+    fn list(&self, folder: &str) -> Option<Vec<DirEntry>> {
         self.0.list(folder)
     }
 }

@@ -1,4 +1,4 @@
-//! The rules everybody has: the lowest of the user's wall, and two walls of their own.
+//! Built-in rules: the lowest rules of the user's wall, and two walls of their own.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 use crate::rule::{Action, Pattern, Rule, Source};
 use crate::wall::{Policy, Wall};
 
-/// What is allowed without asking, and what is asked, where nobody wrote a rule.
+/// The rules that apply where nobody wrote one.
 pub fn rules() -> Vec<Rule> {
     let mut rules = vec![rule("*", "*", Action::Ask)];
     for free in ["read", "glob", "grep", "list", "todowrite", "todoread", "invalid"] {
         rules.push(rule(free, "*", Action::Allow));
     }
-    // A program that a call started is that session's own; those of others are asked about.
+    // Processes of the session itself are free, those of other sessions are asked about.
     rules.push(rule("process", "*", Action::Allow));
     rules.push(rule("process", "foreign *", Action::Ask));
     for name in SENSITIVE {
@@ -25,12 +25,12 @@ pub fn rules() -> Vec<Rule> {
             rules.push(folded("read", pattern, Action::Allow));
         }
     }
-    // What MCP servers hold is asked about once a server, like their tools.
+    // Resources of MCP servers are asked about once per server, like their tools.
     rules.push(rule("read", "mcp:*", Action::Ask));
     rules
 }
 
-/// Names of files that hold secrets, whatever folder they lie in.
+/// Names of files that hold secrets, in any folder.
 const SENSITIVE: [&str; 20] = [
     ".env.*",
     "*.env",
@@ -54,17 +54,16 @@ const SENSITIVE: [&str; 20] = [
     ".htpasswd",
 ];
 
-/// Folders and files that run or configure programs: writing them is asked even where edits are allowed.
+/// Folders and files that run or configure programs. Writing them is asked about even where edits are allowed.
 const PROTECTED_FOLDERS: [&str; 4] = [".git", ".helve", ".opencode", ".vscode"];
 const PROTECTED_FILES: [&str; 6] =
     [".mcp.json", ".envrc", "helve.json", "helve.jsonc", "opencode.json", "opencode.jsonc"];
 
-/// What of a repository runs or configures programs. The rest changes with every commit.
+/// The parts of a git directory that run or configure programs. The rest changes with every commit.
 const PROTECTED_IN_GIT: [&str; 6] =
     ["commondir", "config", "config.worktree", "hooks", "modules", "worktrees"];
 
-/// What a confined program must not change in a folder that it may write to: what [`protected`] asks about, but such
-/// that it can commit.
+/// Paths below `root` that a sandboxed command must not write: those of [`protected`], except what committing needs.
 pub fn protected_paths(root: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for name in PROTECTED_FOLDERS.iter().chain(&PROTECTED_FILES) {
@@ -76,7 +75,7 @@ pub fn protected_paths(root: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What no rule of a user makes free.
+/// The wall of protected files, which no rule of a user lifts.
 pub fn protected() -> Wall {
     let mut rules = Vec::new();
     for folder in PROTECTED_FOLDERS {
@@ -94,17 +93,17 @@ pub fn protected() -> Wall {
     Wall::narrowing("built-in", rules)
 }
 
-/// Whether something that runs or configures programs goes by this name. A folder of such things as a whole, and a
-/// pattern, are named mostly to be left out.
-pub(crate) fn guards(subject: &str) -> bool {
+/// Whether this names a protected file. A protected folder as a whole, or a pattern, does not count: a command names
+/// them mostly to exclude them.
+pub(crate) fn is_protected(subject: &str) -> bool {
     static RULES: LazyLock<Wall> = LazyLock::new(protected);
     let name = subject.rsplit('/').next().unwrap_or(subject);
-    let is_left_out = PROTECTED_FOLDERS.contains(&name) || subject.contains(['*', '?']);
-    !is_left_out && RULES.rules.iter().any(|rule| rule.pattern.matches(subject))
+    let is_exclusion = PROTECTED_FOLDERS.contains(&name) || subject.contains(['*', '?']);
+    !is_exclusion && RULES.rules.iter().any(|rule| rule.pattern.matches(subject))
 }
 
-/// What is refused to everyone: the inside of other processes, devices, and Helve's own memory, so
-/// that no tool can change the policy it is judged by.
+/// The wall of what is always denied: the internals of other processes, devices, and Helve's own folders, so that no
+/// tool can change the policy that judges it.
 pub fn refused(own_folders: &[&Path]) -> Wall {
     let mut rules = Vec::new();
     for inside in ["environ", "mem", "fd", "fd/*", "fdinfo/*", "task/*/environ", "task/*/mem"] {
@@ -117,28 +116,28 @@ pub fn refused(own_folders: &[&Path]) -> Wall {
     }
     for folder in own_folders {
         let folder = folder.to_string_lossy();
-        // A wildcard in the folder's own name matches more than the folder: stricter, never looser.
+        // A wildcard in the folder's own name only makes the rule match more, which is stricter.
         rules.push(rule("edit", &folder, Action::Deny));
         rules.push(rule("edit", &format!("{folder}/*"), Action::Deny));
     }
     Wall::narrowing("built-in", rules)
 }
 
-/// The rules that were written, by whom.
+/// Rules that people wrote, by where they wrote them.
 #[derive(Clone, Debug, Default)]
-pub struct Written {
+pub struct WrittenRules {
     pub user: Vec<Rule>,
     pub project: Vec<Rule>,
-    /// Whether a person trusted the folder: then its rules may lift an ask of the user's.
+    /// Whether a person trusted the folder. Then its rules may lift an ask of the user's rules.
     pub trusted: bool,
     /// `--allow`.
     pub flags: Vec<Rule>,
-    /// Whose rules only narrow: the agent's, and what a project adds to them.
+    /// Lists that only narrow: the rules of the agent, and what a project adds to them.
     pub agents: Vec<(String, Vec<Rule>)>,
 }
 
-/// Puts a policy together: see the walls of ARCHITECTURE.md.
-pub fn policy(written: Written, own_folders: &[&Path]) -> Policy {
+/// Builds the policy. ARCHITECTURE.md lists its walls.
+pub fn policy(written: WrittenRules, own_folders: &[&Path]) -> Policy {
     let mut user = rules();
     user.extend(written.user);
     let mut walls = Vec::new();
@@ -166,7 +165,7 @@ pub fn policy(written: Written, own_folders: &[&Path]) -> Policy {
     Policy { walls, remembered: Vec::new() }
 }
 
-/// A name at the root and in any folder.
+/// Patterns for a name at the root and in any folder.
 fn anywhere(name: &str) -> Vec<String> {
     if name.starts_with('*') {
         return vec![name.into()];

@@ -1,6 +1,6 @@
 //! Permission: the rules, what a call asks for, and the verdict on each part of it.
 //!
-//! Everything here is pure. Facts about files come in through [`shell::Ground`], the person who answers an
+//! Everything here is pure. Facts about files come in through [`shell::FileFacts`], the person who answers an
 //! [`Ask`] lives in `helve-core`.
 //!
 //! The modules build on one another in this order: [`rule`], [`command`], [`ask`], [`wall`], [`builtin`], [`shell`].

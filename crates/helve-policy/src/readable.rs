@@ -1,4 +1,4 @@
-//! Which of very many files may be read without asking.
+//! Deciding for many files at once whether they may be read without asking.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -9,38 +9,38 @@ use memchr::memmem;
 use crate::rule::{Action, Pattern, Rule};
 use crate::wall::{Policy, Wall};
 
-/// Which files below a path may be read without asking. Plain data, made for being asked many times.
+/// Tells which files below a path may be read without asking. Rules are compiled once, for many lookups.
 #[derive(Clone, Debug)]
 pub struct Readable {
-    /// The path as rules see it; empty for the root.
+    /// The path in the form that rules match; empty for the root.
     base: String,
-    /// Whether the path itself may be read.
+    /// Whether reading the path itself was granted.
     is_granted: bool,
-    walls: Vec<Screen>,
-    remembered: Vec<Line>,
+    walls: Vec<ReadWall>,
+    remembered: Vec<CompiledRule>,
 }
 
-/// What one wall says about reading.
+/// The rules of one wall about reading.
 #[derive(Clone, Debug)]
-struct Screen {
-    rules: Vec<Line>,
-    later: Vec<Line>,
+struct ReadWall {
+    rules: Vec<CompiledRule>,
+    later: Vec<CompiledRule>,
     otherwise: Action,
 }
 
-/// A rule, ready to be tried on very many texts.
+/// A rule compiled for many lookups.
 #[derive(Clone, Debug)]
-struct Line {
-    test: Test,
-    letters: Letters,
+struct CompiledRule {
+    test: Matcher,
+    letters: CaseForm,
     action: Action,
 }
 
-/// What a text is compared with.
+/// How a text is compared.
 #[derive(Clone, Debug)]
-enum Test {
+enum Matcher {
     Equal(String),
-    /// A pattern, with parts that every text it matches must have.
+    /// A pattern, and literals that every matching text contains.
     Wild {
         pattern: String,
         start: String,
@@ -49,9 +49,9 @@ enum Test {
     },
 }
 
-/// Which form of a text a pattern is about.
+/// Whether a pattern is compared with the text as written or in lower case.
 #[derive(Clone, Copy, Debug)]
-enum Letters {
+enum CaseForm {
     AsWritten,
     Folded,
 }
@@ -62,16 +62,16 @@ impl Readable {
             Ok(beneath) => beneath.to_path_buf(),
             Err(_) => folder.to_path_buf(),
         };
-        let screen = |wall: &Wall| Screen {
-            rules: lines(&wall.rules),
-            later: lines(&wall.later),
+        let screen = |wall: &Wall| ReadWall {
+            rules: compile(&wall.rules),
+            later: compile(&wall.later),
             otherwise: wall.otherwise,
         };
         Self {
             base: base.to_string_lossy().into_owned(),
             is_granted: false,
             walls: policy.walls.iter().chain(more).map(screen).collect(),
-            remembered: lines(&policy.remembered),
+            remembered: compile(&policy.remembered),
         }
     }
 
@@ -80,7 +80,7 @@ impl Readable {
         Self { is_granted: true, ..self }
     }
 
-    /// Whether a file may be read, by its path below; empty for the path itself.
+    /// Whether a file may be read. `beneath` is its path below; empty for the path itself.
     pub fn allows(&self, beneath: &Path) -> bool {
         let beneath = beneath.to_string_lossy();
         let joined;
@@ -94,7 +94,7 @@ impl Readable {
                 &joined
             }
         };
-        let subject = Subject::new(text);
+        let subject = PathText::new(text);
         let strictest = self.walls.iter().map(|wall| wall.judge(&subject)).max();
         match strictest.unwrap_or(Action::Ask) {
             Action::Allow => true,
@@ -104,8 +104,8 @@ impl Readable {
     }
 }
 
-impl Screen {
-    fn judge(&self, subject: &Subject<'_>) -> Action {
+impl ReadWall {
+    fn judge(&self, subject: &PathText<'_>) -> Action {
         let base = last(&self.rules, subject).unwrap_or(self.otherwise);
         match base {
             Action::Deny => base,
@@ -114,22 +114,22 @@ impl Screen {
     }
 }
 
-fn lines(rules: &[Rule]) -> Vec<Line> {
+fn compile(rules: &[Rule]) -> Vec<CompiledRule> {
     let about_reading = rules.iter().filter(|rule| wildcard::matches(&rule.permission, "read"));
-    about_reading.map(Line::new).collect()
+    about_reading.map(CompiledRule::new).collect()
 }
 
-fn last(lines: &[Line], subject: &Subject<'_>) -> Option<Action> {
-    lines.iter().rev().find(|line| line.matches(subject)).map(|line| line.action)
+fn last(compile: &[CompiledRule], subject: &PathText<'_>) -> Option<Action> {
+    compile.iter().rev().find(|line| line.matches(subject)).map(|line| line.action)
 }
 
-/// A path, as written and folded.
-struct Subject<'a> {
+/// A path as written and in lower case.
+struct PathText<'a> {
     text: &'a str,
     folded: Cow<'a, str>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> PathText<'a> {
     fn new(text: &'a str) -> Self {
         let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         let folded = if is_folded { text.into() } else { text.to_lowercase().into() };
@@ -137,28 +137,28 @@ impl<'a> Subject<'a> {
     }
 }
 
-impl Line {
+impl CompiledRule {
     fn new(rule: &Rule) -> Self {
         let (test, letters) = match &rule.pattern {
-            Pattern::Exact(text) => (Test::Equal(text.clone()), Letters::AsWritten),
-            Pattern::Wild(pattern) => (Test::new(pattern), Letters::AsWritten),
-            Pattern::Folded(pattern) => (Test::new(pattern), Letters::Folded),
+            Pattern::Exact(text) => (Matcher::Equal(text.clone()), CaseForm::AsWritten),
+            Pattern::Wild(pattern) => (Matcher::new(pattern), CaseForm::AsWritten),
+            Pattern::Folded(pattern) => (Matcher::new(pattern), CaseForm::Folded),
         };
         Self { test, letters, action: rule.action }
     }
 
-    fn matches(&self, subject: &Subject<'_>) -> bool {
+    fn matches(&self, subject: &PathText<'_>) -> bool {
         match self.letters {
-            Letters::AsWritten => self.test.holds(subject.text),
-            Letters::Folded => self.test.holds(&subject.folded),
+            CaseForm::AsWritten => self.test.holds(subject.text),
+            CaseForm::Folded => self.test.holds(&subject.folded),
         }
     }
 }
 
-impl Test {
+impl Matcher {
     fn new(pattern: &str) -> Self {
         if !pattern.contains(['*', '?']) {
-            return Test::Equal(pattern.into());
+            return Matcher::Equal(pattern.into());
         }
         // A trailing ` *` may be absent altogether.
         let optional = pattern.strip_suffix(" *");
@@ -169,7 +169,7 @@ impl Test {
         };
         let longest = inner.iter().copied().max_by_key(|literal| literal.len());
         let middle = longest.filter(|literal| !literal.is_empty());
-        Test::Wild {
+        Matcher::Wild {
             pattern: pattern.into(),
             start: start.into(),
             middle: middle.map(|literal| Box::new(memmem::Finder::new(literal).into_owned())),
@@ -179,9 +179,9 @@ impl Test {
 
     fn holds(&self, text: &str) -> bool {
         match self {
-            Test::Equal(exact) => exact.len() == text.len() && exact == text,
-            Test::Wild { pattern, start, middle, end } => {
-                ends_meet(text.as_bytes(), start.as_bytes(), end.as_bytes())
+            Matcher::Equal(exact) => exact.len() == text.len() && exact == text,
+            Matcher::Wild { pattern, start, middle, end } => {
+                has_ends(text.as_bytes(), start.as_bytes(), end.as_bytes())
                     && middle.as_ref().is_none_or(|it| it.find(text.as_bytes()).is_some())
                     && wildcard::matches(pattern, text)
             }
@@ -189,8 +189,8 @@ impl Test {
     }
 }
 
-/// Whether a text begins and ends like this. Nearly all differ in one of two bytes.
-fn ends_meet(text: &[u8], start: &[u8], end: &[u8]) -> bool {
+/// Whether a text has this start and end. Comparing one byte of each first rejects nearly all texts.
+fn has_ends(text: &[u8], start: &[u8], end: &[u8]) -> bool {
     let meets = |literal: Option<&u8>, text: Option<&u8>| literal.is_none() || literal == text;
     meets(end.last(), text.last())
         && meets(start.first(), text.first())
@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
     use crate::ask::Part;
-    use crate::builtin::{Written, policy};
+    use crate::builtin::{WrittenRules, policy};
     use crate::rule::Source;
 
     fn readable(policy: &Policy, folder: &str) -> Readable {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn secrets_are_left_out_wherever_they_lie() {
-        let policy = policy(Written::default(), &[]);
+        let policy = policy(WrittenRules::default(), &[]);
         let root = readable(&policy, "/w");
         let asked = [".env", "a/.env", "a/.ENV.local", "x/id_rsa", "KEY.PEM", "a/credentials.json"];
         let free =
@@ -228,7 +228,8 @@ mod tests {
     #[test]
     fn a_lasting_yes_counts_and_a_deny_stays() {
         let rule = |pattern: &str, action| Rule::new("read", pattern, action, Source::Program);
-        let written = Written { user: vec![rule("no/*", Action::Deny)], ..Written::default() };
+        let written =
+            WrittenRules { user: vec![rule("no/*", Action::Deny)], ..WrittenRules::default() };
         let mut policy = policy(written, &[]);
         policy.remembered = vec![rule(".env", Action::Allow), rule("no/*", Action::Allow)];
         let root = readable(&policy, "/w");

@@ -1,8 +1,8 @@
-//! Judging a shell script: from what it may do to the parts of one ask, with a verdict for each.
+//! Judging a shell script: turns what it may do into the parts of one ask.
 //!
-//! [`helve_text::shell::analyze`] says what a script may run and touch; [`wants`] turns that into parts, with what is
-//! known of the files in question; the policy weighs each. All of it is pure: files are looked up by whoever
-//! implements [`Ground`].
+//! [`helve_text::shell::analyze`] says what a script may run and access. [`parts`] turns that into parts, using facts
+//! about the files involved, and the policy judges each part. All of it is pure: files are looked up by whoever
+//! implements [`FileFacts`].
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -16,231 +16,225 @@ use crate::ask::{Part, Terms, Unclear};
 use crate::builtin;
 use crate::command::Command;
 
-mod beneath;
 mod facts;
 mod glob;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod tree_read;
 
-use glob::Places;
+use glob::ExpandedTarget;
 
-pub use facts::{Answer, Entry, Facts, Ground, Question, Resolution};
+pub use facts::{DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts};
 
-/// Reads a script, with what the files tell of it.
-pub fn read(source: &str, around: &ShellContext, ground: &impl Ground) -> Script {
-    let first = script::analyze(source, around);
-    read_again(&first, source, around, ground).unwrap_or(first)
+/// The most folders, and the most globs, of one script that are looked up to analyse it again.
+const MAX_LOOKUPS: usize = 16;
+
+/// Analyses a script with the help of facts about files.
+pub fn analyze(source: &str, context: &ShellContext, facts: &impl FileFacts) -> Script {
+    let first = script::analyze(source, context);
+    analyze_again(&first, source, context, facts).unwrap_or(first)
 }
 
-/// Reads a script once more, if the files tell something that the first reading was not sure of.
-pub fn read_again(
+/// Analyses a script once more if facts about files settle what the first analysis left open.
+pub fn analyze_again(
     first: &Script,
     source: &str,
-    around: &ShellContext,
-    ground: &impl Ground,
+    context: &ShellContext,
+    facts: &impl FileFacts,
 ) -> Option<Script> {
     if !first.needs_facts {
         return None;
     }
-    let entered = first.accesses.iter().filter(|touch| touch.kind == AccessKind::Enter);
-    let folders = entered.filter_map(|touch| match &touch.target {
-        FileTarget::Path(path) => Some(transfer::plain(path)),
+    let entered = first.accesses.iter().filter(|access| access.kind == AccessKind::Enter);
+    let folders = entered.filter_map(|access| match &access.target {
+        FileTarget::Path(path) => Some(transfer::normalized(path)),
         FileTarget::Glob(_) | FileTarget::Unknown(_) => None,
     });
-    let filled_in = first.accesses.iter().filter(|touch| touch.kind == AccessKind::Expand);
-    let names = filled_in.filter_map(|touch| match &touch.target {
-        FileTarget::Glob(pattern) => Some((pattern.clone(), glob::expand(pattern, ground)?.paths)),
+    let expanded = first.accesses.iter().filter(|access| access.kind == AccessKind::Expand);
+    let matches = expanded.filter_map(|access| match &access.target {
+        FileTarget::Glob(pattern) => Some((pattern.clone(), glob::expand(pattern, facts)?.paths)),
         FileTarget::Path(_) | FileTarget::Unknown(_) => None,
     });
-    let around = ShellContext {
-        enterable: folders.take(MOST_LOOKED_UP).filter(|it| may_be_entered(it, ground)).collect(),
-        glob_matches: names.take(MOST_LOOKED_UP).collect(),
-        ..around.clone()
+    let context = ShellContext {
+        enterable: folders.take(MAX_LOOKUPS).filter(|path| is_enterable(path, facts)).collect(),
+        glob_matches: matches.take(MAX_LOOKUPS).collect(),
+        ..context.clone()
     };
-    let tells = !around.enterable.is_empty() || !around.glob_matches.is_empty();
-    tells.then(|| script::analyze(source, &around))
+    let is_better = !context.enterable.is_empty() || !context.glob_matches.is_empty();
+    is_better.then(|| script::analyze(source, &context))
 }
 
-/// More folders and patterns of one script are not looked up for reading it.
-const MOST_LOOKED_UP: usize = 16;
-
-/// Whether a folder of the workspace can be gone into, which is what finding something in it takes.
-fn may_be_entered(folder: &str, ground: &impl Ground) -> bool {
-    // A shell may want what stands before `..` to be there, too.
+/// Whether `cd` into a folder of the workspace certainly works: something in it can be looked up.
+fn is_enterable(folder: &str, facts: &impl FileFacts) -> bool {
+    // Some shells require that the folder before `..` exists.
     if folder.split('/').any(|name| name == "..") {
         return false;
     }
     let is_inside =
-        |path: &str| ground.resolve(path).is_some_and(|it| it.exists && it.outside.is_none());
-    let names = ground.list(folder).unwrap_or_default();
-    let found = names.iter().find(|entry| !entry.link);
-    is_inside(folder) && found.is_some_and(|entry| is_inside(&format!("{folder}/{}", entry.name)))
+        |path: &str| facts.resolve(path).is_some_and(|it| it.exists && it.outside.is_none());
+    let entries = facts.list(folder).unwrap_or_default();
+    let entry = entries.iter().find(|entry| !entry.is_link);
+    is_inside(folder) && entry.is_some_and(|entry| is_inside(&format!("{folder}/{}", entry.name)))
 }
 
-/// Everything a script wants. `source` is the script itself.
-pub fn wants<'g>(source: &str, script: &'g Script, ground: &'g impl Ground) -> Vec<Part> {
-    let mut wants = Wants {
-        ground,
-        made: made(script),
-        places: HashMap::new(),
-        all: Vec::new(),
+/// Returns everything that a script must be allowed to do. `source` is the script itself.
+pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) -> Vec<Part> {
+    let mut collector = PartCollector {
+        facts,
+        new_folders: new_folders(script),
+        expanded: HashMap::new(),
+        parts: Vec::new(),
         seen: HashSet::new(),
-        extra: Vec::new(),
-        compared: transfer::MOST_COMPARED,
+        extra_risks: Vec::new(),
+        comparisons_left: transfer::MAX_COMPARISONS,
     };
-    let mut commands: HashSet<Command> = HashSet::new();
-    let landed = wants.landed(&script.transfers);
-    for touch in &script.accesses {
-        wants.touch(touch);
-        wants.touch_before(touch, &landed);
-        if touch.kind == AccessKind::ReadTree {
-            wants.touch_beneath(touch, &landed);
+    let relocations = collector.relocations(&script.transfers);
+    for access in &script.accesses {
+        collector.access(access);
+        collector.access_origins(access, &relocations);
+        if access.kind == AccessKind::ReadTree {
+            collector.access_tree(access, &relocations);
         }
     }
-    let touched = std::mem::take(&mut wants.all);
-    wants.seen.clear();
+    let file_parts = std::mem::take(&mut collector.parts);
+    collector.seen.clear();
+    // Commands come first in the ask, then the files.
+    let mut commands: HashSet<Command> = HashSet::new();
     for (at, run) in script.runs.iter().enumerate() {
-        let extra = wants.extra.iter().filter(|(run, _)| *run == at).map(|(_, risk)| risk.clone());
-        let command = Command::new(run, extra.collect());
+        let extra = collector.extra_risks.iter().filter(|(run, _)| *run == at);
+        let command = Command::new(run, extra.map(|(_, risk)| risk.clone()).collect());
         if commands.insert(command.clone()) {
             let part = Part::new("bash", command.text()).always(command.remembered());
-            wants.all.push(part.under(Terms::Command(Box::new(command))));
+            collector.parts.push(part.under(Terms::Command(Box::new(command))));
         }
     }
-    for part in touched {
-        wants.push(part);
+    for part in file_parts {
+        collector.push(part);
     }
     for doubt in &script.doubts {
         let shown = if doubt.shown.is_empty() { source } else { &doubt.shown };
         let terms = Terms::Unclear(Unclear::Doubt(doubt.clone()));
-        wants.push(Part::new("bash", shown).under(terms));
+        collector.push(Part::new("bash", shown).under(terms));
     }
-    wants.all
+    collector.parts
 }
 
-/// The folders that `mkdir` makes, and nothing else puts something else there. What is written where cannot be told is
-/// asked about anyway.
-fn made(script: &Script) -> HashSet<&str> {
+/// The folders that only `mkdir` creates: nothing else is written there or above.
+fn new_folders(script: &Script) -> HashSet<&str> {
     let is_mkdir = |run: Option<usize>| {
         let run = run.and_then(|run| script.runs.get(run));
-        run.is_some_and(|run| run.words.first().is_some_and(|it| it.shown() == "mkdir"))
+        run.is_some_and(|run| run.words.first().is_some_and(|word| word.shown() == "mkdir"))
     };
-    let (made, others): (Vec<_>, Vec<_>) =
+    let (created, others): (Vec<_>, Vec<_>) =
         script.written_paths().partition(|(_, run)| is_mkdir(*run));
-    let put = script.transfers.iter().map(|transfer| transfer.to.as_str());
-    let others: HashSet<&str> = others.into_iter().map(|(path, _)| path).chain(put).collect();
-    // Neither there nor at a folder above.
-    let is_reached = |path: &str| {
-        let above = path.match_indices('/').map(|(at, _)| &path[..at]);
-        above.chain([path]).any(|place| others.contains(place))
+    let targets = script.transfers.iter().map(|transfer| transfer.to.as_str());
+    let others: HashSet<&str> = others.into_iter().map(|(path, _)| path).chain(targets).collect();
+    let is_written_otherwise = |path: &str| {
+        let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
+        parents.chain([path]).any(|path| others.contains(path))
     };
-    made.into_iter().map(|(path, _)| path).filter(|path| !is_reached(path)).collect()
+    created.into_iter().map(|(path, _)| path).filter(|path| !is_written_otherwise(path)).collect()
 }
 
-struct Wants<'g, G> {
-    ground: &'g G,
-    /// Folders that are new.
-    made: HashSet<&'g str>,
-    /// What was looked up already: many commands touch the same files.
-    places: HashMap<FileTarget, Option<Rc<Places>>>,
-    all: Vec<Part>,
+/// Collects the parts of one script.
+struct PartCollector<'f, F> {
+    facts: &'f F,
+    new_folders: HashSet<&'f str>,
+    /// Targets that were expanded already: many commands access the same files.
+    expanded: HashMap<FileTarget, Option<Rc<ExpandedTarget>>>,
+    parts: Vec<Part>,
     seen: HashSet<(Cow<'static, str>, Vec<String>)>,
-    /// Risks that only the files tell, by run.
-    extra: Vec<(usize, Risk)>,
-    /// How much more may be compared with where files were put.
-    compared: usize,
+    /// Risks that follow from facts about files, by index of the run.
+    extra_risks: Vec<(usize, Risk)>,
+    /// How many more paths may be compared with where files were moved.
+    comparisons_left: usize,
 }
 
-impl<G: Ground> Wants<'_, G> {
+impl<F: FileFacts> PartCollector<'_, F> {
     fn push(&mut self, part: Part) {
         let key = (part.permission.clone(), part.subjects.clone());
         match part.terms {
-            Terms::Plain if self.seen.insert(key) => self.all.push(part),
-            Terms::Unclear(_) if !self.all.contains(&part) => self.all.push(part),
+            Terms::Plain if self.seen.insert(key) => self.parts.push(part),
+            Terms::Unclear(_) if !self.parts.contains(&part) => self.parts.push(part),
             Terms::Plain | Terms::Unclear(_) | Terms::Command(_) => {}
         }
     }
 
-    fn touch(&mut self, touch: &FileAccess) {
-        let shown = match &touch.target {
+    fn access(&mut self, access: &FileAccess) {
+        let shown = match &access.target {
             FileTarget::Path(path) => path,
             FileTarget::Glob(pattern) => pattern,
             FileTarget::Unknown(shown) => shown,
         };
-        let Some(places) = self.places(&touch.target) else {
-            return self.unclear(touch.kind, shown, Unclear::Target);
+        let Some(target) = self.expand(&access.target) else {
+            return self.unclear(access.kind, shown, Unclear::Target);
         };
-        if touch.kind == AccessKind::Passed && self.is_label(shown) {
+        if access.kind == AccessKind::Passed && self.is_label(shown) {
             return;
         }
-        for part in &places.listed {
+        for part in &target.listed {
             self.push(part.clone());
         }
-        // Where no program gets the names, they are no flags.
-        if places.flags && touch.run.is_some() {
-            self.unclear(touch.kind, shown, Unclear::Flag);
+        // Names that no program receives cannot act as flags.
+        if target.has_flags && access.run.is_some() {
+            self.unclear(access.kind, shown, Unclear::Flag);
         }
-        if touch.kind == AccessKind::ExpandAgain && places.apart {
-            self.unclear(touch.kind, shown, Unclear::Apart);
+        if access.kind == AccessKind::ExpandAgain && target.has_splittable_names {
+            self.unclear(access.kind, shown, Unclear::Apart);
         }
-        match &places.resolutions {
-            _ if matches!(touch.kind, AccessKind::Expand | AccessKind::ExpandAgain) => {}
-            Some(resolutions) => resolutions.iter().for_each(|it| self.resolved(touch, it)),
-            None => self.unclear(touch.kind, shown, Unclear::Target),
+        match &target.resolved {
+            _ if matches!(access.kind, AccessKind::Expand | AccessKind::ExpandAgain) => {}
+            Some(resolved) => resolved.iter().for_each(|path| self.access_path(access, path)),
+            None => self.unclear(access.kind, shown, Unclear::Target),
         }
     }
 
-    /// Everything that a target stands for; `None` if that cannot be told.
-    fn places(&mut self, target: &FileTarget) -> Option<Rc<Places>> {
-        if let Some(known) = self.places.get(target) {
+    /// Returns every path that a target stands for; `None` if that is unknown.
+    fn expand(&mut self, target: &FileTarget) -> Option<Rc<ExpandedTarget>> {
+        if let Some(known) = self.expanded.get(target) {
             return known.clone();
         }
-        let places = match target {
+        let expanded = match target {
             FileTarget::Unknown(_) => None,
             FileTarget::Path(path) => {
-                let alone = |it| Places {
-                    paths: vec![path.clone()],
-                    resolutions: Some(vec![it]),
-                    flags: false,
-                    apart: false,
-                    listed: Vec::new(),
-                };
-                self.ground.resolve(path).or_else(|| self.above_new(path)).map(alone)
+                let facts = self.facts.resolve(path).or_else(|| self.above_new_folder(path));
+                facts.map(|facts| ExpandedTarget::single(path, facts))
             }
-            FileTarget::Glob(pattern) => glob::expand(pattern, self.ground),
+            FileTarget::Glob(pattern) => glob::expand(pattern, self.facts),
         };
-        let places = places.map(Rc::new);
-        self.places.insert(target.clone(), places.clone());
-        places
+        let expanded = expanded.map(Rc::new);
+        self.expanded.insert(target.clone(), expanded.clone());
+        expanded
     }
 
-    /// `..` of a folder that is not there yet and will be no link is the folder it is made in.
-    fn above_new(&self, path: &str) -> Option<Resolution> {
+    /// Resolves `..` of a folder that the script creates: since it will not be a link, that is its parent.
+    fn above_new_folder(&self, path: &str) -> Option<PathFacts> {
         let above = path.match_indices("/..").find_map(|(at, dots)| {
-            let (made, rest) = (&path[..at], &path[at + dots.len()..]);
-            let (folder, _) = self.made.get(made)?.rsplit_once('/')?;
-            let is_new = self.ground.resolve(made)?.is_new_inside();
+            let (created, rest) = (&path[..at], &path[at + dots.len()..]);
+            let (parent, _) = self.new_folders.get(created)?.rsplit_once('/')?;
+            let is_new = self.facts.resolve(created)?.is_new_inside();
             (is_new && (rest.is_empty() || rest.starts_with('/')))
-                .then(|| format!("{folder}{rest}"))
+                .then(|| format!("{parent}{rest}"))
         });
-        above.and_then(|path| self.ground.resolve(&path))
+        above.and_then(|path| self.facts.resolve(&path))
     }
 
-    /// `//src:all` is a label to some programs and `//title` a query: with two slashes, a path is one where there is
-    /// something, or a folder to put it in.
+    /// Whether a word with two leading slashes is a label (`//src:all`) or a query (`//title`), not a path.
+    ///
+    /// It counts as a path if it exists, or if the folder that would hold it does.
     fn is_label(&self, path: &str) -> bool {
         if !path.starts_with("//") {
             return false;
         }
         let folder = path.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
-        let is_there = |path: &str| self.ground.resolve(path).is_none_or(|it| it.exists);
-        let has_folder = folder.contains(|c| c != '/') && is_there(folder);
-        !has_folder && !is_there(path)
+        let exists = |path: &str| self.facts.resolve(path).is_none_or(|facts| facts.exists);
+        let has_folder = folder.contains(|c| c != '/') && exists(folder);
+        !has_folder && !exists(path)
     }
 
-    fn unclear(&mut self, access: AccessKind, shown: &str, why: Unclear) {
-        let permission = match access {
+    fn unclear(&mut self, kind: AccessKind, shown: &str, why: Unclear) {
+        let permission = match kind {
             AccessKind::Write => "edit",
             AccessKind::Stat
             | AccessKind::Read
@@ -253,28 +247,27 @@ impl<G: Ground> Wants<'_, G> {
         self.push(Part::new(permission, shown).under(Terms::Unclear(why)));
     }
 
-    fn resolved(&mut self, touch: &FileAccess, resolution: &Resolution) {
-        if let Some(part) = &resolution.outside {
+    fn access_path(&mut self, access: &FileAccess, path: &PathFacts) {
+        if let Some(part) = &path.outside {
             self.push(part.clone());
         }
-        let permission = match touch.kind {
-            // What is not there yet may be when it runs.
+        let permission = match access.kind {
+            // A file that does not exist now may exist when the command runs.
             AccessKind::Read | AccessKind::ReadTree => "read",
             AccessKind::Write => "edit",
-            // It may write as well, and nobody should be surprised that it wrote there.
-            AccessKind::Passed if resolution.subjects.iter().any(|it| builtin::guards(it)) => {
+            // An unknown program may write to a protected file that it is given.
+            AccessKind::Passed if path.subjects.iter().any(|it| builtin::is_protected(it)) => {
                 "edit"
             }
-            AccessKind::MaybeRead | AccessKind::Passed
-                if resolution.exists || resolution.outside.is_some() =>
-            {
+            AccessKind::MaybeRead | AccessKind::Passed if path.exists || path.outside.is_some() => {
                 "read"
             }
             AccessKind::NameOnly => {
-                // It is a file after all, so what the command does to it must be spelled out.
-                if let Some(run) = touch.run.filter(|_| resolution.exists) {
+                // The name is a file after all, so a rule must spell out what happens to it.
+                if let Some(run) = access.run.filter(|_| path.exists) {
                     let kind = RiskKind::Destroys;
-                    self.extra.push((run, Risk { word: usize::MAX, spelled: String::new(), kind }));
+                    let risk = Risk { word: usize::MAX, spelled: String::new(), kind };
+                    self.extra_risks.push((run, risk));
                 }
                 return;
             }
@@ -286,7 +279,7 @@ impl<G: Ground> Wants<'_, G> {
             | AccessKind::ExpandAgain => return,
         };
         let mut part = Part::new(permission, "");
-        part.subjects.clone_from(&resolution.subjects);
+        part.subjects.clone_from(&path.subjects);
         self.push(part.always_exactly());
     }
 }

@@ -7,20 +7,20 @@ use crate::ask::{Part, Terms};
 use crate::command::{Command, Decision};
 use crate::rule::{Action, Rule, Source, Verdict, decide};
 
-/// One list of rules. Of several walls the strictest decides, so a further wall can only narrow.
+/// One list of rules. The strictest wall decides, so a further wall can only narrow.
 #[derive(Clone, Debug)]
 pub struct Wall {
-    /// Whose wall it is, for explanations: `user`, `agent plan`, …
+    /// Name for explanations: `user`, `agent plan`, …
     pub name: Cow<'static, str>,
     pub rules: Arc<[Rule]>,
-    /// Appended to `rules`, except that they never lift a deny of theirs: a trusted project, `--allow`.
+    /// Rules appended to `rules` that never lift a deny among them: a trusted project's, `--allow`.
     pub later: Arc<[Rule]>,
-    /// The answer where no rule matches.
+    /// The action where no rule matches.
     pub otherwise: Action,
 }
 
 impl Wall {
-    /// A wall that narrows where its rules say so and is silent elsewhere.
+    /// A wall that narrows where its rules match and allows everything else.
     pub fn narrowing(name: impl Into<Cow<'static, str>>, rules: Vec<Rule>) -> Self {
         Self {
             name: name.into(),
@@ -57,7 +57,7 @@ impl Wall {
         Verdict { action, rule, wall: self.name.clone() }
     }
 
-    /// Whether everything this part's keys could be about is denied.
+    /// Whether everything under the keys of this part is denied.
     fn forbids(&self, part: &Part) -> bool {
         match weigh(part, |key| Rules(&self.rules, &[]).closing(key)) {
             Some(rule) => rule.action == Action::Deny && rule.pattern.is_any(),
@@ -80,7 +80,7 @@ impl<'a> Rules<'a> {
         self.newest_first().find(|(_, rule)| rule.covers_key(key) && rule.pattern.matches(text))
     }
 
-    /// The rule that settles whether anything gets through at all under a key.
+    /// The rule that decides whether anything can be allowed under a key.
     fn closing(self, key: &str) -> Option<(usize, &'a Rule)> {
         self.newest_first().find(|(_, rule)| {
             rule.covers_key(key) && (rule.pattern.is_any() || rule.action != Action::Deny)
@@ -88,11 +88,11 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// The rule that decides for a part, given how to find one for a key.
+/// Returns the rule that decides for a part, given how to find one for a key.
 ///
-/// A tool is judged under its own id and under its group; the stricter of the two wins. A rule that
-/// is about both (`"*": "ask"`) yields to a later rule about either, as in any list; and what a
-/// person wrote about one key is not outweighed by a built-in rule about the other.
+/// A tool is judged under its own id and under its group, and the stricter rule wins, with two exceptions. A rule that
+/// covers both (`"*": "ask"`) yields to a later rule about either, as in any list. A built-in rule about one key does
+/// not outweigh what a person wrote about the other.
 fn weigh<'a>(part: &Part, find: impl Fn(&str) -> Option<(usize, &'a Rule)>) -> Option<&'a Rule> {
     let group = find(&part.permission);
     let Some(tool) = part.tool.as_deref() else { return group.map(|(_, rule)| rule) };
@@ -112,7 +112,7 @@ fn weigh<'a>(part: &Part, find: impl Fn(&str) -> Option<(usize, &'a Rule)>) -> O
     }
 }
 
-/// The first of the strictest; an ask where there is no wall at all.
+/// Returns the first of the strictest verdicts; an ask if there is no wall at all.
 fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     let stricter = |so_far: Verdict, next: Verdict| {
         if next.action > so_far.action { next } else { so_far }
@@ -121,7 +121,7 @@ fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     verdicts.reduce(stricter).unwrap_or(nothing)
 }
 
-/// The strictest wall decides; a person's lasting yes lifts an ask, never a deny.
+/// The strictest wall decides. A remembered approval lifts an ask, never a deny.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub walls: Vec<Wall>,
@@ -129,7 +129,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// `more` are the walls of the sub-agents on the way down.
+    /// Judges one part. `more` are the walls of sub-agents.
     pub fn judge(&self, more: &[Wall], part: &Part) -> Verdict {
         let walls = self.walls.iter().chain(more);
         let verdict = match &part.terms {
@@ -154,7 +154,7 @@ impl Policy {
         actions.max().unwrap_or(Action::Allow)
     }
 
-    /// A remembered yes counts when it covers the part under every name it goes by.
+    /// Returns a remembered approval, if one covers every name of the part.
     fn recall(&self, part: &Part) -> Option<Verdict> {
         let allows = |rule: &&Rule| rule.action == Action::Allow;
         let mut covering = None;
@@ -177,7 +177,7 @@ impl Policy {
         })
     }
 
-    /// Whether a tool is denied outright, whatever it would be called with.
+    /// Whether a tool is denied whatever its arguments.
     pub fn forbids(&self, more: &[Wall], tool: &Part) -> bool {
         self.walls.iter().chain(more).any(|wall| wall.forbids(tool))
     }

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use expect_test::Expect;
-use helve_core::builtin::{Written, policy};
+use helve_core::builtin::{WrittenRules, policy};
 use helve_core::commit::ContentHash;
 use helve_core::journal::{Before, Entry, Image, Journal};
 use helve_core::permission::Source;
@@ -62,7 +62,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     };
     let rules = |name| of(name).map(|(head, _)| rule(head)).collect::<Vec<_>>();
     let person = Arc::new(Scripted::with(of("reply").map(|(head, _)| reply(head))));
-    let written = Written {
+    let written = WrittenRules {
         user: rules("rule"),
         project: rules("project"),
         trusted: of("trusted").next().is_some(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use helve_core::builtin::{Written, policy};
+use helve_core::builtin::{WrittenRules, policy};
 use helve_core::commit::HardLinks;
 use helve_core::shell::Leftovers;
 use helve_core::store::{Outputs, Store};
@@ -313,7 +313,7 @@ pub(crate) fn stance(
     basis: &Basis,
     agent: &Agent,
 ) -> (Policy, Vec<Switch>) {
-    let written = Written {
+    let written = WrittenRules {
         user: config.user.clone(),
         project: config.project.clone(),
         trusted: trust == TrustState::Trusted,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::Path;
 
-use helve_policy::shell::{self, Answer, Entry, Facts, Question, Resolution};
+use helve_policy::shell::{self, DirEntry, FactAnswer, FactQuery, GatheredFacts, PathFacts};
 use helve_policy::{Let, Part, ProcessId, Request, Terms, Unclear};
 use helve_text::shell::{self as script, Doubt, DoubtKind, Script, ShellContext};
 
@@ -114,13 +114,13 @@ impl Programs {
     async fn wants(&self, planned: &Planned, around: &ShellContext) -> (Script, Vec<Part>) {
         let source = &planned.command;
         let first = script::analyze(source, around);
-        let mut facts = Facts::default();
+        let mut facts = GatheredFacts::default();
         let mut known = 0;
         let mut rounds = 0;
         loop {
-            let again = shell::read_again(&first, source, around, &facts);
-            let parts = shell::wants(source, again.as_ref().unwrap_or(&first), &facts);
-            let missing = facts.missing();
+            let again = shell::analyze_again(&first, source, around, &facts);
+            let parts = shell::parts(source, again.as_ref().unwrap_or(&first), &facts);
+            let missing = facts.take_missing();
             rounds += 1;
             // What is not known by now counts as unknown.
             let enough = known + missing.len() > MAX_FACTS || rounds > MAX_ROUNDS;
@@ -128,29 +128,29 @@ impl Programs {
                 return (again.unwrap_or(first), parts);
             }
             known += missing.len();
-            for question in missing {
-                let answer = self.answer(&question).await;
-                facts.insert(question, answer);
+            for query in missing {
+                let answer = self.answer(&query).await;
+                facts.insert(query, answer);
             }
         }
     }
 
-    async fn answer(&self, question: &Question) -> Answer {
-        match question {
-            Question::Resolve(path) => {
+    async fn answer(&self, query: &FactQuery) -> FactAnswer {
+        match query {
+            FactQuery::Resolve(path) => {
                 let found = files::look_up(&self.session, Path::new(path)).await;
-                Answer::Resolved(found.ok().map(|path| Resolution {
+                FactAnswer::Resolved(found.ok().map(|path| PathFacts {
                     subjects: path.part("read").subjects,
                     outside: path.outside(),
                     exists: path.kind().is_some(),
                 }))
             }
-            Question::List(folder) => Answer::Listed(self.names(Path::new(folder)).await),
+            FactQuery::List(folder) => FactAnswer::Listed(self.names(Path::new(folder)).await),
         }
     }
 
     /// `None` where there are too many, or it cannot be told.
-    async fn names(&self, folder: &Path) -> Option<Vec<Entry>> {
+    async fn names(&self, folder: &Path) -> Option<Vec<DirEntry>> {
         let folder = files::look_up(&self.session, folder).await.ok()?;
         if folder.kind() != Some(Kind::Folder) {
             return Some(Vec::new());
@@ -161,7 +161,7 @@ impl Programs {
         }
         let entry = |entry: machine::Entry| {
             let name = entry.name.into_string().ok()?;
-            Some(Entry { name, link: entry.is_link, folder: entry.kind == Kind::Folder })
+            Some(DirEntry { name, is_link: entry.is_link, is_folder: entry.kind == Kind::Folder })
         };
         listing.entries.into_iter().map(entry).collect()
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::builtin::{Written, policy};
+use helve_core::builtin::{WrittenRules, policy};
 use helve_core::engine::Patience;
 use helve_core::{
     Action, AfterWrite, AnyTool, Ask, Caller, Engine, Event, Gate, Hook, Host, Layer, Neighbours,
@@ -27,7 +27,7 @@ pub(crate) struct Stage {
 /// What a test sets the stage with.
 pub(crate) struct Setting {
     pub(crate) machine: Arc<MemoryMachine>,
-    pub(crate) written: Written,
+    pub(crate) written: WrittenRules,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) after: Vec<Arc<dyn AfterWrite>>,
     pub(crate) person: Arc<dyn Person>,
@@ -39,7 +39,7 @@ pub(crate) struct Setting {
 impl Default for Setting {
     fn default() -> Self {
         let (hooks, tools) = (Vec::new(), Vec::new());
-        let (written, store) = (Written::default(), Arc::default());
+        let (written, store) = (WrittenRules::default(), Arc::default());
         let (machine, person, after) = (Arc::default(), Arc::new(Nobody), Vec::new());
         let short = Duration::from_millis(50);
         let patience = Patience { grace: short, hook: short };

@@ -1,6 +1,6 @@
-//! How many words of a command name what it does: `git checkout`, `npm run dev`.
+//! How many words of a command name its operation: `git checkout`, `npm run dev`.
 
-/// Commands whose first two words say what they do, and those that need three. Any other needs one.
+/// Programs whose operation takes two words, and prefixes that take three. All others take one.
 const TWO: &str = "bazel brew bun cargo cdk cf cmake composer consul crictl deno docker eksctl firebase flyctl git go \
     gradle helm heroku hugo ip kind kubectl kustomize make mc minikube mongosh mysql mvn ng npm nvm nx openssl pip \
     pipenv pnpm poetry podman psql pulumi pyenv python rake rbenv redis-cli rustup serverless skaffold sls sst swift \
@@ -11,7 +11,7 @@ const THREE: &str = "aws|az|bun run|bun x|cargo add|cargo run|consul kv|deno tas
     npm exec|npm init|npm run|npm view|openssl req|openssl x509|pnpm dlx|pnpm exec|pnpm run|podman container|\
     podman image|pulumi stack|sfdx|terraform workspace|vault auth|vault kv|yarn dlx|yarn run|python -m|python3 -m";
 
-/// The words that an approval of this command is remembered by.
+/// Returns the words by which an approval of this command is remembered.
 pub(super) fn prefix<'a>(words: &'a [&'a str]) -> &'a [&'a str] {
     let start = |count: usize| words.get(..count).map(|words| words.join(" "));
     let three = |count| start(count).is_some_and(|start| THREE.split('|').any(|it| it == start));

@@ -1,96 +1,96 @@
-//! What is known of files, asked for by path.
+//! Facts about files, queried by path.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::ask::Part;
 
-/// Answers questions about files. `None` means that it cannot tell, which is never taken for a yes.
-pub trait Ground {
-    /// A path, absolute, with `..` and links still in it.
-    fn resolve(&self, path: &str) -> Option<Resolution>;
+/// Answers queries about files. `None` means unknown, which is never taken as permission.
+pub trait FileFacts {
+    /// Looks up an absolute path, in which `..` and links are not resolved yet.
+    fn resolve(&self, path: &str) -> Option<PathFacts>;
 
-    /// The names in a folder; none if there is no such folder.
-    fn list(&self, folder: &str) -> Option<Vec<Entry>>;
+    /// Lists a folder; empty if there is no such folder.
+    fn list(&self, folder: &str) -> Option<Vec<DirEntry>>;
 }
 
 /// Where a path leads.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resolution {
-    /// The texts that rules are matched with, as resolved first.
+pub struct PathFacts {
+    /// The texts that rules match, the resolved one first.
     pub subjects: Vec<String>,
-    /// What must be asked besides, if it lies outside the root.
+    /// The `external_directory` part, if the path lies outside the root.
     pub outside: Option<Part>,
     pub exists: bool,
 }
 
-impl Resolution {
+impl PathFacts {
     pub(super) fn is_new_inside(&self) -> bool {
         !self.exists && self.outside.is_none()
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirEntry {
     pub name: String,
-    pub link: bool,
-    pub folder: bool,
+    pub is_link: bool,
+    pub is_folder: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Question {
+pub enum FactQuery {
     Resolve(String),
     List(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    Resolved(Option<Resolution>),
-    Listed(Option<Vec<Entry>>),
+pub enum FactAnswer {
+    Resolved(Option<PathFacts>),
+    Listed(Option<Vec<DirEntry>>),
 }
 
-/// Answers that were gathered before. What is missing is noted, to be gathered for the next round:
-/// a caller whose files are far away judges, answers [`Facts::missing`], and judges again.
+/// Facts that were gathered beforehand. A query that cannot be answered is recorded for the next round: the caller
+/// judges, answers [`GatheredFacts::take_missing`], and judges again.
 #[derive(Debug, Default)]
-pub struct Facts {
-    known: HashMap<Question, Answer>,
-    missing: RefCell<Vec<Question>>,
+pub struct GatheredFacts {
+    known: HashMap<FactQuery, FactAnswer>,
+    missing: RefCell<Vec<FactQuery>>,
 }
 
-impl Facts {
-    pub fn insert(&mut self, question: Question, answer: Answer) {
-        self.known.insert(question, answer);
+impl GatheredFacts {
+    pub fn insert(&mut self, query: FactQuery, answer: FactAnswer) {
+        self.known.insert(query, answer);
     }
 
-    /// What was asked for and is not known, since the last time this was called.
-    pub fn missing(&mut self) -> Vec<Question> {
+    /// Returns the queries that could not be answered since the last call.
+    pub fn take_missing(&mut self) -> Vec<FactQuery> {
         std::mem::take(self.missing.get_mut())
     }
 
-    fn look_up(&self, question: Question) -> Option<&Answer> {
-        let answer = self.known.get(&question);
+    fn look_up(&self, query: FactQuery) -> Option<&FactAnswer> {
+        let answer = self.known.get(&query);
         if answer.is_none() {
             let mut missing = self.missing.borrow_mut();
-            if !missing.contains(&question) {
-                missing.push(question);
+            if !missing.contains(&query) {
+                missing.push(query);
             }
         }
         answer
     }
 }
 
-impl Ground for Facts {
-    fn resolve(&self, path: &str) -> Option<Resolution> {
-        match self.look_up(Question::Resolve(path.to_string())) {
-            Some(Answer::Resolved(resolution)) => resolution.clone(),
-            Some(Answer::Listed(_)) | None => None,
+impl FileFacts for GatheredFacts {
+    fn resolve(&self, path: &str) -> Option<PathFacts> {
+        match self.look_up(FactQuery::Resolve(path.to_string())) {
+            Some(FactAnswer::Resolved(facts)) => facts.clone(),
+            Some(FactAnswer::Listed(_)) | None => None,
         }
     }
 
-    fn list(&self, folder: &str) -> Option<Vec<Entry>> {
-        match self.look_up(Question::List(folder.to_string())) {
-            Some(Answer::Listed(entries)) => entries.clone(),
-            Some(Answer::Resolved(_)) | None => None,
+    fn list(&self, folder: &str) -> Option<Vec<DirEntry>> {
+        match self.look_up(FactQuery::List(folder.to_string())) {
+            Some(FactAnswer::Listed(entries)) => entries.clone(),
+            Some(FactAnswer::Resolved(_)) | None => None,
         }
     }
 }

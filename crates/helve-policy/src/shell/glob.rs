@@ -1,135 +1,164 @@
-//! Which files a pattern in a script stands for: all that any shell would fill in, rather too many than too few.
+//! Expanding globs: every name that any shell might fill in, rather too many than too few.
 
 use std::collections::BTreeSet;
 
-use super::facts::{Entry, Ground, Resolution};
+use super::facts::{DirEntry, FileFacts, PathFacts};
 use crate::ask::Part;
 
-/// More names than this are not looked at.
-const MOST: usize = 4_000;
+/// The most directory entries that are matched for one glob.
+const MAX_ENTRIES: usize = 4_000;
+/// The deepest level of folders that a glob descends to.
+const MAX_DEPTH: usize = 24;
 
-/// What a target stands for.
-pub(super) struct Places {
-    /// As given, before links are followed.
+/// The paths that a target stands for.
+pub(super) struct ExpandedTarget {
+    /// Before links are followed.
     pub(super) paths: Vec<String>,
-    /// `None` if one of them cannot be looked up.
-    pub(super) resolutions: Option<Vec<Resolution>>,
-    /// A name starts with a dash.
-    pub(super) flags: bool,
-    /// A name that was filled in has blanks or wildcards in it.
-    pub(super) apart: bool,
-    /// What must be asked because names are filled in from outside the root.
+    /// `None` if one of the paths cannot be looked up.
+    pub(super) resolved: Option<Vec<PathFacts>>,
+    /// Whether a name starts with a dash.
+    pub(super) has_flags: bool,
+    /// Whether a name that was filled in contains spaces or wildcards.
+    pub(super) has_splittable_names: bool,
+    /// The `external_directory` parts of folders whose names are filled in.
     pub(super) listed: Vec<Part>,
 }
 
-/// Expands an absolute pattern. `None` if that cannot be told.
-pub(super) fn expand(pattern: &str, ground: &impl Ground) -> Option<Places> {
-    // Some shell follows links there.
+impl ExpandedTarget {
+    pub(super) fn single(path: &str, facts: PathFacts) -> Self {
+        Self {
+            paths: vec![path.to_string()],
+            resolved: Some(vec![facts]),
+            has_flags: false,
+            has_splittable_names: false,
+            listed: Vec::new(),
+        }
+    }
+}
+
+/// Expands an absolute glob. `None` if the result is unknown.
+pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTarget> {
+    // zsh follows links with `***`.
     if pattern.contains("***") {
         return None;
     }
     let names: Vec<&str> = pattern.split('/').collect();
-    let wild = names.iter().position(|name| is_wild(name))?;
-    let mut search =
-        Search { ground, left: MOST, matches: Vec::new(), flags: false, folders: BTreeSet::new() };
-    let folder: Vec<String> = names[..wild].iter().map(|name| unescape(name)).collect();
-    search.within(&folder.join("/"), &names[wild..], 0)?;
+    let first_wild = names.iter().position(|name| is_wild(name))?;
+    let mut search = GlobSearch {
+        facts,
+        entries_left: MAX_ENTRIES,
+        matches: Vec::new(),
+        has_flags: false,
+        folders: BTreeSet::new(),
+    };
+    let folder: Vec<String> = names[..first_wild].iter().map(|name| unescape(name)).collect();
+    let folder = folder.join("/");
+    search.descend(&folder, &names[first_wild..], 0)?;
     let parent = |path: &String| {
-        path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| non_empty(folder))
+        path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| or_root(folder))
     };
     search.folders.extend(search.matches.iter().filter_map(parent));
-    // All are asked for before any is missed, so that answers are gathered in few rounds.
-    let listed: Vec<Option<Resolution>> =
-        search.folders.iter().map(|folder| ground.resolve(folder)).collect();
+    // All folders are queried before a missing one ends the expansion, so that facts are gathered in few rounds.
+    let listed: Vec<Option<PathFacts>> =
+        search.folders.iter().map(|folder| facts.resolve(folder)).collect();
     let mut paths = search.matches;
-    let fixed = folder.join("/").len();
-    let apart =
-        paths.iter().any(|path| path[fixed..].contains([' ', '\t', '\n', '*', '?', '[', '\\']));
+    let has_splittable_names = paths
+        .iter()
+        .any(|path| path[folder.len()..].contains([' ', '\t', '\n', '*', '?', '[', '\\']));
     if paths.is_empty() {
-        // The program gets the pattern as it stands.
+        // Without a match the program receives the pattern itself.
         paths.push(unescape(pattern));
     }
-    let mut resolutions: Option<Vec<Resolution>> =
-        paths.iter().map(|path| ground.resolve(path)).collect();
-    // What stands before the wildcards is looked at in any case.
-    let looked_at = ground.resolve(&non_empty(&folder.join("/")));
-    let listed: Option<Vec<Resolution>> = listed.into_iter().collect();
-    let (looked_at, listed) = (looked_at?, listed?.into_iter().filter_map(|it| it.outside));
-    if let (Some(resolutions), true) = (&mut resolutions, looked_at.outside.is_some()) {
-        resolutions.push(Resolution { exists: false, ..looked_at });
+    let mut resolved: Option<Vec<PathFacts>> =
+        paths.iter().map(|path| facts.resolve(path)).collect();
+    // The folder before the first wildcard is always accessed.
+    let start = facts.resolve(&or_root(&folder));
+    let listed: Option<Vec<PathFacts>> = listed.into_iter().collect();
+    let (start, listed) = (start?, listed?.into_iter().filter_map(|it| it.outside));
+    if let (Some(resolved), true) = (&mut resolved, start.outside.is_some()) {
+        resolved.push(PathFacts { exists: false, ..start });
     }
-    Some(Places { paths, resolutions, flags: search.flags, apart, listed: listed.collect() })
+    Some(ExpandedTarget {
+        paths,
+        resolved,
+        has_flags: search.has_flags,
+        has_splittable_names,
+        listed: listed.collect(),
+    })
 }
 
-struct Search<'g, G> {
-    ground: &'g G,
-    left: usize,
+struct GlobSearch<'f, F> {
+    facts: &'f F,
+    entries_left: usize,
     matches: Vec<String>,
-    flags: bool,
-    /// Those that names are filled in from.
+    has_flags: bool,
+    /// The folders whose entries were matched.
     folders: BTreeSet<String>,
 }
 
-impl<G: Ground> Search<'_, G> {
-    fn within(&mut self, folder: &str, names: &[&str], depth: usize) -> Option<()> {
-        const DEEPEST: usize = 24;
+impl<F: FileFacts> GlobSearch<'_, F> {
+    fn descend(&mut self, folder: &str, names: &[&str], depth: usize) -> Option<()> {
         let Some((name, rest)) = names.split_first() else {
-            self.matches.push(non_empty(folder));
+            self.matches.push(or_root(folder));
             return Some(());
         };
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
         if !is_wild(name) {
             let next = format!("{folder}/{}", unescape(name));
-            return self.within(&next, rest, depth + 1);
+            return self.descend(&next, rest, depth + 1);
         }
-        let deep = name.contains("**");
-        if deep && !rest.is_empty() {
-            self.within(folder, rest, depth + 1)?;
+        if is_recursive(name) && !rest.is_empty() {
+            self.descend(folder, rest, depth + 1)?;
         }
-        self.folders.insert(non_empty(folder));
-        // Older shells fill in the folder above, too.
-        if matches(name, "..") && names_hidden(name) {
-            self.within(&format!("{folder}/.."), rest, depth + 1)?;
+        self.folders.insert(or_root(folder));
+        // Older shells fill in `..` as well.
+        if matches(name, "..") && matches_hidden(name) {
+            self.descend(&format!("{folder}/.."), rest, depth + 1)?;
         }
-        for entry in self.ground.list(&non_empty(folder))? {
-            self.left = self.left.checked_sub(1)?;
-            self.entry(folder, &entry, name, names, deep, depth)?;
+        for entry in self.facts.list(&or_root(folder))? {
+            self.entries_left = self.entries_left.checked_sub(1)?;
+            self.entry(folder, &entry, names, depth)?;
         }
         Some(())
     }
 
+    /// Matches one entry against the first of `names`, and goes on below it.
     fn entry(
         &mut self,
         folder: &str,
-        entry: &Entry,
-        name: &str,
+        entry: &DirEntry,
         names: &[&str],
-        deep: bool,
         depth: usize,
     ) -> Option<()> {
-        if entry.name.starts_with('.') && !names_hidden(name) {
+        let name = names[0];
+        if entry.name.starts_with('.') && !matches_hidden(name) {
             return Some(());
         }
         let next = format!("{folder}/{}", entry.name);
-        if deep && entry.folder && !entry.link {
-            self.within(&next, names, depth + 1)?;
+        if is_recursive(name) && entry.is_folder && !entry.is_link {
+            self.descend(&next, names, depth + 1)?;
         }
         if !matches(name, &entry.name) {
             return Some(());
         }
-        self.flags |= entry.name.starts_with('-');
-        self.within(&next, &names[1..], depth + 1)
+        self.has_flags |= entry.name.starts_with('-');
+        self.descend(&next, &names[1..], depth + 1)
     }
 }
 
-/// Whether a pattern stands for names that start with a dot.
-fn names_hidden(pattern: &str) -> bool {
+fn is_recursive(name: &str) -> bool {
+    name.contains("**")
+}
+
+/// Whether a pattern matches names that start with a dot.
+fn matches_hidden(pattern: &str) -> bool {
     pattern.starts_with('.') || pattern.starts_with("\\.")
 }
 
-fn non_empty(folder: &str) -> String {
+/// An empty folder name stands for the root.
+fn or_root(folder: &str) -> String {
     if folder.is_empty() { "/".to_string() } else { folder.to_string() }
 }
 
@@ -162,7 +191,7 @@ enum Token {
     Literal(char),
 }
 
-/// Whether a name may match. A bracket counts as any one character.
+/// Whether a name may match. A bracket expression counts as any one character.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut tokens = Vec::new();
     let mut chars = pattern.chars().peekable();
@@ -206,7 +235,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     reached[name.len()]
 }
 
-/// Where a bracket ends, after its `[`: `!]` and `[:lower:]` do not end it.
+/// Finds the end of a bracket expression after its `[`. `!]` and `[:lower:]` do not end it.
 fn bracket_end(rest: &[char]) -> Option<usize> {
     let mut at = usize::from(matches!(rest.first(), Some('!' | '^')));
     at += usize::from(rest.get(at) == Some(&']'));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Entry, Ground, Part, Resolution};
+use super::{DirEntry, FileFacts, Part, PathFacts};
 
 pub(super) const ROOT: &str = "/w/app";
 
@@ -72,8 +72,8 @@ impl Tree {
     }
 }
 
-impl Ground for Tree {
-    fn resolve(&self, path: &str) -> Option<Resolution> {
+impl FileFacts for Tree {
+    fn resolve(&self, path: &str) -> Option<PathFacts> {
         let real = self.real(path)?;
         let inside = real == ROOT || real.starts_with("/w/app/");
         let subject = |path: &str| match path.strip_prefix("/w/app/") {
@@ -91,16 +91,20 @@ impl Ground for Tree {
         let mut subjects = vec![subject(&real), subject(path)];
         subjects.dedup();
         let exists = self.nodes.contains_key(&real) || real == "/";
-        Some(Resolution { subjects, outside, exists })
+        Some(PathFacts { subjects, outside, exists })
     }
 
-    fn list(&self, folder: &str) -> Option<Vec<Entry>> {
+    fn list(&self, folder: &str) -> Option<Vec<DirEntry>> {
         let real = self.real(folder)?;
         let start = if real == "/" { real } else { format!("{real}/") };
         let inside = self.nodes.iter().filter_map(|(path, node)| {
             let name = path.strip_prefix(&start).filter(|name| !name.contains('/'))?;
             let link = matches!(node, Node::Link(_));
-            Some(Entry { name: name.to_string(), link, folder: matches!(node, Node::Folder) })
+            Some(DirEntry {
+                name: name.to_string(),
+                is_link: link,
+                is_folder: matches!(node, Node::Folder),
+            })
         });
         Some(inside.collect())
     }
