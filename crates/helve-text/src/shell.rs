@@ -25,6 +25,7 @@ mod dollar;
 mod effects;
 mod expand;
 mod file_patterns;
+mod find;
 mod flags;
 mod fragments;
 mod grammar;
@@ -40,8 +41,10 @@ mod programs;
 mod rough_scan;
 mod safe_values;
 mod sed;
+mod shells;
 mod simple;
 mod state;
+mod test_command;
 #[cfg(test)]
 mod tests;
 mod transfer;

@@ -11,11 +11,11 @@ use super::{
 /// What a script does with its standard output and error by name: `/dev/stdout` is whatever file stands behind it,
 /// opened once more, and for writing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Streams {
+pub(super) struct StdStreams {
     /// By which name one of them is opened.
     pub(super) opened: Option<String>,
     /// Something else than a file for output may stand there.
-    pub(super) are_mixed: bool,
+    pub(super) may_be_input: bool,
 }
 
 impl Walker<'_> {
@@ -28,10 +28,10 @@ impl Walker<'_> {
         let mut stdin = stdin.clone();
         for redirect in redirects {
             if let Some(name) = &redirect.variable {
-                if variables::steers(name, self.context, self.language) {
+                if variables::affects_programs(name, self.context, self.language) {
                     self.doubt(DoubtKind::Variable, name);
                 }
-                state.perhaps(name, &Value::Number);
+                state.maybe_set(name, &Value::Number);
             }
             match &redirect.target {
                 RedirectTarget::Body(body) => {
@@ -53,7 +53,7 @@ impl Walker<'_> {
                         // A pattern, several words or none: shells differ.
                         Ok([Word::Glob(_)]) | Err(_) => unknown(&raw.shown),
                     };
-                    self.streams.are_mixed |= mixes(redirect, &word);
+                    self.streams.may_be_input |= may_open_input(redirect, &word);
                     if self.redirect(redirect.kind, &word, state) {
                         stdin = StdinSource::File;
                     }
@@ -179,7 +179,7 @@ fn is_special(c: char) -> bool {
 }
 
 /// Whether a redirect may put something else than a file for output where output goes.
-fn mixes(redirect: &Redirect, word: &Word) -> bool {
+fn may_open_input(redirect: &Redirect, word: &Word) -> bool {
     match redirect.kind {
         RedirectKind::Read | RedirectKind::ReadWrite => redirect.numbered,
         RedirectKind::DuplicateOut | RedirectKind::DuplicateIn => {

@@ -1,278 +1,289 @@
-//! What a program does with a value or an operand, by its role.
+//! What a program does with each of its arguments, according to the argument's role.
 
 use super::arg_role::ArgRole;
-use super::args::{Argument, ParsedArgs};
+use super::args::Argument;
+use super::commands::Invocation;
 use super::grammar::is_name;
-use super::state::{ShellState, join_path};
+use super::state::{ShellState, join_path, union};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
     AccessKind, DoubtKind, DynamicKind, RiskKind, Word, WordRole, awk, builtins, command_output,
-    file_patterns, jq, path_args, safe_values, sed,
+    file_patterns, jq, path_args, safe_values, sed, test_command,
 };
 
+/// The test that a value must pass to be harmless in a role, and the risk if it fails. The first test that fails counts.
+const CHECKS: &[(ArgRole, fn(&Word) -> bool, RiskKind)] = &[
+    (ArgRole::Code, |_| false, RiskKind::Code),
+    (ArgRole::Awk, |value| value.literal().is_some_and(awk::is_harmless), RiskKind::Code),
+    (ArgRole::Jq, |value| value.literal().is_some_and(jq::is_harmless), RiskKind::Code),
+    (ArgRole::Sql, |value| value.literal().is_some_and(safe_values::is_query), RiskKind::Code),
+    (ArgRole::Format, |value| value.prefix().starts_with('+'), RiskKind::Unlisted),
+    (ArgRole::Url, safe_values::is_url, RiskKind::Unlisted),
+    (ArgRole::Data, safe_values::is_data, RiskKind::Unlisted),
+    (ArgRole::Literal, safe_values::is_literal_text, RiskKind::Unlisted),
+    (ArgRole::Keystrokes, safe_values::is_printable, RiskKind::Unlisted),
+    (ArgRole::Count, safe_values::is_count, RiskKind::Unlisted),
+    (ArgRole::Encoded, safe_values::is_encoded_text, RiskKind::Unlisted),
+    (ArgRole::Cookie, safe_values::is_cookie_text, RiskKind::Unlisted),
+    (ArgRole::Field, safe_values::is_plain_field, RiskKind::Unlisted),
+    (ArgRole::BareName, safe_values::is_bare_name, RiskKind::Runs),
+    (ArgRole::SortKey, safe_values::is_sort_key, RiskKind::Runs),
+    (ArgRole::Remote, safe_values::is_remote, RiskKind::Runs),
+    (ArgRole::RemoteName, safe_values::is_remote_name, RiskKind::Runs),
+    (ArgRole::Refspec, safe_values::is_gentle_refspec, RiskKind::Destroys),
+    (ArgRole::Refspec, safe_values::is_branch_refspec, RiskKind::Runs),
+    (ArgRole::MakeGoal, safe_values::is_make_goal, RiskKind::Runs),
+];
+
+/// The same for values whose flag must be spelled out if the test fails.
+const FLAG_CHECKS: &[(ArgRole, fn(&Word) -> bool)] = &[
+    (ArgRole::PluginOff, |value| value.prefix().starts_with("no:")),
+    (ArgRole::GitSetting, |value| value.literal().is_some_and(safe_values::is_harmless_setting)),
+    (ArgRole::SshOption, |value| value.literal().is_some_and(safe_values::is_harmless_option)),
+];
+
+/// Records the effects of one argument.
 pub(super) fn apply(
     walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
     argument: &Argument,
-    words: &[Word],
-    run: usize,
-    parsed: &ParsedArgs,
     state: &mut ShellState,
 ) {
     let value = &argument.value;
-    let at = argument.word;
-    let shown = words[at].shown().to_string();
+    let run = Some(call.run);
     if let Word::Glob(_) = value {
-        walker.access(value, AccessKind::Expand, state, Some(run));
+        walker.access(value, AccessKind::Expand, state, run);
     }
-    let mut risk = |kind| walker.risk(run, at, &shown, kind);
+    let failed = CHECKS.iter().find(|(role, test, _)| *role == argument.role && !test(value));
+    if let Some((_, _, kind)) = failed {
+        risk(walker, call, argument, *kind);
+    }
+    if FLAG_CHECKS.iter().any(|(role, test)| *role == argument.role && !test(value)) {
+        blame_flag(walker, call, argument);
+    }
     match argument.role {
+        ArgRole::Stat | ArgRole::Remote => walker.access(value, AccessKind::Stat, state, run),
+        ArgRole::List => list(walker, call, argument, state),
+        ArgRole::Read => read(walker, call, argument, state),
+        ArgRole::Revision => revision(walker, call, value, state),
+        ArgRole::Write => {
+            let dry_run = call.args.has_any(&call.args.spec.dry_run);
+            let kind = if dry_run { AccessKind::Stat } else { AccessKind::Write };
+            walker.access(value, kind, state, run);
+        }
+        ArgRole::Consume => {
+            walker.access(value, AccessKind::Read, state, run);
+            walker.access(value, AccessKind::Write, state, run);
+        }
+        ArgRole::Pattern => {
+            for file in file_patterns::selected(value.shown()) {
+                walker.access(&file, AccessKind::Read, state, run);
+            }
+        }
+        ArgRole::NameOnly => name_only(walker, call, argument, state),
+        // A directory of this name may be a repository, whose hooks run.
+        ArgRole::RemoteName => walker.access(value, AccessKind::NameOnly, state, run),
+        ArgRole::Enter => {
+            walker.access(value, AccessKind::Enter, state, run);
+            add_folder(value, state);
+        }
+        ArgRole::Variable => builtins::assign_unknown(walker, value, state),
+        ArgRole::Script => script(walker, value, state, call.run),
+        ArgRole::Argument => path_args::note_paths(walker, value, state, call.run),
+        ArgRole::Sed => sed_program(walker, call, argument, state),
+        ArgRole::PrintfFormat => printf_format(walker, call, argument, state),
+        ArgRole::Dd => dd_operand(walker, call, argument, state),
+        ArgRole::Test => {
+            let words = &call.words[argument.word..];
+            for word in words.iter().filter(|it| matches!(it, Word::Glob(_))) {
+                walker.access(word, AccessKind::Expand, state, run);
+            }
+            test_command::check(walker, words, state, run);
+        }
+        // These have no effect of their own, or `CHECKS` covers it, or the caller handles the inner command.
         ArgRole::Text
         | ArgRole::Mode
         | ArgRole::Module
         | ArgRole::Command
         | ArgRole::Shell
-        | ArgRole::Split => {}
-        ArgRole::Stat => walker.access(value, AccessKind::Stat, state, Some(run)),
-        ArgRole::List => {
-            let closed = parsed.has_any(&parsed.spec.no_list);
-            let entered = !closed && !parsed.is_shallow();
-            // Any of these may be the name of a link to a folder.
-            let may_lead = |kind| match kind {
-                DynamicKind::Number
-                | DynamicKind::Commit
-                | DynamicKind::FindResult { regular: false } => true,
-                DynamicKind::Anything
-                | DynamicKind::Revision
-                | DynamicKind::Pipe
-                | DynamicKind::FindResult { regular: true } => false,
-            };
-            let leads = matches!(value, Word::Dynamic(it) if may_lead(it.kind));
-            let value = if entered && leads { &unknown(&shown) } else { value };
-            // Names that are filled in were looked at already.
-            if !(closed && matches!(value, Word::Glob(_))) {
-                walker.access(value, AccessKind::Stat, state, Some(run));
+        | ArgRole::Split
+        | ArgRole::Awk
+        | ArgRole::Jq
+        | ArgRole::Sql
+        | ArgRole::Code
+        | ArgRole::Format
+        | ArgRole::Url
+        | ArgRole::Data
+        | ArgRole::Encoded
+        | ArgRole::Cookie
+        | ArgRole::Field
+        | ArgRole::PluginOff
+        | ArgRole::BareName
+        | ArgRole::SortKey
+        | ArgRole::Refspec
+        | ArgRole::GitSetting
+        | ArgRole::SshOption
+        | ArgRole::MakeGoal
+        | ArgRole::Literal
+        | ArgRole::Keystrokes
+        | ArgRole::Count => {}
+    }
+}
+
+/// Marks the word that holds an argument as risky.
+fn risk(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument, kind: RiskKind) {
+    walker.risk(call.run, argument.word, call.words[argument.word].shown(), kind);
+}
+
+/// Marks the flag that a value belongs to as risky. Both may be in the same word.
+fn blame_flag(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument) {
+    let shown = call.words[argument.word].shown();
+    let flag = if shown.starts_with('-') { argument.word } else { argument.word.saturating_sub(1) };
+    let spelled = argument.flag.as_deref().unwrap_or(shown);
+    walker.risk(call.run, flag, spelled, RiskKind::Runs);
+}
+
+fn list(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    argument: &Argument,
+    state: &mut ShellState,
+) {
+    let no_list = call.args.has_any(&call.args.spec.no_list);
+    let lists = !no_list && !call.args.is_shallow();
+    // Any of these may name a symbolic link to a directory.
+    let may_be_link = |kind| match kind {
+        DynamicKind::Number | DynamicKind::Commit | DynamicKind::FindResult { regular: false } => {
+            true
+        }
+        DynamicKind::Anything
+        | DynamicKind::Revision
+        | DynamicKind::Pipe
+        | DynamicKind::FindResult { regular: true } => false,
+    };
+    let value = &argument.value;
+    let is_link = matches!(value, Word::Dynamic(dynamic) if may_be_link(dynamic.kind));
+    let shown = call.words[argument.word].shown();
+    let value = if lists && is_link { &unknown(shown) } else { value };
+    // The shell has already looked at names that it expands.
+    if !(no_list && matches!(value, Word::Glob(_))) {
+        walker.access(value, AccessKind::Stat, state, Some(call.run));
+    }
+}
+
+fn read(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    argument: &Argument,
+    state: &mut ShellState,
+) {
+    let spec = call.args.spec;
+    let kind = match argument.flag {
+        Some(_) if call.args.has_any(&spec.creates_with) => AccessKind::Write,
+        Some(_) | None if spec.traits.read_tree => AccessKind::ReadTree,
+        Some(_) | None => AccessKind::Read,
+    };
+    walker.access(&argument.value, kind, state, Some(call.run));
+    if argument.flag.is_none() && call.args.has_any(&spec.in_place) {
+        walker.access(&argument.value, AccessKind::Write, state, Some(call.run));
+    }
+}
+
+fn revision(walker: &mut Walker<'_>, call: &Invocation<'_>, value: &Word, state: &mut ShellState) {
+    if call.args.has_any(&call.args.spec.read_tree) {
+        return walker.access(value, AccessKind::ReadTree, state, Some(call.run));
+    }
+    for file in value.literal().map_or_else(Vec::new, file_patterns::in_git_argument) {
+        walker.access(&file, AccessKind::Read, state, Some(call.run));
+    }
+    let is_revision = |kind| matches!(kind, DynamicKind::Commit | DynamicKind::Revision);
+    if !matches!(value, Word::Dynamic(dynamic) if is_revision(dynamic.kind)) {
+        walker.access(value, AccessKind::MaybeRead, state, Some(call.run));
+    }
+}
+
+fn name_only(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    argument: &Argument,
+    state: &mut ShellState,
+) {
+    let is_pattern = |it: &str| it.contains(['*', '?', '[', '\\', ':', ' ']) || it.starts_with('^');
+    if argument.value.literal().is_some_and(is_pattern) {
+        // The name of a commit cannot look like this, but a set of files can.
+        let subcommand = call.args.roles.iter().rposition(|role| *role == WordRole::Subcommand);
+        let blamed = subcommand.unwrap_or(argument.word);
+        walker.risk(call.run, blamed, call.words[blamed].shown(), RiskKind::Destroys);
+    }
+    walker.access(&argument.value, AccessKind::NameOnly, state, Some(call.run));
+}
+
+/// Adds the directory of an argument like `env -C` to those that later file names may be relative to.
+fn add_folder(value: &Word, state: &mut ShellState) {
+    state.folders = match (value.literal(), &state.folders) {
+        (Some(path), Some(folders)) => {
+            let inner = folders.iter().map(|folder| join_path(folder, path)).collect();
+            union(&state.folders, &Some(inner))
+        }
+        _ => None,
+    };
+}
+
+fn sed_program(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    argument: &Argument,
+    state: &mut ShellState,
+) {
+    match argument.value.literal().and_then(sed::files_read) {
+        Some(files) => {
+            for file in files {
+                walker.access(&Word::Literal(file), AccessKind::Read, state, Some(call.run));
             }
         }
-        ArgRole::Read => {
-            let access = match argument.flag {
-                Some(_) if parsed.writes() => AccessKind::Write,
-                Some(_) | None if parsed.spec.traits.read_tree => AccessKind::ReadTree,
-                Some(_) | None => AccessKind::Read,
-            };
-            walker.access(value, access, state, Some(run));
-            if argument.flag.is_none() && parsed.rewrites() {
-                walker.access(value, AccessKind::Write, state, Some(run));
-            }
-        }
-        ArgRole::Revision if parsed.has_any(&parsed.spec.read_tree) => {
-            walker.access(value, AccessKind::ReadTree, state, Some(run));
-        }
-        ArgRole::Revision => {
-            for picked in value.literal().map_or_else(Vec::new, file_patterns::of_git) {
-                walker.access(&picked, AccessKind::Read, state, Some(run));
-            }
-            let is_revision = |kind| matches!(kind, DynamicKind::Commit | DynamicKind::Revision);
-            let known = matches!(value, Word::Dynamic(it) if is_revision(it.kind));
-            if !known {
-                walker.access(value, AccessKind::MaybeRead, state, Some(run));
-            }
-        }
-        ArgRole::Write => {
-            let spared = parsed.has_any(&parsed.spec.dry_run);
-            let access = if spared { AccessKind::Stat } else { AccessKind::Write };
-            walker.access(value, access, state, Some(run));
-        }
-        ArgRole::Consume => {
-            walker.access(value, AccessKind::Read, state, Some(run));
-            walker.access(value, AccessKind::Write, state, Some(run));
-        }
-        ArgRole::Pattern => {
-            for picked in file_patterns::picked(value.shown()) {
-                walker.access(&picked, AccessKind::Read, state, Some(run));
-            }
-        }
-        ArgRole::NameOnly => {
-            let pattern =
-                |it: &str| it.contains(['*', '?', '[', '\\', ':', ' ']) || it.starts_with('^');
-            if value.literal().is_some_and(pattern) {
-                // No name of a commit looks like this, but files may be meant.
-                let subcommand =
-                    parsed.roles.iter().rposition(|part| *part == WordRole::Subcommand);
-                let blamed = subcommand.unwrap_or(at);
-                walker.risk(run, blamed, words[blamed].shown(), RiskKind::Destroys);
-            }
-            walker.access(value, AccessKind::NameOnly, state, Some(run));
-        }
-        ArgRole::Enter => {
-            walker.access(value, AccessKind::Enter, state, Some(run));
-            worked_in(value, state);
-        }
-        ArgRole::Variable => builtins::fill(walker, value, state),
-        ArgRole::Script => script(walker, value, state, run),
-        ArgRole::Argument => path_args::note(walker, value, state, run),
-        ArgRole::Code => risk(RiskKind::Code),
-        ArgRole::Sed => match value.literal().and_then(sed::files_read) {
-            Some(files) => reads(walker, &files, state, run),
-            None => risk(RiskKind::Code),
-        },
-        ArgRole::Awk => {
-            if !value.literal().is_some_and(awk::is_harmless) {
-                risk(RiskKind::Code);
-            }
-        }
-        ArgRole::Jq => {
-            if !value.literal().is_some_and(jq::is_harmless) {
-                risk(RiskKind::Code);
-            }
-        }
-        ArgRole::Sql => {
-            if !value.literal().is_some_and(safe_values::is_query) {
-                risk(RiskKind::Code);
-            }
-        }
-        ArgRole::Format => {
-            if !value.prefix().starts_with('+') {
-                risk(RiskKind::Unlisted);
-            }
-        }
-        ArgRole::Url => {
-            if !safe_values::is_url(value) {
-                risk(RiskKind::Unlisted);
-            }
-        }
-        ArgRole::Data => {
-            if !safe_values::is_data(value) {
-                risk(RiskKind::Unlisted);
-            }
-        }
-        ArgRole::Literal => {
-            if value.literal().is_none_or(|it| it.starts_with('@')) {
-                risk(RiskKind::Unlisted);
-            }
-        }
-        ArgRole::Keystrokes => {
-            if value.literal().is_none_or(|it| it.contains(char::is_control)) {
-                risk(RiskKind::Unlisted);
-            }
-        }
-        ArgRole::Count => {
-            let digits = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '+');
-            if !value.literal().is_some_and(|it| it.chars().all(digits)) {
-                risk(RiskKind::Unlisted);
-            }
-        }
-        ArgRole::PrintfFormat => {
-            if value.literal().is_none_or(command_output::sets_variables) {
-                let may_name = |word: &&Word| word.literal().is_none_or(is_name);
-                for name in words[at + 1..].iter().filter(may_name) {
-                    builtins::fill(walker, name, state);
-                }
-            }
-        }
-        ArgRole::Encoded => {
-            let start = value.prefix();
-            let named = start.find(['@', '=']).map(|at| start[at..].starts_with('='));
-            if !named.unwrap_or_else(|| value.literal().is_some()) {
-                risk(RiskKind::Unlisted);
-            }
-        }
-        ArgRole::Cookie => {
-            if value.prefix().starts_with('@') || !value.prefix().contains('=') {
-                risk(RiskKind::Unlisted);
-            }
-        }
-        ArgRole::Field => {
-            if !value.literal().is_some_and(safe_values::is_plain_field) {
-                risk(RiskKind::Unlisted);
-            }
-        }
-        ArgRole::PluginOff => {
-            if !value.prefix().starts_with("no:") {
-                blame_flag(walker, argument, words, run);
-            }
-        }
-        ArgRole::BareName => {
-            if value.literal().is_none_or(|it| it.contains(['/', '.'])) {
-                risk(RiskKind::Runs);
-            }
-        }
-        ArgRole::SortKey => {
-            if value.literal().is_none_or(|it| it.contains("signature")) {
-                risk(RiskKind::Runs);
-            }
-        }
-        ArgRole::Remote => {
-            // A host that starts with a dash is a flag for who connects.
-            let runs = |it: &str| ["::", "://-", "@-"].iter().any(|odd| it.contains(odd));
-            if value.literal().is_none_or(|it| runs(it) || it.starts_with("file:")) {
-                risk(RiskKind::Runs);
-            }
-            walker.access(value, AccessKind::Stat, state, Some(run));
-        }
-        ArgRole::RemoteName => {
-            if value.literal().is_none_or(|it| it.contains([':', '/', '.', '@'])) {
-                risk(RiskKind::Runs);
-            }
-            // A folder of that name may be a repository, whose hooks run.
-            walker.access(value, AccessKind::NameOnly, state, Some(run));
-        }
-        ArgRole::GitSetting => {
-            if !value.literal().is_some_and(safe_values::is_harmless_setting) {
-                blame_flag(walker, argument, words, run);
-            }
-        }
-        ArgRole::SshOption => {
-            if !value.literal().is_some_and(safe_values::is_harmless_option) {
-                blame_flag(walker, argument, words, run);
-            }
-        }
-        ArgRole::Refspec => {
-            let place = |it: &str| it.contains("::") || it.starts_with(['/', '.', '~', '-']);
-            if value.literal().is_none_or(|it| it.starts_with(['+', ':'])) {
-                risk(RiskKind::Destroys);
-            } else if value.literal().is_some_and(place) {
-                // No name of a branch: it may be where to fetch from after all.
-                risk(RiskKind::Runs);
-            }
-        }
-        ArgRole::Dd => operand_of_dd(walker, value, state, run, &shown, at),
-        ArgRole::MakeGoal => {
-            let is_harmless =
-                |it: &str| it.split_once('=').is_none_or(safe_values::is_plain_variable);
-            if !value.literal().is_some_and(is_harmless) {
-                risk(RiskKind::Runs);
-            }
-        }
-        ArgRole::Test => {
-            for word in words[at..].iter().filter(|it| matches!(it, Word::Glob(_))) {
-                walker.access(word, AccessKind::Expand, state, Some(run));
-            }
-            builtins::expression(walker, &words[at..], state, Some(run));
+        None => risk(walker, call, argument, RiskKind::Code),
+    }
+}
+
+/// `%n` in a format stores a number in the variable that an operand names.
+fn printf_format(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    argument: &Argument,
+    state: &mut ShellState,
+) {
+    if argument.value.literal().is_none_or(command_output::sets_variables) {
+        let may_name = |word: &&Word| word.literal().is_none_or(is_name);
+        for name in call.words[argument.word + 1..].iter().filter(may_name) {
+            builtins::assign_unknown(walker, name, state);
         }
     }
 }
 
-/// Marks the flag that a value belongs to, which may be in the same word.
-fn blame_flag(walker: &mut Walker<'_>, argument: &Argument, words: &[Word], run: usize) {
-    let shown = words[argument.word].shown();
-    let flag = if shown.starts_with('-') { argument.word } else { argument.word.saturating_sub(1) };
-    let spelled = argument.flag.as_deref().unwrap_or(shown);
-    walker.risk(run, flag, spelled, RiskKind::Runs);
+fn dd_operand(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    argument: &Argument,
+    state: &mut ShellState,
+) {
+    let (kind, path) = match argument.value.literal().and_then(|text| text.split_once('=')) {
+        Some(("if", path)) => (AccessKind::Read, path),
+        Some(("of", path)) => (AccessKind::Write, path),
+        Some((name, _)) if is_name(name) => return,
+        _ => return risk(walker, call, argument, RiskKind::Unlisted),
+    };
+    walker.access(&Word::Literal(path.to_string()), kind, state, Some(call.run));
 }
 
-/// What follows from the command as a whole.
-pub(super) fn afterwards(
-    walker: &mut Walker<'_>,
-    parsed: &ParsedArgs,
-    run: usize,
-    state: &ShellState,
-    stdin: &StdinSource,
-) {
-    // A word that may become several may as well be only the first of the operands.
-    let writes =
-        parsed.uses.iter().any(|it| it.role == ArgRole::Write && it.value.literal().is_some());
-    if let Some(missing) = parsed.spec.default_output.filter(|_| !writes) {
-        walker.access(&Word::Literal(missing.to_string()), AccessKind::Write, state, Some(run));
+/// Records the effects that depend on all arguments of a command together.
+pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    let args = call.args;
+    // A word that may become several words may be only the first of the operands.
+    let names_output =
+        args.arguments.iter().any(|it| it.role == ArgRole::Write && it.value.literal().is_some());
+    if let Some(file) = args.spec.default_output.filter(|_| !names_output) {
+        let file = Word::Literal(file.to_string());
+        walker.access(&file, AccessKind::Write, state, Some(call.run));
     }
     let is_code = |it: &Argument| {
         matches!(
@@ -285,70 +296,34 @@ pub(super) fn afterwards(
                 | ArgRole::Split
         )
     };
-    let traits = parsed.spec.traits;
-    let given = parsed.uses.iter().any(is_code)
-        || traits.runs_stdin && parsed.uses.iter().any(|it| it.role == ArgRole::Argument);
-    let runs_input =
-        traits.runs_stdin || traits.runs_fed_stdin && !matches!(stdin, StdinSource::Nothing);
-    if runs_input && !given && !parsed.has_any(&parsed.spec.harmless_with) {
-        code_from_input(walker, run);
+    let traits = args.spec.traits;
+    let has_code = args.arguments.iter().any(is_code)
+        || traits.runs_stdin && args.arguments.iter().any(|it| it.role == ArgRole::Argument);
+    let is_fed = !matches!(call.stdin, StdinSource::Nothing);
+    let runs_input = traits.runs_stdin || traits.runs_fed_stdin && is_fed;
+    if runs_input && !has_code && !args.has_any(&args.spec.harmless_with) {
+        code_from_input(walker, call.run);
     }
 }
 
-/// A program that runs whatever it is fed.
+/// Records that a program runs its standard input as code.
 pub(super) fn code_from_input(walker: &mut Walker<'_>, run: usize) {
     let name = walker.script.runs[run].words.first().map_or("", Word::shown).to_string();
     walker.doubt(DoubtKind::Input, &name);
 }
 
-/// Files named from here on may be meant from this folder.
-fn worked_in(value: &Word, state: &mut ShellState) {
-    let folders = match (value.literal(), &state.folders) {
-        (Some(path), Some(folders)) => {
-            let inner = folders.iter().map(|folder| join_path(folder, path)).collect();
-            super::state::either(&state.folders, &Some(inner))
-        }
-        _ => None,
-    };
-    state.folders = folders;
-}
-
-fn reads(walker: &mut Walker<'_>, files: &[String], state: &ShellState, run: usize) {
-    for file in files {
-        walker.access(&Word::Literal(file.clone()), AccessKind::Read, state, Some(run));
-    }
-}
-
-/// A file whose code is run.
+/// Records a file that is run as code.
 pub(super) fn script(walker: &mut Walker<'_>, value: &Word, state: &ShellState, run: usize) {
-    let stream = match value {
+    const STREAMS: &[&str] = &["/dev/", "/proc/", "http:", "https:", "data:", "blob:"];
+    let is_stream = match value {
         Word::Literal(text) => {
             let text = text.to_ascii_lowercase();
-            let elsewhere = ["/dev/", "/proc/", "http:", "https:", "data:", "blob:"];
-            text == "-" || elsewhere.iter().any(|it| text.starts_with(it))
+            text == "-" || STREAMS.iter().any(|start| text.starts_with(start))
         }
-        Word::Glob(_) => true,
-        Word::Dynamic(_) => true,
+        Word::Glob(_) | Word::Dynamic(_) => true,
     };
-    if stream {
+    if is_stream {
         code_from_input(walker, run);
     }
     walker.access(value, AccessKind::Read, state, Some(run));
-}
-
-fn operand_of_dd(
-    walker: &mut Walker<'_>,
-    value: &Word,
-    state: &ShellState,
-    run: usize,
-    shown: &str,
-    at: usize,
-) {
-    let (access, path) = match value.literal().and_then(|text| text.split_once('=')) {
-        Some(("if", path)) => (AccessKind::Read, path),
-        Some(("of", path)) => (AccessKind::Write, path),
-        Some((name, _)) if is_name(name) => return,
-        _ => return walker.risk(run, at, shown, RiskKind::Unlisted),
-    };
-    walker.access(&Word::Literal(path.to_string()), access, state, Some(run));
 }

@@ -9,10 +9,10 @@ use super::{DynamicKind, Risk, RiskKind, Word, WordRole};
 pub(super) struct ParsedArgs {
     pub(super) roles: Vec<WordRole>,
     pub(super) risks: Vec<Risk>,
-    pub(super) uses: Vec<Argument>,
+    pub(super) arguments: Vec<Argument>,
     /// The flags that were seen, without their values.
     pub(super) flags: Vec<String>,
-    /// Words that are several flags of one letter each.
+    /// Words that are may_be_more flags of one letter each.
     pub(super) flag_clusters: Vec<usize>,
     pub(super) spec: &'static ProgramSpec,
     pub(super) operands: usize,
@@ -24,19 +24,9 @@ impl ParsedArgs {
         self.flags.iter().any(|flag| flags.contains(&flag.as_str()))
     }
 
-    /// Whether flags are there that turn files which are otherwise read into files that are written.
-    pub(super) fn writes(&self) -> bool {
-        self.has_any(&self.spec.creates_with)
-    }
-
     /// Whether flags are there with which a folder behind a link is not looked into, and none that take them back.
     pub(super) fn is_shallow(&self) -> bool {
         self.has_any(&self.spec.shallow) && !self.has_any(&self.spec.unshallow)
-    }
-
-    /// Whether flags are there with which operands that are read are written, too.
-    pub(super) fn rewrites(&self) -> bool {
-        self.has_any(&self.spec.in_place)
     }
 }
 
@@ -49,65 +39,65 @@ pub(super) struct Argument {
     pub(super) value: Word,
     /// The flag it belongs to, if it does.
     pub(super) flag: Option<String>,
-    /// One past the last word, for roles that take several.
+    /// One past the last word, for roles that take may_be_more.
     pub(super) end: usize,
 }
 
 /// Reads the words of a program that has a spec of this name.
 pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
     let spec = programs::spec(name)?;
-    let mut options = ArgParser {
+    let mut parser = ArgParser {
         words,
         name: name.to_string(),
-        never: spec.forbidden.clone(),
-        named_at: 0,
+        forbidden: spec.forbidden.clone(),
+        subcommand_at: 0,
         at: 1,
-        ended: false,
+        flags_ended: false,
         operands: Vec::new(),
         parsed: ParsedArgs {
             roles: vec![WordRole::Operand; words.len()],
             risks: Vec::new(),
-            uses: Vec::new(),
+            arguments: Vec::new(),
             flags: Vec::new(),
             flag_clusters: Vec::new(),
             spec,
             operands: 0,
         },
     };
-    if let Some(part) = options.parsed.roles.first_mut() {
+    if let Some(part) = parser.parsed.roles.first_mut() {
         *part = WordRole::Program;
     }
-    options.all();
-    Some(options.parsed)
+    parser.parse();
+    Some(parser.parsed)
 }
 
 pub(super) struct ArgParser<'w> {
     pub(super) words: &'w [Word],
     /// The full name so far: `git stash list`.
     pub(super) name: String,
-    pub(super) never: Vec<&'static str>,
+    pub(super) forbidden: Vec<&'static str>,
     /// The word that gave the last part of the name.
-    pub(super) named_at: usize,
+    pub(super) subcommand_at: usize,
     pub(super) at: usize,
     /// No more flags.
-    pub(super) ended: bool,
-    operands: Vec<Operand>,
+    pub(super) flags_ended: bool,
+    operands: Vec<OperandWord>,
     pub(super) parsed: ParsedArgs,
 }
 
 /// A word that stands for operands.
 #[derive(Clone, Copy, Debug)]
-struct Operand {
+struct OperandWord {
     at: usize,
-    /// How many there are at least.
-    least: usize,
+    /// How many there are at min_count.
+    min_count: usize,
     /// There may be any number more.
-    several: bool,
+    may_be_more: bool,
 }
 
 impl ArgParser<'_> {
-    fn all(&mut self) {
-        self.dashless();
+    fn parse(&mut self) {
+        self.dashless_flags();
         if self.role(0) == Some(ArgRole::Test) && self.words.len() > 1 {
             self.operand(1);
         }
@@ -122,7 +112,7 @@ impl ArgParser<'_> {
                 Word::Dynamic(dynamic) => self.dynamic(at, dynamic),
             }
         }
-        self.assign();
+        self.assign_roles();
         for at in 0..self.words.len() {
             if self.has_forbidden(at) {
                 self.risk(at, None, RiskKind::Unlisted);
@@ -131,7 +121,7 @@ impl ArgParser<'_> {
         let spec = self.parsed.spec;
         let tamed = self.parsed.has_any(&spec.harmless_with);
         if let Some(kind) = spec.own_risk.filter(|_| !tamed) {
-            self.risk(self.named_at, None, kind);
+            self.risk(self.subcommand_at, None, kind);
         }
     }
 
@@ -142,8 +132,8 @@ impl ArgParser<'_> {
         let signs = ["%+", "%-", "% "];
         let plain = || signs.iter().fold(shown.to_string(), |text, it| text.replace(it, "%"));
         self.is_unspelled(at)
-            || self.never.iter().any(|never| shown.contains(never))
-            || self.never.iter().any(|never| never.starts_with('%') && plain().contains(never))
+            || self.forbidden.iter().any(|never| shown.contains(never))
+            || self.forbidden.iter().any(|never| never.starts_with('%') && plain().contains(never))
     }
 
     /// Whether a word is the value of a flag that must be known in full, and is not.
@@ -161,18 +151,18 @@ impl ArgParser<'_> {
 
     fn literal(&mut self, at: usize, text: &str) {
         let spec = self.parsed.spec;
-        if self.ended {
+        if self.flags_ended {
             self.operand(at);
         } else if text == "--" && spec.traits.no_double_dash {
             self.parsed.roles[at] = WordRole::Flag;
         } else if text == "--" {
             self.parsed.roles[at] = WordRole::Flag;
-            self.ended = true;
+            self.flags_ended = true;
             if let Some(FlagValue::Risk(kind)) = spec.flag("--") {
-                self.risk(self.blamed(at), None, kind);
+                self.risk(self.blamed_word(at), None, kind);
             }
             if spec.traits.passthrough {
-                self.rest();
+                self.pass_through_rest();
             }
         } else if spec.traits.any_flag
             && text.starts_with('-')
@@ -186,7 +176,7 @@ impl ArgParser<'_> {
         } else if text.starts_with("--")
             || spec.traits.single_dash && (text.starts_with('-') || spec.flag(text).is_some())
         {
-            self.long(at, text);
+            self.long_flag(at, text);
         } else if text.starts_with('-') && text.len() > 1 {
             self.cluster(at, text);
         } else if spec.flag(text).is_some() {
@@ -197,44 +187,45 @@ impl ArgParser<'_> {
     }
 
     /// What is left is for another program.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn pass_through_rest(&mut self) {
         while self.at < self.words.len() {
-            self.single(ArgRole::Argument, self.at);
+            self.push_operand(ArgRole::Argument, self.at);
             self.at += 1;
         }
     }
 
-    fn single(&mut self, role: ArgRole, at: usize) {
+    fn push_operand(&mut self, role: ArgRole, at: usize) {
         let value = self.words[at].clone();
-        self.parsed.uses.push(Argument { role, word: at, value, flag: None, end: at + 1 });
+        self.parsed.arguments.push(Argument { role, word: at, value, flag: None, end: at + 1 });
     }
 
-    pub(super) fn enter(&mut self, spec: &'static ProgramSpec, name: String, at: usize) {
-        self.never.extend(&spec.forbidden);
+    pub(super) fn enter_subcommand(&mut self, spec: &'static ProgramSpec, name: String, at: usize) {
+        self.forbidden.extend(&spec.forbidden);
         self.parsed.spec = spec;
         self.name = name;
-        self.named_at = at;
-        self.ended = false;
+        self.subcommand_at = at;
+        self.flags_ended = false;
     }
 
     pub(super) fn operand(&mut self, at: usize) {
         let spec = self.parsed.spec;
-        let first = self.operands.iter().all(|operand| operand.least == 0);
-        if first && !self.ended {
+        let first = self.operands.iter().all(|operand| operand.min_count == 0);
+        if first && !self.flags_ended {
             if let Some(text) = self.words[at].literal() {
                 let name = format!("{} {text}", self.name);
                 if let Some(spec) = programs::spec(&name) {
                     self.parsed.roles[at] = WordRole::Subcommand;
-                    return self.enter(spec, name, at);
+                    return self.enter_subcommand(spec, name, at);
                 }
-            } else if programs::has_subcommands(&self.name) && may_name(&self.words[at]) {
+            } else if programs::has_subcommands(&self.name) && may_name_subcommand(&self.words[at])
+            {
                 self.risk(at, None, RiskKind::Unlisted);
             }
         }
         if spec.traits.subcommands {
             self.parsed.roles[at] = WordRole::Subcommand;
             self.risk(at, None, RiskKind::Unlisted);
-            return self.rest();
+            return self.pass_through_rest();
         }
         let start = self.words[at].prefix();
         let filled_in = matches!(self.words[at], Word::Glob(_)) && start.is_empty();
@@ -242,15 +233,15 @@ impl ArgParser<'_> {
         if spec.traits.plus_command && (starts || filled_in) {
             self.risk(at, None, RiskKind::Runs);
         }
-        let (least, several) = count(&self.words[at]);
-        self.push(Operand { at, least, several });
-        self.ended |= spec.traits.flags_first;
+        let (min_count, may_be_more) = count(&self.words[at]);
+        self.add_operand(OperandWord { at, min_count, may_be_more });
+        self.flags_ended |= spec.traits.flags_first;
         let role = self.role(self.operands.len() - 1);
         if let Some(role @ (ArgRole::Command | ArgRole::Shell | ArgRole::Test)) = role {
             // The rest belongs to the inner program.
             let end = self.words.len();
             let value = self.words[at].clone();
-            self.parsed.uses.push(Argument { role, word: at, value, flag: None, end });
+            self.parsed.arguments.push(Argument { role, word: at, value, flag: None, end });
             self.operands.pop();
             self.at = end;
         }
@@ -264,16 +255,16 @@ impl ArgParser<'_> {
     }
 
     /// Notes that the value of a flag may be followed by operands that come of the same word.
-    pub(super) fn spill(&mut self, at: usize) {
-        let (_, several) = count(&self.words[at]);
-        if several && self.parsed.spec.traits.subcommands {
+    pub(super) fn add_spilled_operands(&mut self, at: usize) {
+        let (_, may_be_more) = count(&self.words[at]);
+        if may_be_more && self.parsed.spec.traits.subcommands {
             self.risk(at, None, RiskKind::Unlisted);
-        } else if several {
-            self.push(Operand { at, least: 0, several });
+        } else if may_be_more {
+            self.add_operand(OperandWord { at, min_count: 0, may_be_more });
         }
     }
 
-    fn push(&mut self, operand: Operand) {
+    fn add_operand(&mut self, operand: OperandWord) {
         let spec = self.parsed.spec;
         // Nothing but a number, a test only has one operand less.
         let number =
@@ -283,60 +274,60 @@ impl ArgParser<'_> {
             ArgRole::Test => !number,
             _ => false,
         };
-        if operand.several && spec.operands.iter().chain(&spec.more_operands).any(inner) {
+        if operand.may_be_more && spec.operands.iter().chain(&spec.more_operands).any(inner) {
             // Where the inner program starts cannot be told.
             self.risk(operand.at, None, RiskKind::Unlisted);
         }
         self.operands.push(operand);
     }
 
-    /// Gives operands their roles, once it is known which is the last. What may be several words, or none, moves those
+    /// Gives operands their roles, once it is known which is the last. What may be may_be_more words, or none, moves those
     /// after it, and each word has every role that it may come to.
-    fn assign(&mut self) {
+    fn assign_roles(&mut self) {
         let operands = std::mem::take(&mut self.operands);
         let spec = self.parsed.spec;
-        let certain = operands.iter().rposition(|operand| operand.least > 0).unwrap_or(0);
+        let certain = operands.iter().rposition(|operand| operand.min_count > 0).unwrap_or(0);
         // From here on all have the same role.
         let furthest = spec.operands.len();
         let (mut place, mut moved) = (0, false);
         for (n, operand) in operands.iter().enumerate() {
-            let open = moved || operand.several;
+            let open = moved || operand.may_be_more;
             let end = if open { furthest.max(place) } else { place };
             let mut roles: Vec<Option<ArgRole>> = (place..=end).map(|n| self.role(n)).collect();
             if let Some(last) = spec.last_operand.filter(|_| n >= certain) {
-                if n + 1 == operands.len() && !operand.several {
+                if n + 1 == operands.len() && !operand.may_be_more {
                     roles.clear();
                 }
                 roles.push(Some(last));
             }
             for (at, role) in roles.iter().enumerate() {
                 if !roles[..at].contains(role) {
-                    self.give(operand.at, *role);
+                    self.assign_role(operand.at, *role);
                 }
             }
-            place += operand.least;
-            moved |= operand.several;
+            place += operand.min_count;
+            moved |= operand.may_be_more;
         }
         self.parsed.operands = operands.len();
     }
 
-    fn give(&mut self, at: usize, role: Option<ArgRole>) {
+    fn assign_role(&mut self, at: usize, role: Option<ArgRole>) {
         let Some(role) = role else {
-            return self.risk(self.blamed(at), None, RiskKind::Unlisted);
+            return self.risk(self.blamed_word(at), None, RiskKind::Unlisted);
         };
         if role == ArgRole::Script {
             self.parsed.roles[at] = WordRole::Script;
         }
-        self.single(role, at);
+        self.push_operand(role, at);
     }
 
     /// The word to spell out for this one: it may be the subcommand that is the matter.
-    fn blamed(&self, at: usize) -> usize {
-        if self.parsed.spec.traits.blame_subcommand { self.named_at } else { at }
+    fn blamed_word(&self, at: usize) -> usize {
+        if self.parsed.spec.traits.blame_subcommand { self.subcommand_at } else { at }
     }
 }
 
-/// How many words a program gets for this one at least, and whether it may be more.
+/// How many words a program gets for this one at min_count, and whether it may be more.
 fn count(word: &Word) -> (usize, bool) {
     match word {
         Word::Literal(_) => (1, false),
@@ -354,7 +345,7 @@ fn goes_to_line(word: &str) -> bool {
 }
 
 /// Whether a word that is not known may turn out to be the name of a subcommand.
-fn may_name(word: &Word) -> bool {
+fn may_name_subcommand(word: &Word) -> bool {
     let anything = match word {
         Word::Literal(_) | Word::Glob(_) => true,
         Word::Dynamic(dynamic) => {

@@ -7,13 +7,13 @@ use super::state::ShellState;
 ///
 /// The shell evaluates the text of a variable again, with array indices and the commands in them. So every name must
 /// hold a number, or be one that the script never set.
-pub(super) fn names(pieces: &[Piece], state: &ShellState) -> Option<Vec<String>> {
+pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec<String>> {
     let mut text = String::new();
     for piece in pieces {
         match piece {
             Piece::Text { text: more, .. } => text.push_str(more),
             Piece::Arithmetic { inside, .. } => {
-                names(inside, state)?;
+                assigned_names(inside, state)?;
                 text.push('0');
             }
             Piece::Parameter { parameter, .. } => {
@@ -36,7 +36,7 @@ pub(super) fn names(pieces: &[Piece], state: &ShellState) -> Option<Vec<String>>
             Piece::Command { .. } | Piece::Process { .. } => return None,
         }
     }
-    if !alternates(&text) {
+    if !has_operators_between(&text) {
         return None;
     }
     let known = |c: char| c.is_ascii_alphanumeric() || "_ \t\n+-*/%<>=!&|^~?:,();".contains(c);
@@ -49,7 +49,7 @@ pub(super) fn names(pieces: &[Piece], state: &ShellState) -> Option<Vec<String>>
         if word.is_empty() || word.starts_with(|c: char| c.is_ascii_digit()) {
             continue;
         }
-        if !state.counts(word) {
+        if !state.is_number_or_inherited(word) {
             return None;
         }
         if sets {
@@ -77,7 +77,7 @@ pub(super) fn may_fail(pieces: &[Piece]) -> bool {
 }
 
 /// Whether no two operands follow one another: that would be a command with its words.
-fn alternates(text: &str) -> bool {
+fn has_operators_between(text: &str) -> bool {
     let operand = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut before = None;
     let mut blank = false;
@@ -95,7 +95,7 @@ fn alternates(text: &str) -> bool {
 }
 
 /// The names in an expression.
-pub(super) fn names_of(pieces: &[Piece]) -> impl Iterator<Item = &str> {
+pub(super) fn variable_names(pieces: &[Piece]) -> impl Iterator<Item = &str> {
     let word = |c: char| !c.is_ascii_alphanumeric() && c != '_';
     let texts = pieces.iter().filter_map(|piece| match piece {
         Piece::Text { text, .. } => Some(text.as_str()),

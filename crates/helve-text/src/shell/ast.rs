@@ -125,7 +125,7 @@ pub(super) enum RedirectKind {
 
 impl Redirect {
     /// Whether it cannot fail: nothing is opened that may not be there.
-    pub(super) fn is_sure(&self) -> bool {
+    pub(super) fn cannot_fail(&self) -> bool {
         let RedirectTarget::Word(raw) = &self.target else { return true };
         let digits = !raw.shown.is_empty() && raw.shown.bytes().all(|it| it.is_ascii_digit());
         match self.kind {

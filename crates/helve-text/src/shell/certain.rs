@@ -1,60 +1,59 @@
-//! What certainly holds at some point of a script, because nothing before it can have changed that.
+//! Facts that certainly hold at a point of a script, because nothing before it can have changed them.
 
+use super::names::{self, NameGroup};
 use super::state::PossibleFolders;
 use super::walk::Walker;
 use super::{AccessKind, Approval, Run, Word, builtins};
 
-/// Programs that leave all folders as they are.
-const LOOKING: &[&str] =
-    &["ls", "cat", "head", "tail", "wc", "grep", "rg", "echo", "printf", "pwd", "date", "which"];
-
-/// Whether the shell certainly goes from one folder to another.
+/// Whether a `cd` certainly succeeds.
 ///
-/// Back up it does unless something was written before: a folder above may have been moved or closed. Into a folder that is
-/// known to be there it does while nothing but looking was done.
-pub(super) fn enters(
+/// Going up succeeds unless something was written before, which may have moved a parent directory or changed its
+/// permissions. Entering a directory that is known to exist succeeds if every command before it only reads.
+pub(super) fn cd_succeeds(
     walker: &Walker<'_>,
     words: &[Word],
     from: &PossibleFolders,
     to: &PossibleFolders,
 ) -> bool {
     let (Some([from]), Some([to])) = (from.as_deref(), to.as_deref()) else { return false };
-    // Not every shell knows other commands, and flags.
-    let plain = words.len() == 2
+    // Not every shell knows the other commands, or flags of `cd`.
+    let is_plain_cd = words.len() == 2
         && words[0].literal() == Some("cd")
-        && words[1].literal().is_some_and(is_straight);
-    let above = from.strip_prefix(to.trim_end_matches('/')).is_some_and(|it| it.starts_with('/'));
-    let back = above && runs_alone(walker) && !walker.script.runs.iter().any(sets_up);
-    plain && (back || walker.context.enterable.contains(to) && files_are_as_found(walker))
+        && words[1].literal().is_some_and(goes_up_then_down);
+    let goes_up = from.strip_prefix(to.trim_end_matches('/')).is_some_and(|it| it.starts_with('/'));
+    let returns = goes_up && runs_alone(walker) && !walker.script.runs.iter().any(sets_variables);
+    let is_known = walker.context.enterable.contains(to) && files_are_unchanged(walker);
+    is_plain_cd && (returns || is_known)
 }
 
-/// Whether it only goes up and then down. What stands before any other `..` has to be there.
-fn is_straight(path: &str) -> bool {
+/// Whether a path has `..` only at its start. Elsewhere the directory before `..` must exist.
+fn goes_up_then_down(path: &str) -> bool {
     !path.split('/').skip_while(|name| matches!(*name, "" | "." | "..")).any(|name| name == "..")
 }
 
-/// Whether all files are as they were when the script began.
-pub(super) fn files_are_as_found(walker: &Walker<'_>) -> bool {
-    runs_alone(walker) && walker.script.runs.iter().all(only_looks)
+/// Whether all files are as they were when the script started.
+pub(super) fn files_are_unchanged(walker: &Walker<'_>) -> bool {
+    runs_alone(walker) && walker.script.runs.iter().all(only_reads)
 }
 
-/// Whether what is read now is run once, by itself, and nothing was written before.
+/// Whether the current command runs exactly once, with nothing running beside it, and nothing was written before it.
 fn runs_alone(walker: &Walker<'_>) -> bool {
     let script = &walker.script;
     let wrote = script.accesses.iter().any(|access| access.kind == AccessKind::Write)
         || script.runs.iter().any(|run| !run.risks.is_empty());
-    let alone = walker.parent.is_none() && walker.beside == 0 && !walker.skips;
+    let alone = walker.parent.is_none() && walker.uncertain_depth == 0 && !walker.may_skip;
     alone && !wrote && script.doubts.is_empty()
 }
 
-/// What may make an assignment fail, and the rest of its line with it.
-fn sets_up(run: &Run) -> bool {
+/// Whether a run may make a variable read-only, so that a later assignment fails and the rest of its line is skipped.
+fn sets_variables(run: &Run) -> bool {
     run.approval == Approval::Required
-        && run.words.first().and_then(Word::literal).is_none_or(builtins::is_own)
+        && run.words.first().and_then(Word::literal).is_none_or(builtins::is_builtin)
 }
 
-fn only_looks(run: &Run) -> bool {
+fn only_reads(run: &Run) -> bool {
     let name = run.words.first().and_then(Word::literal);
     run.approval == Approval::Exempt
-        || run.assignments.is_empty() && name.is_some_and(|name| LOOKING.contains(&name))
+        || run.assignments.is_empty()
+            && name.is_some_and(|name| names::is(NameGroup::OnlyReads, name))
 }

@@ -1,225 +1,262 @@
-//! From the words of one command to what it starts, touches and sets.
+//! From the words of one command to the programs it starts, the files it accesses and the state it changes.
 
 use super::arg_role::ArgRole;
-use super::args::{self, Argument};
-use super::file_patterns::{self, FindOutput};
-use super::programs;
+use super::args::{self, Argument, ParsedArgs};
+use super::names::{self, NameGroup};
 use super::state::ShellState;
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
-    AccessKind, DoubtKind, RiskKind, ShellLanguage, Word, arg_effects, builtins, path_args,
-    transfer, wrappers,
+    AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, arg_effects, builtins,
+    find, path_args, programs, shells, transfer, wrappers,
 };
 
-/// Commands that only move the shell to another folder.
-const MOVERS: &[&str] = &["cd", "chdir", "pushd", "popd", "dirs"];
+/// A command of a known program while its effects are recorded.
+pub(super) struct Invocation<'c> {
+    /// Index of the run.
+    pub(super) run: usize,
+    pub(super) words: &'c [Word],
+    pub(super) args: &'c ParsedArgs,
+    pub(super) stdin: &'c StdinSource,
+}
 
-/// Flags of `find` with which more than the names it comes upon is printed.
-const PRINTING: &[&str] =
-    &["-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
+/// A command before it is known what its program is.
+pub(super) struct CommandLine {
+    pub(super) words: Vec<Word>,
+    /// Assignments before the name that may be harmful.
+    pub(super) assignments: Vec<String>,
+}
+
+impl CommandLine {
+    pub(super) fn new(words: Vec<Word>) -> Self {
+        Self { words, assignments: Vec::new() }
+    }
+}
 
 impl Walker<'_> {
-    /// Notes a command and everything that comes of it.
-    pub(super) fn launch(
+    /// Records a command and everything that follows from it.
+    pub(super) fn command(
         &mut self,
-        words: Vec<Word>,
-        assignments: Vec<String>,
+        line: CommandLine,
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
         if !self.has_room() {
             return;
         }
-        let name = match words.first() {
+        let name = match line.words.first() {
             Some(Word::Literal(name)) if !name.is_empty() => name.clone(),
             Some(word) => {
                 let shown = word.shown().to_string();
                 self.doubt(DoubtKind::Program, &shown);
-                self.run(words, assignments, None);
+                self.run(line.words, line.assignments, None);
                 return;
             }
             None => return,
         };
         let base = basename(&name);
         if programs::traits(base).obeys_local_config && state.folders.is_none() {
-            // Other settings may make it run anything.
+            // The configuration of an unknown directory may make it run anything.
             self.doubt(DoubtKind::Indirect, &name);
         }
-        if let Some(kind) = wrappers::shell_kind(base) {
-            return wrappers::shell(self, words, assignments, kind, state, stdin);
+        if let Some(kind) = shells::shell_kind(base) {
+            return shells::shell(self, line, kind, state, stdin);
         }
-        if MOVERS.contains(&name.as_str()) {
-            if let Some(assignment) = assignments.first() {
-                self.doubt(DoubtKind::Variable, assignment);
-            }
-            let run = self.run(words.clone(), assignments, None);
-            self.script.runs[run].approval = super::Approval::Exempt;
-            self.script.runs[run].is_known = true;
-            return builtins::effect(self, &name, &words, run, state);
+        if names::is(NameGroup::FolderCommand, &name) {
+            return self.folder_command(&name, line, state);
         }
-        match programs::table_name(base).and_then(|known| args::parse_args(&words, known)) {
+        match programs::table_name(base).and_then(|known| args::parse_args(&line.words, known)) {
             Some(parsed) if parsed.spec.traits.opaque_wrapper => {
                 self.doubt(DoubtKind::Wrapper, &name);
-                let run = self.run(words.clone(), assignments, Some(&parsed));
-                wrappers::loose(self, &words, run, state);
+                let run = self.run(line.words.clone(), line.assignments, Some(&parsed));
+                wrappers::guess_inner(self, &line.words, run, state);
             }
-            Some(parsed) => {
-                let run = self.run(words.clone(), assignments, Some(&parsed));
-                self.note_found(base, &words, &parsed, state);
-                let is_alone = words.len() == 1 && name == base;
-                if is_alone && self.is_free_alone(run, &parsed, stdin) {
-                    self.script.runs[run].approval = super::Approval::Exempt;
-                }
-                let folders = state.folders.clone();
-                for argument in &parsed.uses {
-                    self.apply(argument, &words, run, &parsed, state, stdin);
-                }
-                if !parsed.uses.iter().any(|it| it.role == ArgRole::Command)
-                    && let Some(program) = parsed.spec.default_command
-                {
-                    let inner = vec![Word::Literal(program.to_string()), unknown("…")];
-                    self.inside(run, |walker| {
-                        walker.launch(inner, Vec::new(), &mut state.clone(), stdin);
-                    });
-                }
-                arg_effects::afterwards(self, &parsed, run, state, stdin);
-                transfer::note(self, base, &words, &parsed, state);
-                if parsed.uses.iter().any(|it| it.role == ArgRole::Enter) {
-                    state.folders = folders;
-                }
-                builtins::fills_by_default(&name, &parsed, state);
-                builtins::effect(self, &name, &words, run, state);
-            }
-            None => self.stranger(&name, words, assignments, state, stdin),
+            Some(parsed) => self.known_program(&name, line, &parsed, state, stdin),
+            None => self.unknown_program(&name, line, state, stdin),
         }
     }
 
-    /// Whether a program without arguments needs no rule.
-    fn is_free_alone(&self, run: usize, parsed: &args::ParsedArgs, stdin: &StdinSource) -> bool {
-        let traits = parsed.spec.traits;
-        let is_told = traits.exempt_with_text && matches!(stdin, StdinSource::Text(_));
-        traits.exempt_alone || is_told && self.script.runs[run].assignments.is_empty()
+    fn folder_command(&mut self, name: &str, line: CommandLine, state: &mut ShellState) {
+        if let Some(assignment) = line.assignments.first() {
+            self.doubt(DoubtKind::Variable, assignment);
+        }
+        let run = self.run(line.words.clone(), line.assignments, None);
+        self.script.runs[run].approval = Approval::Exempt;
+        self.script.runs[run].is_known = true;
+        builtins::apply(self, name, &line.words, run, state);
     }
 
-    /// A program that is not in the table.
-    fn stranger(
+    /// Records a command of a program that is in the table.
+    fn known_program(
         &mut self,
         name: &str,
-        words: Vec<Word>,
-        assignments: Vec<String>,
+        line: CommandLine,
+        args: &ParsedArgs,
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        let run = self.run(words.clone(), assignments, None);
-        self.script.runs[run].is_known = builtins::is_own(name);
-        // It may start a shell somewhere else, and hand on what it is fed.
-        let is_shell = |word: &Word| wrappers::shell_kind(basename(word.shown())).is_some();
+        let words = &line.words;
+        let base = basename(name);
+        let run = self.run(words.clone(), line.assignments, Some(args));
+        self.find_output = (base == "find").then(|| find::output(words, args, state));
+        let is_alone = words.len() == 1 && name == base;
+        if is_alone && self.is_exempt_alone(run, args, stdin) {
+            self.script.runs[run].approval = Approval::Exempt;
+        }
+        let call = Invocation { run, words, args, stdin };
+        let folders = state.folders.clone();
+        for argument in &args.arguments {
+            self.apply_argument(&call, argument, state);
+        }
+        if !args.arguments.iter().any(|it| it.role == ArgRole::Command)
+            && let Some(program) = args.spec.default_command
+        {
+            let inner = vec![Word::Literal(program.to_string()), unknown("…")];
+            self.inside(run, |walker| {
+                walker.command(CommandLine::new(inner), &mut state.clone(), stdin);
+            });
+        }
+        arg_effects::apply_command(self, &call, state);
+        transfer::note(self, base, &call, state);
+        if args.arguments.iter().any(|it| it.role == ArgRole::Enter) {
+            state.folders = folders;
+        }
+        builtins::assign_defaults(name, args, state);
+        builtins::apply(self, name, words, run, state);
+    }
+
+    /// Whether a program without arguments needs no rule.
+    fn is_exempt_alone(&self, run: usize, args: &ParsedArgs, stdin: &StdinSource) -> bool {
+        let traits = args.spec.traits;
+        let gets_text = traits.exempt_with_text && matches!(stdin, StdinSource::Text(_));
+        traits.exempt_alone || gets_text && self.script.runs[run].assignments.is_empty()
+    }
+
+    fn apply_argument(
+        &mut self,
+        call: &Invocation<'_>,
+        argument: &Argument,
+        state: &mut ShellState,
+    ) {
+        match argument.role {
+            ArgRole::Command => wrappers::inner_command(self, call, argument, state),
+            ArgRole::Shell | ArgRole::Split => self.shell_argument(call, argument, state),
+            _ => arg_effects::apply(self, call, argument, state),
+        }
+    }
+
+    /// Reads an argument that a program passes to a shell.
+    fn shell_argument(
+        &mut self,
+        call: &Invocation<'_>,
+        argument: &Argument,
+        state: &mut ShellState,
+    ) {
+        if argument.role == ArgRole::Split {
+            // The words that follow are part of the command too.
+            self.doubt(DoubtKind::Wrapper, argument.value.shown());
+        }
+        let text = match argument.flag {
+            Some(_) => argument.value.literal().map(str::to_string),
+            None => {
+                let words = call.words[argument.word..argument.end].iter().map(Word::literal);
+                words.collect::<Option<Vec<_>>>().map(|words| words.join(" "))
+            }
+        };
+        let mut inner = state.clone();
+        if call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
+            inner.folders = None;
+        }
+        // Programs that start a shell start `sh`.
+        let outer = std::mem::replace(&mut self.language, ShellLanguage::Posix);
+        match text {
+            Some(text) => self.inner_text(call.run, &text, &mut inner, call.stdin),
+            None => self.doubt(DoubtKind::Wrapper, argument.value.shown()),
+        }
+        self.language = outer;
+    }
+
+    /// Records a command of a program that is not in the table.
+    fn unknown_program(
+        &mut self,
+        name: &str,
+        line: CommandLine,
+        state: &mut ShellState,
+        stdin: &StdinSource,
+    ) {
+        let words = &line.words;
+        let run = self.run(words.clone(), line.assignments, None);
+        self.script.runs[run].is_known = builtins::is_builtin(name);
+        // The program may start a shell and pass its own input on to it.
+        let is_shell = |word: &Word| shells::shell_kind(basename(word.shown())).is_some();
         if !matches!(stdin, StdinSource::Nothing) && words[1..].iter().any(is_shell) {
             arg_effects::code_from_input(self, run);
         }
-        self.dashed(name, &words, run, state);
-        self.handed_on(&words, run, state);
+        self.dashed_subcommand(name, words, run, state);
+        self.shell_among_arguments(words, run, state);
         match name {
-            "eval" => return wrappers::eval(self, &words, run, state, stdin),
-            "source" | "." => return wrappers::source(self, &words, run, state),
+            "eval" => return shells::eval(self, words, run, state, stdin),
+            "source" | "." => return shells::source(self, words, run, state),
             _ => {}
         }
         if name.contains('/') {
             self.access(&words[0], AccessKind::Stat, state, Some(run));
         }
-        if !builtins::is_own(name) {
+        if !builtins::is_builtin(name) {
             for word in &words[1..] {
-                path_args::note(self, word, state, run);
+                path_args::note_paths(self, word, state, run);
             }
         }
-        builtins::effect(self, name, &words, run, state);
+        builtins::apply(self, name, words, run, state);
     }
 
-    /// `sh -c TEXT` among the words of a program that is not known.
-    fn handed_on(&mut self, words: &[Word], run: usize, state: &ShellState) {
+    /// Reads `sh -c TEXT` among the arguments of an unknown program.
+    fn shell_among_arguments(&mut self, words: &[Word], run: usize, state: &ShellState) {
         let is_shell = |word: &Word| {
-            word.literal().is_some_and(|it| wrappers::shell_kind(basename(it)).is_some())
+            word.literal().is_some_and(|it| shells::shell_kind(basename(it)).is_some())
         };
-        let is_text =
+        let takes_text =
             |word: &Word| word.literal().is_some_and(|it| it.starts_with('-') && it.ends_with('c'));
-        let found = words.windows(2).skip(1).position(|it| is_shell(&it[0]) && is_text(&it[1]));
+        let found = words.windows(2).skip(1).position(|it| is_shell(&it[0]) && takes_text(&it[1]));
         if let Some(at) = found {
             let inner = words[at + 1..].to_vec();
-            self.inside(run, |walker| {
-                walker.launch(inner, Vec::new(), &mut state.clone(), &StdinSource::Nothing);
-            });
+            self.inner_command(run, CommandLine::new(inner), state);
         }
     }
 
-    /// `git-push` is another name for `git push`.
-    fn dashed(&mut self, name: &str, words: &[Word], run: usize, state: &ShellState) {
+    /// Reads `git-push` as `git push`.
+    fn dashed_subcommand(&mut self, name: &str, words: &[Word], run: usize, state: &ShellState) {
         let Some((program, subcommand)) = basename(name).split_once('-') else { return };
         if programs::spec(&format!("{program} {subcommand}")).is_none() {
             return;
         }
         self.doubt(DoubtKind::Wrapper, name);
-        let named = [program, subcommand].map(|it| Word::Literal(it.to_string()));
-        let inner = named.into_iter().chain(words[1..].iter().cloned()).collect();
+        let names = [program, subcommand].map(|it| Word::Literal(it.to_string()));
+        let inner = names.into_iter().chain(words[1..].iter().cloned()).collect();
+        self.inner_command(run, CommandLine::new(inner), state);
+    }
+
+    /// Records a command that `run` may start, without input and without effect on the state of the script.
+    pub(super) fn inner_command(&mut self, run: usize, line: CommandLine, state: &ShellState) {
         self.inside(run, |walker| {
-            walker.launch(inner, Vec::new(), &mut state.clone(), &StdinSource::Nothing);
+            walker.command(line, &mut state.clone(), &StdinSource::Nothing);
         });
     }
 
-    fn note_found(
+    /// Analyzes a text that `run` passes to a shell.
+    pub(super) fn inner_text(
         &mut self,
-        base: &str,
-        words: &[Word],
-        parsed: &args::ParsedArgs,
-        state: &ShellState,
-    ) {
-        let prints = words.iter().position(|word| word.literal() == Some("-print0"));
-        self.found = (base == "find").then(|| FindOutput {
-            regular: wrappers::no_links(words, prints.unwrap_or(0)),
-            exact: parsed.has_any(&["-print0"]) && !parsed.has_any(PRINTING),
-            picked: file_patterns::of_find(words),
-            folders: state.folders.clone(),
-        });
-    }
-
-    fn apply(
-        &mut self,
-        argument: &Argument,
-        words: &[Word],
         run: usize,
-        parsed: &args::ParsedArgs,
+        text: &str,
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        match argument.role {
-            ArgRole::Command => wrappers::command(self, argument, words, run, parsed, state, stdin),
-            ArgRole::Shell | ArgRole::Split => {
-                if argument.role == ArgRole::Split {
-                    // What follows belongs to the command, too.
-                    self.doubt(DoubtKind::Wrapper, argument.value.shown());
-                }
-                let text =
-                    words_text(&words[argument.word..argument.end], &argument.value, argument);
-                let mut around = state.clone();
-                if parsed.spec.runs_in_other_dir(argument.flag.as_deref()) {
-                    around.folders = None;
-                }
-                // Whoever starts a shell starts the plain one.
-                let outer = std::mem::replace(&mut self.language, ShellLanguage::Posix);
-                match text {
-                    Some(text) => builtins::inside(self, run, &text, &mut around, stdin),
-                    None => self.doubt(DoubtKind::Wrapper, argument.value.shown()),
-                }
-                self.language = outer;
-            }
-            _ => arg_effects::apply(self, argument, words, run, parsed, state),
-        }
+        self.inside(run, |walker| walker.text(text, state, stdin));
     }
 
     /// Marks a word as one that a rule must spell out.
     pub(super) fn risk(&mut self, run: usize, word: usize, spelled: &str, kind: RiskKind) {
-        let spelled = spelled.to_string();
-        let risk = super::Risk { word, spelled, kind };
-        self.script.runs[run].approval = super::Approval::Required;
+        let risk = Risk { word, spelled: spelled.to_string(), kind };
+        self.script.runs[run].approval = Approval::Required;
         let risks = &mut self.script.runs[run].risks;
         if !risks.contains(&risk) {
             risks.push(risk);
@@ -227,15 +264,7 @@ impl Walker<'_> {
     }
 }
 
-/// The text that a shell gets from these words.
-fn words_text(words: &[Word], value: &Word, argument: &Argument) -> Option<String> {
-    if argument.flag.is_some() {
-        return value.literal().map(str::to_string);
-    }
-    words.iter().map(Word::literal).collect::<Option<Vec<_>>>().map(|words| words.join(" "))
-}
-
-/// The name of a program without its folder, and without what some shells let stand before it.
+/// Returns the name of a program without its directory, and without the `=` that zsh allows before it.
 pub(super) fn basename(name: &str) -> &str {
     let base = name.rsplit('/').next().unwrap_or(name);
     base.strip_prefix('=').unwrap_or(base)

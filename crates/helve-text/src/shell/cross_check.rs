@@ -1,4 +1,4 @@
-//! The second opinion: tree-sitter's grammar, which knows nothing of our reader.
+//! The second opinion: tree-sitter's grammar, which knows nothing of our parser_.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -10,18 +10,19 @@ use super::mask_non_ascii;
 use super::parser::Parser;
 
 /// How often the parser may report progress before it is stopped.
-const STEPS: usize = 20_000;
+const MAX_STEPS: usize = 20_000;
 
 thread_local! {
     static PARSER: RefCell<Option<tree_sitter::Parser>> = const { RefCell::new(None) };
 }
 
-/// A command or file that the grammar sees and our reader does not, or the grammar's refusal.
-pub(super) fn objection(text: &str, reader: &Parser<'_>) -> Option<String> {
+/// A command or file that the grammar sees and our parser_ does not, or the grammar's refusal.
+pub(super) fn disagreement(text: &str, parser_: &Parser<'_>) -> Option<String> {
     let Some(tree) = parse(text) else { return Some(String::new()) };
-    let programs: HashSet<usize> = reader.starts.iter().copied().collect();
-    let targets: HashSet<usize> = reader.targets.iter().copied().collect();
-    let opaque = |at: usize| reader.opaque.iter().any(|(start, end)| (*start..*end).contains(&at));
+    let programs: HashSet<usize> = parser_.program_offsets.iter().copied().collect();
+    let targets: HashSet<usize> = parser_.redirect_offsets.iter().copied().collect();
+    let opaque =
+        |at: usize| parser_.opaque_ranges.iter().any(|(start, end)| (*start..*end).contains(&at));
     let mut cursor = tree.walk();
     loop {
         let node = cursor.node();
@@ -60,7 +61,7 @@ fn parse(text: &str) -> Option<Tree> {
         let mut steps = 0;
         let mut progress = |_: &tree_sitter::ParseState| {
             steps += 1;
-            if steps > STEPS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if steps > MAX_STEPS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let options = ParseOptions::new().progress_callback(&mut progress);
         let bytes = mask_non_ascii(text);

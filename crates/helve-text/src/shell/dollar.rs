@@ -2,7 +2,7 @@
 
 use super::ast::{Node, Operator, Parameter, ParseError, Piece};
 use super::grammar::is_name;
-use super::parser::{Parser, script};
+use super::parser::{Parser, parse_script};
 use super::word::{WordContext, push};
 
 impl Parser<'_> {
@@ -11,16 +11,16 @@ impl Parser<'_> {
         pieces: &mut Vec<Piece>,
         quoted: bool,
     ) -> Result<(), ParseError> {
-        self.spend()?;
+        self.count_node()?;
         self.expect("$")?;
-        let piece = match self.look(0) {
-            Some('(') if self.look(1) == Some('(') => {
+        let piece = match self.peek(0) {
+            Some('(') if self.peek(1) == Some('(') => {
                 let start = self.at;
                 self.expect("((")?;
-                let inside = self.deeper(Self::arithmetic)?;
+                let inside = self.nested(Self::arithmetic)?;
                 // In a here-document the witness takes it for commands. What holds none can hide none.
                 if !inside.iter().any(may_run) {
-                    self.opaque.extend(self.base.map(|base| (base + start, base + self.at)));
+                    self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
                 }
                 Piece::Arithmetic { inside, quoted }
             }
@@ -30,25 +30,27 @@ impl Parser<'_> {
             }
             Some('{') => {
                 self.expect("{")?;
-                let parameter = Box::new(self.deeper(|it| it.parameter(quoted))?);
+                let parameter = Box::new(self.nested(|it| it.parameter(quoted))?);
                 Piece::Parameter { parameter, quoted }
             }
             Some('\'') if !quoted => {
-                self.take();
+                self.next();
                 return self.ansi(pieces);
             }
             // A translated string here, a dollar sign and a string there.
-            Some('"') if !quoted => return self.syntax(),
+            Some('"') if !quoted => return self.syntax_error(),
             // Old arithmetic; and marks with which another shell expands a value once more.
-            Some('[' | '~' | '=' | '^') => return self.syntax(),
+            Some('[' | '~' | '=' | '^') => return self.syntax_error(),
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
-                let name: String =
-                    self.ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+                let name: String = self
+                    .chars_ahead()
+                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+                    .collect();
                 self.expect(&name)?;
                 plain_parameter(name, quoted)
             }
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
-                self.take();
+                self.next();
                 plain_parameter(c.to_string(), quoted)
             }
             _ => {
@@ -61,18 +63,18 @@ impl Parser<'_> {
     }
 
     fn until_parenthesis(&mut self) -> Result<Node, ParseError> {
-        self.deeper(|it| {
+        self.nested(|it| {
             let list = it.list()?;
-            it.no_body_due_here()?;
+            it.no_pending_body_here()?;
             it.expect(")")?;
             Ok(list)
         })
     }
 
     pub(super) fn process(&mut self) -> Result<Piece, ParseError> {
-        self.beyond_plain()?;
-        self.spend()?;
-        self.take();
+        self.reject_in_posix()?;
+        self.count_node()?;
+        self.next();
         self.expect("(")?;
         Ok(Piece::Process { body: Box::new(self.until_parenthesis()?) })
     }
@@ -82,8 +84,8 @@ impl Parser<'_> {
         let mut pieces = Vec::new();
         let mut open = 0_usize;
         loop {
-            match self.look(0) {
-                None | Some('"' | '\'' | '\\' | '#') => return self.syntax(),
+            match self.peek(0) {
+                None | Some('"' | '\'' | '\\' | '#') => return self.syntax_error(),
                 Some('$') => self.dollar(&mut pieces, true)?,
                 Some('`') => self.backtick(&mut pieces, true)?,
                 Some(')') if open == 0 => {
@@ -94,10 +96,10 @@ impl Parser<'_> {
                     match c {
                         '(' => open += 1,
                         ')' => open -= 1,
-                        '\n' => self.no_body_due()?,
+                        '\n' => self.no_pending_body()?,
                         _ => {}
                     }
-                    self.take();
+                    self.next();
                     push(&mut pieces, c, false);
                 }
             }
@@ -106,10 +108,10 @@ impl Parser<'_> {
 
     /// After `${`, up to and with `}`.
     fn parameter(&mut self, quoted: bool) -> Result<Parameter, ParseError> {
-        let length = self.look(0) == Some('#') && self.look(1) != Some('}');
-        let indirect = self.look(0) == Some('!');
+        let length = self.peek(0) == Some('#') && self.peek(1) != Some('}');
+        let indirect = self.peek(0) == Some('!');
         if length || indirect {
-            self.take();
+            self.next();
         }
         let name = self.parameter_name()?;
         let mut index = None;
@@ -118,7 +120,7 @@ impl Parser<'_> {
         }
         let mut operator = self.operator()?;
         if length && operator != Operator::None {
-            return self.syntax();
+            return self.syntax_error();
         }
         if length {
             operator = Operator::Length;
@@ -129,7 +131,7 @@ impl Parser<'_> {
         let operand =
             if quoted { self.quoted_operand()? } else { self.pieces(WordContext::Operand)? };
         if operator == Operator::Slice && operand.is_empty() {
-            return self.syntax();
+            return self.syntax_error();
         }
         self.expect("}")?;
         Ok(Parameter { name, index, operator, operand })
@@ -137,13 +139,13 @@ impl Parser<'_> {
 
     fn parameter_name(&mut self) -> Result<String, ParseError> {
         let name: String =
-            self.ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-        let special = self.look(0).filter(|c| "@*#?-$!".contains(*c));
+            self.chars_ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        let special = self.peek(0).filter(|c| "@*#?-$!".contains(*c));
         let digits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
         let name = match special {
             _ if is_name(&name) || digits => name,
             Some(c) => c.to_string(),
-            None => return self.syntax(),
+            None => return self.syntax_error(),
         };
         self.expect(&name)?;
         Ok(name)
@@ -152,7 +154,7 @@ impl Parser<'_> {
     fn operator(&mut self) -> Result<Operator, ParseError> {
         let defaults = [":-", ":+", ":?", "-", "+", "?"];
         let edits = ["##", "#", "%%", "%", "//", "/#", "/%", "/", "^^", "^", ",,", ","];
-        if self.look(0) == Some('}') {
+        if self.peek(0) == Some('}') {
             return Ok(Operator::None);
         }
         if defaults.into_iter().any(|it| self.eat(it)) {
@@ -168,22 +170,22 @@ impl Parser<'_> {
             return Ok(Operator::Slice);
         }
         if self.eat("@") {
-            return match (self.take(), self.look(0)) {
+            return match (self.next(), self.peek(0)) {
                 (Some('Q' | 'U' | 'u' | 'L' | 'E' | 'A' | 'a' | 'K' | 'k'), Some('}')) => {
                     Ok(Operator::Edit)
                 }
                 _ => Ok(Operator::Indirect),
             };
         }
-        self.syntax()
+        self.syntax_error()
     }
 
     /// An operand inside double quotes, where shells differ on what a quote means.
     fn quoted_operand(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         loop {
-            match self.look(0) {
-                None | Some('\'' | '"') => return self.syntax(),
+            match self.peek(0) {
+                None | Some('\'' | '"') => return self.syntax_error(),
                 Some('}') => return Ok(pieces),
                 Some(c) => self.quoted(&mut pieces, c, "$`\"\\}")?,
             }
@@ -195,47 +197,47 @@ impl Parser<'_> {
         pieces: &mut Vec<Piece>,
         quoted: bool,
     ) -> Result<(), ParseError> {
-        self.spend()?;
+        self.count_node()?;
         let start = self.at;
         self.expect("`")?;
         let mut text = String::new();
         loop {
-            match self.take_raw() {
-                None => return self.syntax(),
+            match self.next_raw() {
+                None => return self.syntax_error(),
                 Some('`') => break,
-                Some('\\') => match self.take_raw() {
+                Some('\\') => match self.next_raw() {
                     Some(c @ ('`' | '\\' | '$')) => text.push(c),
                     Some('"') if quoted => text.push('"'),
                     Some(c) => text.extend(['\\', c]),
-                    None => return self.syntax(),
+                    None => return self.syntax_error(),
                 },
                 // To brace expansion this one ends the quotes around.
-                Some('"') if quoted => return self.syntax(),
+                Some('"') if quoted => return self.syntax_error(),
                 Some(c) => text.push(c),
             }
         }
         if text.contains('\n') {
-            self.no_body_due()?;
+            self.no_pending_body()?;
         }
-        let body = Box::new(self.inside(&text, None, script)?);
-        self.opaque.extend(self.base.map(|base| (base + start, base + self.at)));
+        let body = Box::new(self.sub_parser(&text, None, parse_script)?);
+        self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
         pieces.push(Piece::Command { body, quoted });
         Ok(())
     }
 
     /// `$'…'`
     fn ansi(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
-        self.beyond_plain()?;
+        self.reject_in_posix()?;
         let mut text = String::new();
         loop {
-            let c = match self.take_raw() {
-                None => return self.syntax(),
+            let c = match self.next_raw() {
+                None => return self.syntax_error(),
                 Some('\'') => break,
                 Some('\\') => self.ansi_escape()?,
                 Some(c) => c,
             };
             if c == '\n' {
-                self.no_body_due()?;
+                self.no_pending_body()?;
             }
             text.push(c);
         }
@@ -245,7 +247,7 @@ impl Parser<'_> {
 
     /// One escape of `$'…'`. Bytes that are no character, and NUL, which ends the string, are not understood.
     fn ansi_escape(&mut self) -> Result<char, ParseError> {
-        let Some(c) = self.take_raw() else { return self.syntax() };
+        let Some(c) = self.next_raw() else { return self.syntax_error() };
         let code = match c {
             'n' => 10,
             't' => 9,
@@ -263,9 +265,9 @@ impl Parser<'_> {
                 self.at -= 1;
                 return self.ansi_code(8, 3, 0x7f);
             }
-            _ => return self.syntax(),
+            _ => return self.syntax_error(),
         };
-        char::from_u32(code).map_or_else(|| self.syntax(), Ok)
+        char::from_u32(code).map_or_else(|| self.syntax_error(), Ok)
     }
 
     fn ansi_code(&mut self, radix: u32, longest: usize, highest: u32) -> Result<char, ParseError> {
@@ -274,9 +276,9 @@ impl Parser<'_> {
         self.at += digits.len();
         match u32::from_str_radix(&digits, radix) {
             Ok(code) if code > 0 && code <= highest => {
-                char::from_u32(code).map_or_else(|| self.syntax(), Ok)
+                char::from_u32(code).map_or_else(|| self.syntax_error(), Ok)
             }
-            _ => self.syntax(),
+            _ => self.syntax_error(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What happens while words are expanded and variables assigned.
 
 use super::ast::{Assign, AssignValue, Operator, Piece, RawWord, Redirect, Simple};
+use super::commands::CommandLine;
 use super::state::{ShellState, Value};
 use super::walk::{StdinSource, Walker};
 use super::{AccessKind, DoubtKind, ShellLanguage, Word, arithmetic, expand, variables};
@@ -8,17 +9,17 @@ use super::{AccessKind, DoubtKind, ShellLanguage, Word, arithmetic, expand, vari
 impl Walker<'_> {
     /// `$(( … ))`, `(( … ))` and their like.
     pub(super) fn calculate(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
-        self.skips |= arithmetic::may_fail(pieces);
+        self.may_skip |= arithmetic::may_fail(pieces);
         self.visit(pieces, shown, state);
-        match arithmetic::names(pieces, state) {
+        match arithmetic::assigned_names(pieces, state) {
             Some(names)
                 if names
                     .iter()
-                    .any(|name| variables::steers(name, self.context, self.language)) =>
+                    .any(|name| variables::affects_programs(name, self.context, self.language)) =>
             {
                 self.doubt(DoubtKind::Variable, shown);
             }
-            Some(names) => names.iter().for_each(|name| state.perhaps(name, &Value::Number)),
+            Some(names) => names.iter().for_each(|name| state.maybe_set(name, &Value::Number)),
             None => self.doubt(DoubtKind::Arithmetic, shown),
         }
     }
@@ -29,16 +30,16 @@ impl Walker<'_> {
             match piece {
                 Piece::Text { .. } => {}
                 Piece::Command { body, .. } | Piece::Process { body } => {
-                    let (found, fed) = (self.found.take(), self.fed);
+                    let (found, fed) = (self.find_output.take(), self.has_stdin);
                     let stdin = if fed { StdinSource::File } else { StdinSource::Nothing };
-                    self.beside += 1;
+                    self.uncertain_depth += 1;
                     self.node(body, &mut state.clone(), &stdin);
-                    self.beside -= 1;
-                    (self.found, self.fed) = (found, fed);
+                    self.uncertain_depth -= 1;
+                    (self.find_output, self.has_stdin) = (found, fed);
                 }
                 Piece::Arithmetic { inside, .. } => self.calculate(inside, shown, state),
                 Piece::Parameter { parameter, .. } => {
-                    self.skips |= match parameter.operator {
+                    self.may_skip |= match parameter.operator {
                         Operator::None | Operator::Length | Operator::Edit => false,
                         Operator::Default
                         | Operator::Assign
@@ -55,7 +56,11 @@ impl Walker<'_> {
                             continue;
                         }
                         Operator::Assign => {
-                            if variables::steers(&parameter.name, self.context, self.language) {
+                            if variables::affects_programs(
+                                &parameter.name,
+                                self.context,
+                                self.language,
+                            ) {
                                 self.doubt(DoubtKind::Variable, shown);
                             }
                             state.set(&parameter.name, Value::Unknown);
@@ -87,7 +92,7 @@ impl Walker<'_> {
         if expand::is_wild(raw, state) {
             self.doubt(DoubtKind::Indirect, &raw.shown);
         }
-        for pattern in expand::twice_filled(raw, state) {
+        for pattern in expand::globs_in_variables(raw, state) {
             if pattern.contains([' ', '\t', '\n']) {
                 self.doubt(DoubtKind::Indirect, &raw.shown);
             }
@@ -137,16 +142,16 @@ impl Walker<'_> {
             }
         } else {
             let redirected = usize::from(!simple.redirects.is_empty());
-            self.beside += redirected;
+            self.uncertain_depth += redirected;
             self.start(simple, words, &mut after, &stdin);
-            self.beside -= redirected;
+            self.uncertain_depth -= redirected;
         }
-        if simple.redirects.iter().all(Redirect::is_sure) {
+        if simple.redirects.iter().all(Redirect::cannot_fail) {
             *state = after;
         } else {
-            let entered = after.entered.clone();
+            let after_cd = after.after_cd.clone();
             state.join(&after);
-            state.entered = entered;
+            state.after_cd = after_cd;
         }
     }
 
@@ -165,7 +170,7 @@ impl Walker<'_> {
         let (harmless, harmful): (Vec<&Assign>, Vec<&Assign>) =
             simple.assignments.iter().partition(is_harmless);
         let run = self.script.runs.len();
-        self.launch(words, shown(harmful), state, stdin);
+        self.command(CommandLine { words, assignments: shown(harmful) }, state, stdin);
         if let Some(run) = self.script.runs.get_mut(run) {
             run.harmless_assignments = shown(harmless);
         }
@@ -173,12 +178,12 @@ impl Walker<'_> {
 
     fn assign(&mut self, assignment: &Assign, state: &mut ShellState) {
         let (name, value) = (&assignment.name, assignment.known(state));
-        let is_more = variables::is_more_than_a_word(name, value.text());
-        if is_more || variables::steers(name, self.context, self.language) {
+        let is_more = variables::may_be_more_than_text(name, value.text());
+        if is_more || variables::affects_programs(name, self.context, self.language) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }
-        if self.skips {
-            state.perhaps(name, &value);
+        if self.may_skip {
+            state.maybe_set(name, &value);
         } else {
             state.set(name, value);
         }

@@ -39,7 +39,7 @@ pub(super) fn has_wildcards(raw: &RawWord) -> bool {
 }
 
 /// Patterns in unquoted variables: the names that are filled in are taken apart and filled in once more.
-pub(super) fn twice_filled(raw: &RawWord, state: &ShellState) -> Vec<String> {
+pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<String> {
     let pattern = |piece: &Piece| match piece {
         Piece::Parameter { parameter, quoted: false } if parameter.operator == Operator::None => {
             let Value::Glob(pattern) = state.value(&parameter.name) else { return None };

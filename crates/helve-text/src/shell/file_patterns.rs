@@ -1,11 +1,10 @@
 //! Names that a search is told to pick: what they stand for is asked about like a file that is named outright.
 
-use super::state::PossibleFolders;
 use super::{Word, bracket};
 use crate::wildcard;
 
 /// Names of files that are not read unasked, for patterns to match.
-const SECRET: &[&str] = &[".env", ".env.local", "id_rsa", "key.pem"];
+const SECRETS: &[&str] = &[".env", ".env.local", "id_rsa", "key.pem"];
 
 /// Flags of `find` that pick by name.
 const BY_NAME: &[&str] =
@@ -18,24 +17,12 @@ const BY_EXPRESSION: &[&str] = &["-regex", "-iregex"];
 const HIDDEN: &[&str] = &[".*", ".?*", ".[!.]*", ".[^.]*"];
 
 /// Patterns with more alternatives than this are taken to pick anything.
-const ALTERNATIVES: usize = 32;
+const MAX_ALTERNATIVES: usize = 32;
 
-const LONGEST_PATH: usize = 4_096;
-
-/// Names that `find` prints.
-#[derive(Clone, Debug)]
-pub(super) struct FindOutput {
-    pub(super) regular: bool,
-    /// Each is ended by a NUL, so none can be taken for two.
-    pub(super) exact: bool,
-    /// Files that it is told to find.
-    pub(super) picked: Vec<Word>,
-    /// Where it looks from.
-    pub(super) folders: PossibleFolders,
-}
+const MAX_PATH_BYTES: usize = 4_096;
 
 /// The files that a name or a pattern picks, in whatever case; none where it picks too much to be meant for one.
-pub(super) fn picked(value: &str) -> Vec<Word> {
+pub(super) fn selected(value: &str) -> Vec<Word> {
     if value.starts_with('!') {
         return Vec::new();
     }
@@ -47,15 +34,15 @@ pub(super) fn picked(value: &str) -> Vec<Word> {
 
 fn in_either_case(value: &str) -> Vec<Word> {
     let lower = value.to_ascii_lowercase();
-    let folded = (lower != value).then(|| meant(&lower)).flatten();
-    meant(value).into_iter().chain(folded).collect()
+    let folded = (lower != value).then(|| file_for(&lower)).flatten();
+    file_for(value).into_iter().chain(folded).collect()
 }
 
 /// The file that a name or a pattern stands for.
-fn meant(value: &str) -> Option<Word> {
+fn file_for(value: &str) -> Option<Word> {
     // No path is as long, and what cannot be looked at may be anything.
-    if value.len() > LONGEST_PATH {
-        return Some(Word::Literal(SECRET[0].to_string()));
+    if value.len() > MAX_PATH_BYTES {
+        return Some(Word::Literal(SECRETS[0].to_string()));
     }
     if !value.contains(['*', '?', '[', '{', '\\']) {
         return Some(Word::Literal(value.to_string()));
@@ -64,8 +51,8 @@ fn meant(value: &str) -> Option<Word> {
     while let Some(at) = patterns.iter().position(|it| alternatives(it).is_some()) {
         let more = alternatives(&patterns.swap_remove(at)).unwrap_or_default();
         patterns.extend(more);
-        if patterns.len() > ALTERNATIVES {
-            return Some(Word::Literal(SECRET[0].to_string()));
+        if patterns.len() > MAX_ALTERNATIVES {
+            return Some(Word::Literal(SECRETS[0].to_string()));
         }
     }
     patterns.iter().find_map(|pattern| secret(pattern))
@@ -76,7 +63,7 @@ fn alternatives(pattern: &str) -> Option<Vec<String>> {
     let end = pattern.find('}')?;
     let start = pattern[..end].rfind('{')?;
     let (before, after) = (&pattern[..start], &pattern[end + 1..]);
-    let inside = pattern[start + 1..end].split(',').take(ALTERNATIVES + 1);
+    let inside = pattern[start + 1..end].split(',').take(MAX_ALTERNATIVES + 1);
     Some(inside.map(|it| format!("{before}{it}{after}")).collect())
 }
 
@@ -86,11 +73,11 @@ fn secret(pattern: &str) -> Option<Word> {
     let letters = name.contains(|character: char| character.is_alphanumeric());
     let hidden = name.starts_with('.') && !HIDDEN.contains(&last);
     let meant = |secret: &&&str| (letters || hidden) && wildcard::matches(&name, secret);
-    SECRET.iter().find(meant).map(|secret| Word::Literal((*secret).to_string()))
+    SECRETS.iter().find(meant).map(|secret| Word::Literal((*secret).to_string()))
 }
 
 /// The file whose name an expression spells, whatever stands around it.
-fn spelled(expression: &str) -> Option<Word> {
+fn secret_in_regex(expression: &str) -> Option<Word> {
     const SPELLED: &[(&str, &str)] = &[("env", ".env"), ("id_rsa", "id_rsa"), ("pem", "key.pem")];
     let expression = expression.replace('\\', "").to_ascii_lowercase();
     let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
@@ -101,18 +88,20 @@ fn spelled(expression: &str) -> Option<Word> {
 }
 
 /// The files that a revision with a path, or a path of git's own kind, picks: `HEAD:.env`, `:(top).env`, `'.en?'`.
-pub(super) fn of_git(text: &str) -> Vec<Word> {
-    let Some(path) = path_of_git(text).filter(|path| !path.is_empty()) else { return Vec::new() };
+pub(super) fn in_git_argument(text: &str) -> Vec<Word> {
+    let Some(path) = path_in_git_argument(text).filter(|path| !path.is_empty()) else {
+        return Vec::new();
+    };
     // A revision, or lines of a file, may have colons of their own.
     let last = path.rsplit_once(':').map(|(_, last)| last).filter(|last| !last.is_empty());
     let paths = [Some(path), last].into_iter().flatten();
     if text.starts_with(":(") {
         return paths.flat_map(in_either_case).collect();
     }
-    paths.filter_map(meant).collect()
+    paths.filter_map(file_for).collect()
 }
 
-fn path_of_git(text: &str) -> Option<&str> {
+fn path_in_git_argument(text: &str) -> Option<&str> {
     if let Some(magic) = text.strip_prefix(":(") {
         let (magic, path) = magic.split_once(')')?;
         return (!magic.split(',').any(|word| word == "exclude")).then_some(path);
@@ -136,7 +125,7 @@ fn path_of_git(text: &str) -> Option<&str> {
 }
 
 /// What `find` is told to pick: the names in its tests, and hidden files that it starts from.
-pub(super) fn of_find(words: &[Word]) -> Vec<Word> {
+pub(super) fn in_find(words: &[Word]) -> Vec<Word> {
     let texts: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("")).collect();
     let starts = texts.iter().skip(1).take_while(|text| !text.starts_with(['-', '(', '!']));
     let hidden = |text: &&&str| {
@@ -146,8 +135,10 @@ pub(super) fn of_find(words: &[Word]) -> Vec<Word> {
     let starts = starts.filter(hidden).map(|text| Word::Literal((*text).to_string()));
     let tests = texts.windows(3).flat_map(|test| match test {
         ["!" | "-not", ..] => Vec::new(),
-        [_, flag, value] if BY_NAME.contains(flag) => picked(value),
-        [_, flag, value] if BY_EXPRESSION.contains(flag) => spelled(value).into_iter().collect(),
+        [_, flag, value] if BY_NAME.contains(flag) => selected(value),
+        [_, flag, value] if BY_EXPRESSION.contains(flag) => {
+            secret_in_regex(value).into_iter().collect()
+        }
         _ => Vec::new(),
     });
     starts.chain(tests).collect()
@@ -178,7 +169,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let picked = of_git(text);
+        let picked = in_git_argument(text);
         let picked: Vec<&str> = picked.iter().map(Word::shown).collect();
         assert_eq!(picked, expected, "{text:?}");
     }
@@ -209,7 +200,7 @@ mod tests {
     #[test]
     fn names_are_picked_in_either_case() {
         let picked =
-            |value| picked(value).iter().map(|it| it.shown().to_string()).collect::<Vec<_>>();
+            |value| selected(value).iter().map(|it| it.shown().to_string()).collect::<Vec<_>>();
         assert_eq!(picked("A.txt"), ["A.txt", "a.txt"]);
         assert_eq!(picked("web:*.ENV"), [".env", ".env"]);
         assert!(picked("!.env").is_empty() && picked("*.rs").is_empty());

@@ -19,7 +19,7 @@ impl ArgParser<'_> {
         if self.parsed.spec.traits.any_flag || harmless && !dynamic.prefix.starts_with('-') {
             return self.operand(at);
         }
-        if self.ended {
+        if self.flags_ended {
             return self.operand(at);
         }
         if dynamic.may_split {
@@ -38,16 +38,16 @@ impl ArgParser<'_> {
         match self.parsed.spec.flag(&flag) {
             Some(FlagValue::Value(role)) if !start.is_empty() => {
                 self.parsed.roles[at] = WordRole::Flag;
-                self.flag(&flag);
+                self.note_flag(&flag);
                 if start == flag && dynamic.may_end_at_prefix {
                     // Then the value is the next word, and every other means something else.
                     self.risk(at, None, RiskKind::Unlisted);
                 }
-                self.take(role, at, value, &flag);
+                self.push_value(role, at, value, &flag);
             }
             Some(FlagValue::Optional) => {
                 self.parsed.roles[at] = WordRole::Flag;
-                self.flag(&flag);
+                self.note_flag(&flag);
             }
             _ => {
                 self.risk(at, None, RiskKind::Unlisted);
@@ -56,17 +56,17 @@ impl ArgParser<'_> {
         }
     }
 
-    fn flag(&mut self, flag: &str) {
+    fn note_flag(&mut self, flag: &str) {
         self.parsed.flags.push(flag.to_string());
     }
 
-    fn take(&mut self, role: ArgRole, word: usize, value: Word, flag: &str) {
+    fn push_value(&mut self, role: ArgRole, word: usize, value: Word, flag: &str) {
         let flag = Some(flag.to_string());
-        self.parsed.uses.push(Argument { role, word, value, flag, end: word + 1 });
+        self.parsed.arguments.push(Argument { role, word, value, flag, end: word + 1 });
     }
 
     /// A value in the word of its flag. If names are filled in there, it is one of those that fit.
-    fn attached(&self, role: ArgRole, at: usize, value: &str) -> Word {
+    fn attached_value(&self, role: ArgRole, at: usize, value: &str) -> Word {
         let filled_in = matches!(self.words[at], Word::Glob(_)) && value.contains(['*', '?', '[']);
         if filled_in && role != ArgRole::Text {
             Word::Glob(value.to_string())
@@ -76,7 +76,7 @@ impl ArgParser<'_> {
     }
 
     /// `--flag`, `--flag=value`, and the one-dash flags of `find` and `go`.
-    pub(super) fn long(&mut self, at: usize, text: &str) {
+    pub(super) fn long_flag(&mut self, at: usize, text: &str) {
         self.parsed.roles[at] = WordRole::Flag;
         let spec = self.parsed.spec;
         let (name, value) = match text.split_once('=') {
@@ -89,25 +89,25 @@ impl ArgParser<'_> {
             Some(short) if spec.flag(name).is_none() => short,
             _ => name,
         };
-        self.flag(name);
+        self.note_flag(name);
         match (spec.flag(name), value) {
             (
                 Some(FlagValue::Nothing | FlagValue::Optional | FlagValue::RiskIfAttached(_)),
                 None,
             ) => {}
             (Some(FlagValue::Optional), Some(value)) => {
-                self.take(ArgRole::Text, at, Word::Literal(value.to_string()), name);
+                self.push_value(ArgRole::Text, at, Word::Literal(value.to_string()), name);
             }
             (Some(FlagValue::Value(role)), Some(value)) => {
-                self.take(role, at, self.attached(role, at, value), name);
-                self.module(role, name, value);
+                self.push_value(role, at, self.attached_value(role, at, value), name);
+                self.enter_module(role, name, value);
             }
             (Some(FlagValue::Value(role)), None) => self.next_value(role, name),
             (Some(FlagValue::Pair(role)), None) => {
                 self.next_value(ArgRole::Text, name);
                 self.next_value(role, name);
             }
-            (Some(FlagValue::Exec), None) => self.exec(name),
+            (Some(FlagValue::Exec), None) => self.exec_command(name),
             (Some(FlagValue::Risk(kind)), _)
             | (Some(FlagValue::RiskWithValue(kind) | FlagValue::RiskIfAttached(kind)), Some(_)) => {
                 self.risk(at, Some(name), kind);
@@ -118,7 +118,7 @@ impl ArgParser<'_> {
             }
             // Whole words after one dash are mostly Go's, to whom every switch has a value.
             (Some(FlagValue::Nothing), Some("true" | "false")) if spec.traits.single_dash => {}
-            (None, None) if spec.traits.single_dash && self.is_counted(name) => {}
+            (None, None) if spec.traits.single_dash && self.has_attached_number(name) => {}
             (Some(FlagValue::Nothing | FlagValue::Pair(_) | FlagValue::Exec), Some(_))
             | (None, _) => {
                 self.risk(at, Some(name), RiskKind::Unlisted);
@@ -127,7 +127,7 @@ impl ArgParser<'_> {
     }
 
     /// Whether it is a flag with its number in the same word.
-    fn is_counted(&self, name: &str) -> bool {
+    fn has_attached_number(&self, name: &str) -> bool {
         let flag = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let takes = self.parsed.spec.flag(flag);
         flag.len() < name.len() && matches!(takes, Some(FlagValue::Value(ArgRole::Text)))
@@ -154,22 +154,22 @@ impl ArgParser<'_> {
             // Where it is nothing, the next word is the value, and those after it are something else.
             self.risk(at, None, RiskKind::Unlisted);
         }
-        self.take(role, at, word.clone(), flag);
-        self.spill(at);
+        self.push_value(role, at, word.clone(), flag);
+        self.add_spilled_operands(at);
         if let Word::Literal(value) = word {
-            self.module(role, flag, value);
+            self.enter_module(role, flag, value);
         }
     }
 
     /// `-m pytest` makes `python` another program; any other module gets what follows for itself.
-    fn module(&mut self, role: ArgRole, flag: &str, value: &str) {
+    fn enter_module(&mut self, role: ArgRole, flag: &str, value: &str) {
         if role != ArgRole::Module {
             return;
         }
         let name = format!("{} {flag} {value}", self.name);
         match programs::spec(&name) {
-            Some(spec) => self.enter(spec, name, self.at - 1),
-            None => self.rest(),
+            Some(spec) => self.enter_subcommand(spec, name, self.at - 1),
+            None => self.pass_through_rest(),
         }
     }
 
@@ -188,21 +188,26 @@ impl ArgParser<'_> {
             if rest.is_empty() && place > 0 {
                 self.parsed.flag_clusters.push(at);
             }
-            self.flag(&flag);
+            self.note_flag(&flag);
             match spec.flag(&flag) {
                 Some(FlagValue::Nothing) => {}
                 Some(FlagValue::Optional | FlagValue::RiskIfAttached(_)) if rest.is_empty() => {
                     return;
                 }
                 Some(FlagValue::Optional) => {
-                    return self.take(ArgRole::Text, at, Word::Literal(rest.to_string()), &flag);
+                    return self.push_value(
+                        ArgRole::Text,
+                        at,
+                        Word::Literal(rest.to_string()),
+                        &flag,
+                    );
                 }
                 Some(FlagValue::Value(role)) if rest.is_empty() => {
                     return self.next_value(role, &flag);
                 }
                 Some(FlagValue::Value(role)) => {
-                    self.take(role, at, self.attached(role, at, rest), &flag);
-                    return self.module(role, &flag, rest);
+                    self.push_value(role, at, self.attached_value(role, at, rest), &flag);
+                    return self.enter_module(role, &flag, rest);
                 }
                 Some(FlagValue::Risk(kind) | FlagValue::RiskIfAttached(kind)) => {
                     return self.risk(at, Some(spelled), kind);
@@ -222,7 +227,7 @@ impl ArgParser<'_> {
     }
 
     /// `tar tf archive`: the letters first, then their values in order.
-    pub(super) fn dashless(&mut self) {
+    pub(super) fn dashless_flags(&mut self) {
         if !self.parsed.spec.traits.dashless {
             return;
         }
@@ -237,7 +242,7 @@ impl ArgParser<'_> {
         self.at = 2;
         for letter in text.chars() {
             let flag = format!("-{letter}");
-            self.flag(&flag);
+            self.note_flag(&flag);
             match self.parsed.spec.flag(&flag) {
                 Some(FlagValue::Nothing | FlagValue::Optional) => {}
                 Some(FlagValue::Value(role)) => self.next_value(role, &flag),
@@ -256,13 +261,13 @@ impl ArgParser<'_> {
     }
 
     /// `-exec program … ;`
-    fn exec(&mut self, flag: &str) {
+    fn exec_command(&mut self, flag: &str) {
         let start = self.at;
         let end = exec_end(self.words, start, flag);
         self.at = (end + 1).min(self.words.len());
         if let Some(value) = self.words.get(start).filter(|_| start < end) {
             let (value, flag) = (value.clone(), Some(flag.to_string()));
-            self.parsed.uses.push(Argument {
+            self.parsed.arguments.push(Argument {
                 role: ArgRole::Command,
                 word: start,
                 value,

@@ -15,22 +15,22 @@ impl Parser<'_> {
     pub(super) fn list(&mut self) -> Result<Node, ParseError> {
         let mut nodes = Vec::new();
         loop {
-            self.lines()?;
+            self.skip_lines()?;
             if self.list_ends() {
                 break;
             }
             let node = self.and_or()?;
-            self.blanks();
-            if self.look(0) == Some('&') && self.look(1) != Some('&') {
-                self.take();
+            self.skip_blanks();
+            if self.peek(0) == Some('&') && self.peek(1) != Some('&') {
+                self.next();
                 nodes.push(Node::Background(Box::new(node)));
                 continue;
             }
             nodes.push(node);
-            match (self.look(0), self.look(1)) {
+            match (self.peek(0), self.peek(1)) {
                 (Some(';'), Some(';' | '&')) => break,
                 (Some(';'), _) => {
-                    self.take();
+                    self.next();
                 }
                 (Some('\n'), _) => self.newline()?,
                 _ => break,
@@ -40,37 +40,37 @@ impl Parser<'_> {
     }
 
     fn filled_list(&mut self) -> Result<Box<Node>, ParseError> {
-        match self.deeper(Self::list)? {
-            Node::Sequence(nodes) if nodes.is_empty() => self.syntax(),
+        match self.nested(Self::list)? {
+            Node::Sequence(nodes) if nodes.is_empty() => self.syntax_error(),
             list => Ok(Box::new(list)),
         }
     }
 
     fn list_ends(&self) -> bool {
-        match self.look(0) {
+        match self.peek(0) {
             None | Some(')') => true,
-            Some(';') => matches!(self.look(1), Some(';' | '&')),
+            Some(';') => matches!(self.peek(1), Some(';' | '&')),
             Some(_) => self.reserved().is_some_and(|word| CLOSING.contains(&word)),
         }
     }
 
     /// The reserved word that is next, if one is.
     fn reserved(&self) -> Option<&'static str> {
-        let ends = |length: usize| self.look(length).is_none_or(ends_word);
-        let next = |word: &&&str| self.is_next(word) && ends(word.len());
+        let ends = |length: usize| self.peek(length).is_none_or(ends_word);
+        let next = |word: &&&str| self.starts_with(word) && ends(word.len());
         RESERVED.iter().find(next).copied()
     }
 
     fn keyword(&mut self, word: &str) -> Result<(), ParseError> {
-        self.lines()?;
-        if self.reserved() == Some(word) { self.expect(word) } else { self.syntax() }
+        self.skip_lines()?;
+        if self.reserved() == Some(word) { self.expect(word) } else { self.syntax_error() }
     }
 
     fn and_or(&mut self) -> Result<Node, ParseError> {
         let first = self.pipeline()?;
         let mut rest = Vec::new();
         loop {
-            self.blanks();
+            self.skip_blanks();
             let link = if self.eat("&&") {
                 Connector::And
             } else if self.eat("||") {
@@ -78,7 +78,7 @@ impl Parser<'_> {
             } else {
                 break;
             };
-            self.lines()?;
+            self.skip_lines()?;
             rest.push((link, self.pipeline()?));
         }
         if rest.is_empty() {
@@ -90,23 +90,23 @@ impl Parser<'_> {
     fn pipeline(&mut self) -> Result<Node, ParseError> {
         let (mut timed, mut negated) = (false, false);
         loop {
-            self.blanks();
+            self.skip_blanks();
             match self.reserved() {
                 Some("!") => {
                     self.expect("!")?;
                     negated = true;
                 }
                 Some("time") => {
-                    self.join();
-                    self.program_at(self.at);
+                    self.skip_continuations();
+                    self.note_program(self.at);
                     self.expect("time")?;
                     timed = true;
-                    self.blanks();
-                    if self.is_next("-p") && self.look(2).is_none_or(ends_word) {
+                    self.skip_blanks();
+                    if self.starts_with("-p") && self.peek(2).is_none_or(ends_word) {
                         self.expect("-p")?;
-                        self.blanks();
+                        self.skip_blanks();
                     }
-                    if self.is_next("--") && self.look(2).is_none_or(ends_word) {
+                    if self.starts_with("--") && self.peek(2).is_none_or(ends_word) {
                         self.expect("--")?;
                     }
                 }
@@ -118,7 +118,7 @@ impl Parser<'_> {
             let plain = matches!(&pipeline, Node::Simple(it) if it.assignments.is_empty());
             if negated || !plain {
                 // Elsewhere it is a program, and what follows are its words.
-                self.beyond_plain()?;
+                self.reject_in_posix()?;
             }
             pipeline = Node::Timed(Box::new(pipeline));
         }
@@ -128,14 +128,14 @@ impl Parser<'_> {
     fn piped(&mut self) -> Result<Node, ParseError> {
         let mut nodes = vec![self.command()?];
         loop {
-            self.blanks();
-            let piped = self.look(0) == Some('|') && self.look(1) != Some('|');
+            self.skip_blanks();
+            let piped = self.peek(0) == Some('|') && self.peek(1) != Some('|');
             if !piped {
                 break;
             }
-            self.take();
+            self.next();
             self.eat("&");
-            self.lines()?;
+            self.skip_lines()?;
             nodes.push(self.command()?);
         }
         match (nodes.pop(), nodes.is_empty()) {
@@ -144,13 +144,13 @@ impl Parser<'_> {
                 nodes.push(last);
                 Ok(Node::Pipeline(nodes))
             }
-            (None, _) => self.syntax(),
+            (None, _) => self.syntax_error(),
         }
     }
 
     fn command(&mut self) -> Result<Node, ParseError> {
-        self.spend()?;
-        self.blanks();
+        self.count_node()?;
+        self.skip_blanks();
         let compound = match self.reserved() {
             Some("if") => self.if_command()?,
             Some(word @ ("while" | "until")) => {
@@ -170,17 +170,17 @@ impl Parser<'_> {
             Some("function") => return self.function_keyword(),
             Some("coproc") => {
                 self.expect("coproc")?;
-                return Ok(Node::Coprocess(Box::new(self.deeper(Self::command)?)));
+                return Ok(Node::Coprocess(Box::new(self.nested(Self::command)?)));
             }
-            Some(_) => return self.syntax(),
-            None if self.look(0) == Some('(') && self.look(1) == Some('(') => {
-                self.beyond_plain()?;
+            Some(_) => return self.syntax_error(),
+            None if self.peek(0) == Some('(') && self.peek(1) == Some('(') => {
+                self.reject_in_posix()?;
                 self.expect("((")?;
                 Node::Arithmetic(self.arithmetic_word()?)
             }
             None if self.eat("(") => {
                 let list = self.filled_list()?;
-                self.no_body_due_here()?;
+                self.no_pending_body_here()?;
                 self.expect(")")?;
                 Node::Subshell(list)
             }
@@ -192,7 +192,7 @@ impl Parser<'_> {
     fn redirected(&mut self, body: Node) -> Result<Node, ParseError> {
         let mut redirects = Vec::new();
         loop {
-            self.blanks();
+            self.skip_blanks();
             match self.redirect()? {
                 Some(redirect) => redirects.push(redirect),
                 None if redirects.is_empty() => return Ok(body),
@@ -208,7 +208,7 @@ impl Parser<'_> {
             parts.push(*self.filled_list()?);
             self.keyword("then")?;
             parts.push(*self.filled_list()?);
-            self.lines()?;
+            self.skip_lines()?;
             match self.reserved() {
                 Some("elif") => self.expect("elif")?,
                 Some("else") => {
@@ -232,26 +232,26 @@ impl Parser<'_> {
 
     fn for_command(&mut self, word: &str) -> Result<Node, ParseError> {
         self.expect(word)?;
-        self.blanks();
+        self.skip_blanks();
         if word == "select" {
-            self.beyond_plain()?;
+            self.reject_in_posix()?;
         }
         if self.eat("((") {
             let head = self.arithmetic_word()?;
-            self.blanks();
+            self.skip_blanks();
             self.eat(";");
             return Ok(Node::ForArithmetic { head, body: self.do_group()? });
         }
         let name = self.name()?;
-        self.lines()?;
+        self.skip_lines()?;
         let mut over = None;
-        if self.look(0) == Some('i') {
+        if self.peek(0) == Some('i') {
             if self.word()?.bare() != Some("in") {
-                return self.syntax();
+                return self.syntax_error();
             }
             over = Some(self.words()?);
         }
-        self.blanks();
+        self.skip_blanks();
         self.eat(";");
         let body = self.do_group()?;
         Ok(match word {
@@ -264,8 +264,8 @@ impl Parser<'_> {
     fn words(&mut self) -> Result<Vec<RawWord>, ParseError> {
         let mut words = Vec::new();
         loop {
-            self.blanks();
-            match self.look(0) {
+            self.skip_blanks();
+            match self.peek(0) {
                 None | Some(';' | '\n') => return Ok(words),
                 Some(_) => words.push(self.word()?),
             }
@@ -275,36 +275,36 @@ impl Parser<'_> {
     fn name(&mut self) -> Result<String, ParseError> {
         match self.word()?.bare() {
             Some(name) if is_name(name) => Ok(name.to_string()),
-            _ => self.syntax(),
+            _ => self.syntax_error(),
         }
     }
 
     fn case_command(&mut self) -> Result<Node, ParseError> {
         self.expect("case")?;
-        self.blanks();
+        self.skip_blanks();
         let subject = self.word()?;
-        self.lines()?;
+        self.skip_lines()?;
         if self.word()?.bare() != Some("in") {
-            return self.syntax();
+            return self.syntax_error();
         }
         let mut arms = Vec::new();
         loop {
-            self.lines()?;
+            self.skip_lines()?;
             if self.reserved() == Some("esac") {
                 break;
             }
             self.eat("(");
             let mut patterns = Vec::new();
             loop {
-                self.blanks();
+                self.skip_blanks();
                 patterns.push(self.word()?);
-                self.blanks();
+                self.skip_blanks();
                 if !self.eat("|") {
                     break;
                 }
             }
             self.expect(")")?;
-            let body = self.deeper(Self::list)?;
+            let body = self.nested(Self::list)?;
             arms.push((patterns, body));
             if !(self.eat(";;&") || self.eat(";;") || self.eat(";&")) {
                 break;
@@ -315,31 +315,33 @@ impl Parser<'_> {
     }
 
     fn function_keyword(&mut self) -> Result<Node, ParseError> {
-        self.beyond_plain()?;
+        self.reject_in_posix()?;
         self.expect("function")?;
-        self.blanks();
-        let Some(name) = self.word()?.bare().map(str::to_string) else { return self.syntax() };
-        self.blanks();
+        self.skip_blanks();
+        let Some(name) = self.word()?.bare().map(str::to_string) else {
+            return self.syntax_error();
+        };
+        self.skip_blanks();
         if self.eat("(") {
-            self.blanks();
+            self.skip_blanks();
             self.expect(")")?;
         }
         self.function(name)
     }
 
     pub(super) fn function(&mut self, name: String) -> Result<Node, ParseError> {
-        self.lines()?;
-        let body = Box::new(self.deeper(Self::command)?);
+        self.skip_lines()?;
+        let body = Box::new(self.nested(Self::command)?);
         Ok(Node::Function { name, body })
     }
 
     /// `[[ … ]]`. What matters is what its words expand to; its logic decides nothing.
     fn conditional(&mut self) -> Result<Node, ParseError> {
-        self.beyond_plain()?;
+        self.reject_in_posix()?;
         self.expect("[[")?;
         let mut words: Vec<RawWord> = Vec::new();
         loop {
-            self.lines()?;
+            self.skip_lines()?;
             let pattern = words
                 .last()
                 .and_then(RawWord::bare)
@@ -350,7 +352,7 @@ impl Parser<'_> {
                 .find(|operator| !pattern && !self.process_next() && self.eat(operator));
             // A parenthesis right after a word belongs to it in another shell.
             if operator == Some("(") && !self.text[..start].ends_with([' ', '\t', '\n', '(', '!']) {
-                return self.syntax();
+                return self.syntax_error();
             }
             let word = match operator {
                 Some(operator) => {

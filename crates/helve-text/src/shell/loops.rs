@@ -1,4 +1,4 @@
-//! Loops: read once for each value that is known, or once for all of them.
+//! Loops: analyzed once for each known value of the loop variable, or once for all of them.
 
 use super::ast::{Node, RawWord};
 use super::mutations::Mutations;
@@ -6,12 +6,28 @@ use super::state::{ShellState, Value, join_path};
 use super::walk::{StdinSource, Walker};
 use super::{DoubtKind, DynamicKind, ShellContext, Word, certain, fragments, variables};
 
-/// Loops over more words than this are read once, with the variable unknown.
-const UNROLLED: usize = 8;
-/// Bodies of loops that are read with a known variable, in all loops together: they multiply.
-pub(super) const MOST_BODIES: usize = 128;
+/// Loops over more words than this are analyzed once, with the variable unknown.
+const MAX_UNROLLED: usize = 8;
+/// Limit on loop bodies that are analyzed with a known variable, for the whole script: nested loops multiply.
+pub(super) const MAX_BODIES: usize = 128;
 
 impl Walker<'_> {
+    pub(super) fn while_loop(
+        &mut self,
+        condition: &Node,
+        body: &Node,
+        state: &mut ShellState,
+        stdin: &StdinSource,
+    ) {
+        forget_mutations(state, condition);
+        forget_mutations(state, body);
+        self.uncertain(|walker| {
+            // A `break` may leave either of them early.
+            walker.branch(condition, state, stdin);
+            walker.branch(body, state, stdin);
+        });
+    }
+
     pub(super) fn for_loop(
         &mut self,
         name: &str,
@@ -21,8 +37,8 @@ impl Walker<'_> {
         stdin: &StdinSource,
     ) {
         let words = self.loop_head(name, over.unwrap_or(&[]), state);
-        let words = self.names_of(words, state);
-        loosen(state, body);
+        let words = self.expand_globs(words, state);
+        forget_mutations(state, body);
         let values: Option<Vec<Value>> = words
             .iter()
             .map(|word| match word {
@@ -34,15 +50,15 @@ impl Walker<'_> {
                 Word::Dynamic(_) => None,
             })
             .collect();
-        let most = UNROLLED.min(self.bodies);
+        let max = MAX_UNROLLED.min(self.bodies_left);
         let values = match values {
-            // Without words it is over what the shell was given, or over nothing.
+            // Without words, the loop is over the positional parameters.
             Some(values) if over.is_none() || values.is_empty() => vec![Value::Unknown],
-            Some(values) if values.len() <= most => values,
+            Some(values) if values.len() <= max => values,
             Some(values) if values.iter().all(Value::is_number) => vec![Value::Number],
             Some(_) | None => vec![Value::Unknown],
         };
-        self.bodies = self.bodies.saturating_sub(values.len());
+        self.bodies_left = self.bodies_left.saturating_sub(values.len());
         self.loop_bodies(name, values, body, state, stdin);
     }
 
@@ -55,13 +71,13 @@ impl Walker<'_> {
         stdin: &StdinSource,
     ) {
         self.loop_head(name, over, state);
-        loosen(state, body);
+        forget_mutations(state, body);
         self.loop_bodies(name, vec![Value::Unknown], body, state, stdin);
     }
 
-    /// Notes that a loop sets its variable, and returns what it is over.
+    /// Records that a loop sets its variable, and returns the words that the loop is over.
     fn loop_head(&mut self, name: &str, over: &[RawWord], state: &mut ShellState) -> Vec<Word> {
-        if variables::reaches(name, self.context, self.language) {
+        if variables::reaches_programs(name, self.context, self.language) {
             self.doubt(DoubtKind::Variable, name);
         }
         over.iter().flat_map(|raw| self.expand(raw, state)).collect()
@@ -75,40 +91,41 @@ impl Walker<'_> {
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        self.beside += 1;
-        for value in values {
-            state.replace(name, value);
-            self.branch(body, state, stdin);
-        }
-        self.beside -= 1;
+        self.uncertain(|walker| {
+            for value in values {
+                state.replace(name, value);
+                walker.branch(body, state, stdin);
+            }
+        });
         state.replace(name, Value::Unknown);
     }
 
-    /// The names that patterns stand for, where all are known and few.
-    fn names_of(&self, words: Vec<Word>, state: &ShellState) -> Vec<Word> {
+    /// Replaces globs with the names they match, if all of these are known and few.
+    fn expand_globs(&self, words: Vec<Word>, state: &ShellState) -> Vec<Word> {
         let Some([folder]) = state.folders.as_deref() else { return words };
-        if !certain::files_are_as_found(self) {
+        if !certain::files_are_unchanged(self) {
             return words;
         }
-        let known: Option<Vec<Vec<Word>>> = words
+        let expanded: Option<Vec<Vec<Word>>> = words
             .iter()
             .map(|word| match word {
-                Word::Glob(pattern) => names(pattern, folder, self.context),
+                Word::Glob(pattern) => glob_words(pattern, folder, self.context),
                 Word::Literal(_) | Word::Dynamic(_) => Some(vec![word.clone()]),
             })
             .collect();
-        let known = known.map(|known| known.concat());
-        known.filter(|known| known.len() <= UNROLLED.min(self.bodies)).unwrap_or(words)
+        let expanded = expanded.map(|expanded| expanded.concat());
+        let max = MAX_UNROLLED.min(self.bodies_left);
+        expanded.filter(|expanded| expanded.len() <= max).unwrap_or(words)
     }
 }
 
-/// What a shell fills in for a pattern.
-fn names(pattern: &str, folder: &str, context: &ShellContext) -> Option<Vec<Word>> {
-    // What these match depends on the language that is set; where they match nothing, they stand for themselves.
+/// Returns the words that a shell replaces a glob with.
+fn glob_words(pattern: &str, folder: &str, context: &ShellContext) -> Option<Vec<Word>> {
+    // The matches of these depend on the locale. A glob without matches stands for itself.
     if pattern.contains(['?', '[', '\\']) || pattern.contains("**") {
         return None;
     }
-    // What stands behind a wildcard may not be there.
+    // What follows a directory with a wildcard may not exist.
     if pattern.split('*').next_back().is_some_and(|rest| rest.contains('/')) {
         return None;
     }
@@ -122,22 +139,22 @@ fn names(pattern: &str, folder: &str, context: &ShellContext) -> Option<Vec<Word
     paths.iter().map(name).collect()
 }
 
-/// Forgets what a loop's body may change, because it may have run before.
-pub(super) fn loosen(state: &mut ShellState, body: &Node) {
-    let mut changes = Mutations::default();
-    changes.of(body);
-    if changes.anything {
+/// Forgets everything that the body of a loop may change, because the body may have run before.
+pub(super) fn forget_mutations(state: &mut ShellState, body: &Node) {
+    let mut mutations = Mutations::default();
+    mutations.visit(body);
+    if mutations.any_variable {
         state.forget_variables();
     }
-    for (name, numbers_only) in changes.names {
+    for (name, only_numbers) in mutations.variables {
         let value = match state.variables.get(&name) {
-            Some(value) if numbers_only && value.is_number() => value.clone().or(&Value::Number),
-            _ if numbers_only && state.counts(&name) => Value::NumberOrInherited,
+            Some(value) if only_numbers && value.is_number() => value.clone().or(&Value::Number),
+            _ if only_numbers && state.is_number_or_inherited(&name) => Value::NumberOrInherited,
             Some(_) | None => Value::Unknown,
         };
         state.replace(&name, value);
     }
-    if changes.moves {
+    if mutations.changes_folder {
         state.folders = None;
         state.previous = None;
         state.stack = None;

@@ -1,73 +1,79 @@
-//! Programs that a command may start because its words name them.
+//! Programs that a command may start because its arguments mention them.
 
 use super::commands::basename;
 use super::names::{self, NameGroup};
 use super::{Run, Word};
 
-/// What a program stands after in a text for a shell, where it does not begin it; in other code it stands in quotes.
-const STARTS: [char; 10] = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
+/// Characters after which a command may begin in text for a shell. In other code a command is in quotes.
+const COMMAND_STARTS: [char; 10] = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
 
 impl Run {
-    /// The program whose rules count for this one, too: `sudoedit` is refused with `sudo`.
+    /// Returns the program whose rules also apply to this one: `sudoedit` is refused with `sudo`.
     pub fn rule_alias(&self) -> Option<String> {
         let name = basename(self.words.first()?.shown()).to_ascii_lowercase();
-        names::kin(&name).map(str::to_string)
+        names::rule_alias(&name).map(str::to_string)
     }
 
-    /// Programs that are named in the words of one that is not known, or in the code that an interpreter is given: nobody
-    /// can tell that they are not run.
+    /// Returns the programs that are mentioned in the arguments of an unknown program, or in code for an interpreter.
+    /// Nothing proves that these are not run.
     pub fn mentioned_programs(&self) -> Vec<String> {
-        let mut named = Vec::new();
+        let mut mentioned = Vec::new();
         if self.is_known && !self.is_interpreter {
-            return named;
+            return mentioned;
         }
         for (at, word) in self.words.iter().enumerate().skip(1) {
             let text = word.shown();
-            if self.is_known && !text.contains(STARTS) || self.is_plain_name(at) {
+            if self.is_known && !text.contains(COMMAND_STARTS) || self.is_plain_name(at) {
                 continue;
             }
             let value = text.split_once('=').map_or(text, |(_, value)| value);
-            let commands = [text, value].into_iter().flat_map(|it| it.split(STARTS));
+            let commands = [text, value].into_iter().flat_map(|it| it.split(COMMAND_STARTS));
             let programs = commands.flat_map(programs_of).map(basename);
-            named.extend([text, basename(value)].into_iter().chain(programs).map(str::to_string));
+            let names = [text, basename(value)].into_iter().chain(programs);
+            mentioned.extend(names.map(str::to_string));
         }
-        named.sort();
-        named.dedup();
-        named
+        mentioned.sort();
+        mentioned.dedup();
+        mentioned
     }
 
-    /// Whether a word is a plain name that is not run: a subcommand, a script of the project, or what is installed or told
-    /// about.
+    /// Whether a word is certainly not a program to run: a subcommand, a script of the project, or the name of a package
+    /// or another object.
     fn is_plain_name(&self, at: usize) -> bool {
         let word = |at: usize| self.words.get(at).map_or("", Word::shown);
         let is_flag = |it: &str| it.starts_with('-');
+        let previous = word(at - 1);
         // The value of a flag may be anything.
-        if is_flag(word(at)) || is_flag(word(at - 1)) && !names::is(NameGroup::Switch, word(at - 1))
-        {
+        if is_flag(word(at)) || is_flag(previous) && !names::is(NameGroup::Switch, previous) {
             return false;
         }
         let program = basename(word(0));
-        let manages = names::is(NameGroup::Manages, program);
-        let is_group = manages && names::is(NameGroup::Group, word(1));
-        let is_script = at == 2 && word(1) == "run" && names::is(NameGroup::Scripts, program);
-        let installs = names::is(NameGroup::Installs, program);
-        let is_alike = at == 1 && installs && names::is(NameGroup::Alike, word(1));
-        let own = manages && (at == 1 || at == 2 && is_group) || is_script || is_alike;
-        let subcommand = if is_group { 2 } else { 1 };
-        let tells = manages || installs;
-        let told = names::is(NameGroup::Shows, program)
-            || tells && at > subcommand && names::is(NameGroup::Tells, word(subcommand));
+        let is_manager = names::is(NameGroup::Manager, program);
+        let is_installer = names::is(NameGroup::Installer, program);
+        let has_group = is_manager && names::is(NameGroup::ManagerGroup, word(1));
+        let subcommand_at = if has_group { 2 } else { 1 };
+        let runs_script = names::is(NameGroup::ScriptRunner, program) && word(1) == "run";
+        let installer_subcommand =
+            is_installer && names::is(NameGroup::InstallerSubcommand, word(1));
+        let is_subcommand = is_manager && at <= subcommand_at
+            || runs_script && at == 2
+            || installer_subcommand && at == 1;
+        let is_object = names::is(NameGroup::NamesOnly, program)
+            || (is_manager || is_installer)
+                && at > subcommand_at
+                && names::is(NameGroup::TakesNames, word(subcommand_at));
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        let is_name = |c: char| is_word(c) || "./:@".contains(c);
-        own && word(at).chars().all(is_word) || told && word(at).chars().all(is_name)
+        let is_object_name = |c: char| is_word(c) || "./:@".contains(c);
+        is_subcommand && word(at).chars().all(is_word)
+            || is_object && word(at).chars().all(is_object_name)
     }
 }
 
-/// The programs that a command starts, one through the other.
+/// Returns the program that a command starts, and those that its launchers like `env` start in turn.
 fn programs_of(command: &str) -> impl Iterator<Item = &str> {
-    let mut hands_on = true;
+    let mut is_program = true;
     let words = command.split_whitespace().filter(|word| !word.contains('='));
     words.take_while(move |word| {
-        std::mem::replace(&mut hands_on, names::is(NameGroup::HandsOn, word))
+        std::mem::replace(&mut is_program, names::is(NameGroup::Launcher, word))
     })
 }

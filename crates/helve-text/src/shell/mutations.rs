@@ -12,62 +12,62 @@ use super::{ShellContext, Word, arithmetic, expand};
 /// What the body of a loop may change.
 pub(super) struct Mutations {
     /// Variables that it sets, and whether only ever to numbers.
-    pub(super) names: BTreeMap<String, bool>,
+    pub(super) variables: BTreeMap<String, bool>,
     /// Which variables it sets cannot be told.
-    pub(super) anything: bool,
+    pub(super) any_variable: bool,
     /// It may go to another folder.
-    pub(super) moves: bool,
+    pub(super) changes_folder: bool,
     /// For parsed words as they are without knowing any variable.
-    blank: ShellState,
+    empty_state: ShellState,
 }
 
 impl Default for Mutations {
     fn default() -> Self {
-        let blank = ShellState::new(&ShellContext::default());
-        Self { names: BTreeMap::new(), anything: false, moves: false, blank }
+        let empty_state = ShellState::new(&ShellContext::default());
+        Self { variables: BTreeMap::new(), any_variable: false, changes_folder: false, empty_state }
     }
 }
 
 impl Mutations {
-    pub(super) fn of(&mut self, node: &Node) {
+    pub(super) fn visit(&mut self, node: &Node) {
         match node {
             Node::Simple(simple) => self.simple(simple),
             Node::Pipeline(nodes) | Node::Sequence(nodes) | Node::If(nodes) => {
-                nodes.iter().for_each(|node| self.of(node));
+                nodes.iter().for_each(|node| self.visit(node));
             }
             Node::AndOr { first, rest } => {
-                self.of(first);
-                rest.iter().for_each(|(_, node)| self.of(node));
+                self.visit(first);
+                rest.iter().for_each(|(_, node)| self.visit(node));
             }
             Node::Timed(inner)
             | Node::Negated(inner)
             | Node::Group(inner)
             | Node::Function { body: inner, .. }
-            | Node::Coprocess(inner) => self.of(inner),
+            | Node::Coprocess(inner) => self.visit(inner),
             Node::Redirected { body, redirects } => {
                 self.redirects(redirects);
-                self.of(body);
+                self.visit(body);
             }
             // What these set is gone when they end.
             Node::Background(_) | Node::Subshell(_) => {}
             Node::While { condition, body } => {
-                self.of(condition);
-                self.of(body);
+                self.visit(condition);
+                self.visit(body);
             }
             Node::For { name, over, body } | Node::Select { name, over, body } => {
-                self.name(name, false);
+                self.set(name, false);
                 over.iter().flatten().for_each(|raw| self.pieces(&raw.pieces));
-                self.of(body);
+                self.visit(body);
             }
             Node::ForArithmetic { head, body } => {
                 self.arithmetic(&head.pieces);
-                self.of(body);
+                self.visit(body);
             }
             Node::Case { subject, arms } => {
                 self.pieces(&subject.pieces);
                 for (patterns, body) in arms {
                     patterns.iter().for_each(|raw| self.pieces(&raw.pieces));
-                    self.of(body);
+                    self.visit(body);
                 }
             }
             Node::Conditional(words) => words.iter().for_each(|raw| self.pieces(&raw.pieces)),
@@ -75,8 +75,8 @@ impl Mutations {
         }
     }
 
-    fn name(&mut self, name: &str, number: bool) {
-        *self.names.entry(name.to_string()).or_insert(true) &= number;
+    fn set(&mut self, name: &str, number: bool) {
+        *self.variables.entry(name.to_string()).or_insert(true) &= number;
     }
 
     /// What is set while words are expanded.
@@ -88,7 +88,7 @@ impl Mutations {
                 Piece::Parameter { parameter, .. } => {
                     parameter.index.iter().for_each(|index| self.arithmetic(index));
                     match parameter.operator {
-                        Operator::Assign => self.name(&parameter.name, false),
+                        Operator::Assign => self.set(&parameter.name, false),
                         Operator::Slice => self.arithmetic(&parameter.operand),
                         Operator::None
                         | Operator::Length
@@ -109,7 +109,7 @@ impl Mutations {
         });
         let text = texts.collect::<Vec<_>>().join(" ");
         if text.contains('=') || text.contains("++") || text.contains("--") {
-            arithmetic::names_of(pieces).for_each(|name| self.name(name, true));
+            arithmetic::variable_names(pieces).for_each(|name| self.set(name, true));
         }
         self.pieces(pieces);
     }
@@ -117,7 +117,7 @@ impl Mutations {
     fn redirects(&mut self, redirects: &[Redirect]) {
         for redirect in redirects {
             if let Some(name) = &redirect.variable {
-                self.name(name, true);
+                self.set(name, true);
             }
             match &redirect.target {
                 RedirectTarget::Word(raw) => self.pieces(&raw.pieces),
@@ -141,45 +141,45 @@ impl Mutations {
                     false
                 }
             };
-            self.name(&assignment.name, number && !assignment.append);
+            self.set(&assignment.name, number && !assignment.append);
         }
         self.redirects(&simple.redirects);
         simple.words.iter().for_each(|raw| self.pieces(&raw.pieces));
         match self.words(&simple.words) {
             Some(words) => self.command(&words),
-            None => self.all(),
+            None => self.set_all(),
         }
     }
 
     fn words(&self, raws: &[RawWord]) -> Option<Vec<Word>> {
         let mut words = Vec::new();
         for raw in raws {
-            words.extend(expand::words(raw, &raw.shown, &self.blank)?);
+            words.extend(expand::words(raw, &raw.shown, &self.empty_state)?);
         }
         Some(words)
     }
 
-    fn all(&mut self) {
-        self.anything = true;
-        self.moves = true;
+    fn set_all(&mut self) {
+        self.any_variable = true;
+        self.changes_folder = true;
     }
 
     /// What the shell's own commands change. Anything but a plain name may turn out to be one of them.
     fn command(&mut self, words: &[Word]) {
         let Some(program) = words.first() else { return };
         match program.literal() {
-            None | Some("eval" | "source" | ".") => self.all(),
-            Some("cd" | "chdir" | "pushd" | "popd") => self.moves = true,
+            None | Some("eval" | "source" | ".") => self.set_all(),
+            Some("cd" | "chdir" | "pushd" | "popd") => self.changes_folder = true,
             Some("command" | "builtin" | "noglob" | "nocorrect") => {
                 match words.get(1).map(Word::literal) {
                     Some(Some("-v" | "-V")) | None => {}
                     Some(Some(text)) if !text.starts_with('-') => self.command(&words[1..]),
-                    Some(Some(_) | None) => self.all(),
+                    Some(Some(_) | None) => self.set_all(),
                 }
             }
-            Some("set" | "shift") => (1..10).for_each(|n| self.name(&n.to_string(), false)),
+            Some("set" | "shift") => (1..10).for_each(|n| self.set(&n.to_string(), false)),
             Some("export" | "declare" | "typeset" | "local" | "readonly") => {
-                words[1..].iter().for_each(|word| self.declared(word));
+                words[1..].iter().for_each(|word| self.declare(word));
             }
             Some("let") => {
                 for word in &words[1..] {
@@ -188,25 +188,25 @@ impl Mutations {
                             let pieces = [Piece::Text { text: text.to_string(), quoted: false }];
                             self.arithmetic(&pieces);
                         }
-                        None => self.anything = true,
+                        None => self.any_variable = true,
                     }
                 }
             }
-            Some(name) => self.filled(name, words),
+            Some(name) => self.fill(name, words),
         }
     }
 
-    fn declared(&mut self, word: &Word) {
+    fn declare(&mut self, word: &Word) {
         match word.prefix().split_once('=') {
-            Some((name, _)) => self.name(name.trim_end_matches('+'), false),
-            None if word.literal().is_some_and(is_name) => self.name(word.prefix(), false),
+            Some((name, _)) => self.set(name.trim_end_matches('+'), false),
+            None if word.literal().is_some_and(is_name) => self.set(word.prefix(), false),
             None if word.literal().is_some_and(|it| it.starts_with('-')) => {}
-            None => self.anything = true,
+            None => self.any_variable = true,
         }
     }
 
     /// Variables that `read` and its like put something into.
-    fn filled(&mut self, program: &str, words: &[Word]) {
+    fn fill(&mut self, program: &str, words: &[Word]) {
         const DEFAULTS: &[(&str, &[&str])] = &[
             ("read", &["REPLY"]),
             ("mapfile", &["MAPFILE"]),
@@ -219,13 +219,13 @@ impl Mutations {
         let Some((_, defaults)) = DEFAULTS.iter().find(|(name, _)| *name == program) else {
             return;
         };
-        defaults.iter().for_each(|name| self.name(name, false));
+        defaults.iter().for_each(|name| self.set(name, false));
         let Some(parsed) = args::parse_args(words, program) else { return };
-        self.anything |= !parsed.risks.is_empty();
-        for argument in parsed.uses.iter().filter(|it| it.role == ArgRole::Variable) {
+        self.any_variable |= !parsed.risks.is_empty();
+        for argument in parsed.arguments.iter().filter(|it| it.role == ArgRole::Variable) {
             match argument.value.literal() {
-                Some(name) if is_name(name) => self.name(name, false),
-                Some(_) | None => self.anything = true,
+                Some(name) if is_name(name) => self.set(name, false),
+                Some(_) | None => self.any_variable = true,
             }
         }
     }

@@ -1,71 +1,88 @@
-//! `names.txt`: names that say something where the table of programs has nothing to say.
+//! Reader of `names.txt`: groups of names that the table of programs does not cover.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 static NAMES: LazyLock<NameTable> = LazyLock::new(|| NameTable::parse(include_str!("names.txt")));
 
-/// What a name may be; each is a word of the file.
+/// A group of names. The file explains each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameGroup {
-    Gnu,
+    GnuTool,
+    FolderCommand,
+    Builtin,
+    StateBuiltin,
+    InShellWrapper,
+    AssigningWrapper,
+    OtherShell,
+    OnlyReads,
+    Transfers,
     ReadsCode,
-    Code,
-    Entry,
-    Repository,
-    Manages,
-    Group,
-    Tells,
-    Shows,
-    Installs,
-    Alike,
+    CodeExtension,
+    EntryPoint,
+    RepositoryFile,
+    Manager,
+    ManagerGroup,
+    Installer,
+    InstallerSubcommand,
     Switch,
-    Scripts,
-    HandsOn,
-    Setting,
-    SettingOff,
+    ScriptRunner,
+    TakesNames,
+    NamesOnly,
+    GitSetting,
+    GitSettingOff,
+    Launcher,
     SshOption,
 }
 
-const NAME_GROUPS: &[(&str, NameGroup)] = &[
-    ("gnu", NameGroup::Gnu),
+const GROUPS: &[(&str, NameGroup)] = &[
+    ("gnu-tool", NameGroup::GnuTool),
+    ("folder-command", NameGroup::FolderCommand),
+    ("builtin", NameGroup::Builtin),
+    ("state-builtin", NameGroup::StateBuiltin),
+    ("in-shell-wrapper", NameGroup::InShellWrapper),
+    ("assigning-wrapper", NameGroup::AssigningWrapper),
+    ("other-shell", NameGroup::OtherShell),
+    ("only-reads", NameGroup::OnlyReads),
+    ("transfers", NameGroup::Transfers),
     ("reads-code", NameGroup::ReadsCode),
-    ("code", NameGroup::Code),
-    ("entry", NameGroup::Entry),
-    ("repository", NameGroup::Repository),
-    ("manages", NameGroup::Manages),
-    ("group", NameGroup::Group),
-    ("tells", NameGroup::Tells),
-    ("shows", NameGroup::Shows),
-    ("installs", NameGroup::Installs),
-    ("alike", NameGroup::Alike),
+    ("code-extension", NameGroup::CodeExtension),
+    ("entry-point", NameGroup::EntryPoint),
+    ("repository-file", NameGroup::RepositoryFile),
+    ("manager", NameGroup::Manager),
+    ("manager-group", NameGroup::ManagerGroup),
+    ("installer", NameGroup::Installer),
+    ("installer-subcommand", NameGroup::InstallerSubcommand),
     ("switch", NameGroup::Switch),
-    ("scripts", NameGroup::Scripts),
-    ("hands-on", NameGroup::HandsOn),
-    ("setting", NameGroup::Setting),
-    ("setting-off", NameGroup::SettingOff),
+    ("script-runner", NameGroup::ScriptRunner),
+    ("takes-names", NameGroup::TakesNames),
+    ("names-only", NameGroup::NamesOnly),
+    ("git-setting", NameGroup::GitSetting),
+    ("git-setting-off", NameGroup::GitSettingOff),
+    ("launcher", NameGroup::Launcher),
     ("ssh-option", NameGroup::SshOption),
 ];
 
-pub(super) fn is(sort: NameGroup, name: &str) -> bool {
-    NAMES.sorts.get(name).is_some_and(|sorts| sorts.contains(&sort))
+/// Whether a group contains a name.
+pub(super) fn is(group: NameGroup, name: &str) -> bool {
+    NAMES.groups.get(name).is_some_and(|groups| groups.contains(&group))
 }
 
-/// The plain name of a program that is the same under another.
-pub(super) fn plain(base: &str) -> Option<&str> {
-    base.strip_prefix('g').filter(|name| is(NameGroup::Gnu, name))
+/// Returns `rm` for `grm`, the same program under its other name.
+pub(super) fn without_gnu_prefix(base: &str) -> Option<&str> {
+    base.strip_prefix('g').filter(|name| is(NameGroup::GnuTool, name))
 }
 
-/// The program that a rule against this one would name: the same, or one that does the same with other words.
-pub(super) fn kin(base: &str) -> Option<&str> {
-    plain(base).or_else(|| NAMES.kin.get(base).copied())
+/// Returns the program whose rules also apply to this one.
+pub(super) fn rule_alias(base: &str) -> Option<&str> {
+    without_gnu_prefix(base).or_else(|| NAMES.rule_aliases.get(base).copied())
 }
 
 #[derive(Default)]
 struct NameTable {
-    sorts: HashMap<&'static str, Vec<NameGroup>>,
-    kin: HashMap<&'static str, &'static str>,
-    /// Lines that could not be read; a test sees to it that there are none.
+    groups: HashMap<&'static str, Vec<NameGroup>>,
+    rule_aliases: HashMap<&'static str, &'static str>,
+    /// Lines that could not be parsed. A test checks that there are none.
     problems: Vec<&'static str>,
 }
 
@@ -82,15 +99,15 @@ impl NameTable {
 
     fn line(&mut self, line: &'static str) -> Option<()> {
         let mut words = line.split_whitespace();
-        let first = words.next()?;
-        if first == "kin" {
+        let keyword = words.next()?;
+        if keyword == "rule-alias" {
             let program = words.next()?;
-            self.kin.extend(words.map(|name| (name, program)));
+            self.rule_aliases.extend(words.map(|name| (name, program)));
             return Some(());
         }
-        let (_, sort) = NAME_GROUPS.iter().find(|(name, _)| *name == first)?;
+        let (_, group) = GROUPS.iter().find(|(name, _)| *name == keyword)?;
         for name in words {
-            self.sorts.entry(name).or_default().push(*sort);
+            self.groups.entry(name).or_default().push(*group);
         }
         Some(())
     }
@@ -98,19 +115,19 @@ impl NameTable {
 
 #[cfg(test)]
 mod tests {
-    use super::{NAMES, NameGroup, is, kin, plain};
+    use super::{NAMES, NameGroup, is, rule_alias, without_gnu_prefix};
 
     #[test]
-    fn every_line_is_understood() {
+    fn every_line_is_parsed() {
         assert_eq!(NAMES.problems, Vec::<&str>::new());
     }
 
     #[test]
     fn names_are_found() {
         assert!(is(NameGroup::ReadsCode, "bat") && !is(NameGroup::ReadsCode, "bash"));
-        assert_eq!(plain("grm"), Some("rm"));
-        assert_eq!(kin("grm"), Some("rm"));
-        assert_eq!((plain("sudoedit"), kin("sudoedit")), (None, Some("sudo")));
-        assert_eq!(plain("go"), None);
+        assert_eq!(without_gnu_prefix("grm"), Some("rm"));
+        assert_eq!(rule_alias("grm"), Some("rm"));
+        assert_eq!((without_gnu_prefix("sudoedit"), rule_alias("sudoedit")), (None, Some("sudo")));
+        assert_eq!(without_gnu_prefix("go"), None);
     }
 }

@@ -7,7 +7,7 @@ use super::ShellLanguage;
 use super::ast::{Node, ParseError, Piece};
 
 /// Deeper than people write, shallow enough for any stack.
-const DEEPEST: usize = 40;
+const MAX_DEPTH: usize = 40;
 
 /// Reads one text. Nested texts (backticks) get a reader of their own.
 pub(super) struct Parser<'a> {
@@ -22,11 +22,11 @@ pub(super) struct Parser<'a> {
     /// Here-documents announced on this line and on lines around it.
     pending: Vec<Pending>,
     /// Where the words that name programs start, in the whole script.
-    pub(super) starts: Vec<usize>,
+    pub(super) program_offsets: Vec<usize>,
     /// Where the words that redirects name start, likewise.
-    pub(super) targets: Vec<usize>,
+    pub(super) redirect_offsets: Vec<usize>,
     /// Stretches of the whole script whose inside is read as a text of its own.
-    pub(super) opaque: Vec<(usize, usize)>,
+    pub(super) opaque_ranges: Vec<(usize, usize)>,
 }
 
 struct Pending {
@@ -47,14 +47,14 @@ impl<'a> Parser<'a> {
             depth: 0,
             budget,
             pending: Vec::new(),
-            starts: Vec::new(),
-            targets: Vec::new(),
-            opaque: Vec::new(),
+            program_offsets: Vec::new(),
+            redirect_offsets: Vec::new(),
+            opaque_ranges: Vec::new(),
         }
     }
 
     /// Reads `text`, which stands somewhere inside this reader's text, and returns to it.
-    pub(super) fn inside<T>(
+    pub(super) fn sub_parser<T>(
         &mut self,
         text: &str,
         base: Option<usize>,
@@ -63,19 +63,19 @@ impl<'a> Parser<'a> {
         let mut inner = Parser::new(text, self.language, self.budget);
         inner.base = base;
         inner.depth = self.depth;
-        let result = inner.deeper(read)?;
+        let result = inner.nested(read)?;
         self.budget = inner.budget;
-        self.starts.append(&mut inner.starts);
-        self.targets.append(&mut inner.targets);
-        self.opaque.append(&mut inner.opaque);
+        self.program_offsets.append(&mut inner.program_offsets);
+        self.redirect_offsets.append(&mut inner.redirect_offsets);
+        self.opaque_ranges.append(&mut inner.opaque_ranges);
         Ok(result)
     }
 
-    pub(super) fn deeper<T>(
+    pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, ParseError>,
     ) -> Result<T, ParseError> {
-        if self.depth >= DEEPEST {
+        if self.depth >= MAX_DEPTH {
             return Err(ParseError::TooDeep);
         }
         self.depth += 1;
@@ -85,38 +85,38 @@ impl<'a> Parser<'a> {
     }
 
     /// Stops at what only richer shells know.
-    pub(super) fn beyond_plain(&self) -> Result<(), ParseError> {
+    pub(super) fn reject_in_posix(&self) -> Result<(), ParseError> {
         match self.language {
             ShellLanguage::Bash | ShellLanguage::Korn | ShellLanguage::Zsh => Ok(()),
-            ShellLanguage::Posix => self.syntax(),
+            ShellLanguage::Posix => self.syntax_error(),
         }
     }
 
     /// Counts one more node.
-    pub(super) fn spend(&mut self) -> Result<(), ParseError> {
+    pub(super) fn count_node(&mut self) -> Result<(), ParseError> {
         self.budget = self.budget.checked_sub(1).ok_or(ParseError::TooMany)?;
         Ok(())
     }
 
-    pub(super) fn syntax<T>(&self) -> Result<T, ParseError> {
+    pub(super) fn syntax_error<T>(&self) -> Result<T, ParseError> {
         Err(ParseError::Syntax(self.base.unwrap_or(0) + self.at))
     }
 
     /// Notes that the word at `at` names a program.
-    pub(super) fn program_at(&mut self, at: usize) {
-        self.starts.extend(self.base.map(|base| base + at));
+    pub(super) fn note_program(&mut self, at: usize) {
+        self.program_offsets.extend(self.base.map(|base| base + at));
     }
 
-    pub(super) fn target_at(&mut self, at: usize) {
-        self.targets.extend(self.base.map(|base| base + at));
+    pub(super) fn note_redirect_target(&mut self, at: usize) {
+        self.redirect_offsets.extend(self.base.map(|base| base + at));
     }
 
     /// The `n`th character from here. A backslash before a newline joins lines and is not there at all.
-    pub(super) fn look(&self, n: usize) -> Option<char> {
-        self.ahead().nth(n)
+    pub(super) fn peek(&self, n: usize) -> Option<char> {
+        self.chars_ahead().nth(n)
     }
 
-    pub(super) fn ahead(&self) -> impl Iterator<Item = char> + use<'a> {
+    pub(super) fn chars_ahead(&self) -> impl Iterator<Item = char> + use<'a> {
         let mut rest = self.rest();
         std::iter::from_fn(move || {
             rest = joined(rest);
@@ -126,21 +126,21 @@ impl<'a> Parser<'a> {
         })
     }
 
-    pub(super) fn take(&mut self) -> Option<char> {
-        self.join();
+    pub(super) fn next(&mut self) -> Option<char> {
+        self.skip_continuations();
         let c = self.rest().chars().next()?;
         self.at += c.len_utf8();
         Some(c)
     }
 
     /// Takes a character as it stands, as inside single quotes.
-    pub(super) fn take_raw(&mut self) -> Option<char> {
+    pub(super) fn next_raw(&mut self) -> Option<char> {
         let c = self.rest().chars().next()?;
         self.at += c.len_utf8();
         Some(c)
     }
 
-    pub(super) fn join(&mut self) {
+    pub(super) fn skip_continuations(&mut self) {
         self.at = self.text.len() - joined(self.rest()).len();
     }
 
@@ -150,39 +150,39 @@ impl<'a> Parser<'a> {
 
     /// Takes `operator` if it is next.
     pub(super) fn eat(&mut self, operator: &str) -> bool {
-        let next = self.is_next(operator);
+        let next = self.starts_with(operator);
         if next {
             for _ in operator.chars() {
-                self.take();
+                self.next();
             }
         }
         next
     }
 
-    pub(super) fn is_next(&self, operator: &str) -> bool {
-        self.ahead().take(operator.len()).eq(operator.chars())
+    pub(super) fn starts_with(&self, operator: &str) -> bool {
+        self.chars_ahead().take(operator.len()).eq(operator.chars())
     }
 
     pub(super) fn expect(&mut self, operator: &str) -> Result<(), ParseError> {
-        if self.eat(operator) { Ok(()) } else { self.syntax() }
+        if self.eat(operator) { Ok(()) } else { self.syntax_error() }
     }
 
     /// Skips blanks and a comment. Other white space than the shell's is part of a word.
-    pub(super) fn blanks(&mut self) {
-        while matches!(self.look(0), Some(' ' | '\t')) {
-            self.take();
+    pub(super) fn skip_blanks(&mut self) {
+        while matches!(self.peek(0), Some(' ' | '\t')) {
+            self.next();
         }
-        if self.look(0) == Some('#') {
-            self.join();
+        if self.peek(0) == Some('#') {
+            self.skip_continuations();
             self.at += self.rest().find('\n').unwrap_or(self.rest().len());
         }
     }
 
     /// Skips blanks, comments and newlines.
-    pub(super) fn lines(&mut self) -> Result<(), ParseError> {
+    pub(super) fn skip_lines(&mut self) -> Result<(), ParseError> {
         loop {
-            self.blanks();
-            if self.look(0) != Some('\n') {
+            self.skip_blanks();
+            if self.peek(0) != Some('\n') {
                 return Ok(());
             }
             self.newline()?;
@@ -194,14 +194,14 @@ impl<'a> Parser<'a> {
         self.expect("\n")?;
         for pending in std::mem::take(&mut self.pending) {
             if pending.depth != self.depth {
-                return self.syntax();
+                return self.syntax_error();
             }
-            self.body(&pending)?;
+            self.here_document_body(&pending)?;
         }
         Ok(())
     }
 
-    pub(super) fn announce(
+    pub(super) fn announce_here_document(
         &mut self,
         delimiter: String,
         quoted: bool,
@@ -215,20 +215,20 @@ impl<'a> Parser<'a> {
     }
 
     /// A newline inside quotes, or the end of a substitution, while a body is still to come: shells differ.
-    pub(super) fn no_body_due(&self) -> Result<(), ParseError> {
-        if self.pending.is_empty() { Ok(()) } else { self.syntax() }
+    pub(super) fn no_pending_body(&self) -> Result<(), ParseError> {
+        if self.pending.is_empty() { Ok(()) } else { self.syntax_error() }
     }
 
     /// The same for bodies that this level announced.
-    pub(super) fn no_body_due_here(&self) -> Result<(), ParseError> {
+    pub(super) fn no_pending_body_here(&self) -> Result<(), ParseError> {
         if self.pending.iter().all(|pending| pending.depth < self.depth) {
             Ok(())
         } else {
-            self.syntax()
+            self.syntax_error()
         }
     }
 
-    fn body(&mut self, pending: &Pending) -> Result<(), ParseError> {
+    fn here_document_body(&mut self, pending: &Pending) -> Result<(), ParseError> {
         let start = self.at;
         let mut text = String::new();
         // The lines that the next one goes on with.
@@ -237,7 +237,7 @@ impl<'a> Parser<'a> {
             let line_start = self.at;
             let Some(line) = self.rest().split('\n').next().filter(|_| !self.rest().is_empty())
             else {
-                return self.syntax();
+                return self.syntax_error();
             };
             self.at = (self.at + line.len() + 1).min(self.text.len());
             let shown = if pending.strip_tabs { line.trim_start_matches('\t') } else { line };
@@ -245,7 +245,7 @@ impl<'a> Parser<'a> {
             before.push_str(shown);
             if before.len() > shown.len() && (ends || before == pending.delimiter) {
                 // Joined, it may be the end or not: shells differ.
-                return self.syntax();
+                return self.syntax_error();
             }
             if ends {
                 let pieces = if pending.quoted {
@@ -253,10 +253,10 @@ impl<'a> Parser<'a> {
                 } else {
                     let base = self.base.map(|base| base + start);
                     let inside = &self.text[start..line_start];
-                    self.inside(inside, base, |it| it.here_document())?
+                    self.sub_parser(inside, base, |it| it.here_document())?
                 };
                 // Each body is announced once and read once, so the cell is still empty.
-                return pending.body.set(pieces).or_else(|_| self.syntax());
+                return pending.body.set(pieces).or_else(|_| self.syntax_error());
             }
             let slashes = line.len() - line.trim_end_matches('\\').len();
             if pending.quoted || slashes % 2 == 0 {
@@ -278,8 +278,8 @@ fn joined(mut rest: &str) -> &str {
 }
 
 /// Reads a whole script.
-pub(super) fn script(reader: &mut Parser<'_>) -> Result<Node, ParseError> {
-    let list = reader.list()?;
-    reader.no_body_due()?;
-    if reader.rest().is_empty() { Ok(list) } else { reader.syntax() }
+pub(super) fn parse_script(parser: &mut Parser<'_>) -> Result<Node, ParseError> {
+    let list = parser.list()?;
+    parser.no_pending_body()?;
+    if parser.rest().is_empty() { Ok(list) } else { parser.syntax_error() }
 }

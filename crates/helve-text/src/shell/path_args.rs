@@ -5,7 +5,7 @@ use super::walk::{Walker, unknown};
 use super::{AccessKind, DynamicKind, Word};
 
 /// Notes every path that a word may hold.
-pub(super) fn note(walker: &mut Walker<'_>, word: &Word, state: &ShellState, run: usize) {
+pub(super) fn note_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellState, run: usize) {
     match word {
         Word::Literal(text) => {
             for path in paths_in(text) {

@@ -29,7 +29,7 @@ pub(super) fn has_subcommands(name: &str) -> bool {
 pub(super) fn table_name(base: &str) -> Option<&'static str> {
     let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let foreign = base.strip_suffix(".exe").unwrap_or(base);
-    let plain = names::plain(base).unwrap_or(base);
+    let plain = names::without_gnu_prefix(base).unwrap_or(base);
     let names = [base, versionless, foreign, plain];
     names.into_iter().find_map(|name| PROGRAMS.names.get_key_value(name)).map(|(name, _)| *name)
 }

@@ -1,7 +1,7 @@
 //! What shows of a script and what does not.
 
 /// More than this are not listed.
-const MOST: usize = 400;
+const MAX_COMMANDS: usize = 400;
 const RESERVED: &[&str] = &[
     "if", "then", "elif", "else", "while", "until", "do", "{", "}", "!", "time", "case", "in",
     "coproc", "fi", "done", "esac", "function",
@@ -11,10 +11,10 @@ const RESERVED: &[&str] = &[
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = Some(text);
-    while let Some(text) = rest.take().filter(|_| found.len() < MOST) {
+    while let Some(text) = rest.take().filter(|_| found.len() < MAX_COMMANDS) {
         rest = scan(text, &mut found);
     }
-    found.truncate(MOST);
+    found.truncate(MAX_COMMANDS);
     found
 }
 
@@ -44,7 +44,7 @@ fn scan<'a>(text: &'a str, found: &mut Vec<Vec<String>>) -> Option<&'a str> {
             ' ' | '\t' | '<' | '>' => words.extend(word.take()),
             c => word.get_or_insert_default().push(c),
         }
-        if found.len() >= MOST {
+        if found.len() >= MAX_COMMANDS {
             return None;
         }
     }
@@ -74,7 +74,7 @@ pub(super) fn unquoted(shown: &str) -> String {
 }
 
 /// The first character that a person cannot see, or that another shell may take for a blank.
-pub(super) fn hidden(text: &str) -> Option<char> {
+pub(super) fn first_hidden(text: &str) -> Option<char> {
     let hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
     text.chars().find(|c| hidden(*c))
 }

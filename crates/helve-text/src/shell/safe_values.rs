@@ -1,74 +1,139 @@
-//! Values that are harmless to their program.
+//! Tests for argument values that are harmless to their program.
 
 use super::Word;
 use super::grammar::is_name;
 use super::names::{self, NameGroup};
 
-/// Whether a setting only chooses how something is printed, or who is named.
+/// Whether a git setting only chooses how something is printed, or the name of the author.
 pub(super) fn is_harmless_setting(text: &str) -> bool {
     let Some((key, value)) = text.split_once('=') else { return false };
     let key = key.to_ascii_lowercase();
     let section = key.split_inclusive('.').next().unwrap_or("");
     let is_plain = |c: char| c.is_alphanumeric() || " -_.@+".contains(c);
-    let chooses = names::is(NameGroup::Setting, &key) || names::is(NameGroup::Setting, section);
+    let is_listed =
+        names::is(NameGroup::GitSetting, &key) || names::is(NameGroup::GitSetting, section);
     let is_off = matches!(value, "" | "cat" | "false" | "no" | "off" | "0" | "never");
-    value.chars().all(is_plain) && (chooses || is_off && names::is(NameGroup::SettingOff, &key))
+    value.chars().all(is_plain)
+        && (is_listed || is_off && names::is(NameGroup::GitSettingOff, &key))
 }
 
-/// Whether an option of ssh's only says how long to wait, and what to print.
+/// Whether an ssh option only sets a timeout or what is printed.
 pub(super) fn is_harmless_option(text: &str) -> bool {
     let Some((key, value)) = text.split_once('=') else { return false };
     let is_plain = value.chars().all(|c| c.is_ascii_alphanumeric());
     is_plain && names::is(NameGroup::SshOption, &key.to_ascii_lowercase())
 }
 
-/// Whether `make` takes this for a variable with a number: that names no program. But to some variables it is a file.
-pub(super) fn is_plain_variable((name, value): (&str, &str)) -> bool {
+/// Whether an operand of make is a target, or sets a variable to a number, which cannot name a program.
+pub(super) fn is_make_goal(word: &Word) -> bool {
+    word.literal().is_some_and(|it| it.split_once('=').is_none_or(is_numeric_variable))
+}
+
+fn is_numeric_variable((name, value): (&str, &str)) -> bool {
     // `NAME:=1`, `NAME += 1`.
     let name = name.trim_end_matches([':', '+', '?']).trim();
-    let is_own = name.starts_with("MAKE") || matches!(name, "GNUMAKEFLAGS" | "SHELL" | "VPATH");
+    let is_special = name.starts_with("MAKE") || matches!(name, "GNUMAKEFLAGS" | "SHELL" | "VPATH");
     let is_number = value.starts_with(|c: char| c.is_ascii_digit())
         && value.chars().all(|c| c.is_ascii_digit() || c == '.');
-    !is_own && is_name(name) && is_number
+    !is_special && is_name(name) && is_number
 }
 
-/// SQL that reads and writes the database only: commands of the client and of the server's machine are left out.
+/// Whether SQL only touches the database, and runs no commands of the client or on the server's machine.
 pub(super) fn is_query(text: &str) -> bool {
-    const REACHING: &[&str] =
+    const UNSAFE_WORDS: &[&str] =
         &["program", "system", "source", "outfile", "infile", "load", "copy", "pager", "edit"];
     let lower = text.to_lowercase();
-    !lower.contains(['\\', '!']) && !REACHING.iter().any(|word| lower.contains(word))
+    !lower.contains(['\\', '!']) && !UNSAFE_WORDS.iter().any(|word| lower.contains(word))
 }
 
-/// An address on the network: nothing that `curl` would take for a file.
+/// Whether a word is a network address that `curl` cannot take for a file.
 pub(super) fn is_url(word: &Word) -> bool {
     let start = word.prefix();
-    let whole = word.literal().is_some();
+    let is_complete = word.literal().is_some();
     let lower = start.to_ascii_lowercase();
     if let Some(rest) = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://")) {
-        return whole || rest.contains('/') || rest.contains(':') || !rest.is_empty();
+        return is_complete || !rest.is_empty();
     }
     let host_end = start.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-'));
     match host_end.map(|end| (&start[..end], &start[end..])) {
-        None => whole && !start.is_empty(),
+        None => is_complete && !start.is_empty(),
         Some((host, rest)) if !host.is_empty() => {
-            rest.starts_with(['/', '?'])
-                || rest
-                    .strip_prefix(':')
-                    .is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()))
+            let starts_with_digit = |it: &str| it.starts_with(|c: char| c.is_ascii_digit());
+            rest.starts_with(['/', '?']) || rest.strip_prefix(':').is_some_and(starts_with_digit)
         }
         Some(_) => false,
     }
 }
 
-/// Text that is sent as it is: an `@` at its beginning would name a file.
+/// Whether `curl -d` sends the text itself. After a leading `@` it would send a file.
 pub(super) fn is_data(word: &Word) -> bool {
     let start = word.prefix();
     !start.starts_with('@') && (word.literal().is_some() || !start.is_empty())
 }
 
-/// A field of a form with its value: no file, and nothing of a file after a semicolon.
-pub(super) fn is_plain_field(field: &str) -> bool {
-    let value = field.split_once('=').map(|(_, value)| value);
+/// Whether `curl --data-urlencode` sends the text itself. After an `@` without a `=` before it, it would send a file.
+pub(super) fn is_encoded_text(word: &Word) -> bool {
+    let start = word.prefix();
+    match start.find(['@', '=']) {
+        Some(sign) => start[sign..].starts_with('='),
+        None => word.literal().is_some(),
+    }
+}
+
+/// Whether `curl -b` sends the text itself. Without a `=` it would read a file.
+pub(super) fn is_cookie_text(word: &Word) -> bool {
+    !word.prefix().starts_with('@') && word.prefix().contains('=')
+}
+
+/// Whether a form field of `curl` has a plain value, and not the contents of a file.
+pub(super) fn is_plain_field(word: &Word) -> bool {
+    let value = word.literal().and_then(|field| Some(field.split_once('=')?.1));
     value.is_some_and(|it| !it.starts_with(['@', '<', '(']) && !it.contains(';'))
+}
+
+/// Whether a text is fully known and does not name a file with a leading `@`.
+pub(super) fn is_literal_text(word: &Word) -> bool {
+    word.literal().is_some_and(|it| !it.starts_with('@'))
+}
+
+pub(super) fn is_printable(word: &Word) -> bool {
+    word.literal().is_some_and(|it| !it.contains(char::is_control))
+}
+
+pub(super) fn is_count(word: &Word) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '+');
+    word.literal().is_some_and(|it| it.chars().all(is_digit))
+}
+
+/// Whether a word cannot be the path of a file or module.
+pub(super) fn is_bare_name(word: &Word) -> bool {
+    word.literal().is_some_and(|it| !it.contains(['/', '.']))
+}
+
+/// Whether git can sort by this key without checking signatures, for which it runs another program.
+pub(super) fn is_sort_key(word: &Word) -> bool {
+    word.literal().is_some_and(|it| !it.contains("signature"))
+}
+
+/// Whether a git remote runs no program of the caller's choice.
+pub(super) fn is_remote(word: &Word) -> bool {
+    // A host that starts with a dash would be a flag of the program that connects.
+    let is_unsafe = |it: &str| ["::", "://-", "@-"].iter().any(|sign| it.contains(sign));
+    word.literal().is_some_and(|it| !is_unsafe(it) && !it.starts_with("file:"))
+}
+
+/// Whether a word is the name of a configured remote, and not an address.
+pub(super) fn is_remote_name(word: &Word) -> bool {
+    word.literal().is_some_and(|it| !it.contains([':', '/', '.', '@']))
+}
+
+/// Whether a refspec neither forces an update nor deletes a branch.
+pub(super) fn is_gentle_refspec(word: &Word) -> bool {
+    word.literal().is_some_and(|it| !it.starts_with(['+', ':']))
+}
+
+/// Whether a refspec names a branch. Otherwise git may take it for the place to fetch from.
+pub(super) fn is_branch_refspec(word: &Word) -> bool {
+    let is_place = |it: &str| it.contains("::") || it.starts_with(['/', '.', '~', '-']);
+    !word.literal().is_some_and(is_place)
 }

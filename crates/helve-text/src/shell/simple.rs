@@ -10,21 +10,21 @@ impl Parser<'_> {
     pub(super) fn simple(&mut self) -> Result<Node, ParseError> {
         let mut simple = Simple::default();
         loop {
-            self.blanks();
+            self.skip_blanks();
             if let Some(redirect) = self.redirect()? {
                 simple.redirects.push(redirect);
                 continue;
             }
-            match self.look(0) {
+            match self.peek(0) {
                 None | Some('\n' | ';' | '&' | '|' | ')') => break,
                 Some('(') => {
                     let name = match (simple.words.as_slice(), simple.assignments.is_empty()) {
                         ([name], true) if simple.redirects.is_empty() => name.bare(),
                         _ => None,
                     };
-                    let Some(name) = name.map(str::to_string) else { return self.syntax() };
-                    self.take();
-                    self.blanks();
+                    let Some(name) = name.map(str::to_string) else { return self.syntax_error() };
+                    self.next();
+                    self.skip_blanks();
                     self.expect(")")?;
                     return self.function(name);
                 }
@@ -35,32 +35,32 @@ impl Parser<'_> {
                     simple.assignments.push(assignment);
                     continue;
                 }
-                self.join();
-                self.program_at(self.at);
+                self.skip_continuations();
+                self.note_program(self.at);
             }
-            self.spend()?;
+            self.count_node()?;
             simple.words.push(self.word()?);
         }
         let empty = simple.words.is_empty() && simple.assignments.is_empty();
         if empty && simple.redirects.is_empty() {
-            return self.syntax();
+            return self.syntax_error();
         }
         Ok(Node::Simple(simple))
     }
 
     /// An assignment, if the next word is one.
     fn assignment(&mut self) -> Result<Option<Assign>, ParseError> {
-        self.join();
+        self.skip_continuations();
         let start = self.at;
         let name: String =
-            self.ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            self.chars_ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
         if !is_name(&name) {
             return Ok(None);
         }
         self.expect(&name)?;
         let mut index = None;
-        if self.look(0) == Some('[') {
-            self.take();
+        if self.peek(0) == Some('[') {
+            self.next();
             match self.index_word() {
                 Ok(word) => index = Some(word),
                 Err(ParseError::Syntax(_)) => {
@@ -70,14 +70,14 @@ impl Parser<'_> {
                 Err(stop) => return Err(stop),
             }
         }
-        let append = self.look(0) == Some('+') && self.look(1) == Some('=');
+        let append = self.peek(0) == Some('+') && self.peek(1) == Some('=');
         if !(self.eat("+=") || self.eat("=")) {
             self.at = start;
             return Ok(None);
         }
-        if append || index.is_some() || self.look(0) == Some('(') {
+        if append || index.is_some() || self.peek(0) == Some('(') {
             // Elsewhere it is the name of a program.
-            self.beyond_plain()?;
+            self.reject_in_posix()?;
         }
         let value = if self.eat("(") { self.array()? } else { AssignValue::Text(self.value()?) };
         let shown = self.text[start..self.at].to_string();
@@ -87,21 +87,21 @@ impl Parser<'_> {
     fn array(&mut self) -> Result<AssignValue, ParseError> {
         let mut words = Vec::new();
         loop {
-            self.lines()?;
-            match self.look(0) {
+            self.skip_lines()?;
+            match self.peek(0) {
                 Some(')') => break,
                 // `[index]=value` evaluates the index.
-                None | Some('[') => return self.syntax(),
+                None | Some('[') => return self.syntax_error(),
                 Some(_) => words.push(self.word()?),
             }
         }
-        self.take();
+        self.next();
         Ok(AssignValue::Array(words))
     }
 
     /// What follows `=`, perhaps nothing.
     fn value(&mut self) -> Result<RawWord, ParseError> {
-        match self.look(0) {
+        match self.peek(0) {
             None => Ok(RawWord::default()),
             Some(c) if ends_word(c) && !self.process_next() => Ok(RawWord::default()),
             Some(_) => self.word(),
@@ -119,18 +119,18 @@ impl Parser<'_> {
         };
         if variable.is_some() || operator.starts_with('&') {
             // Elsewhere it is a word, or the end of a command.
-            self.beyond_plain()?;
+            self.reject_in_posix()?;
         }
         for _ in operator.chars() {
-            self.take();
+            self.next();
         }
-        self.blanks();
-        self.join();
+        self.skip_blanks();
+        self.skip_continuations();
         let place = self.at;
         let (kind, target) = match operator {
             "<<" | "<<-" => {
                 let (delimiter, quoted) = self.delimiter()?;
-                let body = self.announce(delimiter, quoted, operator == "<<-");
+                let body = self.announce_here_document(delimiter, quoted, operator == "<<-");
                 (RedirectKind::HereText, RedirectTarget::Body(body))
             }
             "<<<" => (RedirectKind::HereText, RedirectTarget::Word(self.word()?)),
@@ -141,7 +141,7 @@ impl Parser<'_> {
             _ => (RedirectKind::Write, RedirectTarget::Word(self.word()?)),
         };
         if kind != RedirectKind::HereText {
-            self.target_at(place);
+            self.note_redirect_target(place);
         }
         Ok(Some(Redirect { kind, target, variable, numbered: !own }))
     }
@@ -150,18 +150,18 @@ impl Parser<'_> {
     fn descriptor_word(&mut self) -> Result<RawWord, ParseError> {
         let word = self.word()?;
         let whole = !word.shown.starts_with('-') || word.shown == "-";
-        if whole { Ok(word) } else { self.syntax() }
+        if whole { Ok(word) } else { self.syntax_error() }
     }
 
     /// Takes what may stand right before a redirect: a number, or a name in braces.
     fn descriptor(&mut self) -> Option<String> {
-        while self.look(0).is_some_and(|c| c.is_ascii_digit()) {
-            self.take();
+        while self.peek(0).is_some_and(|c| c.is_ascii_digit()) {
+            self.next();
         }
-        if self.look(0) != Some('{') {
+        if self.peek(0) != Some('{') {
             return None;
         }
-        let name: String = self.ahead().skip(1).take_while(|c| *c != '}').take(256).collect();
+        let name: String = self.chars_ahead().skip(1).take_while(|c| *c != '}').take(256).collect();
         if !is_name(&name) {
             return None;
         }
@@ -171,11 +171,11 @@ impl Parser<'_> {
 
     fn redirect_operator(&self) -> Option<&'static str> {
         let operators = ["&>>", "&>", "<<<", "<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">"];
-        operators.into_iter().find(|it| self.is_next(it)).filter(|_| !self.process_next())
+        operators.into_iter().find(|it| self.starts_with(it)).filter(|_| !self.process_next())
     }
 
     /// Whether `<(` or `>(` is next, which is part of a word.
     pub(super) fn process_next(&self) -> bool {
-        matches!(self.look(0), Some('<' | '>')) && self.look(1) == Some('(')
+        matches!(self.peek(0), Some('<' | '>')) && self.peek(1) == Some('(')
     }
 }

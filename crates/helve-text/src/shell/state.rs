@@ -6,11 +6,11 @@ use std::rc::Rc;
 use super::{ShellContext, ShellLanguage, variables};
 
 /// More variables than this are not followed.
-const VARIABLES: usize = 256;
+const MAX_VARIABLES: usize = 256;
 /// Longer values are not followed.
-const LONGEST_VALUE: usize = 4096;
+const MAX_VALUE_BYTES: usize = 4096;
 /// More possible folders than this are as good as unknown.
-const FOLDERS: usize = 8;
+const MAX_FOLDERS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
@@ -41,9 +41,9 @@ pub(super) struct ShellState {
     /// What `popd` comes back to, where that is known.
     pub(super) stack: Option<Vec<PossibleFolders>>,
     /// What holds if the command just before succeeded, and so after `&&`.
-    pub(super) entered: Option<AfterCd>,
+    pub(super) after_cd: Option<AfterCd>,
     /// There were too many variables to follow, so a name that is not listed may hold anything.
-    pub(super) crowded: bool,
+    pub(super) has_untracked: bool,
     /// Of the shell that holds it.
     language: ShellLanguage,
 }
@@ -75,26 +75,26 @@ impl ShellState {
             folders: Some(vec![context.cwd.clone()]),
             previous: None,
             stack: Some(Vec::new()),
-            entered: None,
-            crowded: false,
+            after_cd: None,
+            has_untracked: false,
             language: context.language,
         }
     }
 
     /// What another shell starts with that is started here: of variables only those that were handed on, and which those
     /// are is not told.
-    pub(super) fn of_another_shell(&self, context: &ShellContext, language: ShellLanguage) -> Self {
+    pub(super) fn for_new_shell(&self, context: &ShellContext, language: ShellLanguage) -> Self {
         let fresh = Self::new(context);
-        let crowded = self.crowded || self.variables != fresh.variables;
+        let has_untracked = self.has_untracked || self.variables != fresh.variables;
         let (folders, previous) = (self.folders.clone(), self.previous.clone());
-        Self { folders, previous, crowded, language, ..fresh }
+        Self { folders, previous, has_untracked, language, ..fresh }
     }
 
     /// What the name holds. A name that the script never set comes from outside.
     pub(super) fn value(&self, name: &str) -> Value {
         let known = match name {
-            "PWD" => only(&self.folders),
-            "OLDPWD" => only(&self.previous),
+            "PWD" => single(&self.folders),
+            "OLDPWD" => single(&self.previous),
             _ => None,
         };
         known
@@ -113,14 +113,14 @@ impl ShellState {
     }
 
     /// An assignment that may not happen.
-    pub(super) fn perhaps(&mut self, name: &str, value: &Value) {
-        let held = self.variables.get(name).cloned().unwrap_or_else(|| self.never_set(name));
+    pub(super) fn maybe_set(&mut self, name: &str, value: &Value) {
+        let held = self.variables.get(name).cloned().unwrap_or_else(|| self.initial_value(name));
         self.replace(name, held.or(value));
     }
 
     /// What a name holds that is set here for the first time.
-    fn never_set(&self, name: &str) -> Value {
-        if self.crowded || variables::is_filled(name, self.language) {
+    fn initial_value(&self, name: &str) -> Value {
+        if self.has_untracked || variables::is_set_by_shell(name, self.language) {
             Value::Unknown
         } else {
             Value::NumberOrInherited
@@ -129,20 +129,21 @@ impl ShellState {
 
     /// Gives a name a value that it certainly has from here on. What the shell fills itself has none.
     pub(super) fn replace(&mut self, name: &str, value: Value) {
-        let value = if variables::is_filled(name, self.language) { Value::Unknown } else { value };
-        if self.variables.len() >= VARIABLES && !self.variables.contains_key(name) {
-            self.crowded = true;
+        let value =
+            if variables::is_set_by_shell(name, self.language) { Value::Unknown } else { value };
+        if self.variables.len() >= MAX_VARIABLES && !self.variables.contains_key(name) {
+            self.has_untracked = true;
             return;
         }
         let value = match value {
-            Value::Text(text) | Value::Glob(text) if text.len() > LONGEST_VALUE => Value::Unknown,
+            Value::Text(text) | Value::Glob(text) if text.len() > MAX_VALUE_BYTES => Value::Unknown,
             value => value,
         };
         Rc::make_mut(&mut self.variables).insert(name.to_string(), value);
     }
 
     /// Forgets `$1` and those after it.
-    pub(super) fn forget_operands(&mut self) {
+    pub(super) fn forget_positional(&mut self) {
         let variables = Rc::make_mut(&mut self.variables);
         variables.retain(|name, _| !name.starts_with(|c: char| ('1'..='9').contains(&c)));
     }
@@ -150,7 +151,7 @@ impl ShellState {
     /// Forgets all values, and that other names were never set.
     pub(super) fn forget_variables(&mut self) {
         Rc::make_mut(&mut self.variables).values_mut().for_each(|value| *value = Value::Unknown);
-        self.crowded = true;
+        self.has_untracked = true;
     }
 
     /// Forgets all values, and the folder.
@@ -161,16 +162,16 @@ impl ShellState {
     }
 
     /// Whether a name holds a number, or what it held before the script began.
-    pub(super) fn counts(&self, name: &str) -> bool {
-        let never_set = !self.crowded && !variables::is_filled(name, self.language);
-        self.variables.get(name).map_or(never_set, Value::counts)
+    pub(super) fn is_number_or_inherited(&self, name: &str) -> bool {
+        let never_set = !self.has_untracked && !variables::is_set_by_shell(name, self.language);
+        self.variables.get(name).map_or(never_set, Value::is_number_or_inherited)
     }
 
     /// What holds when either of two ways was taken.
     pub(super) fn join(&mut self, other: &ShellState) {
-        self.entered = None;
-        self.crowded |= other.crowded;
-        self.folders = either(&self.folders, &other.folders);
+        self.after_cd = None;
+        self.has_untracked |= other.has_untracked;
+        self.folders = union(&self.folders, &other.folders);
         if self.previous != other.previous {
             self.previous = None;
         }
@@ -182,7 +183,7 @@ impl ShellState {
         }
         let names = self.variables.keys().chain(other.variables.keys());
         let held = |state: &ShellState, name: &str| {
-            state.variables.get(name).cloned().unwrap_or_else(|| self.never_set(name))
+            state.variables.get(name).cloned().unwrap_or_else(|| self.initial_value(name))
         };
         let joined = names.map(|name| (name.clone(), held(self, name).or(&held(other, name))));
         self.variables = Rc::new(joined.collect());
@@ -228,7 +229,7 @@ impl Value {
         }
     }
 
-    fn counts(&self) -> bool {
+    fn is_number_or_inherited(&self) -> bool {
         self.is_number() || *self == Value::NumberOrInherited
     }
 
@@ -238,7 +239,7 @@ impl Value {
         } else if self.is_number() && other.is_number() {
             let printed = self == Value::NumberOrEmpty || *other == Value::NumberOrEmpty;
             if printed { Value::NumberOrEmpty } else { Value::Number }
-        } else if self.counts() && other.counts() {
+        } else if self.is_number_or_inherited() && other.is_number_or_inherited() {
             Value::NumberOrInherited
         } else if self.is_wild() || other.is_wild() {
             Value::UnknownGlob
@@ -248,7 +249,7 @@ impl Value {
     }
 }
 
-fn only(folders: &PossibleFolders) -> Option<String> {
+fn single(folders: &PossibleFolders) -> Option<String> {
     match folders.as_deref() {
         Some([folder]) => Some(folder.clone()),
         _ => None,
@@ -256,14 +257,14 @@ fn only(folders: &PossibleFolders) -> Option<String> {
 }
 
 /// All folders of both.
-pub(super) fn either(one: &PossibleFolders, other: &PossibleFolders) -> PossibleFolders {
+pub(super) fn union(one: &PossibleFolders, other: &PossibleFolders) -> PossibleFolders {
     let mut all = one.clone()?;
     for folder in other.as_ref()? {
         if !all.contains(folder) {
             all.push(folder.clone());
         }
     }
-    (all.len() <= FOLDERS).then_some(all)
+    (all.len() <= MAX_FOLDERS).then_some(all)
 }
 
 /// `path` seen from `folder`, with `..` and links left in it.
@@ -275,17 +276,17 @@ pub(super) fn join_path(folder: &str, path: &str) -> String {
 }
 
 /// The folder that `cd` goes to: it removes `..` by name, without looking at links.
-pub(super) fn enter_path(folder: &str, path: &str) -> String {
+pub(super) fn normalize(folder: &str, path: &str) -> String {
     let joined = join_path(folder, path);
-    let mut kept: Vec<&str> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
     for name in joined.split('/') {
         match name {
             "" | "." => {}
             ".." => {
-                kept.pop();
+                names.pop();
             }
-            name => kept.push(name),
+            name => names.push(name),
         }
     }
-    format!("/{}", kept.join("/"))
+    format!("/{}", names.join("/"))
 }

@@ -1,42 +1,37 @@
-//! Programs that put one file in another's place: `cp`, `mv`, `ln` and their like.
+//! Programs that put a file in another place: `cp`, `mv`, `ln` and their relatives.
 
 use super::arg_role::ArgRole;
 use super::args::{Argument, ParsedArgs};
+use super::commands::Invocation;
+use super::names::{self, NameGroup};
 use super::state::{ShellState, join_path};
 use super::walk::{Walker, unknown};
 use super::{AccessKind, FileTarget, Transfer, Word, fragments};
 
-const PROGRAMS: &[&str] = &["cp", "mv", "ln", "install", "rsync", "scp", "git"];
-/// Flags whose value is the folder that everything goes to.
+/// Flags whose value is the destination directory.
 const FOLDER_FLAGS: &[&str] =
     &["-t", "--target-directory", "-P", "--directory-prefix", "--output-dir"];
 
-/// Notes where the operands of a command end up.
-pub(super) fn note(
-    walker: &mut Walker<'_>,
-    base: &str,
-    words: &[Word],
-    parsed: &ParsedArgs,
-    state: &ShellState,
-) {
-    if saves_by_name(base, parsed) {
-        return downloads(walker, parsed, state);
+/// Records where the operands of a command end up.
+pub(super) fn note(walker: &mut Walker<'_>, base: &str, call: &Invocation<'_>, state: &ShellState) {
+    let args = call.args;
+    if saves_by_name(base, args) {
+        return note_downloads(walker, args, state);
     }
-    let moves = base != "git" || words.iter().any(|word| word.literal() == Some("mv"));
-    if !PROGRAMS.contains(&base) || !moves {
+    let moves = base != "git" || call.words.iter().any(|word| word.literal() == Some("mv"));
+    if !names::is(NameGroup::Transfers, base) || !moves {
         return;
     }
     let is_path = |it: &&Argument| {
-        matches!(it.role, ArgRole::Read | ArgRole::Stat | ArgRole::Write | ArgRole::Consume)
+        let role = it.role;
+        matches!(role, ArgRole::Read | ArgRole::Stat | ArgRole::Write | ArgRole::Consume)
             && it.flag.is_none()
     };
-    let mut uses: Vec<&Argument> = parsed.uses.iter().filter(is_path).collect();
-    uses.dedup_by_key(|it| it.word);
-    let mut operands: Vec<&Word> = uses.iter().map(|it| &it.value).collect();
-    let is_folder =
-        |it: &&Argument| it.flag.as_deref().is_some_and(|it| FOLDER_FLAGS.contains(&it));
+    let mut paths: Vec<&Argument> = args.arguments.iter().filter(is_path).collect();
+    paths.dedup_by_key(|it| it.word);
+    let mut operands: Vec<&Word> = paths.iter().map(|it| &it.value).collect();
     let here = Word::Literal(".".into());
-    let to = match parsed.uses.iter().find(is_folder) {
+    let to = match destination_flag(args) {
         Some(folder) => &folder.value,
         None if base == "ln" && operands.len() == 1 => &here,
         None => match operands.pop() {
@@ -44,79 +39,78 @@ pub(super) fn note(
             None => return,
         },
     };
-    let symbolic = match base {
-        "ln" => parsed.has_any(&["-s", "--symbolic"]) && !parsed.has_any(&["-r", "--relative"]),
-        _ => false,
+    let mode = TransferMode {
+        symbolic: base == "ln"
+            && args.has_any(&["-s", "--symbolic"])
+            && !args.has_any(&["-r", "--relative"]),
+        merges: args.has_any(&["-T", "--no-target-directory"]),
+        slash_merges: base == "rsync",
     };
-    let whole = parsed.has_any(&["-T", "--no-target-directory"]);
     for from in operands {
-        add(
-            walker,
-            from,
-            to,
-            state,
-            TransferMode { symbolic, merges: whole, slash: base == "rsync" },
-        );
+        add(walker, from, to, state, mode);
     }
 }
 
-/// Whether it saves what it fetches under the last name of its address.
-fn saves_by_name(base: &str, parsed: &ParsedArgs) -> bool {
+/// Whether a program saves a download under the last part of its address.
+fn saves_by_name(base: &str, args: &ParsedArgs) -> bool {
     match base {
-        "wget" => !parsed.has_any(&["-O", "--output-document"]),
-        "curl" => parsed.has_any(&["-O", "--remote-name", "--remote-name-all"]),
+        "wget" => !args.has_any(&["-O", "--output-document"]),
+        "curl" => args.has_any(&["-O", "--remote-name", "--remote-name-all"]),
         _ => false,
     }
 }
 
-fn downloads(walker: &mut Walker<'_>, parsed: &ParsedArgs, state: &ShellState) {
-    let is_folder =
-        |it: &&Argument| it.flag.as_deref().is_some_and(|it| FOLDER_FLAGS.contains(&it));
-    let folder = parsed.uses.iter().find(is_folder).map_or(".", |it| it.value.shown());
+fn note_downloads(walker: &mut Walker<'_>, args: &ParsedArgs, state: &ShellState) {
+    let folder = destination_flag(args).map_or(".", |it| it.value.shown());
     let to = Word::Literal(format!("{folder}/"));
-    for address in parsed.uses.iter().filter(|it| it.role == ArgRole::Url) {
-        let way = TransferMode { symbolic: false, merges: false, slash: false };
-        add(walker, &address.value, &to, state, way);
+    for address in args.arguments.iter().filter(|it| it.role == ArgRole::Url) {
+        let mode = TransferMode { symbolic: false, merges: false, slash_merges: false };
+        add(walker, &address.value, &to, state, mode);
     }
+}
+
+fn destination_flag(args: &ParsedArgs) -> Option<&Argument> {
+    args.arguments.iter().find(|it| it.flag.as_deref().is_some_and(|it| FOLDER_FLAGS.contains(&it)))
 }
 
 #[derive(Clone, Copy)]
 struct TransferMode {
-    /// The text of the source is kept, and means something from where the link is.
+    /// Creates a symbolic link whose target is the source as written.
     symbolic: bool,
+    /// The entries of a source directory go into the destination.
     merges: bool,
-    /// A slash at the end of the source means what is in it.
-    slash: bool,
+    /// The same, but only if the source ends with a slash.
+    slash_merges: bool,
 }
 
-fn add(walker: &mut Walker<'_>, from: &Word, to: &Word, state: &ShellState, way: TransferMode) {
+fn add(walker: &mut Walker<'_>, from: &Word, to: &Word, state: &ShellState, mode: TransferMode) {
     let Some(folders) = &state.folders else { return };
     let Some(to) = to.literal() else {
         walker.script.needs_facts |= matches!(to, Word::Glob(_));
-        // What is found under which name later cannot be told.
+        // It is unknown which later name refers to the file.
         return walker.access(&unknown(to.shown()), AccessKind::Write, state, None);
     };
     for folder in folders {
         let to = join_path(folder, to);
         let from = match from {
-            Word::Literal(text) if way.symbolic => FileTarget::Path(text.clone()),
+            Word::Literal(text) if mode.symbolic => FileTarget::Path(text.clone()),
             Word::Literal(text) => FileTarget::Path(join_path(folder, text)),
             Word::Glob(pattern) => FileTarget::Glob(join_path(&fragments::escape(folder), pattern)),
             Word::Dynamic(dynamic) => FileTarget::Unknown(dynamic.shown.clone()),
         };
-        let text = from_text(&from);
-        let contents =
-            matches!(text.rsplit('/').next(), Some("." | "..")) || way.slash && text.ends_with('/');
-        let merges = way.merges || contents;
-        let transfer = Transfer { from, to, symbolic: way.symbolic, merges };
+        let text = target_text(&from);
+        let names_contents = matches!(text.rsplit('/').next(), Some("." | ".."))
+            || mode.slash_merges && text.ends_with('/');
+        let merges = mode.merges || names_contents;
+        let transfer = Transfer { from, to, symbolic: mode.symbolic, merges };
         if walker.has_room() && !walker.script.transfers.contains(&transfer) {
             walker.script.transfers.push(transfer);
         }
     }
 }
 
-fn from_text(from: &FileTarget) -> &str {
-    match from {
+fn target_text(target: &FileTarget) -> &str {
+    match target {
         FileTarget::Path(text) | FileTarget::Glob(text) | FileTarget::Unknown(text) => text,
     }
 }
@@ -126,16 +120,16 @@ mod tests {
     use crate::shell::{ShellContext, analyze};
 
     #[test]
-    fn where_files_land() {
+    fn transfers_are_recorded() {
         let check = |script: &str, expected: &[&str]| {
-            let around = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
-            let shown: Vec<String> = analyze(script, &around)
+            let context = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
+            let shown: Vec<String> = analyze(script, &context)
                 .transfers
                 .iter()
                 .map(|it| {
                     let way = if it.symbolic { "link" } else { "copy" };
                     let merges = if it.merges { " merged" } else { "" };
-                    format!("{way} {} to {}{merges}", super::from_text(&it.from), it.to)
+                    format!("{way} {} to {}{merges}", super::target_text(&it.from), it.to)
                 })
                 .collect();
             assert_eq!(shown, expected, "{script}");

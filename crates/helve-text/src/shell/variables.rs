@@ -43,7 +43,7 @@ const HARMLESS_VALUES: &[(&str, &[&str])] = &[
 ];
 
 /// Variables of a shell that change what it runs, where it looks, or how it takes words apart.
-const STEERING: &[&str] = &[
+const SPECIAL: &[&str] = &[
     "PATH",
     "HOME",
     "IFS",
@@ -110,7 +110,7 @@ const STEERING: &[&str] = &[
 ];
 
 /// And those of zsh, which are names like any other elsewhere.
-const STEERING_ZSH: &[&str] = &[
+const SPECIAL_ZSH: &[&str] = &[
     "path",
     "cdpath",
     "fpath",
@@ -136,28 +136,36 @@ const STEERING_ZSH: &[&str] = &[
 ];
 
 /// Beginnings of names that belong to programs.
-const STEERING_STARTS: &[&str] = &["BASH", "LD_", "DYLD_", "GIT_", "ZSH", "KSH_"];
+const SPECIAL_PREFIXES: &[&str] = &["BASH", "LD_", "DYLD_", "GIT_", "ZSH", "KSH_"];
 
 /// Whether assigning to this name may change what runs, or what a program sees.
-pub(super) fn steers(name: &str, context: &ShellContext, language: ShellLanguage) -> bool {
-    !is_harmless(name) && (context.exported.contains(name) || is_own(name, language))
+pub(super) fn affects_programs(
+    name: &str,
+    context: &ShellContext,
+    language: ShellLanguage,
+) -> bool {
+    !is_harmless(name) && (context.exported.contains(name) || is_special(name, language))
 }
 
 /// Whether programs get what this name is given, whatever that is.
-pub(super) fn reaches(name: &str, context: &ShellContext, language: ShellLanguage) -> bool {
-    context.exported.contains(name) || steers(name, context, language)
+pub(super) fn reaches_programs(
+    name: &str,
+    context: &ShellContext,
+    language: ShellLanguage,
+) -> bool {
+    context.exported.contains(name) || affects_programs(name, context, language)
 }
 
 /// Whether the name means something to a shell by itself.
-fn is_own(name: &str, language: ShellLanguage) -> bool {
-    STEERING.contains(&name)
-        || language == ShellLanguage::Zsh && STEERING_ZSH.contains(&name)
-        || STEERING_STARTS.iter().any(|start| name.starts_with(start))
+fn is_special(name: &str, language: ShellLanguage) -> bool {
+    SPECIAL.contains(&name)
+        || language == ShellLanguage::Zsh && SPECIAL_ZSH.contains(&name)
+        || SPECIAL_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
 /// Whether a program may take the value of a variable that is harmless otherwise for more than a word: for the name of a
 /// file, or, as `make` does with every variable, for code.
-pub(super) fn is_more_than_a_word(name: &str, value: Option<&str>) -> bool {
+pub(super) fn may_be_more_than_text(name: &str, value: Option<&str>) -> bool {
     let located = matches!(name, "TZ" | "LANG" | "LANGUAGE") || name.starts_with("LC_");
     let names_file = |it: &str| located && (it.starts_with(['/', ':']) || it.contains(".."));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/*@%+=~-".contains(c);
@@ -173,14 +181,14 @@ pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>)
     let listed = |(known, values): &(&str, &[&str])| {
         *known == name && value.is_some_and(|value| values.contains(&value))
     };
-    is_harmless(name) && !is_more_than_a_word(name, value)
+    is_harmless(name) && !may_be_more_than_text(name, value)
         || HARMLESS_VALUES.iter().any(listed)
         || (program == "read" && name == "IFS")
 }
 
 /// Whether the shell itself puts text into this variable, which may come from the script.
-pub(super) fn is_filled(name: &str, language: ShellLanguage) -> bool {
-    const FILLED: &[&str] =
+pub(super) fn is_set_by_shell(name: &str, language: ShellLanguage) -> bool {
+    const SET_BY_SHELL: &[&str] =
         &["_", "FUNCNAME", "GROUPS", "PIPESTATUS", "HOSTNAME", "MATCH", "match", "funcstack"];
-    is_own(name, language) || FILLED.contains(&name) || name.starts_with("COMP_")
+    is_special(name, language) || SET_BY_SHELL.contains(&name) || name.starts_with("COMP_")
 }

@@ -1,63 +1,65 @@
-//! Walks the shape of a script in the order it would run, and notes what it comes upon.
+//! Walks the syntax tree of a script in execution order and records what it finds.
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::access::Streams;
+use super::access::StdStreams;
 use super::args::ParsedArgs;
-use super::ast::{Connector, Node, ParseError};
-use super::expand;
-use super::file_patterns::FindOutput;
-use super::loops::{self, loosen};
-use super::parser::{Parser, script};
+use super::ast::{Connector, Node, ParseError, RawWord};
+use super::commands::CommandLine;
+use super::find::FindOutput;
+use super::loops::{self, forget_mutations};
+use super::parser::{Parser, parse_script};
 use super::state::{PossibleFolders, ShellState};
 use super::{
     Approval, Doubt, DoubtKind, DynamicKind, DynamicWord, FileAccess, Run, Script, ShellContext,
-    ShellLanguage, Word, WordRole, arithmetic, builtins, cross_check, rough_scan, written_code,
+    ShellLanguage, Word, WordRole, arithmetic, cross_check, expand, rough_scan, test_command,
+    written_code,
 };
 
-/// Scripts that start more programs than this are not read to the end.
-const MOST_RUNS: usize = 1_000;
-/// Nodes of all texts together: what `sh -c` gets counts too.
-const MOST_NODES: usize = 20_000;
-/// Texts inside texts: `sh -c "sh -c …"`.
-const NESTED: usize = 6;
-/// Programs inside programs: `env nice timeout …`.
-const WRAPPED: usize = 16;
+/// Scripts that start more programs than this are not analyzed to the end.
+const MAX_RUNS: usize = 1_000;
+/// Limit on the nodes of a script and of all texts inside it, like that of `sh -c`.
+const MAX_NODES: usize = 20_000;
+/// Limit on texts inside texts: `sh -c "sh -c …"`.
+const MAX_TEXT_DEPTH: usize = 6;
+/// Limit on programs inside programs: `env nice timeout …`.
+const MAX_WRAPPER_DEPTH: usize = 16;
 
 pub(super) struct Walker<'a> {
     pub(super) context: &'a ShellContext,
     pub(super) script: Script,
-    nodes: usize,
-    /// How many bodies of loops may still be read with a known variable.
-    pub(super) bodies: usize,
-    nested: usize,
-    wrapped: usize,
-    /// How many parts of the script around this run beside others, or again, or not at all where a redirect fails.
-    pub(super) beside: usize,
-    /// Something was expanded that may fail, and then the shell leaves out the rest of the line.
-    pub(super) skips: bool,
-    /// How many wrappers around this are only guessed at.
-    pub(super) loose: usize,
-    /// The language of the text being read.
+    nodes_left: usize,
+    /// How many loop bodies may still be analyzed with a known value of the loop variable.
+    pub(super) bodies_left: usize,
+    text_depth: usize,
+    wrapper_depth: usize,
+    /// Number of enclosing constructs whose contents may run in parallel, repeatedly, or not at all.
+    pub(super) uncertain_depth: usize,
+    /// An expansion before this point may fail, and then the shell skips the rest of the line.
+    pub(super) may_skip: bool,
+    /// Number of enclosing wrappers whose inner command is only a guess.
+    pub(super) guess_depth: usize,
+    /// The language of the current text.
     pub(super) language: ShellLanguage,
-    /// The run that the text being read is for.
+    /// The run that the current text belongs to.
     pub(super) parent: Option<usize>,
     pub(super) seen_accesses: HashSet<FileAccess>,
-    pub(super) streams: Streams,
-    /// Whether the command being read has something on its standard input, and so has what its words run.
-    pub(super) fed: bool,
-    /// What the command just before prints, if that is names that `find` came upon.
-    pub(super) found: Option<FindOutput>,
-    /// Where `find` ran whose names are among the words being read: elsewhere they mean other files.
+    pub(super) streams: StdStreams,
+    /// Whether the current command has something on its standard input. Its command substitutions inherit it.
+    pub(super) has_stdin: bool,
+    /// The output of the last command, if it was `find`.
+    pub(super) find_output: Option<FindOutput>,
+    /// Where the `find` ran whose results are among the current words. In another directory they are other files.
     pub(super) find_ran_in: PossibleFolders,
 }
 
-/// What a command reads as its standard input.
+/// Where a command gets its standard input from.
 #[derive(Clone, Debug)]
 pub(super) enum StdinSource {
     Nothing,
+    /// The output of another command.
     Pipe(Option<FindOutput>),
-    /// A here-document, where all of it is known.
+    /// A here-document or here-string. Holds its text if that is fully known.
     Text(Option<String>),
     File,
 }
@@ -67,25 +69,25 @@ impl<'a> Walker<'a> {
         Self {
             context,
             script: Script::default(),
-            nodes: MOST_NODES,
-            bodies: loops::MOST_BODIES,
-            nested: 0,
-            wrapped: 0,
-            beside: 0,
-            skips: false,
-            loose: 0,
+            nodes_left: MAX_NODES,
+            bodies_left: loops::MAX_BODIES,
+            text_depth: 0,
+            wrapper_depth: 0,
+            uncertain_depth: 0,
+            may_skip: false,
+            guess_depth: 0,
             language: context.language,
             parent: None,
             seen_accesses: HashSet::new(),
-            streams: Streams::default(),
-            fed: false,
-            found: None,
+            streams: StdStreams::default(),
+            has_stdin: false,
+            find_output: None,
             find_ran_in: None,
         }
     }
 
     pub(super) fn finish(mut self) -> Script {
-        if let Some(opened) = self.streams.opened.take().filter(|_| self.streams.are_mixed) {
+        if let Some(opened) = self.streams.opened.take().filter(|_| self.streams.may_be_input) {
             self.doubt(DoubtKind::Indirect, &opened);
         }
         self.script.doubts.extend(written_code::doubts(&self.script));
@@ -95,63 +97,63 @@ impl<'a> Walker<'a> {
     }
 
     pub(super) fn doubt(&mut self, kind: DoubtKind, shown: &str) {
-        if self.script.doubts.len() < MOST_RUNS {
+        if self.script.doubts.len() < MAX_RUNS {
             self.script.doubts.push(Doubt { kind, shown: shown.to_string() });
         }
     }
 
-    /// Notes characters that a person cannot see, or that another shell may take for blanks.
+    /// Records characters that a person cannot see, or that another shell may take for blanks.
     pub(super) fn check_hidden(&mut self, text: &str) {
-        if let Some(c) = rough_scan::hidden(text) {
+        if let Some(c) = rough_scan::first_hidden(text) {
             self.doubt(DoubtKind::Hidden, &c.escape_unicode().to_string());
         }
     }
 
-    /// Reads the script itself, and asks the second reader.
+    /// Analyzes the script itself. Both parsers must agree on its commands.
     pub(super) fn main_script(&mut self, text: &str) {
         let mut state = ShellState::new(self.context);
-        let mut reader = Parser::new(text, self.language, self.nodes);
-        match script(&mut reader) {
+        let mut parser = Parser::new(text, self.language, self.nodes_left);
+        match parse_script(&mut parser) {
             Ok(node) => {
-                if let Some(shown) = cross_check::objection(text, &reader) {
+                if let Some(shown) = cross_check::disagreement(text, &parser) {
                     self.doubt(DoubtKind::Disagreement, &shown);
                 }
                 self.node(&node, &mut state, &StdinSource::Nothing);
             }
-            Err(stop) => self.stopped(stop, text, &state),
+            Err(error) => self.parse_failed(error, text, &state),
         }
     }
 
-    /// Reads a text that a command hands to a shell.
+    /// Analyzes a text that a command passes to a shell.
     pub(super) fn text(&mut self, text: &str, state: &mut ShellState, stdin: &StdinSource) {
-        if self.nested >= NESTED {
+        if self.text_depth >= MAX_TEXT_DEPTH {
             return self.doubt(DoubtKind::TooDeep, text);
         }
-        self.nested += 1;
+        self.text_depth += 1;
         self.check_hidden(text);
-        let mut reader = Parser::new(text, self.language, self.nodes);
-        match script(&mut reader) {
+        let mut parser = Parser::new(text, self.language, self.nodes_left);
+        match parse_script(&mut parser) {
             Ok(node) => self.node(&node, state, stdin),
-            Err(stop) => self.stopped(stop, text, state),
+            Err(error) => self.parse_failed(error, text, state),
         }
-        self.nested -= 1;
+        self.text_depth -= 1;
     }
 
-    /// Notes what `run` starts.
-    pub(super) fn inside(&mut self, run: usize, note: impl FnOnce(&mut Self)) {
-        if self.wrapped >= WRAPPED {
+    /// Records what `run` starts.
+    pub(super) fn inside(&mut self, run: usize, record: impl FnOnce(&mut Self)) {
+        if self.wrapper_depth >= MAX_WRAPPER_DEPTH {
             return self.doubt(DoubtKind::TooDeep, "");
         }
-        self.wrapped += 1;
+        self.wrapper_depth += 1;
         let outer = self.parent.replace(run);
-        note(self);
+        record(self);
         self.parent = outer;
-        self.wrapped -= 1;
+        self.wrapper_depth -= 1;
     }
 
-    /// What could not be read is still searched for what is forbidden.
-    fn stopped(&mut self, stop: ParseError, text: &str, state: &ShellState) {
-        let (kind, shown) = match stop {
+    /// Records a parse error, and lists whatever looks like a command, so that rules which deny it still apply.
+    fn parse_failed(&mut self, error: ParseError, text: &str, state: &ShellState) {
+        let (kind, shown) = match error {
             ParseError::Syntax(at) => {
                 let rest = text.get(at..).unwrap_or("");
                 (DoubtKind::Syntax, rest.chars().take(40).collect::<String>())
@@ -164,27 +166,34 @@ impl<'a> Walker<'a> {
             if !self.has_room() {
                 return;
             }
-            let words = words.into_iter().map(Word::Literal).collect();
-            self.launch(words, Vec::new(), &mut state.clone(), &StdinSource::Nothing);
+            let line = CommandLine::new(words.into_iter().map(Word::Literal).collect());
+            self.command(line, &mut state.clone(), &StdinSource::Nothing);
         }
     }
 
-    /// Whether one more run may be noted.
+    /// Whether one more run or file may be recorded. Otherwise this is a doubt.
     pub(super) fn has_room(&mut self) -> bool {
-        let room = self.script.runs.len() < MOST_RUNS && self.script.accesses.len() < MOST_RUNS * 4;
+        let room = self.script.runs.len() < MAX_RUNS && self.script.accesses.len() < MAX_RUNS * 4;
         if !room {
             self.doubt(DoubtKind::TooMany, "");
         }
         room
     }
 
+    /// Records what `record` finds as something that may run in parallel, repeatedly, or not at all.
+    pub(super) fn uncertain(&mut self, record: impl FnOnce(&mut Self)) {
+        self.uncertain_depth += 1;
+        record(self);
+        self.uncertain_depth -= 1;
+    }
+
     pub(super) fn node(&mut self, node: &Node, state: &mut ShellState, stdin: &StdinSource) {
-        if self.nodes == 0 {
+        if self.nodes_left == 0 {
             return self.doubt(DoubtKind::TooMany, "");
         }
-        self.nodes -= 1;
-        state.entered = None;
-        self.fed = !matches!(stdin, StdinSource::Nothing);
+        self.nodes_left -= 1;
+        state.after_cd = None;
+        self.has_stdin = !matches!(stdin, StdinSource::Nothing);
         match node {
             Node::Simple(simple) => self.simple(simple, state, stdin),
             Node::Pipeline(nodes) => self.pipeline(nodes, state, stdin),
@@ -194,34 +203,34 @@ impl<'a> Walker<'a> {
             }
             Node::Negated(inner) => {
                 self.node(inner, state, stdin);
-                state.entered = None;
+                state.after_cd = None;
             }
             Node::AndOr { first, rest } => {
                 self.node(first, state, stdin);
-                self.perhaps(rest, state, stdin);
+                self.and_or(rest, state, stdin);
             }
-            Node::Sequence(nodes) => {
-                for node in nodes {
-                    self.node(node, state, stdin);
-                }
-            }
-            Node::Background(inner) => {
-                self.beside += 1;
-                self.node(inner, &mut state.clone(), stdin);
-                self.beside -= 1;
-            }
-            Node::Subshell(inner) => self.node(inner, &mut state.clone(), stdin),
+            Node::Sequence(nodes) => nodes.iter().for_each(|node| self.node(node, state, stdin)),
             Node::Group(inner) => self.node(inner, state, stdin),
-            Node::If(parts) => self.branches(parts, state, stdin),
-            Node::While { condition, body } => {
-                loosen(state, condition);
-                loosen(state, body);
-                self.beside += 1;
-                // A `break` may end either before its end.
-                self.branch(condition, state, stdin);
-                self.branch(body, state, stdin);
-                self.beside -= 1;
+            Node::Subshell(inner) => self.node(inner, &mut state.clone(), stdin),
+            Node::Background(inner) => {
+                self.uncertain(|walker| walker.node(inner, &mut state.clone(), stdin));
             }
+            Node::Function { name, body } => {
+                self.doubt(DoubtKind::Function, name);
+                self.node(body, &mut state.clone(), &StdinSource::Nothing);
+            }
+            Node::Coprocess(inner) => {
+                self.doubt(DoubtKind::State, "coproc");
+                self.node(inner, &mut state.clone(), &StdinSource::Nothing);
+            }
+            Node::Redirected { body, redirects } => {
+                let stdin = self.redirects(redirects, state, stdin);
+                // If a redirect fails, the body does not run.
+                self.uncertain(|walker| walker.branch(body, state, &stdin));
+            }
+            Node::If(nodes) => self.branches(nodes, state, stdin),
+            Node::Case { subject, arms } => self.case(subject, arms, state, stdin),
+            Node::While { condition, body } => self.while_loop(condition, body, state, stdin),
             Node::For { name, over, body } => {
                 self.for_loop(name, over.as_deref(), body, state, stdin);
             }
@@ -229,68 +238,60 @@ impl<'a> Walker<'a> {
                 self.select(name, over.as_deref().unwrap_or(&[]), body, state, stdin);
             }
             Node::ForArithmetic { head, body } => {
-                loosen(state, body);
+                forget_mutations(state, body);
                 self.calculate(&head.pieces, &head.shown, state);
-                self.beside += 1;
-                self.branch(body, state, stdin);
-                self.beside -= 1;
+                self.uncertain(|walker| walker.branch(body, state, stdin));
             }
-            Node::Case { subject, arms } => {
-                self.visit(&subject.pieces, &subject.shown, state);
-                for (patterns, body) in arms {
-                    for pattern in patterns {
-                        self.visit(&pattern.pieces, &pattern.shown, state);
-                    }
-                    self.branch(body, state, stdin);
-                }
-            }
-            Node::Function { name, body } => {
-                self.doubt(DoubtKind::Function, name);
-                self.node(body, &mut state.clone(), &StdinSource::Nothing);
-            }
-            Node::Conditional(words) => {
-                for word in words {
-                    self.visit(&word.pieces, &word.shown, state);
-                }
-                let words: Vec<Word> = words
-                    .iter()
-                    .map(|word| expand::single(&word.pieces, &word.shown, state))
-                    .collect();
-                builtins::expression(self, &words, state, None);
-            }
-            Node::Arithmetic(raw) => {
-                // Where a shell has no arithmetic commands, these are two subshells.
-                if arithmetic::names_of(&raw.pieces).any(|it| !state.variables.contains_key(it)) {
-                    self.doubt(DoubtKind::Arithmetic, &raw.shown);
-                }
-                self.calculate(&raw.pieces, &raw.shown, state);
-            }
-            Node::Redirected { body, redirects } => {
-                let stdin = self.redirects(redirects, state, stdin);
-                self.beside += 1;
-                // Where a redirect fails nothing of it runs.
-                self.branch(body, state, &stdin);
-                self.beside -= 1;
-            }
-            Node::Coprocess(inner) => {
-                self.doubt(DoubtKind::State, "coproc");
-                self.node(inner, &mut state.clone(), &StdinSource::Nothing);
-            }
+            Node::Conditional(words) => self.conditional(words, state),
+            Node::Arithmetic(raw) => self.arithmetic_command(raw, state),
         }
     }
 
-    /// What follows the first part of `a && b || c`: as long as there is only `&&`, all parts before have succeeded;
-    /// after that any of them may have run or not.
-    fn perhaps(&mut self, rest: &[(Connector, Node)], state: &mut ShellState, stdin: &StdinSource) {
+    fn case(
+        &mut self,
+        subject: &RawWord,
+        arms: &[(Vec<RawWord>, Node)],
+        state: &mut ShellState,
+        stdin: &StdinSource,
+    ) {
+        self.visit(&subject.pieces, &subject.shown, state);
+        for (patterns, body) in arms {
+            for pattern in patterns {
+                self.visit(&pattern.pieces, &pattern.shown, state);
+            }
+            self.branch(body, state, stdin);
+        }
+    }
+
+    fn conditional(&mut self, words: &[RawWord], state: &mut ShellState) {
+        for word in words {
+            self.visit(&word.pieces, &word.shown, state);
+        }
+        let expanded = words.iter().map(|it| expand::single(&it.pieces, &it.shown, state));
+        let expanded: Vec<Word> = expanded.collect();
+        test_command::check(self, &expanded, state, None);
+    }
+
+    fn arithmetic_command(&mut self, raw: &RawWord, state: &mut ShellState) {
+        // To a shell without arithmetic commands, these are two nested subshells.
+        if arithmetic::variable_names(&raw.pieces).any(|it| !state.variables.contains_key(it)) {
+            self.doubt(DoubtKind::Arithmetic, &raw.shown);
+        }
+        self.calculate(&raw.pieces, &raw.shown, state);
+    }
+
+    /// Records what follows the first part of `a && b || c`. While there is only `&&`, all parts before have succeeded.
+    /// After the first `||`, any of them may have run or not.
+    fn and_or(&mut self, rest: &[(Connector, Node)], state: &mut ShellState, stdin: &StdinSource) {
         let mut before = state.clone();
         let mut only_and = true;
-        for (link, node) in rest {
-            only_and &= *link == Connector::And;
+        for (connector, node) in rest {
+            only_and &= *connector == Connector::And;
             let mut branch = if only_and { before } else { state.clone() };
-            if let Some(entered) = branch.entered.take().filter(|_| only_and) {
-                branch.folders = entered.folders;
-                branch.previous = entered.previous;
-                branch.stack = entered.stack;
+            if let Some(after_cd) = branch.after_cd.take().filter(|_| only_and) {
+                branch.folders = after_cd.folders;
+                branch.previous = after_cd.previous;
+                branch.stack = after_cd.stack;
             }
             self.node(node, &mut branch, stdin);
             state.join(&branch);
@@ -300,32 +301,33 @@ impl<'a> Walker<'a> {
 
     fn pipeline(&mut self, nodes: &[Node], state: &mut ShellState, stdin: &StdinSource) {
         let mut stdin = stdin.clone();
-        self.beside += 1;
+        self.uncertain_depth += 1;
         for (n, node) in nodes.iter().enumerate() {
             let mut inner = state.clone();
-            self.found = None;
+            self.find_output = None;
             self.node(node, &mut inner, &stdin);
-            // Of several commands the others may print anything.
-            let found = self.found.take().filter(|_| matches!(node, Node::Simple(_)));
+            // In a compound command, other commands than `find` may print too.
+            let found = self.find_output.take().filter(|_| matches!(node, Node::Simple(_)));
             stdin = StdinSource::Pipe(found);
-            // Some shells run the last part themselves, so what it sets may stay.
+            // Some shells run the last part themselves, so that its effects remain.
             if n + 1 == nodes.len() {
                 state.join(&inner);
             }
         }
-        self.beside -= 1;
+        self.uncertain_depth -= 1;
     }
 
-    fn branches(&mut self, parts: &[Node], state: &mut ShellState, stdin: &StdinSource) {
-        if let Some((first, rest)) = parts.split_first() {
+    /// Records an `if`: only its first condition certainly runs.
+    fn branches(&mut self, nodes: &[Node], state: &mut ShellState, stdin: &StdinSource) {
+        if let Some((first, rest)) = nodes.split_first() {
             self.node(first, state, stdin);
-            for part in rest {
-                self.branch(part, state, stdin);
+            for node in rest {
+                self.branch(node, state, stdin);
             }
         }
     }
 
-    /// Something that may run or not.
+    /// Records a node that may or may not run.
     pub(super) fn branch(&mut self, node: &Node, state: &mut ShellState, stdin: &StdinSource) {
         let mut inner = state.clone();
         self.node(node, &mut inner, stdin);

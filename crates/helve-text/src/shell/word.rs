@@ -40,11 +40,11 @@ impl Parser<'_> {
     }
 
     fn raw(&mut self, place: WordContext) -> Result<RawWord, ParseError> {
-        self.join();
+        self.skip_continuations();
         let start = self.at;
         let pieces = self.pieces(place)?;
         if self.at == start {
-            return self.syntax();
+            return self.syntax_error();
         }
         Ok(self.raw_since(start, pieces))
     }
@@ -57,7 +57,7 @@ impl Parser<'_> {
     pub(super) fn pieces(&mut self, place: WordContext) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         let mut open = 0_usize;
-        while let Some(c) = self.look(0) {
+        while let Some(c) = self.peek(0) {
             match (place, c) {
                 (WordContext::Word | WordContext::Operand, '<' | '>') if self.process_next() => {
                     pieces.push(self.process()?);
@@ -68,30 +68,30 @@ impl Parser<'_> {
                 (WordContext::Pattern, '(') => open += 1,
                 (WordContext::Pattern, ')') if open == 0 => break,
                 (WordContext::Pattern, ')') => open -= 1,
-                (WordContext::Pattern, ';' | '&' | '<' | '>') => return self.syntax(),
+                (WordContext::Pattern, ';' | '&' | '<' | '>') => return self.syntax_error(),
                 (WordContext::Operand, '}') => break,
                 (WordContext::Index, ']') => break,
-                (WordContext::Index, ' ' | '\t' | '\n') => return self.syntax(),
+                (WordContext::Index, ' ' | '\t' | '\n') => return self.syntax_error(),
                 _ => {}
             }
             match c {
                 '\\' => {
-                    self.take();
-                    let Some(escaped) = self.take_raw() else { return self.syntax() };
+                    self.next();
+                    let Some(escaped) = self.next_raw() else { return self.syntax_error() };
                     push(&mut pieces, escaped, true);
                 }
                 '\'' => {
-                    self.take();
+                    self.next();
                     self.single(&mut pieces)?;
                 }
                 '"' => {
-                    self.take();
+                    self.next();
                     self.double(&mut pieces)?;
                 }
                 '$' => self.dollar(&mut pieces, false)?,
                 '`' => self.backtick(&mut pieces, false)?,
                 c => {
-                    self.take();
+                    self.next();
                     push(&mut pieces, c, false);
                 }
             }
@@ -100,10 +100,10 @@ impl Parser<'_> {
     }
 
     fn single(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
-        let Some(length) = self.rest().find('\'') else { return self.syntax() };
+        let Some(length) = self.rest().find('\'') else { return self.syntax_error() };
         let text = &self.rest()[..length];
         if text.contains('\n') {
-            self.no_body_due()?;
+            self.no_pending_body()?;
         }
         pieces.push(Piece::Text { text: text.to_string(), quoted: true });
         self.at += length + 1;
@@ -113,10 +113,10 @@ impl Parser<'_> {
     pub(super) fn double(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
         pieces.push(Piece::Text { text: String::new(), quoted: true });
         loop {
-            match self.look(0) {
-                None => return self.syntax(),
+            match self.peek(0) {
+                None => return self.syntax_error(),
                 Some('"') => {
-                    self.take();
+                    self.next();
                     return Ok(());
                 }
                 Some(c) => self.quoted(pieces, c, "$`\"\\")?,
@@ -127,7 +127,7 @@ impl Parser<'_> {
     /// The body of a here-document that expands.
     pub(super) fn here_document(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
-        while let Some(c) = self.look(0) {
+        while let Some(c) = self.peek(0) {
             self.quoted(&mut pieces, c, "$`\\")?;
         }
         Ok(pieces)
@@ -143,19 +143,19 @@ impl Parser<'_> {
         match c {
             '$' => return self.dollar(pieces, true),
             '`' => return self.backtick(pieces, true),
-            '\n' => self.no_body_due()?,
+            '\n' => self.no_pending_body()?,
             _ => {}
         }
-        self.take();
-        let escaped = match self.look_raw() {
-            Some(next) if c == '\\' && escapable.contains(next) => self.take_raw(),
+        self.next();
+        let escaped = match self.peek_raw() {
+            Some(next) if c == '\\' && escapable.contains(next) => self.next_raw(),
             _ => None,
         };
         push(pieces, escaped.unwrap_or(c), true);
         Ok(())
     }
 
-    fn look_raw(&self) -> Option<char> {
+    fn peek_raw(&self) -> Option<char> {
         self.rest().chars().next()
     }
 
@@ -170,11 +170,11 @@ impl Parser<'_> {
                     text.push_str(more);
                     any_quoted |= *quoted;
                 }
-                _ => return self.syntax(),
+                _ => return self.syntax_error(),
             }
         }
         if text.is_empty() || text.contains('\n') || word.shown.contains('$') {
-            return self.syntax();
+            return self.syntax_error();
         }
         Ok((text, any_quoted))
     }

@@ -1,70 +1,67 @@
-//! Code that a script writes into a file and runs: as good as code on the command line.
+//! Detection of code that a script writes into a file and then runs. It counts as code on the command line.
 
 use std::collections::HashSet;
 
 use super::names::{self, NameGroup};
-use super::state::enter_path;
+use super::state::normalize;
 use super::{Doubt, DoubtKind, FileTarget, Run, Script, Word, WordRole, path_args, programs};
 
-/// A doubt for each file that is run under a name which the script gives to text of its own.
+/// Returns a doubt for each file that is run under a name that the script has written text to.
 pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
     let doubt = |shown: &str| Doubt { kind: DoubtKind::Input, shown: shown.into() };
-    let mut doubts: Vec<Doubt> = repository(script).map(doubt).collect();
-    let by_text = script.written_paths().filter(|(path, run)| is_text(script, path, *run));
+    let mut doubts: Vec<Doubt> = repository_files(script).map(doubt).collect();
+    let by_text = script.written_paths().filter(|(path, run)| receives_text(script, path, *run));
     let mut written: HashSet<&str> = by_text.map(|(path, _)| file_name(path)).collect();
-    carried(script, &mut written);
-    let paths = script.written_paths().filter_map(|(path, _)| path.rsplit_once('/'));
-    let entered = paths.filter(|(_, it)| names::is(NameGroup::Entry, it) && written.contains(it));
-    let entered: Vec<&str> = entered.flat_map(|(folder, _)| [file_name(folder), "."]).collect();
-    written.extend(entered);
+    add_copies(script, &mut written);
+    add_entry_folders(script, &mut written);
     if written.is_empty() {
         return doubts;
     }
     let stems: HashSet<&str> = written.iter().map(|name| stem(name)).collect();
     let is_written = |word: &Word| match word.literal() {
         Some(text) => written.contains(file_name(text)) || stems.contains(file_name(text)),
-        // It may be any of them.
         None => true,
     };
     let is_module = |word: &Word| match word.literal() {
         Some(text) => text.split('.').any(|name| stems.contains(name)),
         None => true,
     };
-    let files = script.runs.iter().flat_map(files).filter(|word| is_written(word));
-    let modules = script.runs.iter().flat_map(modules).filter(|word| is_module(word));
+    let files = script.runs.iter().flat_map(executed_files).filter(|word| is_written(word));
+    let modules = script.runs.iter().flat_map(executed_modules).filter(|word| is_module(word));
     doubts.extend(files.chain(modules).map(|word| doubt(word.shown())));
     doubts
 }
 
-/// Files that make a repository of a folder: git, which is run as well, would do what they say.
-fn repository(script: &Script) -> impl Iterator<Item = &str> {
-    let obeys = |run: &Run| {
-        run.words.first().is_some_and(|it| programs::traits(it.shown()).obeys_local_config)
-    };
+/// Returns written files that make a directory a repository, if the script also runs git, which would obey them.
+fn repository_files(script: &Script) -> impl Iterator<Item = &str> {
+    let obeys = |run: &Run| has_trait(run, |traits| traits.obeys_local_config);
     let is_obeyed = script.runs.iter().any(obeys);
-    let made = script.written_paths().map(|(path, _)| path);
-    made.filter(move |path| is_obeyed && names::is(NameGroup::Repository, file_name(path)))
+    let written = script.written_paths().map(|(path, _)| path);
+    written.filter(move |path| is_obeyed && names::is(NameGroup::RepositoryFile, file_name(path)))
 }
 
-/// Whether a file takes what the script itself says: by a redirect, or through a program that passes it on.
-fn is_text(script: &Script, path: &str, run: Option<usize>) -> bool {
+fn has_trait(run: &Run, has: impl Fn(programs::ProgramTraits) -> bool) -> bool {
+    run.words.first().is_some_and(|name| has(programs::traits(name.shown())))
+}
+
+/// Whether a file receives text from the script: through a redirect, or through a program that copies its input.
+fn receives_text(script: &Script, path: &str, run: Option<usize>) -> bool {
     let by_text = run.is_none_or(|run| {
-        let program = script.runs.get(run).and_then(|run| run.words.first());
-        program.is_some_and(|it| programs::traits(it.shown()).copies_input)
+        script.runs.get(run).is_some_and(|run| has_trait(run, |traits| traits.copies_input))
     });
     by_text && !is_stream(path)
 }
 
-/// Whether what comes in, or goes out, may be meant and no file, however the path is written.
+/// Whether a path may be a standard stream rather than a file, however it is spelled.
 fn is_stream(path: &str) -> bool {
-    let plain = enter_path("/", path);
+    let plain = normalize("/", path);
     path.starts_with('/') && (plain.starts_with("/dev/") || plain.starts_with("/proc/"))
 }
 
-/// Adds the names under which such files are put elsewhere.
-fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
-    const ROUNDS: usize = 8;
-    for _ in 0..ROUNDS {
+/// Adds the names under which the script copies or processes written files.
+fn add_copies<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
+    const MAX_ROUNDS: usize = 8;
+    for _ in 0..MAX_ROUNDS {
         let before = written.len();
         for transfer in &script.transfers {
             let from_text = match &transfer.from {
@@ -76,10 +73,10 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
                 written.insert(file_name(&transfer.to));
             }
         }
-        // What a program makes of such a file that nobody knows, under whatever name, is as good as the file.
+        // Whatever an unknown program makes of such a file, under whatever name, counts as the file.
         for run in script.runs.iter().filter(|run| !run.is_known) {
             let words = || run.words.iter().skip(1);
-            // One that is not known may be any of them, and what comes in may be text of the script's.
+            // A dynamic word may be any file, and standard input may carry text of the script.
             let is_written = |word: &Word| match word.literal() {
                 Some(text) => path_args::paths_in(text).into_iter().any(|path| {
                     written.contains(file_name(path)) || path == "-" || is_stream(path)
@@ -97,43 +94,52 @@ fn carried<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
     }
 }
 
-/// The files that a run executes: itself, if it is a file, and scripts; and what it may take for one.
-fn files(run: &Run) -> impl Iterator<Item = &Word> {
-    let runs = |word: &Word| {
-        let ending = word.literal().and_then(|it| Some(it.rsplit_once('.')?.1));
-        ending.is_some_and(|ending| names::is(NameGroup::Code, ending))
+/// Adds directories into which an entry point like `__main__.py` is written.
+fn add_entry_folders<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
+    let paths = script.written_paths().filter_map(|(path, _)| path.rsplit_once('/'));
+    let entries =
+        paths.filter(|(_, name)| names::is(NameGroup::EntryPoint, name) && written.contains(name));
+    let folders: Vec<&str> = entries.flat_map(|(folder, _)| [file_name(folder), "."]).collect();
+    written.extend(folders);
+}
+
+/// Returns the files that a run may execute: the program if it is a path, scripts, and operands with the extension of
+/// code.
+fn executed_files(run: &Run) -> impl Iterator<Item = &Word> {
+    let is_code = |word: &Word| {
+        let extension = word.literal().and_then(|it| Some(it.rsplit_once('.')?.1));
+        extension.is_some_and(|it| names::is(NameGroup::CodeExtension, it))
     };
-    let may_run = !run.is_known
+    let may_execute = !run.is_known
         || run.roles.contains(&WordRole::Script)
-        || run.words.first().is_some_and(|it| programs::traits(it.shown()).runs_fed_stdin);
-    let reads =
-        run.words.first().is_some_and(|it| names::is(NameGroup::ReadsCode, file_name(it.shown())));
-    // After a flag it may be settings, and those are code to some.
+        || has_trait(run, |traits| traits.runs_fed_stdin);
+    let program = run.words.first().map_or("", Word::shown);
+    let only_reads = names::is(NameGroup::ReadsCode, file_name(program));
+    // After a flag it may be a configuration file, which some programs run as code.
     let after_flag =
         |at: usize| at.checked_sub(1).is_some_and(|at| run.words[at].prefix().starts_with('-'));
     let words = run.words.iter().zip(&run.roles).enumerate();
-    words.filter_map(move |(at, (word, part))| match part {
+    words.filter_map(move |(at, (word, role))| match role {
         WordRole::Program => word.shown().contains(['/', '.']).then_some(word),
         WordRole::Script => Some(word),
         WordRole::Value | WordRole::Operand => {
-            (may_run && runs(word) && (!reads || after_flag(at))).then_some(word)
+            (may_execute && is_code(word) && (!only_reads || after_flag(at))).then_some(word)
         }
         WordRole::Subcommand | WordRole::Flag => None,
     })
 }
 
-/// The modules that an interpreter is told to run.
-fn modules(run: &Run) -> impl Iterator<Item = &Word> {
+/// Returns the modules that an interpreter runs with `-m`.
+fn executed_modules(run: &Run) -> impl Iterator<Item = &Word> {
     let pairs = run.words.windows(2).filter(|_| run.is_interpreter);
     pairs.filter(|pair| pair[0].literal() == Some("-m")).map(|pair| &pair[1])
 }
 
-/// What a file or folder is called, however its path ends.
 fn file_name(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
-/// The name without its ending.
+/// Returns a file name without its extension.
 fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| if stem.is_empty() { name } else { stem })
 }

@@ -1,0 +1,90 @@
+//! What is known about the paths that `find` prints or passes to a command.
+
+use super::args::ParsedArgs;
+use super::file_patterns;
+use super::flags::exec_end;
+use super::state::{PossibleFolders, ShellState};
+use super::{DynamicKind, DynamicWord, Word};
+
+/// Flags with which `find` prints more than paths.
+const PRINTING: &[&str] =
+    &["-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
+
+/// Words after which a `-type` test may not apply to every path, or a path may be a symbolic link all the same.
+const CANCELS_TYPE: &[&str] =
+    &["-o", "-or", "!", "-not", ",", "(", "-L", "-follow", "-fprintf", "-files0-from", ""];
+
+/// The output of a `find` command.
+#[derive(Clone, Debug)]
+pub(super) struct FindOutput {
+    /// Every path is a regular file or a directory.
+    pub(super) regular: bool,
+    /// Each path ends with a NUL, so that none can be taken for two.
+    pub(super) nul_separated: bool,
+    /// Files that the command names in its tests.
+    pub(super) selected: Vec<Word>,
+    /// The working directory of the command.
+    pub(super) folders: PossibleFolders,
+}
+
+/// Describes the output of a `find` command.
+pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> FindOutput {
+    let print = words.iter().position(|word| word.literal() == Some("-print0"));
+    FindOutput {
+        regular: excludes_links(words, print.unwrap_or(0)),
+        nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING),
+        selected: file_patterns::in_find(words),
+        folders: state.folders.clone(),
+    }
+}
+
+/// Whether a `-type` test before this word certainly excludes symbolic links, which could lead anywhere.
+pub(super) fn excludes_links(words: &[Word], before: usize) -> bool {
+    const COMMANDS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+    let texts: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("")).collect();
+    let mut at = 1;
+    let mut is_tested = false;
+    while at < texts.len() {
+        if COMMANDS.contains(&texts[at]) {
+            at = exec_end(words, at + 1, texts[at]) + 1;
+            continue;
+        }
+        if CANCELS_TYPE.contains(&texts[at]) {
+            return false;
+        }
+        let is_test = texts[at] == "-type" && matches!(texts.get(at + 1), Some(&("f" | "d")));
+        is_tested |= is_test && at < before;
+        at += 1;
+    }
+    is_tested
+}
+
+/// Turns a word that contains `placeholder` into one that is only known at run time.
+pub(super) fn substitute(word: &mut Word, placeholder: &str, kind: DynamicKind) {
+    let Word::Literal(text) = word else { return };
+    let parts = text.split_once(placeholder).filter(|_| !placeholder.is_empty());
+    let Some((before, after)) = parts else { return };
+    let is_whole = before.is_empty() && after.is_empty();
+    let prefix = match kind {
+        DynamicKind::FindResult { .. } if is_whole => "./".to_string(),
+        _ => before.to_string(),
+    };
+    let kind = if is_whole { kind } else { DynamicKind::Anything };
+    let shown = text.clone();
+    *word = Word::Dynamic(DynamicWord {
+        shown,
+        prefix,
+        kind,
+        may_split: false,
+        may_end_at_prefix: false,
+    });
+}
+
+/// Forgets that a word is a path from `find`, because it is now used in another directory.
+pub(super) fn forget_origin(word: &mut Word) {
+    if let Word::Dynamic(dynamic) = word
+        && let DynamicKind::FindResult { .. } = dynamic.kind
+    {
+        dynamic.kind = DynamicKind::Anything;
+    }
+}

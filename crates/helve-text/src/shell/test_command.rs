@@ -1,0 +1,88 @@
+//! `test`, `[` and `[[`: the files they look at, and whether they evaluate anything.
+
+use super::grammar::is_name;
+use super::state::ShellState;
+use super::walk::Walker;
+use super::{AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word};
+
+/// Operators that compare numbers.
+const NUMERIC: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+/// Operators that compare files.
+const FILE_COMPARISON: &[&str] = &["-nt", "-ot", "-ef"];
+/// Letters of the operators that look at one file, like `-f`.
+const FILE_TESTS: &str = "abcdefghkprstuwxGLNOS";
+/// Other operators and delimiters that stand between two operands, or after one.
+const BETWEEN: &[&str] =
+    &["=", "==", "=~", "!=", "<", ">", "&&", "||", "-a", "-o", "-nt", "-ot", "-ef", "]", ")"];
+
+/// Records the effects of a test. `run` is `None` for `[[`, which is not a command.
+pub(super) fn check(
+    walker: &mut Walker<'_>,
+    words: &[Word],
+    state: &ShellState,
+    run: Option<usize>,
+) {
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1);
+        let previous = at.checked_sub(1).and_then(|at| words.get(at));
+        // `[[` only recognizes operators that are written out.
+        if run.is_some() && may_be_operator(word, next) {
+            walker.doubt(DoubtKind::Indirect, word.shown());
+        }
+        let Some(text) = word.literal() else { continue };
+        let sides = [previous, next].into_iter().flatten();
+        if text == "-v" || text == "-R" {
+            if let Some(name) = next.filter(|it| !it.literal().is_some_and(is_name)) {
+                walker.doubt(DoubtKind::Indirect, name.shown());
+            }
+        } else if NUMERIC.contains(&text) {
+            // In bash, `[` reports an error for a value that is not a number, but `[[` evaluates it.
+            let evaluates = run.is_none() || walker.language != ShellLanguage::Bash;
+            let is_safe = |it: &Word| is_number(it) || !evaluates && it.literal().is_none();
+            for side in sides.filter(|it| !is_safe(it)) {
+                walker.doubt(DoubtKind::Arithmetic, side.shown());
+            }
+        } else if FILE_COMPARISON.contains(&text) {
+            for side in sides {
+                walker.access(side, AccessKind::Stat, state, run);
+            }
+        } else if is_file_test(text, previous)
+            && let Some(file) = next
+        {
+            walker.access(file, AccessKind::Stat, state, run);
+        }
+    }
+}
+
+fn is_file_test(text: &str, previous: Option<&Word>) -> bool {
+    let is_operator = text.len() == 2 && text.starts_with('-') && FILE_TESTS.contains(&text[1..]);
+    // After an operand, `-a` means "and".
+    is_operator && (text != "-a" || previous.is_none_or(begins_expression))
+}
+
+/// Whether a new expression begins after this word.
+fn begins_expression(before: &Word) -> bool {
+    before.literal().is_none_or(|it| matches!(it, "!" | "(" | "-a" | "-o" | "&&" | "||"))
+}
+
+/// Whether a word may turn out to be `-v`, which evaluates the word after it.
+fn may_be_operator(word: &Word, next: Option<&Word>) -> bool {
+    let Word::Dynamic(dynamic) = word else { return false };
+    let is_operator = |next: &Word| {
+        next.literal().is_some_and(|it| BETWEEN.contains(&it) || NUMERIC.contains(&it))
+    };
+    dynamic.kind == DynamicKind::Anything
+        && "-v".starts_with(&*dynamic.prefix)
+        && (dynamic.may_split || next.is_some_and(|next| !is_operator(next)))
+}
+
+fn is_number(word: &Word) -> bool {
+    match word {
+        Word::Literal(text) => {
+            let digits = text.strip_prefix('-').unwrap_or(text);
+            digits.bytes().all(|byte| byte.is_ascii_digit())
+        }
+        Word::Glob(_) => false,
+        Word::Dynamic(dynamic) => dynamic.kind == DynamicKind::Number,
+    }
+}
