@@ -1,7 +1,8 @@
-//! Programs that do not want to end, ended many times: `cargo run --release -p helve-machine --example ending -- 1000`.
-//! Each must be gone, with all it started, within a second; after kill -9 of their Helve within five.
-#![expect(clippy::disallowed_methods, reason = "it looks at processes and kills a Helve")]
-#![expect(clippy::print_stdout, reason = "it says how it went")]
+//! Stress test: repeatedly ends programs that try to survive.
+//! Run it with `cargo run --release -p helve-machine --example ending -- 1000`.
+//! Each program and its children must be gone within a second, or within five after kill -9 of their Helve.
+#![expect(clippy::disallowed_methods, reason = "inspects processes and kills a Helve")]
+#![expect(clippy::print_stdout, reason = "prints its results")]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -11,14 +12,14 @@ use std::time::{Duration, Instant};
 use helve_core::process::{
     About, Excerpt, Keep, Lifetime, ProcessId, Processes, Spawn, Stdin, Until, Watch,
 };
-use helve_machine::{Keeper, Programs, Settings};
+use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 use tokio::task::JoinSet;
 
-/// What each prints are process ids, then `ready`.
+/// Names and scripts. Each script prints process ids, then `ready`.
 const KINDS: &[(&str, &str)] = &[
-    ("never stops talking", "echo $$ ready; yes"),
+    ("writes forever", "echo $$ ready; yes"),
     (
-        "ignores being asked",
+        "ignores SIGTERM",
         "trap '' TERM HUP INT; sleep 1000 & echo $$ $! ready; while :; do sleep 1000; done",
     ),
     ("holds the pipe", "sleep 1000 & echo $! ready"),
@@ -28,10 +29,10 @@ const KINDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// At most so many at once, each of which has a second.
-const AT_ONCE: usize = 8;
-const ENDED: Duration = Duration::from_secs(1);
-const KILLED: Duration = Duration::from_secs(5);
+/// Number of programs at once.
+const MAX_PARALLEL: usize = 8;
+const MAX_END_TIME: Duration = Duration::from_secs(1);
+const MAX_KILL_TIME: Duration = Duration::from_secs(5);
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -40,19 +41,21 @@ fn main() -> Outcome<()> {
     let first = arguments.next().unwrap_or_else(|| "1000".into());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match &*first {
-        "helve" => runtime.block_on(be_killed(arguments.next().ok_or("which folder?")?.into())),
-        count => runtime.block_on(torture(count.parse()?)),
+        "helve" => {
+            runtime.block_on(be_killed(arguments.next().ok_or("missing argument: folder")?.into()))
+        }
+        count => runtime.block_on(stress(count.parse()?)),
     }
 }
 
-async fn torture(count: usize) -> Outcome<()> {
+async fn stress(count: usize) -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let programs = programs(folder.path())?;
     for (name, script) in KINDS {
         let mut worst = Duration::ZERO;
         let mut running = JoinSet::new();
         for round in 0..count {
-            if round >= AT_ONCE
+            if round >= MAX_PARALLEL
                 && let Some(took) = running.join_next().await
             {
                 worst = worst.max(took??);
@@ -63,34 +66,38 @@ async fn torture(count: usize) -> Outcome<()> {
         while let Some(took) = running.join_next().await {
             worst = worst.max(took??);
         }
-        println!("{name}: ended {count} times, {worst:.0?} at most");
+        println!("{name}: ended {count} times, at most {worst:.0?}");
     }
     let rounds = count.div_ceil(10);
     let mut worst = Duration::ZERO;
     for _ in 0..rounds {
         worst = worst.max(kill_helve().await?);
     }
-    println!("kill -9 of Helve: {rounds} times, nothing left after {worst:.0?} at most");
+    println!("kill -9 of Helve: {rounds} times, everything gone after at most {worst:.0?}");
     Ok(())
 }
 
-/// Starts one, ends it, and says how long that took.
-async fn end(programs: &Programs, folder: &Path, script: &str) -> Outcome<Duration> {
+/// Starts a program, ends it, and returns how long that took.
+async fn end(programs: &LocalProcesses, folder: &Path, script: &str) -> Outcome<Duration> {
     let (id, pids) = start(programs, folder, script).await?;
     let began = Instant::now();
     programs.end(&id).await?;
     let took = began.elapsed();
-    let left: Vec<_> = pids.iter().filter(|pid| lives(**pid)).collect();
+    let left: Vec<_> = pids.iter().filter(|pid| is_alive(**pid)).collect();
     if !left.is_empty() {
-        return Err(format!("{script}: {left:?} of {pids:?} live on").into());
+        return Err(format!("{script}: {left:?} of {pids:?} are still alive").into());
     }
-    if took > ENDED {
-        return Err(format!("{script}: it took {took:?}").into());
+    if took > MAX_END_TIME {
+        return Err(format!("{script}: ending took {took:?}").into());
     }
     Ok(took)
 }
 
-async fn start(programs: &Programs, folder: &Path, script: &str) -> Outcome<(ProcessId, Vec<u32>)> {
+async fn start(
+    programs: &LocalProcesses,
+    folder: &Path,
+    script: &str,
+) -> Outcome<(ProcessId, Vec<u32>)> {
     let id = programs.spawn(spawn(folder, script)).await?;
     let until = Until::Text("ready".into());
     let want =
@@ -102,7 +109,7 @@ async fn start(programs: &Programs, folder: &Path, script: &str) -> Outcome<(Pro
     Ok((id, pids))
 }
 
-/// A Helve with one of each kind, which says so and waits.
+/// Runs a Helve with one program of each kind, which writes their process ids and waits to be killed.
 async fn be_killed(folder: PathBuf) -> Outcome<()> {
     let programs = programs(&folder)?;
     let mut all = Vec::new();
@@ -122,35 +129,36 @@ async fn kill_helve() -> Outcome<Duration> {
         .arg(folder.path())
         .stdin(Stdio::null())
         .spawn()?;
-    until("a Helve is ready", Duration::from_secs(30), || listed.exists()).await?;
+    until("the Helve is ready", Duration::from_secs(30), || listed.exists()).await?;
     let text = std::fs::read_to_string(&listed)?;
     let pids: Vec<u32> = text.split(|c: char| !c.is_ascii_digit()).flat_map(str::parse).collect();
     helve.kill()?;
     helve.wait()?;
-    until(&format!("{pids:?} are gone"), KILLED, || !pids.iter().any(|pid| lives(*pid))).await
+    until(&format!("{pids:?} are gone"), MAX_KILL_TIME, || !pids.iter().any(|pid| is_alive(*pid)))
+        .await
 }
 
-async fn until(what: &str, most: Duration, holds: impl Fn() -> bool) -> Outcome<Duration> {
+async fn until(what: &str, timeout: Duration, holds: impl Fn() -> bool) -> Outcome<Duration> {
     let began = Instant::now();
     while !holds() {
-        if began.elapsed() > most {
-            return Err(format!("not within {most:?}: {what}").into());
+        if began.elapsed() > timeout {
+            return Err(format!("timed out after {timeout:?}: {what}").into());
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     Ok(began.elapsed())
 }
 
-fn lives(pid: u32) -> bool {
+fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, after)| !after.starts_with(['Z', 'X']))
 }
 
-fn programs(folder: &Path) -> Outcome<Programs> {
+fn programs(folder: &Path) -> Outcome<LocalProcesses> {
     let example = std::env::current_exe()?;
-    let built = example.parent().and_then(Path::parent).ok_or("no folder of built programs")?;
-    let keeper = Keeper { program: built.join("helve-keeper"), arguments: Vec::new() };
-    Ok(Programs::new(Settings::new(keeper, folder.join("run"))))
+    let built = example.parent().and_then(Path::parent).ok_or("the target folder was not found")?;
+    let keeper = KeeperCommand { program: built.join("helve-keeper"), arguments: Vec::new() };
+    Ok(LocalProcesses::new(ProcessSettings::new(keeper, folder.join("run"))))
 }
 
 fn spawn(folder: &Path, script: &str) -> Spawn {

@@ -1,6 +1,7 @@
-//! What running programs costs beside `bash -c`, in the same run: `cargo run --release -p helve-machine --example programs`.
-#![expect(clippy::disallowed_methods, reason = "it measures plain programs, too")]
-#![expect(clippy::print_stdout, reason = "it says what it measured")]
+//! Compares the cost of running programs through Helve with plain `bash -c`.
+//! Run it with `cargo run --release -p helve-machine --example programs`.
+#![expect(clippy::disallowed_methods, reason = "measures plain processes too")]
+#![expect(clippy::print_stdout, reason = "prints its results")]
 
 use std::error::Error;
 use std::io::Read;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use helve_core::process::{
     About, Excerpt, Keep, Lifetime, Processes, Spawn, Spool, Stdin, Until, Watch,
 };
-use helve_machine::{Keeper, Programs, Settings};
+use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 
 const ROUNDS: usize = 300;
 
@@ -24,22 +25,23 @@ fn main() -> Outcome<()> {
 
 async fn measure() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
-    let beside = std::env::current_exe()?;
-    let built = beside.parent().and_then(Path::parent).ok_or("no folder of built programs")?;
-    let keeper = Keeper { program: built.join("helve-keeper"), arguments: Vec::new() };
-    let programs = Programs::new(Settings::new(keeper, folder.path().join("run")));
+    let example = std::env::current_exe()?;
+    let built = example.parent().and_then(Path::parent).ok_or("the target folder was not found")?;
+    let keeper = KeeperCommand { program: built.join("helve-keeper"), arguments: Vec::new() };
+    let programs = LocalProcesses::new(ProcessSettings::new(keeper, folder.path().join("run")));
     let large = folder.path().join("large");
-    let line = "some line of output that is neither short nor long, as logs have them\n";
+    let line = "a line of output that is neither short nor long, as in a typical log file\n";
     std::fs::write(&large, line.repeat(10_000_000 / line.len()))?;
     let cat = format!("cat {}", large.display());
     for script in ["true", &cat] {
         let (mut floor, mut ours) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
-            let plain = plain(script)?;
-            let through = through(&programs, folder.path(), script, round).await?;
+            let run_plain = run_plain(script)?;
+            let run_through_helve =
+                run_through_helve(&programs, folder.path(), script, round).await?;
             if round >= 10 {
-                floor.push(plain);
-                ours.push(through);
+                floor.push(run_plain);
+                ours.push(run_through_helve);
             }
         }
         let (floor, ours) = (median(floor), median(ours));
@@ -52,7 +54,7 @@ async fn measure() -> Outcome<()> {
     Ok(())
 }
 
-fn plain(script: &str) -> Outcome<Duration> {
+fn run_plain(script: &str) -> Outcome<Duration> {
     let began = Instant::now();
     let mut command = Command::new("bash");
     command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -65,8 +67,8 @@ fn plain(script: &str) -> Outcome<Duration> {
     Ok(began.elapsed())
 }
 
-async fn through(
-    programs: &Programs,
+async fn run_through_helve(
+    programs: &LocalProcesses,
     folder: &Path,
     script: &str,
     round: usize,

@@ -22,8 +22,8 @@ mod window;
 
 #[cfg(feature = "faults")]
 pub use commit::faults::Faults;
-pub use local::Local;
-pub use process::{Keeper, Programs, Settings, keeper};
+pub use local::LocalMachine;
+pub use process::{KeeperCommand, LocalProcesses, ProcessSettings, keeper};
 
 #[cfg(test)]
 mod fixture;

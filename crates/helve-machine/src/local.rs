@@ -15,7 +15,7 @@ use crate::blocking::run_blocking;
 use crate::commit::faults::Faults;
 use crate::commit::{Change, CommitError, Committed, PathLocks, SweptFolders, Syscalls, commit};
 use crate::errors::machine_error;
-use crate::process::Programs;
+use crate::process::LocalProcesses;
 use crate::{find, list, locate, read, search, window};
 
 /// How long a commit waits for other writers to release the lock of a file.
@@ -26,9 +26,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Accesses the files of this machine with the rights of this process.
 #[derive(Clone, Debug)]
-pub struct Local {
+pub struct LocalMachine {
     shared: Arc<Shared>,
-    programs: Option<Programs>,
+    processes: Option<LocalProcesses>,
 }
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct Shared {
     syscalls: Syscalls,
 }
 
-impl Local {
+impl LocalMachine {
     /// Creates a machine whose lock files live in a fixed directory per user.
     pub fn new() -> Self {
         // Not taken from the environment, which may differ between two processes of one user.
@@ -60,12 +60,12 @@ impl Local {
     fn with(folder: PathBuf, syscalls: Syscalls) -> Self {
         let locks = PathLocks::new(folder, LOCK_TIMEOUT);
         let shared = Shared { locks, swept_folders: SweptFolders::default(), syscalls };
-        Self { shared: Arc::new(shared), programs: None }
+        Self { shared: Arc::new(shared), processes: None }
     }
 
-    /// Lets processes be started too.
-    pub fn with_programs(self, programs: Programs) -> Self {
-        Self { programs: Some(programs), ..self }
+    /// Adds the ability to start processes.
+    pub fn with_processes(self, processes: LocalProcesses) -> Self {
+        Self { processes: Some(processes), ..self }
     }
 
     /// Returns the injected fault for a reading verb, if there is one.
@@ -92,15 +92,15 @@ impl Local {
     }
 }
 
-impl Default for Local {
+impl Default for LocalMachine {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Machine for Local {
+impl Machine for LocalMachine {
     fn processes(&self) -> Option<Arc<dyn Processes>> {
-        self.programs.clone().map(|programs| Arc::new(programs) as Arc<dyn Processes>)
+        self.processes.clone().map(|processes| Arc::new(processes) as Arc<dyn Processes>)
     }
 
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Located, MachineError>> {
@@ -139,7 +139,7 @@ impl Machine for Local {
         &self,
         changes: Vec<Change>,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
-        Local::commit(self, changes)
+        LocalMachine::commit(self, changes)
     }
 
     fn find(&self, want: Find) -> FindFlow {

@@ -1,23 +1,23 @@
-//! Programs: started through a keeper, so that none can hang a call and none is left behind.
+//! Runs programs through a keeper, a helper process that makes sure that no program hangs a call or is left behind.
 #![expect(
     clippy::disallowed_methods,
-    reason = "this room starts programs, reads /proc, and writes spools and records in the data folder"
+    reason = "this module starts programs, reads /proc, and writes spools and records in the data folder"
 )]
 
 mod detached;
 mod foreign;
 pub mod keeper;
-mod kept;
-mod link;
+mod keeper_client;
+mod output_buffer;
 mod port;
 mod program;
 mod pump;
 mod records;
+mod spawn;
 mod spool;
-mod starting;
 mod sys;
 mod tree;
-mod watching;
+mod watch;
 mod wire;
 
 use std::cmp::Reverse;
@@ -38,101 +38,103 @@ use parking_lot::Mutex;
 use tokio::io::unix::AsyncFd;
 use tokio::task::AbortHandle;
 
-pub use link::Keeper;
+pub use keeper_client::KeeperCommand;
 
 use crate::confine;
-use link::Link;
-use program::{News, Program};
-use records::Record;
+use keeper_client::KeeperClient;
+use program::{Program, ProgramStatus};
+use records::ProgramRecord;
 
-/// How long a warden may take to end its tree before Helve does it itself.
-const ENDING: Duration = Duration::from_millis(800);
+/// How long a warden, the process that watches over one program, may take to end its tree before Helve does it itself.
+const WARDEN_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// How long typing may wait for somebody to read it.
-const TYPING: Duration = Duration::from_secs(5);
+/// How long typed input may wait until the program reads it.
+const TYPE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How programs are run.
+/// How processes are run.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// What becomes the keeper, or why there is none.
-    pub keeper: Result<Keeper, String>,
-    /// A private folder where the Helves of a user tell each other what runs.
+pub struct ProcessSettings {
+    /// The command that becomes the keeper, or why there is none.
+    pub keeper: Result<KeeperCommand, String>,
+    /// A private folder through which the Helve processes of a user know each other's programs.
     pub records: PathBuf,
-    /// How many may run at once.
-    pub most_running: usize,
-    /// How many are remembered, those that ended included.
-    pub most_remembered: usize,
+    /// Maximum number of programs that run at once.
+    pub max_running: usize,
+    /// Maximum number of remembered programs, including ended ones.
+    pub max_remembered: usize,
 }
 
-impl Settings {
-    pub fn new(keeper: Keeper, records: impl Into<PathBuf>) -> Self {
-        Settings {
+impl ProcessSettings {
+    pub fn new(keeper: KeeperCommand, records: impl Into<PathBuf>) -> Self {
+        ProcessSettings {
             keeper: Ok(keeper),
             records: records.into(),
-            most_running: 64,
-            most_remembered: 512,
+            max_running: 64,
+            max_remembered: 512,
         }
     }
 }
 
-/// The programs of this machine. Dropping it ends those that this Helve started.
+/// The processes of this machine. Dropping it ends those that this Helve started.
 #[derive(Clone, Debug)]
-pub struct Programs {
-    shared: Arc<Shared>,
+pub struct LocalProcesses {
+    shared: Arc<SharedProcesses>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    settings: Settings,
-    link: Arc<Link>,
-    table: Mutex<Table>,
+struct SharedProcesses {
+    settings: ProcessSettings,
+    client: Arc<KeeperClient>,
+    table: Mutex<ProgramTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct ProgramTable {
     starting: usize,
-    running: Vec<Entry>,
-    /// What is remembered of those that are over, in the order in which this was found.
-    over: VecDeque<Entry>,
+    running: Vec<TableEntry>,
+    /// Programs that have ended, in the order in which this was noticed.
+    ended: VecDeque<TableEntry>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TableEntry {
     program: Arc<Program>,
-    attending: AbortHandle,
+    monitor: AbortHandle,
 }
 
-impl Drop for Entry {
+impl Drop for TableEntry {
     fn drop(&mut self) {
-        // With the task goes the link to the warden, and with that the program.
-        self.attending.abort();
+        // The task owns the connection to the warden; closing it ends the program.
+        self.monitor.abort();
     }
 }
 
-impl Programs {
-    pub fn new(settings: Settings) -> Self {
-        let link = Link::new(settings.keeper.clone());
-        Programs { shared: Arc::new(Shared { settings, link, table: Mutex::default() }) }
+impl LocalProcesses {
+    pub fn new(settings: ProcessSettings) -> Self {
+        let client = KeeperClient::new(settings.keeper.clone());
+        LocalProcesses {
+            shared: Arc::new(SharedProcesses { settings, client, table: Mutex::default() }),
+        }
     }
 
-    async fn find(&self, id: &ProcessId) -> Result<Found, ProcessError> {
+    async fn find(&self, id: &ProcessId) -> Result<ProgramOwner, ProcessError> {
         if let Some(program) = self.shared.table.lock().find(id) {
-            return Ok(Found::Own(program));
+            return Ok(ProgramOwner::Ours(program));
         }
         let (folder, id) = (self.shared.settings.records.clone(), id.clone());
         blocking(move || foreign::find(&folder, &id))
             .await?
-            .map(|record| Found::Foreign(Box::new(record)))
+            .map(|record| ProgramOwner::Foreign(Box::new(record)))
     }
 }
 
-/// Whose program it is.
-enum Found {
-    Own(Arc<Program>),
-    Foreign(Box<Record>),
+/// Whether this Helve or another one runs a program.
+enum ProgramOwner {
+    Ours(Arc<Program>),
+    Foreign(Box<ProgramRecord>),
 }
 
-impl Processes for Programs {
+impl Processes for LocalProcesses {
     fn spawn(&self, want: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>> {
         let shared = self.shared.clone();
         Box::pin(async move { shared.spawn(want).await })
@@ -145,8 +147,8 @@ impl Processes for Programs {
     ) -> BoxFuture<'a, Result<Watched, ProcessError>> {
         Box::pin(async move {
             match self.find(id).await? {
-                Found::Own(program) => watching::watch(program, want).await,
-                Found::Foreign(record) => {
+                ProgramOwner::Ours(program) => watch::watch(program, want).await,
+                ProgramOwner::Foreign(record) => {
                     foreign::watch(self.shared.settings.records.clone(), *record, want).await
                 }
             }
@@ -156,8 +158,8 @@ impl Processes for Programs {
     fn output<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<Output, ProcessError>> {
         Box::pin(async move {
             match self.find(id).await? {
-                Found::Own(program) => Ok(program.output()),
-                Found::Foreign(record) => blocking(move || foreign::output(&record)).await,
+                ProgramOwner::Ours(program) => Ok(program.output()),
+                ProgramOwner::Foreign(record) => blocking(move || foreign::output(&record)).await,
             }
         })
     }
@@ -169,9 +171,11 @@ impl Processes for Programs {
     ) -> BoxFuture<'a, Result<(), ProcessError>> {
         Box::pin(async move {
             match self.find(id).await? {
-                Found::Own(program) => type_in(&program, &bytes).await,
-                Found::Foreign(record) if !record.is_terminal => Err(ProcessError::NoTerminal),
-                Found::Foreign(_) => Err(ProcessError::Foreign),
+                ProgramOwner::Ours(program) => type_in(&program, &bytes).await,
+                ProgramOwner::Foreign(record) if !record.is_terminal => {
+                    Err(ProcessError::NoTerminal)
+                }
+                ProgramOwner::Foreign(_) => Err(ProcessError::Foreign),
             }
         })
     }
@@ -182,15 +186,15 @@ impl Processes for Programs {
         signal: Signal,
     ) -> BoxFuture<'a, Result<(), ProcessError>> {
         Box::pin(async move {
-            let signals = numbers(signal);
+            let signals = signal_numbers(signal);
             match self.find(id).await? {
-                Found::Own(program) => {
-                    let warden = program.tell_warden();
+                ProgramOwner::Ours(program) => {
+                    let warden = program.expose_warden();
                     let warden = warden.ok_or(ProcessError::Ended)?;
-                    let told = blocking(move || tree::signal(warden, signals)).await?;
-                    if told.is_empty() { Err(ProcessError::Ended) } else { Ok(()) }
+                    let signalled = blocking(move || tree::signal(warden, signals)).await?;
+                    if signalled.is_empty() { Err(ProcessError::Ended) } else { Ok(()) }
                 }
-                Found::Foreign(record) => {
+                ProgramOwner::Foreign(record) => {
                     blocking(move || foreign::signal(&record, signals)).await?
                 }
             }
@@ -200,8 +204,8 @@ impl Processes for Programs {
     fn end<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<usize, ProcessError>> {
         Box::pin(async move {
             match self.find(id).await? {
-                Found::Own(program) => end(program).await,
-                Found::Foreign(record) => blocking(move || foreign::end(&record)).await?,
+                ProgramOwner::Ours(program) => end(program).await,
+                ProgramOwner::Foreign(record) => blocking(move || foreign::end(&record)).await?,
             }
         })
     }
@@ -222,7 +226,7 @@ impl Processes for Programs {
                 Err(why) => Err(why),
             };
             match found {
-                Ok(found) => Confinement { processes: keeper::bounds_processes(), ..found },
+                Ok(found) => Confinement { processes: keeper::process_limit_support(), ..found },
                 Err(why) => {
                     let no = || Support::No(why.clone());
                     Confinement { writes: no(), protected: no(), network: no(), processes: no() }
@@ -232,44 +236,45 @@ impl Processes for Programs {
     }
 }
 
-/// Our own and those of others, oldest first.
+/// Lists our own programs and those of other Helve processes, oldest first.
 fn list(programs: &[Arc<Program>], folder: &Path) -> Vec<Process> {
     let now = records::now();
     let mut all: Vec<_> =
-        programs.iter().map(|program| (program.began.elapsed(), program.look())).collect();
-    for record in Record::all(folder) {
+        programs.iter().map(|program| (program.began.elapsed(), program.describe())).collect();
+    for record in ProgramRecord::all(folder) {
         if !programs.iter().any(|program| program.id == record.id) {
             let age = Duration::from_millis(now.saturating_sub(record.began));
-            all.push((age, foreign::look(&record)));
+            all.push((age, foreign::describe(&record)));
         }
     }
     all.sort_by_key(|(age, _)| Reverse(*age));
     all.into_iter().map(|(_, process)| process).collect()
 }
 
-/// How much of what ended programs said is kept in memory, of all together.
-const MOST_KEPT: usize = 32 << 20;
+/// Maximum total size of the output of ended programs kept in memory.
+const MAX_KEPT_OUTPUT: usize = 32 << 20;
 
-impl Table {
-    fn add(&mut self, entry: Entry, most: usize) {
+impl ProgramTable {
+    fn add(&mut self, entry: TableEntry, max: usize) {
         self.running.push(entry);
-        let over = self.running.extract_if(.., |entry| entry.program.news().borrow().is_attended());
-        self.over.extend(over);
-        let mut kept: usize = self.over.iter().map(|entry| entry.program.in_memory_bytes()).sum();
-        while self.running.len() + self.over.len() > most || kept > MOST_KEPT {
-            let Some(oldest) = self.over.pop_front() else { break };
+        let ended =
+            self.running.extract_if(.., |entry| entry.program.status().borrow().is_finished());
+        self.ended.extend(ended);
+        let mut kept: usize = self.ended.iter().map(|entry| entry.program.in_memory_bytes()).sum();
+        while self.running.len() + self.ended.len() > max || kept > MAX_KEPT_OUTPUT {
+            let Some(oldest) = self.ended.pop_front() else { break };
             kept -= oldest.program.in_memory_bytes();
         }
     }
 
-    /// Those that were asked for last are mostly the newest.
+    /// Searches from the newest, which is the one usually asked for.
     fn find(&self, id: &ProcessId) -> Option<Arc<Program>> {
-        let mut all = self.running.iter().rev().chain(self.over.iter().rev());
+        let mut all = self.running.iter().rev().chain(self.ended.iter().rev());
         all.find(|entry| entry.program.id == *id).map(|entry| entry.program.clone())
     }
 
     fn all(&self) -> Vec<Arc<Program>> {
-        self.over.iter().chain(&self.running).map(|entry| entry.program.clone()).collect()
+        self.ended.iter().chain(&self.running).map(|entry| entry.program.clone()).collect()
     }
 
     fn running(&self) -> usize {
@@ -283,9 +288,9 @@ async fn type_in(program: &Program, bytes: &[u8]) -> Result<(), ProcessError> {
     }
     let open = program.terminal().filter(|_| !program.has_all_ended());
     let terminal = open.ok_or(ProcessError::Ended)?;
-    match tokio::time::timeout(TYPING, write_all(&terminal, bytes)).await {
+    match tokio::time::timeout(TYPE_TIMEOUT, write_all(&terminal, bytes)).await {
         Ok(typed) => typed.map_err(|error| ProcessError::Other(error.to_string())),
-        Err(_) => Err(ProcessError::Other("it does not read what is typed".into())),
+        Err(_) => Err(ProcessError::Other("the program does not read what is typed".into())),
     }
 }
 
@@ -300,42 +305,42 @@ async fn write_all(terminal: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<
 }
 
 async fn end(program: Arc<Program>) -> Result<usize, ProcessError> {
-    let warden = program.tell_warden();
+    let warden = program.expose_warden();
     if let Some(warden) = warden
         && program.is_terminal
     {
-        // A shell at a terminal ignores what others end at.
+        // An interactive shell ignores SIGTERM, but not SIGHUP.
         blocking(move || tree::signal(warden, &[rustix::process::Signal::HUP])).await?;
     }
     program.ask_to_end();
     if let Some(warden) = warden {
-        // What it watches over may have stopped it. To anybody else this would mean nothing.
+        // The program may have stopped its warden. SIGCONT is harmless otherwise.
         rustix::process::kill_process(warden, rustix::process::Signal::CONT).ok();
     }
-    let mut news = program.news();
-    let all_ended = news.wait_for(|news| news.all_ended.is_some());
-    if let Ok(Ok(news)) = tokio::time::timeout(ENDING, all_ended).await {
-        return Ok(counted(&news));
+    let mut status = program.status();
+    let all_ended = status.wait_for(|status| status.all_ended.is_some());
+    if let Ok(Ok(status)) = tokio::time::timeout(WARDEN_TIMEOUT, all_ended).await {
+        return Ok(ended_count(&status));
     }
-    // The warden does not do it, so it is done from here.
+    // The warden did not end the tree in time: do it from here.
     let record = program.record_now();
     let done = blocking(move || foreign::end(&record)).await?;
     if !matches!(done, Err(ProcessError::Ended) | Ok(0)) {
         return done;
     }
-    // It was late, no more, and says itself how many there were.
-    let all_ended = news.wait_for(|news| news.all_ended.is_some());
-    match tokio::time::timeout(ENDING, all_ended).await {
-        Ok(Ok(news)) => Ok(counted(&news)),
+    // The warden was only late, and reports the number of processes itself.
+    let all_ended = status.wait_for(|status| status.all_ended.is_some());
+    match tokio::time::timeout(WARDEN_TIMEOUT, all_ended).await {
+        Ok(Ok(status)) => Ok(ended_count(&status)),
         Ok(Err(_)) | Err(_) => done,
     }
 }
 
-fn counted(news: &News) -> usize {
-    usize::try_from(news.all_ended.unwrap_or_default()).unwrap_or(usize::MAX)
+fn ended_count(status: &ProgramStatus) -> usize {
+    usize::try_from(status.all_ended.unwrap_or_default()).unwrap_or(usize::MAX)
 }
 
-fn numbers(signal: Signal) -> &'static [rustix::process::Signal] {
+fn signal_numbers(signal: Signal) -> &'static [rustix::process::Signal] {
     use rustix::process::Signal as Number;
     match signal {
         Signal::Interrupt => &[Number::INT],

@@ -12,7 +12,7 @@ use helve_core::{
     Person, Policy, Registry, Rule, SaysYes, Source, Switch, Workspace,
 };
 use helve_ext::config::{self, Agent, Config, Disk, Places, Trust, gather};
-use helve_machine::Local;
+use helve_machine::LocalMachine;
 use helve_store::{OutputFiles, Sqlite};
 use helve_text::cut::Limits;
 use helve_text::edit::Match;
@@ -375,8 +375,8 @@ fn media() -> Arc<dyn Media> {
 /// This machine: its files, and processes watched over by a keeper.
 fn here(data: &Path, keeper: Option<PathBuf>, home: Option<PathBuf>) -> Host {
     // All Helve processes of a user share this folder of locks.
-    let files = Local::with_lock_folder(data.join("locks"));
-    let machine = files.with_programs(shell::programs(keeper, data));
+    let files = LocalMachine::with_lock_folder(data.join("locks"));
+    let machine = files.with_processes(shell::programs(keeper, data));
     Host::new(Arc::new(machine), std::env::vars_os().collect(), home)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use helve_core::environment;
 use helve_core::shell::{Leftovers, Shell, Timeouts};
 use helve_ext::config::{self, Config};
-use helve_machine::{Keeper, Programs, Settings};
+use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 use helve_text::shell::ShellLanguage;
 
 use crate::serve::TOKEN_VARIABLE;
@@ -57,10 +57,10 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const MOST_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The processes of this machine.
-pub(crate) fn programs(keeper: Option<PathBuf>, data: &Path) -> Programs {
+pub(crate) fn programs(keeper: Option<PathBuf>, data: &Path) -> LocalProcesses {
     // A program that embeds the library and is no keeper itself needs the installed one.
     let program = keeper.unwrap_or_else(|| "helve".into());
-    let keeper = Ok(Keeper { program, arguments: vec![KEEPER.into()] });
+    let keeper = Ok(KeeperCommand { program, arguments: vec![KEEPER.into()] });
     let records = data.join("run");
-    Programs::new(Settings { keeper, records, most_running: 64, most_remembered: 512 })
+    LocalProcesses::new(ProcessSettings { keeper, records, max_running: 64, max_remembered: 512 })
 }

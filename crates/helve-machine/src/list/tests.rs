@@ -9,11 +9,11 @@ use expect_test::{Expect, expect};
 use helve_core::Machine;
 
 use super::*;
-use crate::Local;
+use crate::LocalMachine;
 use crate::fixture::{as_nobody, folder, place, run};
 
 fn listed(root: &Path, beneath: &str, most: usize) -> Result<Listing, MachineError> {
-    run(Local::new().list(&place(root, beneath), most))
+    run(LocalMachine::new().list(&place(root, beneath), most))
 }
 
 #[track_caller]

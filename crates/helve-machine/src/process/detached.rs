@@ -1,4 +1,4 @@
-//! Programs that outlive the Helve that started them: a small Helve of its own stays with each.
+//! Programs that outlive the Helve that started them. A separate small Helve process stays with each.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -9,92 +9,97 @@ use helve_core::process::{ProcessId, Processes, Spawn, SpawnError};
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::link;
-use super::program::Recorded;
-use super::wire::{self, Errand, MOST_ORDER};
-use super::{Programs, Settings};
+use super::keeper_client;
+use super::program::RecordLifetime;
+use super::wire::{self, Job, MAX_REQUEST_BYTES};
+use super::{LocalProcesses, ProcessSettings};
 
-/// Tells the program that becomes the keeper that it is to be this instead.
+/// Argument that makes the keeper's executable run such a Helve instead. (The keeper makes sure that no process is left
+/// behind.)
 pub(super) const DETACHED: &str = "--detached";
 
-/// Says that whoever asked has heard how starting went.
-const HEARD: u8 = b'h';
+/// Confirms that the requesting Helve received the result of the start.
+const CONFIRMED: u8 = b'h';
 
-/// How much may be said about how starting went.
-const MOST_WORDS: u64 = 4096;
+/// Maximum size of the message with the result of the start.
+const MAX_RESULT_BYTES: u64 = 4096;
 
-/// Starts a program with a Helve of its own.
+/// Starts a program in a separate Helve.
 pub(super) async fn start(
-    settings: &Settings,
+    settings: &ProcessSettings,
     id: &ProcessId,
     spawn: &Spawn,
 ) -> Result<(), SpawnError> {
     let keeper = settings.keeper.clone().map_err(SpawnError::NoKeeper)?;
     let records = settings.records.clone();
-    let errand = Errand { keeper: keeper.clone(), records, id: id.clone(), spawn: spawn.clone() }
-        .encode()?;
+    let job =
+        Job { keeper: keeper.clone(), records, id: id.clone(), spawn: spawn.clone() }.encode()?;
     let mut detached = keeper;
     detached.arguments.push(DETACHED.into());
-    let mut socket = link::launch(detached).await?;
+    let mut socket = keeper_client::launch(detached).await?;
     let failed = |error: io::Error| SpawnError::NoKeeper(error.to_string());
-    socket.write_all(&errand).await.map_err(failed)?;
-    // It says how it went and waits; until it is answered, it ends with us.
-    let mut said = Vec::new();
+    socket.write_all(&job).await.map_err(failed)?;
+    // The other Helve reports the result and waits. Until we confirm, it ends when we end.
+    let mut reply = Vec::new();
     let (reading, mut writing) = socket.split();
-    reading.take(MOST_WORDS).read_buf(&mut said).await.map_err(failed)?;
-    wire::decode_started(&said)?;
-    writing.write_all(&[HEARD]).await.map_err(failed)
+    reading.take(MAX_RESULT_BYTES).read_buf(&mut reply).await.map_err(failed)?;
+    wire::decode_started(&reply)?;
+    writing.write_all(&[CONFIRMED]).await.map_err(failed)
 }
 
-/// Runs such a Helve to its end.
+/// Runs such a Helve until its program has ended.
 pub(super) fn run(helve: OwnedFd) -> Result<(), Errno> {
     let mut helve = UnixStream::from(helve);
-    let errand = receive(&mut helve).map_err(|_| Errno::BADMSG)?;
+    let job = receive(&mut helve).map_err(|_| Errno::BADMSG)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|_| Errno::NOMEM)?;
-    runtime.block_on(stay(helve, errand));
+    runtime.block_on(serve(helve, job));
     Ok(())
 }
 
-fn receive(helve: &mut UnixStream) -> io::Result<Errand> {
+fn receive(helve: &mut UnixStream) -> io::Result<Job> {
     let mut length = [0; 4];
     helve.read_exact(&mut length)?;
-    let wrong = || io::Error::from(io::ErrorKind::InvalidData);
-    let length = usize::try_from(u32::from_le_bytes(length)).map_err(|_| wrong())?;
-    let mut bytes = vec![0; Some(length).filter(|length| *length <= MOST_ORDER).ok_or_else(wrong)?];
+    let invalid_data = || io::Error::from(io::ErrorKind::InvalidData);
+    let length = usize::try_from(u32::from_le_bytes(length)).map_err(|_| invalid_data())?;
+    let mut bytes =
+        vec![
+            0;
+            Some(length).filter(|length| *length <= MAX_REQUEST_BYTES).ok_or_else(invalid_data)?
+        ];
     helve.read_exact(&mut bytes)?;
-    Errand::decode(&bytes).ok_or_else(wrong)
+    Job::decode(&bytes).ok_or_else(invalid_data)
 }
 
-async fn stay(helve: UnixStream, errand: Errand) {
-    let Errand { keeper, records, id, spawn } = errand;
-    let programs = Programs::new(Settings::new(keeper, records));
-    let started = programs.shared.spawn_as(id.clone(), &spawn, Recorded::AndAfter).await;
+async fn serve(helve: UnixStream, job: Job) {
+    let Job { keeper, records, id, spawn } = job;
+    let programs = LocalProcesses::new(ProcessSettings::new(keeper, records));
+    let started = programs.shared.spawn_as(id.clone(), &spawn, RecordLifetime::Retained).await;
     let program = programs.shared.table.lock().find(&id);
     if let Some(program) = &program {
         program.recorded().await;
     }
-    let is_known = report(helve, &started).await;
+    let is_confirmed = report(helve, &started).await;
     if let Some(program) = program {
-        if !is_known {
-            // It ends all the same when this process does.
+        if !is_confirmed {
+            // If this fails, the program still ends with this process.
             programs.end(&id).await.ok();
         }
-        program.attended().await;
+        program.finished().await;
     }
 }
 
-/// Whether somebody heard it.
+/// Reports the result of the start, and returns whether it was received.
 async fn report(mut helve: UnixStream, started: &Result<(), SpawnError>) -> bool {
-    let words = wire::encode_started(started);
-    let asking = super::blocking(move || {
+    let message = wire::encode_started(started);
+    let exchange = super::blocking(move || {
         helve.set_read_timeout(Some(Duration::from_secs(5)))?;
-        helve.write_all(&words)?;
-        let mut heard = [0];
-        helve.read_exact(&mut heard)?;
-        io::Result::Ok(heard == [HEARD])
+        helve.write_all(&message)?;
+        let mut confirmation = [0];
+        helve.read_exact(&mut confirmation)?;
+        io::Result::Ok(confirmation == [CONFIRMED])
     });
-    matches!(asking.await, Ok(Ok(true)))
+    matches!(exchange.await, Ok(Ok(true)))
 }

@@ -1,4 +1,4 @@
-//! Programs that other Helves of the same user run, known by their records.
+//! Programs run by other Helve processes of the same user, known by their records.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,49 +11,51 @@ use memchr::memmem;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 
-use super::kept::{cut_begin, whole_end};
-use super::records::{self, Record, Warden};
-use super::tree::{self, Left, Life};
+use super::output_buffer::{partial_start_len, without_partial_end};
+use super::records::{self, ProgramRecord, WardenHandle};
+use super::tree::{self, Survivors, TreeSnapshot};
 use super::{blocking, port, spool};
 
-/// Nobody tells when something changes, so it is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// Poll interval; changes are not notified.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long a warden may take to end its tree before it is done from outside.
-const ENDING: Duration = Duration::from_secs(3);
+/// How long a warden, the process that watches over one program, may take to end its tree before it is done from
+/// outside.
+const WARDEN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long the end of a program may take to be written down.
-const SETTLING: Duration = Duration::from_millis(500);
+/// How long to wait for the record of a program that has ended.
+const RECORD_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How much of each end of the output is told.
-const END: u64 = 32 * 1024;
+/// How many bytes of each end of the output are returned.
+const EXCERPT_BYTES: u64 = 32 * 1024;
 
-/// How much is searched at once for a text.
-const PIECE: u64 = 256 * 1024;
+/// How many bytes are searched for a text at once.
+const SEARCH_BYTES: u64 = 256 * 1024;
 
-pub(super) fn find(folder: &Path, id: &ProcessId) -> Result<Record, ProcessError> {
-    Record::read(folder, id).ok_or(ProcessError::Unknown)
+pub(super) fn find(folder: &Path, id: &ProcessId) -> Result<ProgramRecord, ProcessError> {
+    ProgramRecord::read(folder, id).ok_or(ProcessError::Unknown)
 }
 
-/// As it is now.
-pub(super) fn look(record: &Record) -> Process {
+/// Describes a program as it is now.
+pub(super) fn describe(record: &ProgramRecord) -> Process {
     let warden = if record.is_over { None } else { record.warden() };
     let state = match (&warden, record.state) {
         (None, State::Running) => State::Lost,
         (Some(_) | None, state) => state,
     };
     let program = Pid::from_raw(record.program);
-    let life = warden.map_or_else(Life::default, |warden| tree::life(warden.pid, program));
+    let snapshot =
+        warden.map_or_else(TreeSnapshot::default, |warden| tree::snapshot(warden.pid, program));
     let took = record.took.unwrap_or_else(|| records::now().saturating_sub(record.began));
     Process {
         id: record.id.clone(),
         about: record.about.clone(),
         state,
-        children: life.children,
-        waits: life.waits,
-        worked: life.worked,
+        children: snapshot.children,
+        waits: snapshot.waits,
+        worked: snapshot.worked,
         took: Duration::from_millis(took),
-        said: said(record),
+        said: output_length(record),
         is_terminal: record.is_terminal,
         is_foreign: true,
         withheld: Vec::new(),
@@ -61,22 +63,23 @@ pub(super) fn look(record: &Record) -> Process {
     }
 }
 
-fn said(record: &Record) -> u64 {
+fn output_length(record: &ProgramRecord) -> u64 {
     record.spool.as_deref().map_or(0, spool::length)
 }
 
-pub(super) fn output(record: &Record) -> Output {
-    let bytes = said(record);
+pub(super) fn output(record: &ProgramRecord) -> Output {
+    let bytes = output_length(record);
     let read = |from, to| match &record.spool {
         Some(path) => spool::read(path, from, to).unwrap_or_default(),
         None => Vec::new(),
     };
-    let (head, tail) = match bytes <= 2 * END {
+    let (head, tail) = match bytes <= 2 * EXCERPT_BYTES {
         true => (read(0, bytes), Vec::new()),
-        false => (read(0, END), read(bytes - END, bytes)),
+        false => (read(0, EXCERPT_BYTES), read(bytes - EXCERPT_BYTES, bytes)),
     };
-    let head = Bytes::copy_from_slice(if tail.is_empty() { &head } else { whole_end(&head) });
-    let tail = Bytes::copy_from_slice(&tail[cut_begin(&tail)..]);
+    let head =
+        Bytes::copy_from_slice(if tail.is_empty() { &head } else { without_partial_end(&head) });
+    let tail = Bytes::copy_from_slice(&tail[partial_start_len(&tail)..]);
     Output {
         left_out: bytes.saturating_sub((head.len() + tail.len()) as u64),
         head,
@@ -88,92 +91,94 @@ pub(super) fn output(record: &Record) -> Output {
     }
 }
 
-pub(super) fn signal(record: &Record, signals: &[Signal]) -> Result<(), ProcessError> {
+pub(super) fn signal(record: &ProgramRecord, signals: &[Signal]) -> Result<(), ProcessError> {
     let warden = record.warden().ok_or(ProcessError::Ended)?;
-    let told = tree::signal(warden.pid, signals);
-    if told.is_empty() { Err(ProcessError::Ended) } else { Ok(()) }
+    let signalled = tree::signal(warden.pid, signals);
+    if signalled.is_empty() { Err(ProcessError::Ended) } else { Ok(()) }
 }
 
-/// Asks the warden; where that does not help, does its work.
-pub(super) fn end(record: &Record) -> Result<usize, ProcessError> {
+/// Asks the warden to end the program, and ends it from here if the warden does not.
+pub(super) fn end(record: &ProgramRecord) -> Result<usize, ProcessError> {
     match record.warden() {
         Some(warden) => end_warden(&warden),
         None => Err(ProcessError::Ended),
     }
 }
 
-pub(super) fn end_warden(warden: &Warden) -> Result<usize, ProcessError> {
+pub(super) fn end_warden(warden: &WardenHandle) -> Result<usize, ProcessError> {
     let count = tree::count(warden.pid);
-    // It may have been stopped by what it watches over.
+    // The program may have stopped its warden.
     for signal in [Signal::TERM, Signal::CONT] {
-        // It fails where the warden has just ended.
+        // Fails if the warden has just ended.
         pidfd_send_signal(&warden.handle, signal).ok();
     }
-    if wait(warden, ENDING) == Left::None {
+    if wait(warden, WARDEN_TIMEOUT) == Survivors::None {
         return Ok(count);
     }
     let ended = tree::end(warden.pid, |most| wait(warden, most));
     pidfd_send_signal(&warden.handle, Signal::KILL).ok();
-    match wait(warden, ENDING) {
-        Left::None => Ok(ended.max(count)),
-        Left::Some => Err(ProcessError::Other("the system does not let go of it".into())),
+    match wait(warden, WARDEN_TIMEOUT) {
+        Survivors::None => Ok(ended.max(count)),
+        Survivors::Some => Err(ProcessError::Other("the processes could not be killed".into())),
     }
 }
 
-/// A warden ends when nothing lives beneath it.
-fn wait(warden: &Warden, most: Duration) -> Left {
+/// Waits for a warden, which ends when no process is left beneath it.
+fn wait(warden: &WardenHandle, most: Duration) -> Survivors {
     let mut one = [PollFd::new(&warden.handle, PollFlags::IN)];
     let most = Timespec::try_from(most).ok();
     match poll(&mut one, most.as_ref()) {
-        Ok(1..) => Left::None,
-        Ok(0) | Err(_) => Left::Some,
+        Ok(1..) => Survivors::None,
+        Ok(0) | Err(_) => Survivors::Some,
     }
 }
 
 pub(super) async fn watch(
     folder: PathBuf,
-    record: Record,
+    record: ProgramRecord,
     want: Watch,
 ) -> Result<Watched, ProcessError> {
     let deadline = Instant::now().checked_add(want.deadline);
-    let mut search = Search { folder, record, want, searched: 0, gone: None };
+    let mut watching = ForeignWatch { folder, record, want, searched: 0, gone: None };
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let (again, watched) = blocking(move || {
-            let watched = search.look(left == Some(Duration::ZERO));
-            (search, watched)
+        let (returned, watched) = blocking(move || {
+            let watched = watching.check(left == Some(Duration::ZERO));
+            (watching, watched)
         })
         .await?;
-        search = again;
+        watching = returned;
         match watched {
             Some(watched) => return Ok(watched),
-            None => tokio::time::sleep(left.map_or(LOOK, |left| left.min(LOOK))).await,
+            None => {
+                tokio::time::sleep(left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL))).await
+            }
         }
     }
 }
 
-struct Search {
+struct ForeignWatch {
     folder: PathBuf,
-    record: Record,
+    record: ProgramRecord,
     want: Watch,
-    /// How far the output was searched for a text.
+    /// How much of the output was searched for a text.
     searched: u64,
-    /// When it was first seen that nothing lives.
+    /// When it was first noticed that no process is left.
     gone: Option<Instant>,
 }
 
-impl Search {
-    /// What is to be told, if it is time.
-    fn look(&mut self, is_late: bool) -> Option<Watched> {
-        // A record that is gone is of a program that is gone, and how it ended is not known.
-        let read = Record::read(&self.folder, &self.record.id);
+impl ForeignWatch {
+    /// Returns the result if the condition is met or cannot be met any more.
+    fn check(&mut self, is_expired: bool) -> Option<Watched> {
+        // Without a record the program is gone too, and how it ended is unknown.
+        let read = ProgramRecord::read(&self.folder, &self.record.id);
         let is_recorded = read.is_some();
         self.record = read.unwrap_or_else(|| self.record.clone());
-        let process = look(&self.record);
+        let process = describe(&self.record);
         let is_over = self.record.is_over || self.record.warden().is_none();
-        if is_over && !self.record.is_over && is_recorded && !is_late {
-            // Whoever runs it is about to write down how it ended, unless it was killed itself.
-            let settled = self.gone.get_or_insert_with(Instant::now).elapsed() > SETTLING;
+        if is_over && !self.record.is_over && is_recorded && !is_expired {
+            // The Helve that runs it is about to record how it ended, unless it was killed too.
+            let settled = self.gone.get_or_insert_with(Instant::now).elapsed() > RECORD_TIMEOUT;
             if !settled {
                 return None;
             }
@@ -181,16 +186,16 @@ impl Search {
         let met = match self.is_met(&process, is_over) {
             true => Met::Yes,
             false if is_over => Met::Never,
-            false if is_late => Met::Deadline,
+            false if is_expired => Met::Deadline,
             false => return None,
         };
         let (from, window) = (self.want.from, self.want.window(process.said));
         let begin = window.start;
         let mut text = self.read(begin, window.end);
-        let cut = if begin > from { cut_begin(&text) } else { 0 };
+        let cut = if begin > from { partial_start_len(&text) } else { 0 };
         text.drain(..cut);
         if !is_over || window.end < process.said {
-            text.truncate(whole_end(&text).len());
+            text.truncate(without_partial_end(&text).len());
         }
         let begin = begin + cut as u64;
         let (left_out, next) = (begin - from.min(begin), begin + text.len() as u64);
@@ -207,17 +212,17 @@ impl Search {
             }
             Until::Text(text) => {
                 let finder = memmem::Finder::new(text).into_owned();
-                self.finds(&finder, process.said)
+                self.contains_text(&finder, process.said)
             }
         }
     }
 
-    fn finds(&mut self, finder: &memmem::Finder<'_>, said: u64) -> bool {
+    fn contains_text(&mut self, finder: &memmem::Finder<'_>, said: u64) -> bool {
         let overlap = finder.needle().len().saturating_sub(1) as u64;
         self.searched = self.searched.max(self.want.from);
         while self.searched < said {
             let begin = self.searched.saturating_sub(overlap).max(self.want.from);
-            let end = said.min(self.searched + PIECE);
+            let end = said.min(self.searched + SEARCH_BYTES);
             if finder.find(&self.read(begin, end)).is_some() {
                 return true;
             }

@@ -1,12 +1,12 @@
-//! The keeper: a process of one thread that makes wardens, and ends what they leave behind.
+//! The keeper: a single-threaded process that forks wardens and ends what they leave behind.
 //!
-//! Helve starts it before the first program. Each warden is the subreaper of one program at a time:
-//! whatever that starts stays beneath it, also what leaves its group or its parents. Helve talks to
-//! wardens directly; when it is gone, whichever way, each warden ends its tree. Should a program kill
-//! its warden, the keeper inherits the tree and ends it.
+//! Helve starts it before the first program. A warden is the subreaper of one program at a time: every
+//! descendant of the program stays beneath it, even if it leaves its process group or session. Helve talks
+//! to wardens directly; when Helve exits or is killed, each warden ends its tree. If a program kills its
+//! warden, the keeper inherits the tree and ends it.
 
-mod bound;
-mod sprout;
+mod fork;
+mod process_limit;
 mod warden;
 
 use std::collections::HashSet;
@@ -20,41 +20,41 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, WaitOptions};
 
-pub(super) use bound::{end_lost, support as bounds_processes};
+pub(super) use process_limit::{end_orphans, support as process_limit_support};
 
-use bound::Bound;
+use process_limit::ProcessLimit;
 use warden::Warden;
 
 use super::detached::{self, DETACHED};
-use super::sys::{self, Forked};
+use super::sys::{self, ForkResult};
 use super::{tree, wire};
 use crate::confine::DenialListener;
 
-/// How long wardens may take to end their trees when Helve is gone.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long wardens may take to end their trees after Helve is gone.
+const WARDENS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Runs a keeper to its end. To be called before anything else of the process has begun.
+/// Runs a keeper until it ends. Call it first thing in `main`.
 pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
-        // Nobody hears it: Helve sees that the socket is closed.
+        // Nobody reads an error message; Helve notices that the socket is closed.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// Returns in every process that is made of this one: the launcher, the keeper, the wardens.
+/// Returns in every process forked from this one: the launcher, the keeper and the wardens.
 fn run() -> Result<(), Errno> {
     if !tree::is_single_threaded() {
         return Err(Errno::NOTSUP);
     }
     sys::close_inherited();
-    // Whoever started Helve may have ignored some, and then nobody would hear of children that end.
+    // Helve may have been started with SIGCHLD ignored; ends of children would not be reported.
     sys::default_signals();
     let helve = take_standard_input()?;
-    // Helve waits for the launcher only, so the keeper is nobody's child to forget.
+    // Helve waits for the launcher only, so the keeper does not become a zombie of Helve.
     match sys::fork()? {
-        Forked::Parent(_) => return Ok(()),
-        Forked::Child => {}
+        ForkResult::Parent(_) => return Ok(()),
+        ForkResult::Child => {}
     }
     rustix::process::setsid()?;
     rustix::process::chdir("/")?;
@@ -62,18 +62,18 @@ fn run() -> Result<(), Errno> {
         return detached::run(helve);
     }
     rustix::thread::set_name(tree::KEEPER)?;
-    let bound = Bound::set();
+    let limit = ProcessLimit::set();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     sys::block_signals()?;
-    Keeper { helve, signals: sys::signals()?, wardens: HashSet::new(), bound }.keep()
+    Keeper { helve, signals: sys::signals()?, wardens: HashSet::new(), limit }.serve()
 }
 
-/// Leaves `/dev/null` in its place.
+/// Takes over standard input and replaces it by `/dev/null`.
 fn take_standard_input() -> Result<OwnedFd, Errno> {
     let taken = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    let nothing = rustix::fs::open("/dev/null", flags, Mode::empty())?;
-    rustix::stdio::dup2_stdin(&nothing)?;
+    let null = rustix::fs::open("/dev/null", flags, Mode::empty())?;
+    rustix::stdio::dup2_stdin(&null)?;
     Ok(taken)
 }
 
@@ -81,63 +81,63 @@ struct Keeper {
     helve: OwnedFd,
     signals: OwnedFd,
     wardens: HashSet<Pid>,
-    bound: Bound,
+    limit: ProcessLimit,
 }
 
 impl Keeper {
-    fn keep(mut self) -> Result<(), Errno> {
+    fn serve(mut self) -> Result<(), Errno> {
         loop {
-            let news = wait(&self.helve, &self.signals, None)?;
-            if news.signalled {
-                let told = sys::told(&self.signals);
+            let events = wait(&self.helve, &self.signals, None)?;
+            if events.signalled {
+                let signals = sys::drain_signals(&self.signals);
                 self.reap();
-                if told.asked_to_end {
+                if signals.asked_to_end {
                     return self.end();
                 }
             }
-            if news.readable {
+            if events.readable {
                 let mut byte = [0];
                 match rustix::io::read(&self.helve, &mut byte) {
-                    Ok(1) if byte == [wire::WANT_WARDEN] => {}
+                    Ok(1) if byte == [wire::REQUEST_WARDEN] => {}
                     Err(Errno::INTR | Errno::AGAIN) => continue,
                     // Helve is gone.
                     Ok(_) | Err(_) => return self.end(),
                 }
-                match self.warden() {
-                    Ok(Side::Warden(helve)) => {
-                        // It holds nothing of the keeper, or Helve would not see that one is gone.
+                match self.fork_warden() {
+                    Ok(ForkSide::Warden(helve)) => {
+                        // The warden must not hold the keeper's socket, or Helve would not notice the keeper's end.
                         drop(self);
                         return Warden::new(helve)?.serve();
                     }
-                    Ok(Side::Keeper) => {}
+                    Ok(ForkSide::Keeper) => {}
                     Err(error) => self.answer(-error.raw_os_error(), &[])?,
                 }
             }
         }
     }
 
-    fn warden(&mut self) -> Result<Side, Errno> {
+    fn fork_warden(&mut self) -> Result<ForkSide, Errno> {
         let (helve, warden) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         match sys::fork()? {
-            Forked::Child => Ok(Side::Warden(warden)),
-            Forked::Parent(pid) => {
+            ForkResult::Child => Ok(ForkSide::Warden(warden)),
+            ForkResult::Parent(pid) => {
                 self.wardens.insert(pid);
                 self.answer(pid.as_raw_nonzero().get(), &[helve.as_fd()])?;
-                Ok(Side::Keeper)
+                Ok(ForkSide::Keeper)
             }
         }
     }
 
     fn answer(&self, number: i32, handles: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), Errno> {
         match wire::send(&self.helve, &number.to_le_bytes(), handles) {
-            // Helve went in this moment: the next look at the socket tells.
+            // Helve has just gone; the next poll notices that.
             Ok(_) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Takes note of wardens that ended, and ends what a killed one left behind.
+    /// Reaps wardens that ended, and ends what a killed one left behind.
     fn reap(&mut self) {
         let mut left_behind = false;
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -148,38 +148,38 @@ impl Keeper {
         }
     }
 
-    /// The wardens see that Helve is gone, too, and end their trees. What they leave is ended here.
+    /// Waits for the wardens, which also notice that Helve is gone and end their trees. The rest is ended here.
     fn end(mut self) -> Result<(), Errno> {
         let began = Instant::now();
         loop {
             self.reap();
-            let left = PATIENCE.saturating_sub(began.elapsed());
+            let left = WARDENS_TIMEOUT.saturating_sub(began.elapsed());
             if self.wardens.is_empty() || left.is_zero() {
                 break;
             }
             wait_for_signal(&self.signals, left)?;
-            sys::told(&self.signals);
+            sys::drain_signals(&self.signals);
         }
         tree::kill_children(|_| false);
-        self.bound.empty();
-        self.bound.lift();
+        self.limit.empty();
+        self.limit.remove();
         Ok(())
     }
 }
 
-/// Which process this is, once a warden has been made.
-enum Side {
+/// Which process this is after forking a warden.
+enum ForkSide {
     Keeper,
-    /// With its socket to Helve.
+    /// The warden, with its socket to Helve.
     Warden(OwnedFd),
 }
 
-/// What there is to look at.
+/// Which handles are ready.
 #[derive(Clone, Copy, Debug)]
-struct News {
+struct PollEvents {
     readable: bool,
     signalled: bool,
-    /// What came of a listener, nothing where there is none.
+    /// The events of the listener for denied calls; empty without one.
     listener: PollFlags,
 }
 
@@ -187,7 +187,7 @@ fn wait(
     helve: &OwnedFd,
     signals: &OwnedFd,
     listener: Option<&DenialListener>,
-) -> Result<News, Errno> {
+) -> Result<PollEvents, Errno> {
     let mut all = vec![
         PollFd::new(helve, PollFlags::IN | PollFlags::RDHUP),
         PollFd::new(signals, PollFlags::IN),
@@ -197,14 +197,18 @@ fn wait(
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error),
     }
-    let came = |at: usize| all.get(at).map_or(PollFlags::empty(), PollFd::revents);
-    Ok(News { readable: !came(0).is_empty(), signalled: !came(1).is_empty(), listener: came(2) })
+    let events_at = |at: usize| all.get(at).map_or(PollFlags::empty(), PollFd::revents);
+    Ok(PollEvents {
+        readable: !events_at(0).is_empty(),
+        signalled: !events_at(1).is_empty(),
+        listener: events_at(2),
+    })
 }
 
-fn wait_for_signal(signals: &OwnedFd, most: Duration) -> Result<(), Errno> {
+fn wait_for_signal(signals: &OwnedFd, timeout: Duration) -> Result<(), Errno> {
     let mut one = [PollFd::new(signals, PollFlags::IN)];
-    let most = Timespec::try_from(most).ok();
-    match poll(&mut one, most.as_ref()) {
+    let timeout = Timespec::try_from(timeout).ok();
+    match poll(&mut one, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error),
     }

@@ -1,4 +1,4 @@
-//! Whether something of a tree listens on a port.
+//! Detects whether a process of a program listens on a port. A warden is the process above the program's processes.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,26 +11,26 @@ use rustix::process::Pid;
 use super::program::Program;
 use super::{blocking, tree};
 
-/// Nothing tells when a port is opened, so it is looked at.
-const LOOK: Duration = Duration::from_millis(40);
+/// Poll interval; opening a port is not notified.
+const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
-pub(super) async fn listens(program: Arc<Program>, port: u16) -> Met {
-    let news = program.news();
+pub(super) async fn wait_until_open(program: Arc<Program>, port: u16) -> Met {
+    let status = program.status();
     loop {
-        let is_over = news.borrow().all_ended.is_some();
+        let is_over = status.borrow().all_ended.is_some();
         let program = program.clone();
-        let is_open = move || program.beneath(|warden| is_open(warden, port));
+        let is_open = move || program.with_warden(|warden| is_open(warden, port));
         if let Ok(Some(true)) = blocking(is_open).await {
             return Met::Yes;
         }
         if is_over {
             return Met::Never;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Looks from inside: a process may have a network of its own.
+/// Looks through each process, because it may be in another network namespace.
 pub(super) fn is_open(warden: Pid, port: u16) -> bool {
     tree::beneath(warden).into_iter().any(|pid| {
         let pid = pid.as_raw_nonzero();
@@ -52,10 +52,10 @@ pub(super) fn is_open(warden: Pid, port: u16) -> bool {
     })
 }
 
-/// The name of the socket of a line of the system's table, if it listens on this port for the loopback.
+/// Parses a line of `/proc/net/tcp`. Returns the socket's link name if it listens on this port of the loopback interface.
 fn listener(line: &str, port: u16) -> Option<String> {
     const LISTENING: &str = "0A";
-    const ADDRESSES: [&str; 5] = [
+    const LOOPBACK_ADDRESSES: [&str; 5] = [
         "00000000",
         "0100007F",
         "00000000000000000000000000000000",
@@ -64,9 +64,9 @@ fn listener(line: &str, port: u16) -> Option<String> {
     ];
     let mut fields = line.split_ascii_whitespace();
     let (address, number) = fields.nth(1)?.split_once(':')?;
-    let is_ours = ADDRESSES.contains(&address)
+    let is_match = LOOPBACK_ADDRESSES.contains(&address)
         && u16::from_str_radix(number, 16).ok()? == port
         && fields.nth(1)? == LISTENING;
     let inode = fields.nth(5)?;
-    is_ours.then(|| format!("socket:[{inode}]"))
+    is_match.then(|| format!("socket:[{inode}]"))
 }

@@ -1,6 +1,6 @@
-//! One running program: what is known of it.
+//! The state of one program that was started. A warden is the process that watches over it.
 
-mod attend;
+mod monitor;
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -15,131 +15,132 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-pub(super) use attend::{Recorded, Recording};
+pub(super) use monitor::{RecordLifetime, RecordSettings};
 
-use super::kept::Kept;
-use super::link::Warden;
+use super::keeper_client::WardenLink;
+use super::output_buffer::OutputBuffer;
 use super::tree;
 use crate::confine::Placeholders;
 
-/// How long a line may be written before it is told though it has not ended. Until then what replaces
-/// it, such as progress, leaves no trace; who sits at a terminal may be asked something.
-const LINE: Duration = Duration::from_secs(2);
-const LINE_AT_TERMINAL: Duration = Duration::from_millis(100);
-const LINE_AFTER_END: Duration = Duration::from_millis(30);
+/// How long an incomplete line is held back. Until then a line that overwrites it, such as a progress bar,
+/// replaces it. The time is shorter at a terminal, where the line may be a question.
+const LINE_TIMEOUT: Duration = Duration::from_secs(2);
+const LINE_TIMEOUT_AT_TERMINAL: Duration = Duration::from_millis(100);
+const LINE_TIMEOUT_AFTER_END: Duration = Duration::from_millis(30);
 
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) id: ProcessId,
     pub(super) about: About,
     warden: Pid,
-    /// Not known where the warden was killed before it could say.
+    /// Unknown if the warden was killed before it reported it.
     pid: Option<Pid>,
     pub(super) spool: Option<PathBuf>,
     pub(super) began: Instant,
     pub(super) is_terminal: bool,
-    taken: Mutex<Taken>,
-    news: watch::Sender<News>,
-    /// How much was said. Not among the news, for it changes so often that only those should wake who wait for it.
-    said: watch::Sender<u64>,
-    /// Until it is over; what is remembered afterwards has nothing open.
-    open: Mutex<Option<Open>>,
+    received: Mutex<ReceivedOutput>,
+    status: watch::Sender<ProgramStatus>,
+    /// Length of the output. Separate from the status, because it changes so often that only tasks waiting for it should
+    /// wake up.
+    output_length: watch::Sender<u64>,
+    /// `None` once everything has ended, so that a remembered program holds no file descriptors.
+    live: Mutex<Option<LiveHandles>>,
 }
 
-/// What was taken in so far.
+/// The output received so far.
 #[derive(Debug)]
-struct Taken {
-    kept: Kept,
-    /// How much of it the spool holds.
+struct ReceivedOutput {
+    buffer: OutputBuffer,
+    /// How many bytes of it are in the spool file.
     spooled: u64,
-    /// When something last came.
-    heard: Instant,
-    /// How much came, before it was made plain.
-    came: u64,
-    /// Whether something has been read that is not among the kept yet.
-    is_taking: bool,
-    /// Whether a line is held back that may still be rewritten.
+    /// When something was last received.
+    last_received: Instant,
+    /// Number of raw bytes received, before escape sequences were removed.
+    raw_bytes: u64,
+    /// Whether bytes may have been read that are not in the buffer yet.
+    is_reading: bool,
+    /// Whether an incomplete line is held back.
     is_holding: bool,
     withheld: Vec<Withheld>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct LiveHandles {
     link: Arc<UnixStream>,
-    warden: Serving,
+    warden: WardenUse,
     source: Arc<AsyncFd<OwnedFd>>,
-    /// What its confinement needs for as long as anything of it lives.
-    held: Placeholders,
+    /// Placeholders of its confinement, needed until all its processes have ended.
+    placeholders: Placeholders,
 }
 
-/// What a warden is good for.
+/// Whether a warden can be used for another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Serving {
-    /// It watches over the program.
-    One,
-    /// It has nothing to do any more, and can watch over another.
-    Done,
-    /// Who was told which process it is would mistake another program for this one.
-    Known,
+enum WardenUse {
+    /// It still watches over this program.
+    Busy,
+    /// It can watch over another program.
+    Idle,
+    /// Its process id was given to somebody, who would mistake another program for this one.
+    Exposed,
 }
 
-/// What changes while it runs.
+/// The part of the state that changes while it runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct News {
+pub(super) struct ProgramStatus {
     pub(super) state: State,
     ended: Option<Instant>,
-    /// Nothing more will be said, or not by the program itself.
+    /// The program itself writes nothing more.
     pub(super) is_drained: bool,
-    pub(super) has_said_all: bool,
-    /// Something stands in the workspace while it lives, and is to be gone when its end is told.
+    pub(super) is_output_complete: bool,
+    /// Confined: there are placeholders in the workspace, which must be gone before its end is reported.
     is_confined: bool,
-    /// Nothing that it started lives; so many were ended.
+    /// Set when all its processes have ended: the number that had to be ended.
     pub(super) all_ended: Option<u32>,
-    /// Others can find it.
+    /// Other Helve processes can find it.
     is_recorded: bool,
-    /// It is over, and its record says so.
-    is_attended: bool,
+    /// Everything is done, including the record.
+    is_finished: bool,
 }
 
-impl News {
+impl ProgramStatus {
     pub(super) fn has_ended(&self) -> bool {
-        self.state != State::Running && (self.is_drained || self.has_closed())
+        self.state != State::Running && (self.is_drained || self.is_closed())
     }
 
-    /// It has said all, and what stood in the workspace for it is gone.
-    fn has_closed(&self) -> bool {
-        self.has_said_all && (!self.is_confined || self.all_ended.is_some())
+    /// The output is complete and the placeholders are removed.
+    fn is_closed(&self) -> bool {
+        self.is_output_complete && (!self.is_confined || self.all_ended.is_some())
     }
 
-    /// Nothing is left to do for it.
-    pub(super) fn is_attended(&self) -> bool {
-        self.is_attended
+    /// Whether nothing is left to do for it.
+    pub(super) fn is_finished(&self) -> bool {
+        self.is_finished
     }
 
-    /// Nothing will change any more.
-    pub(super) fn is_over(&self) -> bool {
-        self.all_ended.is_some() && self.has_said_all
+    /// Whether nothing will change any more.
+    pub(super) fn is_done(&self) -> bool {
+        self.all_ended.is_some() && self.is_output_complete
     }
 }
 
 impl Program {
     pub(super) fn new(
         id: ProcessId,
-        (warden, pid): (Warden, Option<Pid>),
+        (warden, pid): (WardenLink, Option<Pid>),
         spawn: &Spawn,
         source: Arc<AsyncFd<OwnedFd>>,
-        held: Placeholders,
+        placeholders: Placeholders,
     ) -> Arc<Program> {
         let now = Instant::now();
-        let news = News {
+        let status = ProgramStatus {
             state: State::Running,
             ended: None,
             is_drained: false,
-            has_said_all: false,
+            is_output_complete: false,
             is_confined: spawn.confine.is_some(),
             all_ended: None,
             is_recorded: false,
-            is_attended: false,
+            is_finished: false,
         };
         let Keep { head, tail, spool, secrets: _ } = &spawn.keep;
         Arc::new(Program {
@@ -150,79 +151,79 @@ impl Program {
             spool: spool.as_ref().map(|spool| spool.path.clone()),
             began: now,
             is_terminal: matches!(spawn.stdin, Stdin::Terminal { .. }),
-            taken: Mutex::new(Taken {
-                kept: Kept::new(*head, *tail),
+            received: Mutex::new(ReceivedOutput {
+                buffer: OutputBuffer::new(*head, *tail),
                 spooled: 0,
-                heard: now,
-                came: 0,
-                is_taking: false,
+                last_received: now,
+                raw_bytes: 0,
+                is_reading: false,
                 is_holding: false,
                 withheld: Vec::new(),
             }),
-            news: watch::Sender::new(news),
-            said: watch::Sender::new(0),
-            open: Mutex::new(Some(Open {
+            status: watch::Sender::new(status),
+            output_length: watch::Sender::new(0),
+            live: Mutex::new(Some(LiveHandles {
                 link: Arc::new(warden.link),
-                warden: Serving::One,
+                warden: WardenUse::Busy,
                 source,
-                held,
+                placeholders,
             })),
         })
     }
 
-    pub(super) fn news(&self) -> watch::Receiver<News> {
-        self.news.subscribe()
+    pub(super) fn status(&self) -> watch::Receiver<ProgramStatus> {
+        self.status.subscribe()
     }
 
-    /// Takes in what was said. `spooled` and `redacted` are totals.
-    pub(super) fn said(&self, bytes: &[u8], spooled: u64, redacted: u64) {
+    /// Adds output. `spooled` and `redacted` are totals.
+    pub(super) fn add_output(&self, bytes: &[u8], spooled: u64, redacted: u64) {
         if bytes.is_empty() {
             return;
         }
-        let said = {
-            let mut taken = self.taken.lock();
-            taken.kept.push(bytes);
-            taken.kept.redacted = redacted;
-            taken.spooled = spooled;
-            taken.kept.said
+        let length = {
+            let mut received = self.received.lock();
+            received.buffer.push(bytes);
+            received.buffer.redacted = redacted;
+            received.spooled = spooled;
+            received.buffer.total
         };
-        self.said.send_replace(said);
+        self.output_length.send_replace(length);
     }
 
-    /// Follows how much was said.
-    pub(super) fn saying(&self) -> watch::Receiver<u64> {
-        self.said.subscribe()
+    /// Subscribes to the length of the output.
+    pub(super) fn output_length(&self) -> watch::Receiver<u64> {
+        self.output_length.subscribe()
     }
 
-    /// Something may be read now.
-    pub(super) fn takes(&self) {
-        self.taken.lock().is_taking = true;
+    /// Called before bytes are read from the pipe.
+    pub(super) fn begin_read(&self) {
+        self.received.lock().is_reading = true;
     }
 
-    /// So much was read at this time, and is kept, or held back in part.
-    pub(super) fn took(&self, bytes: usize, at: Instant, held: &[u8]) {
-        let mut taken = self.taken.lock();
-        taken.is_taking = false;
-        taken.is_holding = !held.is_empty();
+    /// Called after `bytes` were read and buffered; `pending` is the part that is held back.
+    pub(super) fn end_read(&self, bytes: usize, at: Instant, pending: &[u8]) {
+        let mut received = self.received.lock();
+        received.is_reading = false;
+        received.is_holding = !pending.is_empty();
         if bytes > 0 {
-            taken.heard = at;
-            taken.came += bytes as u64;
+            received.last_received = at;
+            received.raw_bytes += bytes as u64;
         }
     }
 
-    /// Until so long nothing came that what is held back of a line is all of it.
-    pub(super) async fn quiet(&self, heard: Instant) {
-        let mut news = self.news();
+    /// Waits until nothing was received for so long that the held-back line counts as complete.
+    pub(super) async fn wait_until_quiet(&self, last_received: Instant) {
+        let mut status = self.status();
         loop {
-            let has_ended = news.borrow_and_update().ended.is_some();
+            let has_ended = status.borrow_and_update().ended.is_some();
             let silence = match (has_ended, self.is_terminal) {
-                (true, _) => LINE_AFTER_END,
-                (false, true) => LINE_AT_TERMINAL,
-                (false, false) => LINE,
+                (true, _) => LINE_TIMEOUT_AFTER_END,
+                (false, true) => LINE_TIMEOUT_AT_TERMINAL,
+                (false, false) => LINE_TIMEOUT,
             };
-            let changed = news.wait_for(|news| news.ended.is_some() != has_ended);
+            let changed = status.wait_for(|status| status.ended.is_some() != has_ended);
             if !matches!(
-                tokio::time::timeout_at((heard + silence).into(), changed).await,
+                tokio::time::timeout_at((last_received + silence).into(), changed).await,
                 Ok(Ok(_))
             ) {
                 return;
@@ -230,102 +231,104 @@ impl Program {
         }
     }
 
-    pub(super) fn said_all(&self) {
-        self.news.send_modify(|news| news.has_said_all = true);
+    pub(super) fn complete_output(&self) {
+        self.status.send_modify(|status| status.is_output_complete = true);
     }
 
-    /// Some bytes of what was said, if they are in memory.
+    /// Returns a range of the output, if it is in memory.
     pub(super) fn in_memory(&self, from: u64, to: u64) -> Option<Vec<u8>> {
-        self.taken.lock().kept.range(from, to)
+        self.received.lock().buffer.range(from, to)
     }
 
-    /// How much of what was said is in memory.
+    /// How many bytes of the output are in memory.
     pub(super) fn in_memory_bytes(&self) -> usize {
-        self.taken.lock().kept.bytes()
+        self.received.lock().buffer.bytes()
     }
 
-    /// What is in memory of some bytes: from the beginning and from the end.
+    /// Returns the parts of a range that are in memory: one from the head and one from the tail.
     pub(super) fn pieces(&self, from: u64, to: u64) -> [Vec<u8>; 2] {
-        self.taken.lock().kept.pieces(from, to)
+        self.received.lock().buffer.pieces(from, to)
     }
 
-    /// The newest bytes that are in memory, and where they begin.
+    /// Returns the newest bytes in memory and their offset.
     pub(super) fn newest(&self) -> (u64, Vec<u8>) {
-        self.taken.lock().kept.newest()
+        self.received.lock().buffer.newest()
     }
 
-    /// The spool, and how much of what was said it holds.
+    /// Returns the spool file and how many bytes of the output it holds.
     pub(super) fn spooled(&self) -> Option<(PathBuf, u64)> {
-        self.spool.clone().map(|path| (path, self.taken.lock().spooled))
+        self.spool.clone().map(|path| (path, self.received.lock().spooled))
     }
 
     pub(super) fn output(&self) -> Output {
-        let taken = self.taken.lock();
-        let ends = taken.kept.ends();
+        let received = self.received.lock();
+        let ends = received.buffer.ends();
         Output {
             head: ends.head,
             left_out: ends.left_out,
             tail: ends.tail,
-            lines: taken.kept.lines(),
-            bytes: taken.kept.said,
-            spooled: self.spool.clone().map(|path| (path, taken.spooled)),
-            redacted: taken.kept.redacted,
+            lines: received.buffer.lines(),
+            bytes: received.buffer.total,
+            spooled: self.spool.clone().map(|path| (path, received.spooled)),
+            redacted: received.buffer.redacted,
         }
     }
 
-    /// As it is now. Looks at `/proc` unless everything has ended.
-    pub(super) fn look(&self) -> Process {
-        let news = *self.news.borrow();
-        let life = self.beneath(|warden| tree::life(warden, self.pid)).unwrap_or_default();
+    /// Describes the program as it is now. Reads `/proc` unless everything has ended.
+    pub(super) fn describe(&self) -> Process {
+        let status = *self.status.borrow();
+        let snapshot =
+            self.with_warden(|warden| tree::snapshot(warden, self.pid)).unwrap_or_default();
         Process {
             id: self.id.clone(),
             about: self.about.clone(),
-            state: news.state,
-            children: life.children,
-            waits: life.waits,
-            worked: life.worked,
-            took: news.ended.unwrap_or_else(Instant::now).duration_since(self.began),
-            said: *self.said.borrow(),
+            state: status.state,
+            children: snapshot.children,
+            waits: snapshot.waits,
+            worked: snapshot.worked,
+            took: status.ended.unwrap_or_else(Instant::now).duration_since(self.began),
+            said: *self.output_length.borrow(),
             is_terminal: self.is_terminal,
             is_foreign: false,
-            withheld: self.taken.lock().withheld.clone(),
+            withheld: self.received.lock().withheld.clone(),
             spool: self.spool.clone(),
         }
     }
 
-    /// Looks at what lives beneath the warden. Nothing where all has ended: what is beneath it then may be another program.
-    pub(super) fn beneath<T>(&self, look: impl FnOnce(Pid) -> T) -> Option<T> {
+    /// Calls `look` with the warden. `None` if everything has ended: the warden may have another program by then.
+    pub(super) fn with_warden<T>(&self, look: impl FnOnce(Pid) -> T) -> Option<T> {
         if self.has_all_ended() {
             return None;
         }
-        let seen = look(self.warden);
-        (!self.has_all_ended()).then_some(seen)
+        let result = look(self.warden);
+        (!self.has_all_ended()).then_some(result)
     }
 
-    /// The warden, for somebody who will know it from now on. Nothing where all has ended.
-    pub(super) fn tell_warden(&self) -> Option<Pid> {
-        let mut open = self.open.lock();
-        open.as_mut()?.warden = Serving::Known;
+    /// Returns the warden's process id to somebody who keeps it, so that the warden is not reused. `None` if everything has
+    /// ended.
+    pub(super) fn expose_warden(&self) -> Option<Pid> {
+        let mut live = self.live.lock();
+        live.as_mut()?.warden = WardenUse::Exposed;
         (!self.has_all_ended()).then_some(self.warden)
     }
 
-    /// Whether looking takes no time.
+    /// Whether all its processes have ended.
     pub(super) fn has_all_ended(&self) -> bool {
-        self.news.borrow().all_ended.is_some()
+        self.status.borrow().all_ended.is_some()
     }
 
-    /// Asks the warden to end everything.
+    /// Asks the warden to end all processes.
     pub(super) fn ask_to_end(&self) {
-        if let Some(open) = &mut *self.open.lock() {
-            open.warden = Serving::Known;
-            // It fails where the warden is gone, and then there is nothing to ask.
-            rustix::net::shutdown(&open.link, Shutdown::Write).ok();
+        if let Some(live) = &mut *self.live.lock() {
+            live.warden = WardenUse::Exposed;
+            // Fails if the warden is gone, and then there is nothing to end.
+            rustix::net::shutdown(&live.link, Shutdown::Write).ok();
         }
     }
 
-    /// Where it can be typed into, while it lives.
+    /// Returns the terminal for typing, while the program is alive.
     pub(super) fn terminal(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
-        let open = self.open.lock();
-        open.as_ref().filter(|_| self.is_terminal).map(|open| open.source.clone())
+        let live = self.live.lock();
+        live.as_ref().filter(|_| self.is_terminal).map(|live| live.source.clone())
     }
 }

@@ -1,4 +1,4 @@
-//! Takes in what a program says: makes it plain, keeps its ends, spools the whole.
+//! Reads a program's output, removes escape sequences, redacts secrets, buffers its ends and spools the whole.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,44 +13,44 @@ use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
 use super::program::Program;
-use super::spool::Spooling;
+use super::spool::SpoolWriter;
 
-/// Read at once.
-const BUFFER: usize = 256 * 1024;
+/// Maximum size of one read.
+const READ_BYTES: usize = 256 * 1024;
 
-/// So much at once comes from a program that goes on talking.
-const FULL: usize = 64 * 1024;
+/// A read of this size indicates a program that writes continuously.
+const FULL_READ_BYTES: usize = 64 * 1024;
 
-/// A pipe holds so much, so that neither side waits for the other all the time.
-pub(super) const PIPE: usize = 1024 * 1024;
+/// Capacity of the pipe, large enough that reader and writer rarely wait for each other.
+pub(super) const PIPE_BYTES: usize = 1024 * 1024;
 
-/// How long a thread of its own waits for more before it gives the reading back.
-const SILENCE: Duration = Duration::from_millis(20);
+/// How long the blocking thread waits for more output before reading becomes asynchronous again.
+const SILENCE_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// And how long it reads at most before it does.
-const TURN: Duration = Duration::from_millis(40);
+/// Maximum time the blocking thread reads in one turn.
+const MAX_TURN: Duration = Duration::from_millis(40);
 
 pub(super) struct Pump {
     source: Arc<AsyncFd<OwnedFd>>,
     plain: Plain,
     redactor: Option<Redactor>,
-    spooling: Spooling,
-    /// Used again and again: as it came, made plain, and without secrets.
-    came: Vec<u8>,
+    spool: SpoolWriter,
+    /// Reused buffers: the raw bytes, without escape sequences, and without secrets.
+    raw: Vec<u8>,
     cleaned: Vec<u8>,
     redacted: Vec<u8>,
-    /// When something last came.
-    heard: Instant,
+    /// When something was last received.
+    last_received: Instant,
     program: Arc<Program>,
 }
 
-/// What a look at the source brought.
+/// The result of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Took {
-    Some,
-    /// There may be more at once.
+enum ReadOutcome {
+    Data,
+    /// The read was large: more is probably waiting.
     Full,
-    Nothing,
+    Empty,
     End,
 }
 
@@ -61,26 +61,28 @@ impl Pump {
             source,
             plain: Plain::new(),
             redactor,
-            spooling: Spooling::new(keep.spool.clone()),
-            came: Vec::new(),
+            spool: SpoolWriter::new(keep.spool.clone()),
+            raw: Vec::new(),
             cleaned: Vec::new(),
             redacted: Vec::new(),
-            heard: Instant::now(),
+            last_received: Instant::now(),
             program,
         }
     }
 
-    /// Until there is no more. Where a lot comes it is read on a thread that may block.
+    /// Runs until the output ends. Continuous output is read on a blocking thread.
     pub(super) async fn run(mut self) {
         loop {
             match self.next().await {
-                Took::Some | Took::Nothing => {}
-                Took::End => return,
-                Took::Full => {
-                    let busy = tokio::task::spawn_blocking(move || self.while_busy());
+                ReadOutcome::Data | ReadOutcome::Empty => {}
+                ReadOutcome::End => return,
+                ReadOutcome::Full => {
+                    let busy = tokio::task::spawn_blocking(move || self.read_blocking());
                     match busy.await {
-                        Ok((_, Took::End)) => return,
-                        Ok((pump, Took::Some | Took::Full | Took::Nothing)) => self = pump,
+                        Ok((_, ReadOutcome::End)) => return,
+                        Ok((pump, ReadOutcome::Data | ReadOutcome::Full | ReadOutcome::Empty)) => {
+                            self = pump
+                        }
                         // The runtime is shutting down.
                         Err(_) => return,
                     }
@@ -89,109 +91,113 @@ impl Pump {
         }
     }
 
-    async fn next(&mut self) -> Took {
+    async fn next(&mut self) -> ReadOutcome {
         let (source, program) = (self.source.clone(), self.program.clone());
         tokio::select! {
             ready = source.readable() => {
-                let Ok(mut ready) = ready else { return Took::End };
-                let took = self.once();
-                if took == Took::Nothing {
+                let Ok(mut ready) = ready else { return ReadOutcome::End };
+                let outcome = self.read_once();
+                if outcome == ReadOutcome::Empty {
                     ready.clear_ready();
                 }
-                took
+                outcome
             }
-            // A question, perhaps, that waits for its answer on the same line.
-            () = program.quiet(self.heard), if !self.plain.pending().is_empty() => {
+            // The incomplete line may be a question that waits for an answer.
+            () = program.wait_until_quiet(self.last_received), if !self.plain.pending().is_empty() => {
                 self.cleaned.clear();
                 self.plain.flush(&mut self.cleaned);
-                self.pass_on();
-                self.program.took(0, self.heard, self.plain.pending());
-                Took::Nothing
+                self.process();
+                self.program.end_read(0, self.last_received, self.plain.pending());
+                ReadOutcome::Empty
             }
         }
     }
 
-    fn while_busy(mut self) -> (Self, Took) {
+    fn read_blocking(mut self) -> (Self, ReadOutcome) {
         let began = Instant::now();
-        while began.elapsed() < TURN {
-            match self.once() {
-                Took::Some | Took::Full => {}
-                Took::End => return (self, Took::End),
-                Took::Nothing => {
+        while began.elapsed() < MAX_TURN {
+            match self.read_once() {
+                ReadOutcome::Data | ReadOutcome::Full => {}
+                ReadOutcome::End => return (self, ReadOutcome::End),
+                ReadOutcome::Empty => {
                     let mut source = [PollFd::new(self.source.get_ref(), PollFlags::IN)];
-                    let silence = Timespec::try_from(SILENCE).ok();
+                    let silence = Timespec::try_from(SILENCE_TIMEOUT).ok();
                     if !poll(&mut source, silence.as_ref()).is_ok_and(|ready| ready > 0) {
-                        return (self, Took::Nothing);
+                        return (self, ReadOutcome::Empty);
                     }
                 }
             }
         }
-        (self, Took::Full)
+        (self, ReadOutcome::Full)
     }
 
-    fn once(&mut self) -> Took {
-        self.came.clear();
-        self.came.reserve(BUFFER);
-        self.program.takes();
+    fn read_once(&mut self) -> ReadOutcome {
+        self.raw.clear();
+        self.raw.reserve(READ_BYTES);
+        self.program.begin_read();
         let source = self.source.get_ref();
-        let read = rustix::io::read(source, rustix::buffer::spare_capacity(&mut self.came));
-        let took = match read {
+        let read = rustix::io::read(source, rustix::buffer::spare_capacity(&mut self.raw));
+        let outcome = match read {
             Ok(1..) => {
-                self.heard = Instant::now();
+                self.last_received = Instant::now();
                 self.cleaned.clear();
-                self.plain.push(&self.came, &mut self.cleaned);
-                self.pass_on();
-                if self.came.len() >= FULL { Took::Full } else { Took::Some }
+                self.plain.push(&self.raw, &mut self.cleaned);
+                self.process();
+                if self.raw.len() >= FULL_READ_BYTES {
+                    ReadOutcome::Full
+                } else {
+                    ReadOutcome::Data
+                }
             }
-            Err(Errno::AGAIN | Errno::INTR) => Took::Nothing,
-            // A terminal answers with an error when nobody has it open any more.
-            Ok(0) | Err(_) => Took::End,
+            Err(Errno::AGAIN | Errno::INTR) => ReadOutcome::Empty,
+            // A terminal returns an error once no process has it open.
+            Ok(0) | Err(_) => ReadOutcome::End,
         };
-        self.program.took(self.came.len(), self.heard, self.plain.pending());
-        took
+        self.program.end_read(self.raw.len(), self.last_received, self.plain.pending());
+        outcome
     }
 
-    /// Redacts and keeps what was made plain.
-    fn pass_on(&mut self) {
-        let Some(redactor) = &mut self.redactor else { return self.keep(Stage::Cleaned) };
+    /// Redacts and stores the cleaned bytes.
+    fn process(&mut self) {
+        let Some(redactor) = &mut self.redactor else { return self.store(OutputStage::Cleaned) };
         self.redacted.clear();
         redactor.push(&self.cleaned, &mut self.redacted);
-        self.keep(Stage::Redacted);
+        self.store(OutputStage::Redacted);
     }
 
-    fn keep(&mut self, stage: Stage) {
+    fn store(&mut self, stage: OutputStage) {
         let bytes = match stage {
-            Stage::Cleaned => &self.cleaned,
-            Stage::Redacted => &self.redacted,
+            OutputStage::Cleaned => &self.cleaned,
+            OutputStage::Redacted => &self.redacted,
         };
-        self.spooling.push(bytes);
+        self.spool.push(bytes);
         let redacted = self.redactor.as_ref().map_or(0, Redactor::replaced);
-        self.program.said(bytes, self.spooling.spooled(), redacted);
+        self.program.add_output(bytes, self.spool.spooled(), redacted);
     }
 }
 
 #[derive(Clone, Copy)]
-enum Stage {
+enum OutputStage {
     Cleaned,
     Redacted,
 }
 
 impl Drop for Pump {
-    /// What was held back because its meaning depended on what follows is passed on: nothing follows.
+    /// Flushes what was held back while its meaning depended on the bytes that follow.
     fn drop(&mut self) {
         self.cleaned.clear();
         self.plain.finish(&mut self.cleaned);
-        self.pass_on();
+        self.process();
         if let Some(redactor) = &mut self.redactor {
             self.redacted.clear();
             redactor.finish(&mut self.redacted);
-            self.keep(Stage::Redacted);
+            self.store(OutputStage::Redacted);
         }
-        self.program.said_all();
+        self.program.complete_output();
     }
 }
 
-/// So that a pipe holds more than the system gives it at first. It works with less.
+/// Enlarges a pipe beyond the system's default.
 pub(super) fn widen(pipe: &OwnedFd) -> io::Result<usize> {
-    Ok(rustix::pipe::fcntl_setpipe_size(pipe, PIPE)?)
+    Ok(rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES)?)
 }

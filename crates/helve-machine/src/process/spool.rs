@@ -1,4 +1,4 @@
-//! The file that takes everything a program says.
+//! The file that receives the whole output of a program.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,22 +7,22 @@ use std::path::Path;
 
 use helve_core::process::Spool;
 
-/// Writes to a spool. The file is made when there is something for it; when it cannot be written,
-/// or is full, what follows is left out.
-pub(super) struct Spooling {
+/// Writes to a spool file, which is created with the first output. When it cannot be written or is full,
+/// the rest is dropped.
+pub(super) struct SpoolWriter {
     state: SpoolState,
     spooled: u64,
 }
 
 enum SpoolState {
     Off,
-    Wanted(Spool),
+    NotCreated(Spool),
     Open(File, u64),
 }
 
-impl Spooling {
-    pub(super) fn new(want: Option<Spool>) -> Self {
-        Spooling { state: want.map_or(SpoolState::Off, SpoolState::Wanted), spooled: 0 }
+impl SpoolWriter {
+    pub(super) fn new(spool: Option<Spool>) -> Self {
+        SpoolWriter { state: spool.map_or(SpoolState::Off, SpoolState::NotCreated), spooled: 0 }
     }
 
     pub(super) fn spooled(&self) -> u64 {
@@ -33,7 +33,7 @@ impl Spooling {
         if bytes.is_empty() {
             return;
         }
-        if let SpoolState::Wanted(spool) = &self.state {
+        if let SpoolState::NotCreated(spool) = &self.state {
             self.state = match create(&spool.path) {
                 Ok(file) => SpoolState::Open(file, spool.most),
                 Err(_) => SpoolState::Off,
@@ -48,19 +48,19 @@ impl Spooling {
                     self.spooled += fits.len() as u64;
                     self.state = SpoolState::Off;
                 }
-                // Part of it may be there, and is not counted.
+                // A part may have been written; it is not counted.
                 Err(_) => self.state = SpoolState::Off,
             }
         }
     }
 }
 
-/// How often its folder is made: whoever tidies up may remove one that is still empty.
-const TRIES: usize = 3;
+/// How often the folder is created: a cleanup may remove it while it is still empty.
+const MAX_ATTEMPTS: usize = 3;
 
 fn create(path: &Path) -> io::Result<File> {
     let new = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         match (new(), path.parent()) {
             (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
                 DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -71,33 +71,33 @@ fn create(path: &Path) -> io::Result<File> {
     new()
 }
 
-/// A spool that another process may have named: nothing but a file is opened.
+/// Opens a spool whose path another process may have set: only a regular file is accepted.
 fn open(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
-/// How much a spool holds; nothing where it is not there yet.
+/// Returns the length of a spool; 0 if it does not exist yet.
 pub(super) fn length(path: &Path) -> u64 {
     open(path).and_then(|file| file.metadata()).map_or(0, |metadata| metadata.len())
 }
 
-/// How many lines there are in the first bytes of a spool.
+/// Counts the lines in the first bytes of a spool.
 pub(super) fn lines(path: &Path, bytes: u64) -> u64 {
-    const PIECE: u64 = 1 << 20;
-    let (mut ends, mut last, mut at) = (0, b'\n', 0);
+    const CHUNK_BYTES: u64 = 1 << 20;
+    let (mut line_ends, mut last, mut at) = (0, b'\n', 0);
     while at < bytes {
-        let piece = read(path, at, bytes.min(at + PIECE)).unwrap_or_default();
-        let Some(end) = piece.last() else { break };
+        let chunk = read(path, at, bytes.min(at + CHUNK_BYTES)).unwrap_or_default();
+        let Some(end) = chunk.last() else { break };
         last = *end;
-        ends += memchr::memchr_iter(b'\n', &piece).count() as u64;
-        at += piece.len() as u64;
+        line_ends += memchr::memchr_iter(b'\n', &chunk).count() as u64;
+        at += chunk.len() as u64;
     }
-    ends + u64::from(last != b'\n')
+    line_ends + u64::from(last != b'\n')
 }
 
-/// Some bytes of a spool; fewer where it does not hold them.
+/// Reads a range of a spool; fewer bytes if it is shorter.
 pub(super) fn read(path: &Path, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(0)];

@@ -1,4 +1,5 @@
-//! The processes beneath a warden: found through `/proc`, signalled through handles that no other process can take over.
+//! The processes beneath a warden, which is the process that watches over one program. They are found through `/proc`
+//! and signalled through pidfds, so that a reused process id is never hit.
 
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -11,61 +12,61 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// How the keeper is called in a list of processes.
+/// Process name of the keeper, the process that forks wardens.
 pub(super) const KEEPER: &CStr = c"helve-keeper";
 
-/// How wardens are.
+/// Process name of a warden.
 pub(super) const WARDEN: &CStr = c"helve-warden";
 
-/// How long killing goes on before what is left counts as impossible to kill.
-const KILLING: Duration = Duration::from_secs(2);
+/// After this time without new processes the rest counts as impossible to kill.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// And how long it goes on at most.
-const KILLING_MANY: Duration = Duration::from_secs(30);
+/// Maximum time for killing.
+const MAX_KILL_TIME: Duration = Duration::from_secs(30);
 
-/// How often killing looks again.
-const LOOK: Duration = Duration::from_millis(2);
+/// Pause between two rounds of killing.
+const KILL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// No tree is looked at beyond this.
-const MOST_MEMBERS: usize = 65_536;
+/// Maximum number of processes of a tree.
+const MAX_MEMBERS: usize = 65_536;
 
-/// How much of a command line is told.
-const MOST_COMMAND: usize = 200;
+/// Maximum number of characters of a reported command line.
+const MAX_COMMAND_CHARS: usize = 200;
 
-/// What lives after reaping.
+/// Whether processes are left after reaping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Survivors {
     None,
     Some,
 }
 
-/// What the system says of a process.
+/// The relevant fields of `/proc/PID/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
+pub(super) struct ProcStat {
     pub(super) name: String,
     pub(super) state: u8,
     pub(super) parent: i32,
-    /// In the system's ticks, with what it started and saw end.
+    /// CPU time in clock ticks, including reaped children.
     pub(super) worked: u64,
-    /// In the system's ticks since it booted. No two processes have both this and the id in common.
+    /// Start time in clock ticks since boot. Together with the process id it identifies a process.
     pub(super) started: u64,
 }
 
-impl Stat {
-    pub(super) fn of(pid: Pid) -> Option<Stat> {
+impl ProcStat {
+    pub(super) fn of(pid: Pid) -> Option<ProcStat> {
         let text = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        Stat::parse(&String::from_utf8_lossy(&text))
+        ProcStat::parse(&String::from_utf8_lossy(&text))
     }
 
-    fn parse(text: &str) -> Option<Stat> {
-        // A name may hold blanks and parentheses, so what follows is found from the end.
+    fn parse(text: &str) -> Option<ProcStat> {
+        // The name may contain blanks and parentheses, so the other fields are located from the last parenthesis.
         let (before, after) = text.rsplit_once(')')?;
         let mut fields = after.split_ascii_whitespace();
         let (state, parent) = (*fields.next()?.as_bytes().first()?, fields.next()?.parse().ok()?);
         let times = fields.by_ref().skip(9).take(4).map(|time| time.parse::<u64>().ok());
         let worked = times.sum::<Option<u64>>()?;
         let started = fields.nth(4)?.parse().ok()?;
-        Some(Stat { name: before.split_once('(')?.1.into(), state, parent, worked, started })
+        Some(ProcStat { name: before.split_once('(')?.1.into(), state, parent, worked, started })
     }
 
     pub(super) fn is_keeper(&self) -> bool {
@@ -76,7 +77,7 @@ impl Stat {
         self.name.as_bytes() == WARDEN.to_bytes()
     }
 
-    pub(super) fn lives(&self) -> bool {
+    pub(super) fn is_alive(&self) -> bool {
         !matches!(self.state, b'Z' | b'X' | b'x')
     }
 }
@@ -85,7 +86,7 @@ pub(super) fn is_single_threaded() -> bool {
     fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
-/// Everything beneath a process, parents before children. What has ended may be among it.
+/// Returns all descendants of a process, parents before children. Ended processes may be among them.
 pub(super) fn beneath(root: Pid) -> Vec<Pid> {
     let mut seen = HashSet::from([root]);
     let mut found = vec![root];
@@ -93,7 +94,7 @@ pub(super) fn beneath(root: Pid) -> Vec<Pid> {
     while let Some(parent) = found.get(next).copied() {
         next += 1;
         for child in children(parent) {
-            if found.len() < MOST_MEMBERS && seen.insert(child) {
+            if found.len() < MAX_MEMBERS && seen.insert(child) {
                 found.push(child);
             }
         }
@@ -103,21 +104,21 @@ pub(super) fn beneath(root: Pid) -> Vec<Pid> {
 }
 
 fn children(parent: Pid) -> Vec<Pid> {
-    static ARE_LISTED: LazyLock<bool> =
+    static HAS_CHILDREN_FILE: LazyLock<bool> =
         LazyLock::new(|| fs::exists("/proc/thread-self/children").unwrap_or(false));
-    if *ARE_LISTED { listed_children(parent) } else { sought_children(parent) }
+    if *HAS_CHILDREN_FILE { read_children(parent) } else { search_children(parent) }
 }
 
-/// Where the system keeps no list, among all processes.
-fn sought_children(parent: Pid) -> Vec<Pid> {
+/// Searches all processes, for kernels that do not list children.
+fn search_children(parent: Pid) -> Vec<Pid> {
     let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let pids = pids.filter_map(Pid::from_raw);
     let parent = parent.as_raw_nonzero().get();
-    pids.filter(|pid| Stat::of(*pid).is_some_and(|stat| stat.parent == parent)).collect()
+    pids.filter(|pid| ProcStat::of(*pid).is_some_and(|stat| stat.parent == parent)).collect()
 }
 
-fn listed_children(parent: Pid) -> Vec<Pid> {
+fn read_children(parent: Pid) -> Vec<Pid> {
     let parent = parent.as_raw_nonzero();
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let mut found = Vec::new();
@@ -129,96 +130,97 @@ fn listed_children(parent: Pid) -> Vec<Pid> {
     found
 }
 
-/// What lives beneath a warden.
+/// The living processes beneath a warden.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Life {
-    /// Without the program itself.
+pub(super) struct TreeSnapshot {
+    /// All except the program itself.
     pub(super) children: Vec<Member>,
     pub(super) waits: Option<Member>,
     pub(super) worked: Duration,
 }
 
-pub(super) fn life(warden: Pid, program: Option<Pid>) -> Life {
-    let mut life = Life::default();
+pub(super) fn snapshot(warden: Pid, program: Option<Pid>) -> TreeSnapshot {
+    let mut snapshot = TreeSnapshot::default();
     let mut ticks = 0;
     for pid in beneath(warden) {
-        let Some(stat) = Stat::of(pid).filter(Stat::lives) else { continue };
+        let Some(stat) = ProcStat::of(pid).filter(ProcStat::is_alive) else { continue };
         ticks += stat.worked;
-        let waits = life.waits.is_none() && waits_where_it_writes(pid);
+        let waits = snapshot.waits.is_none() && waits_on_write_end(pid);
         let member = member(pid, stat);
         if waits {
-            life.waits = Some(member.clone());
+            snapshot.waits = Some(member.clone());
         }
         if Some(pid) != program {
-            life.children.push(member);
+            snapshot.children.push(member);
         }
     }
     let second = rustix::param::clock_ticks_per_second().max(1);
-    life.worked = Duration::from_millis(ticks * 1000 / second);
-    life
+    snapshot.worked = Duration::from_millis(ticks * 1000 / second);
+    snapshot
 }
 
-/// Whether its standard input is the writing end of a pipe. An editor that finds its input at an end
-/// hopes for a terminal at its standard error, and waits there for keys.
-fn waits_where_it_writes(pid: Pid) -> bool {
+/// Whether standard input is the write end of a pipe. An editor whose input is at its end reopens standard
+/// error as a terminal, and would wait there for keys forever.
+fn waits_on_write_end(pid: Pid) -> bool {
     let process = format!("/proc/{}", pid.as_raw_nonzero());
     let input = fs::read_link(format!("{process}/fd/0"));
     if !input.is_ok_and(|input| input.as_os_str().as_encoded_bytes().starts_with(b"pipe:")) {
         return false;
     }
-    let told = fs::read_to_string(format!("{process}/fdinfo/0")).unwrap_or_default();
-    let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
+    let info = fs::read_to_string(format!("{process}/fdinfo/0")).unwrap_or_default();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
     flags.is_some_and(|flags| flags & OFlags::RWMODE.bits() == OFlags::WRONLY.bits())
 }
 
-/// How many live beneath a warden.
+/// Counts the living processes beneath a warden.
 pub(super) fn count(warden: Pid) -> usize {
     let all = beneath(warden).into_iter();
-    all.filter(|pid| Stat::of(*pid).is_some_and(|stat| stat.lives())).count()
+    all.filter(|pid| ProcStat::of(*pid).is_some_and(|stat| stat.is_alive())).count()
 }
 
-fn member(pid: Pid, stat: Stat) -> Member {
+fn member(pid: Pid, stat: ProcStat) -> Member {
     let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
     let line: String = String::from_utf8_lossy(&line)
         .trim_end_matches('\0')
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
-        .take(MOST_COMMAND)
+        .take(MAX_COMMAND_CHARS)
         .collect();
     let command = if line.is_empty() { stat.name } else { line };
     Member { pid: pid.as_raw_nonzero().get().unsigned_abs(), command }
 }
 
-/// Sends signals to everything that lives beneath a process, and answers to whom.
+/// Sends signals to all living descendants of a process, and returns which received them.
 pub(super) fn signal(root: Pid, signals: &[Signal]) -> HashSet<Pid> {
-    let mut told = HashSet::new();
-    signal_others(root, signals, &mut told);
-    told
+    let mut signalled = HashSet::new();
+    signal_new(root, signals, &mut signalled);
+    signalled
 }
 
-/// Sends signals to those who were not told yet.
-fn signal_others(root: Pid, signals: &[Signal], told: &mut HashSet<Pid>) {
+/// Sends signals to the descendants that are not in `signalled` yet.
+fn signal_new(root: Pid, signals: &[Signal], signalled: &mut HashSet<Pid>) {
     let found = beneath(root);
     let mut tree: HashSet<i32> = found.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
     tree.insert(root.as_raw_nonzero().get());
     for pid in found {
-        if !told.contains(&pid) && send(pid, &tree, signals) {
-            told.insert(pid);
+        if !signalled.contains(&pid) && send(pid, &tree, signals) {
+            signalled.insert(pid);
         }
     }
 }
 
-/// Whether it was there to be told. The handle is opened before the process is looked at: if its id
-/// was given to another one since it was found, either its parent is a stranger or the handle is dead.
+/// Signals a process if it is still a member of the tree. The pidfd is opened before the process is checked:
+/// if its id was reused since it was found, either its parent is not in the tree or the pidfd is dead.
 fn send(pid: Pid, tree: &HashSet<i32>, signals: &[Signal]) -> bool {
     let handle = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => Some(handle),
-        // Without handles, or room for one, the look below has to do.
+        // Without a pidfd the check below has to be enough.
         Err(Errno::MFILE | Errno::NFILE | Errno::NOSYS) => None,
         Err(_) => return false,
     };
-    let is_member = Stat::of(pid).is_some_and(|stat| stat.lives() && tree.contains(&stat.parent));
+    let is_member =
+        ProcStat::of(pid).is_some_and(|stat| stat.is_alive() && tree.contains(&stat.parent));
     is_member
         && signals.iter().all(|&signal| match &handle {
             Some(handle) => pidfd_send_signal(handle, signal).is_ok(),
@@ -226,44 +228,44 @@ fn send(pid: Pid, tree: &HashSet<i32>, signals: &[Signal]) -> bool {
         })
 }
 
-/// Ends everything beneath a process: asked first, killed after [`GRACE`]. `reap` waits for at most so
-/// long for something to end. Answers how many were told to end.
-pub(super) fn end(root: Pid, mut reap: impl FnMut(Duration) -> Left) -> usize {
-    let mut told = HashSet::new();
+/// Ends all descendants of a process: SIGTERM first, SIGKILL after [`GRACE`]. `reap` waits up to the given
+/// time for processes to end. Returns how many were signalled.
+pub(super) fn end(root: Pid, mut reap: impl FnMut(Duration) -> Survivors) -> usize {
+    let mut signalled = HashSet::new();
     let asked = Instant::now();
     loop {
-        // What is stopped does not hear before it is continued. What was being started in the moment
-        // when its parent was told hears it after that has ended.
-        signal_others(root, &[Signal::TERM, Signal::CONT], &mut told);
+        // SIGCONT lets stopped processes receive SIGTERM. A process forked while its parent was signalled
+        // is found in a later round.
+        signal_new(root, &[Signal::TERM, Signal::CONT], &mut signalled);
         let left = GRACE.saturating_sub(asked.elapsed());
-        if reap(left) == Left::None {
-            return told.len();
+        if reap(left) == Survivors::None {
+            return signalled.len();
         }
         if left.is_zero() {
             break;
         }
     }
-    // As long as there are more to be told, they are many, and not impossible to kill.
+    // As long as new processes are found, killing makes progress.
     let (began, mut found_more) = (Instant::now(), Instant::now());
-    while found_more.elapsed() < KILLING && began.elapsed() < KILLING_MANY {
-        let before = told.len();
-        told.extend(kill(root));
-        if told.len() > before {
+    while found_more.elapsed() < KILL_TIMEOUT && began.elapsed() < MAX_KILL_TIME {
+        let before = signalled.len();
+        signalled.extend(kill(root));
+        if signalled.len() > before {
             found_more = Instant::now();
         }
-        if reap(LOOK) == Left::None {
+        if reap(KILL_INTERVAL) == Survivors::None {
             break;
         }
     }
-    told.len()
+    signalled.len()
 }
 
-/// Stops everything before it is killed, so that what is killed last cannot start more meanwhile.
+/// Stops all descendants before killing them, so that none can fork in the meantime.
 fn kill(root: Pid) -> HashSet<Pid> {
     let mut stopped = HashSet::new();
     loop {
         let before = stopped.len();
-        signal_others(root, &[Signal::STOP], &mut stopped);
+        signal_new(root, &[Signal::STOP], &mut stopped);
         if stopped.len() == before {
             break;
         }
@@ -271,11 +273,11 @@ fn kill(root: Pid) -> HashSet<Pid> {
     signal(root, &[Signal::KILL])
 }
 
-/// Kills and reaps the children of this process, without asking, except those that are spared.
+/// Kills and reaps the children of this process, except those that are spared.
 pub(super) fn kill_children(spared: impl Fn(Pid) -> bool) {
     let me = rustix::process::getpid();
     let began = Instant::now();
-    while began.elapsed() < KILLING {
+    while began.elapsed() < KILL_TIMEOUT {
         let orphans: Vec<Pid> = children(me).into_iter().filter(|pid| !spared(*pid)).collect();
         if orphans.is_empty() {
             return;
@@ -286,7 +288,7 @@ pub(super) fn kill_children(spared: impl Fn(Pid) -> bool) {
             send(orphan, &tree, &[Signal::KILL]);
             rustix::process::waitpid(Some(orphan), rustix::process::WaitOptions::NOHANG).ok();
         }
-        let pause = rustix::event::Timespec::try_from(LOOK).ok();
+        let pause = rustix::event::Timespec::try_from(KILL_INTERVAL).ok();
         rustix::event::poll(&mut [], pause.as_ref()).ok();
     }
 }
@@ -296,11 +298,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_look_like_what_follows_it() {
+    fn a_process_name_may_look_like_other_fields() {
         let after = "S 7 1 1 0 -1 4194560 1 2 3 9 4 5 6 7 20 0 1 0 4242 1 2 3";
         for name in ["bash", "a) Z 1 (b", "", ") ("] {
-            let stat = Stat::parse(&format!("12 ({name}) {after}"));
-            let expected = Stat {
+            let stat = ProcStat::parse(&format!("12 ({name}) {after}"));
+            let expected = ProcStat {
                 name: name.into(),
                 state: b'S',
                 parent: 7,
@@ -310,19 +312,19 @@ mod tests {
             assert_eq!(stat, Some(expected));
         }
         for broken in ["", "12", "12 (bash)", "12 (bash) S", "12 (bash) S x"] {
-            assert_eq!(Stat::parse(broken), None);
+            assert_eq!(ProcStat::parse(broken), None);
         }
     }
 
     #[test]
-    fn children_are_found_with_and_without_a_list() {
+    fn children_are_found_by_both_methods() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let me = rustix::process::getpid();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        assert!(listed_children(me).contains(&pid));
-        assert!(sought_children(me).contains(&pid));
+        assert!(read_children(me).contains(&pid));
+        assert!(search_children(me).contains(&pid));
         assert!(beneath(me).contains(&pid));
-        // Not one of its own, so nothing is sent.
+        // Not in the tree, so nothing is sent.
         assert!(!send(pid, &HashSet::from([1]), &[Signal::KILL]));
         assert!(send(pid, &HashSet::from([me.as_raw_nonzero().get()]), &[Signal::KILL]));
         child.wait().unwrap();

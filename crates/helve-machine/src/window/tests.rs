@@ -9,7 +9,7 @@ use helve_core::Machine;
 use helve_core::machine::Kind;
 
 use super::*;
-use crate::Local;
+use crate::LocalMachine;
 use crate::fixture::{folder, place, run};
 
 const ALL: Window = Window {
@@ -22,7 +22,7 @@ const ALL: Window = Window {
 const GIGABYTE: u64 = 1 << 30;
 
 fn windowed(root: &Path, name: &str, want: Window) -> Result<Windowed, MachineError> {
-    run(Local::new().window(&place(root, name), want))
+    run(LocalMachine::new().window(&place(root, name), want))
 }
 
 fn texts(windowed: &Windowed) -> Vec<String> {

@@ -1,22 +1,22 @@
-//! Confined programs: what they are kept from is kept from them, and told.
+//! Tests of confined programs: restrictions hold, and denials are reported.
 
 use helve_core::process::{
     Confine, Network, Processes, SpawnError, Support, Until, Watched, Withheld,
 };
 
-use crate::stage::{LONG, Stage, refused, run, soon};
+use crate::fixture::{Fixture, TEST_TIMEOUT, becomes_true, refused, run};
 
-fn plan(stage: &Stage, network: Network) -> Option<Confine> {
-    Some(Confine { writable: vec![stage.root().into()], protected: Vec::new(), network })
+fn plan(fixture: &Fixture, network: Network) -> Option<Confine> {
+    Some(Confine { writable: vec![fixture.root().into()], protected: Vec::new(), network })
 }
 
-/// Runs a script confined until nothing of it lives; nothing where that cannot be had.
-async fn until_all_ended(stage: &Stage, network: Network, script: &str) -> Option<Watched> {
-    let mut spawn = stage.bash(script);
-    spawn.confine = plan(stage, network);
-    let started = stage.programs.spawn(spawn).await;
-    match stage.programs.confinement().await.network {
-        Support::Yes(_) => Some(stage.until(&started.unwrap(), Until::AllEnded).await),
+/// Runs a script confined until all its processes have ended; `None` if confinement is not supported.
+async fn until_all_ended(fixture: &Fixture, network: Network, script: &str) -> Option<Watched> {
+    let mut spawn = fixture.bash(script);
+    spawn.confine = plan(fixture, network);
+    let started = fixture.programs.spawn(spawn).await;
+    match fixture.programs.confinement().await.network {
+        Support::Yes(_) => Some(fixture.until(&started.unwrap(), Until::AllEnded).await),
         Support::No(_) => {
             assert!(matches!(refused(started), SpawnError::NotConfined(_)));
             None
@@ -27,30 +27,30 @@ async fn until_all_ended(stage: &Stage, network: Network, script: &str) -> Optio
 #[test]
 fn a_confined_program_writes_where_it_may_or_does_not_start() {
     run(async {
-        let stage = Stage::new();
-        let (open, closed) = (stage.root().join("open"), stage.root().join("closed"));
+        let fixture = Fixture::new();
+        let (open, closed) = (fixture.root().join("open"), fixture.root().join("closed"));
         std::fs::create_dir(&open).unwrap();
         std::fs::create_dir(&closed).unwrap();
         let script =
             "echo in > open/file; echo out > closed/file; sleep 1000 & echo $! ready; wait";
-        let mut spawn = stage.bash(script);
+        let mut spawn = fixture.bash(script);
         let protected = open.join("protected");
         spawn.confine = Some(Confine {
             writable: vec![open.clone()],
             protected: vec![protected.clone()],
             network: Network::Off,
         });
-        let started = stage.programs.spawn(spawn).await;
-        match stage.programs.confinement().await.writes {
+        let started = fixture.programs.spawn(spawn).await;
+        match fixture.programs.confinement().await.writes {
             Support::Yes(_) => {
                 let id = started.unwrap();
-                stage.until(&id, Until::Text("ready".into())).await;
+                fixture.until(&id, Until::Text("ready".into())).await;
                 assert!(open.join("file").exists() && !closed.join("file").exists());
                 assert!(protected.exists());
-                assert_eq!(stage.programs.end(&id).await, Ok(2));
-                stage.until(&id, Until::AllEnded).await;
-                // What was held in its place is gone with the program.
-                assert!(soon(LONG, || !protected.exists()).await);
+                assert_eq!(fixture.programs.end(&id).await, Ok(2));
+                fixture.until(&id, Until::AllEnded).await;
+                // The placeholder is removed with the program.
+                assert!(becomes_true(TEST_TIMEOUT, || !protected.exists()).await);
             }
             Support::No(_) => {
                 let error = refused(started);
@@ -60,49 +60,49 @@ fn a_confined_program_writes_where_it_may_or_does_not_start() {
     });
 }
 
-/// Opens a socket, and says nothing of how that went.
+/// Opens a socket without printing the result.
 const CONNECT: &str = "(exec 3<>/dev/tcp/127.0.0.1/9) 2>/dev/null";
-/// Asks to be traced, and says with which error that failed.
+/// Calls `ptrace` and prints the error.
 const TRACE: &str = r#"python3 -c 'import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 print("ptrace", libc.ptrace(0, 0, 0, 0), ctypes.get_errno())'"#;
 
 #[test]
-fn what_it_does_not_get_is_told_once_whatever_it_says_itself() {
+fn each_kind_of_denial_is_reported_once() {
     run(async {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         let many = format!("for n in $(seq 50); do {CONNECT}; done; echo done");
-        let beside =
+        let parallel =
             format!("for n in $(seq 20); do ({CONNECT}; {CONNECT}) & done; wait; echo done");
         let later = format!("(sleep 0.2; {CONNECT}) & echo done");
         let both = format!("{CONNECT}; {TRACE}");
-        for (network, script, expected, said) in [
+        for (network, script, expected, expected_output) in [
             (Network::Off, "echo done", vec![], "done\n"),
             (Network::Off, &many, vec![Withheld::Network], "done\n"),
-            (Network::Off, &beside, vec![Withheld::Network], "done\n"),
+            (Network::Off, &parallel, vec![Withheld::Network], "done\n"),
             (Network::Off, &later, vec![Withheld::Network], "done\n"),
             (Network::Off, &both, vec![Withheld::Network, Withheld::Tracing], "ptrace -1 1\n"),
             (Network::On, &both, vec![Withheld::Tracing], "ptrace -1 1\n"),
         ] {
-            let Some(watched) = until_all_ended(&stage, network, script).await else { return };
+            let Some(watched) = until_all_ended(&fixture, network, script).await else { return };
             assert_eq!(watched.process.withheld, expected, "{script}");
-            assert_eq!(watched.text, said, "{script}");
+            assert_eq!(watched.text, expected_output, "{script}");
         }
-        // The next program of the same warden is not told of.
-        let free = stage.start(CONNECT).await;
-        assert_eq!(stage.until(&free, Until::AllEnded).await.process.withheld, []);
+        // An unconfined program is not reported.
+        let unconfined = fixture.start(CONNECT).await;
+        assert_eq!(fixture.until(&unconfined, Until::AllEnded).await.process.withheld, []);
     });
 }
 
 #[test]
-fn one_that_is_ended_while_it_asks_is_gone() {
+fn a_program_in_a_denied_call_can_be_ended() {
     run(async {
-        let stage = Stage::new();
-        let mut spawn = stage.bash(&format!("echo begun; while :; do {CONNECT}; done"));
-        spawn.confine = plan(&stage, Network::Off);
-        let Ok(id) = stage.programs.spawn(spawn).await else { return };
-        stage.until(&id, Until::Text("begun".into())).await;
-        assert!(stage.programs.end(&id).await.is_ok());
-        assert_eq!(stage.until(&id, Until::AllEnded).await.process.children, []);
+        let fixture = Fixture::new();
+        let mut spawn = fixture.bash(&format!("echo begun; while :; do {CONNECT}; done"));
+        spawn.confine = plan(&fixture, Network::Off);
+        let Ok(id) = fixture.programs.spawn(spawn).await else { return };
+        fixture.until(&id, Until::Text("begun".into())).await;
+        assert!(fixture.programs.end(&id).await.is_ok());
+        assert_eq!(fixture.until(&id, Until::AllEnded).await.process.children, []);
     });
 }

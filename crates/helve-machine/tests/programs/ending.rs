@@ -1,87 +1,87 @@
-//! How programs end, and what they would leave behind.
+//! Tests of ending programs that try to survive.
 
 use std::time::{Duration, Instant};
 
 use helve_core::process::{Processes, State, Support, Until};
 
-use crate::stage::{Stage, Stalls, lives, pids, run, soon};
+use crate::fixture::{Fixture, Stalls, becomes_true, is_alive, pids, run};
 
-/// What the whole tree may take to end.
-const QUICK: Duration = Duration::from_secs(1);
+/// How long ending the whole tree may take.
+const MAX_END_TIME: Duration = Duration::from_secs(1);
 
-/// Starts a script that prints process ids and `ready`, ends it, and looks whether one is left.
-async fn ends(stage: &Stage, script: &str, least: usize) {
-    let id = stage.start(script).await;
-    stage.until(&id, Until::Text("ready".into())).await;
-    let pids = pids(&stage.programs.output(&id).await.unwrap().head);
-    assert!(pids.len() >= least && pids.iter().all(|pid| lives(*pid)), "{pids:?}");
+/// Starts a script that prints process ids and `ready`, ends it, and checks that none of the processes is left.
+async fn check_ends(fixture: &Fixture, script: &str, least: usize) {
+    let id = fixture.start(script).await;
+    fixture.until(&id, Until::Text("ready".into())).await;
+    let pids = pids(&fixture.programs.output(&id).await.unwrap().head);
+    assert!(pids.len() >= least && pids.iter().all(|pid| is_alive(*pid)), "{pids:?}");
     let stalls = Stalls::begin();
     let began = Instant::now();
-    let ended = stage.programs.end(&id).await.unwrap();
+    let ended = fixture.programs.end(&id).await.unwrap();
     let took = began.elapsed();
     let stalled = stalls.end();
-    let left: Vec<_> = pids.iter().filter(|pid| lives(**pid)).collect();
+    let left: Vec<_> = pids.iter().filter(|pid| is_alive(**pid)).collect();
     assert!(left.is_empty(), "{script}: {left:?} of {pids:?} live");
-    assert!(took < QUICK + stalled, "{script}: {took:?}, stalled for {stalled:?}");
+    assert!(took < MAX_END_TIME + stalled, "{script}: {took:?}, stalled for {stalled:?}");
     assert!(ended >= 1, "{script}: {ended}");
-    let watched = stage.until(&id, Until::AllEnded).await;
+    let watched = fixture.until(&id, Until::AllEnded).await;
     assert!(watched.process.children.is_empty() && watched.process.state != State::Running);
 }
 
-const TIMES: usize = 20;
+const ROUNDS: usize = 20;
 
 #[test]
-fn one_that_never_stops_talking_is_ended() {
+fn a_program_that_writes_forever_is_ended() {
     run(async {
-        let stage = Stage::new();
-        for _ in 0..TIMES {
-            ends(&stage, "echo $$ ready; yes", 1).await;
+        let fixture = Fixture::new();
+        for _ in 0..ROUNDS {
+            check_ends(&fixture, "echo $$ ready; yes", 1).await;
         }
     });
 }
 
 #[test]
-fn one_that_ignores_being_asked_is_killed() {
+fn a_program_that_ignores_sigterm_is_killed() {
     run(async {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         let script =
             "trap '' TERM HUP INT; sleep 1000 & echo $$ $! ready; while :; do sleep 1000; done";
-        for _ in 0..TIMES {
-            ends(&stage, script, 2).await;
+        for _ in 0..ROUNDS {
+            check_ends(&fixture, script, 2).await;
         }
     });
 }
 
 #[test]
-fn a_stopped_one_is_ended() {
+fn a_stopped_program_is_ended() {
     run(async {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         let script = "sleep 1000 & echo $$ $! ready; kill -STOP $!; kill -STOP $$";
-        for _ in 0..TIMES {
-            ends(&stage, script, 2).await;
+        for _ in 0..ROUNDS {
+            check_ends(&fixture, script, 2).await;
         }
     });
 }
 
 #[test]
-fn one_that_left_its_parents_and_its_session_is_ended() {
+fn a_daemonized_process_is_ended() {
     run(async {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         let script = "(setsid bash -c 'trap \"\" TERM HUP; echo $$; sleep 1000 & echo $! ready; wait' &) ; sleep 1000";
-        for _ in 0..TIMES {
-            ends(&stage, script, 2).await;
+        for _ in 0..ROUNDS {
+            check_ends(&fixture, script, 2).await;
         }
     });
 }
 
 #[test]
-fn one_that_holds_the_pipe_after_the_shell_lives_on_and_is_ended() {
+fn a_background_process_lives_on_and_can_be_ended() {
     run(async {
-        let stage = Stage::new();
-        for _ in 0..TIMES {
+        let fixture = Fixture::new();
+        for _ in 0..ROUNDS {
             let (began, stalls) = (Instant::now(), Stalls::begin());
-            let id = stage.start("sleep 1000 & echo $!").await;
-            let watched = stage.until(&id, Until::Ended).await;
+            let id = fixture.start("sleep 1000 & echo $!").await;
+            let watched = fixture.until(&id, Until::Ended).await;
             let took = began.elapsed();
             assert!(took < Duration::from_secs(2) + stalls.end(), "{took:?}");
             let pid = pids(&watched.text)[0];
@@ -89,119 +89,119 @@ fn one_that_holds_the_pipe_after_the_shell_lives_on_and_is_ended() {
             let children: Vec<_> =
                 watched.process.children.iter().map(|c| (c.pid, &*c.command)).collect();
             assert_eq!(children, [(pid, "sleep 1000")]);
-            assert!(lives(pid));
-            assert_eq!(stage.programs.end(&id).await, Ok(1));
-            assert!(!lives(pid));
+            assert!(is_alive(pid));
+            assert_eq!(fixture.programs.end(&id).await, Ok(1));
+            assert!(!is_alive(pid));
         }
     });
 }
 
 #[test]
-fn one_that_kills_its_warden_is_ended_with_all_it_started() {
+fn a_program_that_kills_its_warden_is_ended() {
     run(async {
-        let stage = Stage::new();
-        for _ in 0..TIMES {
-            let id = stage
+        let fixture = Fixture::new();
+        for _ in 0..ROUNDS {
+            let id = fixture
                 .start("setsid sleep 1000 & echo $$ $! ready; kill -KILL $PPID; sleep 1000")
                 .await;
-            let watched = stage.until(&id, Until::AllEnded).await;
+            let watched = fixture.until(&id, Until::AllEnded).await;
             assert_eq!(watched.process.state, State::Lost);
             let pids = pids(&watched.text);
-            assert!(soon(QUICK, || !pids.iter().any(|pid| lives(*pid))).await);
+            assert!(becomes_true(MAX_END_TIME, || !pids.iter().any(|pid| is_alive(*pid))).await);
         }
-        assert_eq!(stage.said("echo on").await, "on\nExited(0)");
+        assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");
     });
 }
 
 #[test]
-fn one_that_stops_its_warden_and_its_keeper_is_ended_and_others_start() {
+fn a_program_that_stops_its_warden_and_keeper_is_ended() {
     run(async {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         for _ in 0..3 {
             let script = "keeper=$(ps -o ppid= -p $PPID); kill -STOP $PPID; \
                           [ -e stopped ] || kill -STOP $keeper; echo $$ ready; sleep 1000";
-            ends(&stage, script, 1).await;
-            std::fs::write(stage.root().join("stopped"), "").unwrap();
+            check_ends(&fixture, script, 1).await;
+            std::fs::write(fixture.root().join("stopped"), "").unwrap();
         }
-        assert_eq!(stage.said("echo on").await, "on\nExited(0)");
+        assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");
     });
 }
 
 #[test]
-fn one_that_multiplies_all_the_time_is_ended() {
+fn a_program_that_keeps_forking_is_ended() {
     run(async {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         let script = "trap '' TERM; again() { while :; do (exec sleep 0.01) & wait $!; done; }; \
                       for n in {1..40}; do again & done; echo $$ $! ready; wait";
         for _ in 0..3 {
-            ends(&stage, script, 2).await;
+            check_ends(&fixture, script, 2).await;
         }
     });
 }
 
 #[test]
-fn a_bomb_is_contained_and_ended() {
+fn a_fork_bomb_is_contained_and_ended() {
     run(async {
-        let stage = Stage::new();
-        // Anything but a control group would let it at the rest of the machine.
-        if !is_bounded(&stage).await {
-            return println!("no bomb here");
+        let fixture = Fixture::new();
+        // Without a control group it would affect the rest of the machine.
+        if !has_control_group(&fixture).await {
+            return println!("skipped: no control group");
         }
-        let id = stage.start("bomb() { bomb | bomb & }; bomb; sleep 1000").await;
-        stage.until(&id, Until::Text("Resource temporarily unavailable".into())).await;
-        assert!(stage.programs.end(&id).await.unwrap() > 1000);
-        let watched = stage.until(&id, Until::AllEnded).await;
+        let id = fixture.start("bomb() { bomb | bomb & }; bomb; sleep 1000").await;
+        fixture.until(&id, Until::Text("Resource temporarily unavailable".into())).await;
+        assert!(fixture.programs.end(&id).await.unwrap() > 1000);
+        let watched = fixture.until(&id, Until::AllEnded).await;
         assert_eq!(watched.process.children, []);
-        assert_eq!(stage.said("echo on").await, "on\nExited(0)");
+        assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");
     });
 }
 
 #[test]
-fn one_that_kills_its_warden_and_its_keeper_is_ended() {
+fn a_program_that_kills_its_warden_and_keeper_is_ended() {
     run(async {
-        let stage = Stage::new();
-        let is_bounded = is_bounded(&stage).await;
-        let id = stage
+        let fixture = Fixture::new();
+        let has_control_group = has_control_group(&fixture).await;
+        let id = fixture
             .start("keeper=$(ps -o ppid= -p $PPID); echo $$ ready; kill -KILL $PPID $keeper; exec sleep 1000")
             .await;
-        let watched = stage.until(&id, Until::AllEnded).await;
+        let watched = fixture.until(&id, Until::AllEnded).await;
         let pid = pids(&watched.text)[0];
-        assert_eq!(stage.said("echo on").await, "on\nExited(0)");
-        if is_bounded {
-            assert!(soon(QUICK, || !lives(pid)).await);
+        assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");
+        if has_control_group {
+            assert!(becomes_true(MAX_END_TIME, || !is_alive(pid)).await);
         } else {
-            // Without a control group it is out of reach; nothing is to be left of the test.
+            // Without a control group Helve cannot reach it: clean up after the test.
             let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         }
     });
 }
 
-/// Whether a control group holds the programs together.
-async fn is_bounded(stage: &Stage) -> bool {
-    match stage.programs.confinement().await.processes {
+/// Whether the programs run in a control group.
+async fn has_control_group(fixture: &Fixture) -> bool {
+    match fixture.programs.confinement().await.processes {
         Support::Yes(by) => by.contains("control group"),
         Support::No(_) => false,
     }
 }
 
 #[test]
-fn abandoning_a_wait_ends_the_waiting_and_not_the_program() {
+fn abandoning_a_wait_does_not_end_the_program() {
     run(async {
-        let stage = Stage::new();
-        // While it runs, and while what is left of its output is waited for.
+        let fixture = Fixture::new();
+        // While it runs, and while its remaining output is awaited.
         for script in ["echo $$ ready; exec sleep 1000", "sleep 1000 & echo $! ready"] {
-            let id = stage.start(script).await;
-            stage.until(&id, Until::Text("ready".into())).await;
-            let pid = pids(&stage.programs.output(&id).await.unwrap().head)[0];
+            let id = fixture.start(script).await;
+            fixture.until(&id, Until::Text("ready".into())).await;
+            let pid = pids(&fixture.programs.output(&id).await.unwrap().head)[0];
             for milliseconds in [0, 1, 10] {
-                let waiting = stage.until(&id, Until::AllEnded);
+                let waiting = fixture.until(&id, Until::AllEnded);
                 let patience = Duration::from_millis(milliseconds);
                 assert!(tokio::time::timeout(patience, waiting).await.is_err());
             }
-            assert!(lives(pid));
-            assert_eq!(stage.programs.end(&id).await, Ok(1));
-            assert!(!lives(pid));
+            assert!(is_alive(pid));
+            assert_eq!(fixture.programs.end(&id).await, Ok(1));
+            assert!(!is_alive(pid));
         }
     });
 }

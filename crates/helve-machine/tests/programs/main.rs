@@ -1,15 +1,16 @@
-//! Programs on the real machine: nothing hangs, nothing is left behind.
-#![expect(clippy::disallowed_methods, reason = "the tests work on real folders and processes")]
-#![expect(clippy::unwrap_used, reason = "tests say what they expect")]
+//! Tests that run real programs: nothing hangs, nothing is left behind. A warden is the process that watches over a
+//! program, a keeper the process that forks wardens.
+#![expect(clippy::disallowed_methods, reason = "the tests use real folders and processes")]
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
-mod again;
 mod confined;
 mod ending;
-mod gone;
+mod fixture;
+mod helve_exit;
 mod limits;
 mod others;
 mod output;
-mod stage;
+mod reuse;
 mod starting;
 mod terminal;
 mod waiting;

@@ -1,33 +1,33 @@
-//! Programs of other Helves of the same user.
+//! Tests with programs of other Helve processes of the same user.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use helve_core::process::{ProcessError, ProcessId, Processes, Signal, State, Until};
-use helve_machine::Programs;
+use helve_machine::LocalProcesses;
 
-use crate::stage::{Stage, lives, pids, run, settings, soon, spooled};
+use crate::fixture::{Fixture, becomes_true, is_alive, pids, run, settings, spooled};
 
-const SOON: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[test]
 fn another_helve_lists_watches_signals_and_ends_it() {
     run(async {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         let script = "trap 'echo heard' USR1; echo $$ ready; while :; do sleep 0.01; done";
-        let id = stage.programs.spawn(spooled(stage.bash(script), 1 << 20)).await.unwrap();
-        let recorded = stage.root().join("run").join(format!("{}.json", id.0));
-        assert!(soon(SOON, || recorded.exists()).await);
-        let other = Stage {
-            programs: Programs::new(settings(stage.root())),
+        let id = fixture.programs.spawn(spooled(fixture.bash(script), 1 << 20)).await.unwrap();
+        let recorded = fixture.root().join("run").join(format!("{}.json", id.0));
+        assert!(becomes_true(TIMEOUT, || recorded.exists()).await);
+        let other = Fixture {
+            programs: LocalProcesses::new(settings(fixture.root())),
             folder: tempfile::tempdir().unwrap(),
         };
-        let [process] = &other.programs.list().await[..] else { panic!("one") };
+        let [process] = &other.programs.list().await[..] else { panic!("not one process") };
         assert!(process.is_foreign && process.id == id && process.state == State::Running);
         assert_eq!(process.about.command, script);
         let watched = other.until(&id, Until::Text("ready".into())).await;
         let pid = pids(&watched.text)[0];
-        // The trap may not be set for a child that is just being made.
+        // The signal may hit a child that has no trap yet.
         while !other.programs.output(&id).await.unwrap().head.ends_with(b"heard\n") {
             other.programs.signal(&id, Signal::User1).await.unwrap();
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -35,21 +35,21 @@ fn another_helve_lists_watches_signals_and_ends_it() {
         let typed = other.programs.type_in(&id, Bytes::from("x")).await;
         assert_eq!(typed, Err(ProcessError::NoTerminal));
         assert!(other.programs.end(&id).await.unwrap() >= 1);
-        assert!(!lives(pid));
-        assert!(soon(SOON, || !recorded.exists()).await);
+        assert!(!is_alive(pid));
+        assert!(becomes_true(TIMEOUT, || !recorded.exists()).await);
         assert!(other.programs.list().await.is_empty());
-        assert_ne!(stage.until(&id, Until::AllEnded).await.process.state, State::Running);
+        assert_ne!(fixture.until(&id, Until::AllEnded).await.process.state, State::Running);
     });
 }
 
 #[test]
-fn a_record_cannot_be_turned_against_another_process() {
+fn a_forged_record_cannot_harm_another_process() {
     run(async {
-        let stage = Stage::new();
-        let id = stage.start("sleep 1000").await;
-        let folder = stage.root().join("run");
+        let fixture = Fixture::new();
+        let id = fixture.start("sleep 1000").await;
+        let folder = fixture.root().join("run");
         let recorded = folder.join(format!("{}.json", id.0));
-        assert!(soon(SOON, || recorded.exists()).await);
+        assert!(becomes_true(TIMEOUT, || recorded.exists()).await);
         let text = std::fs::read_to_string(&recorded).unwrap();
         let mut victim = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let warden: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -60,13 +60,13 @@ fn a_record_cannot_be_turned_against_another_process() {
         let forged_id = "forged00";
         let forged = forged.replace(&id.0, forged_id);
         std::fs::write(folder.join("forged00.json"), &forged).unwrap();
-        let other = Programs::new(settings(stage.root()));
+        let other = LocalProcesses::new(settings(fixture.root()));
         let ended = other.end(&ProcessId(forged_id.into())).await;
         assert_eq!(ended, Err(ProcessError::Ended));
-        assert!(lives(victim.id()));
+        assert!(is_alive(victim.id()));
         victim.kill().unwrap();
         victim.wait().unwrap();
-        // It is swept with those whose warden is gone.
+        // The forged record is removed like those whose warden is gone.
         assert_eq!(other.list().await.len(), 1);
         assert!(!folder.join("forged00.json").exists() && recorded.exists());
         for id in ["../run/forged00", "", "no/such", "unknown0"] {
@@ -77,26 +77,26 @@ fn a_record_cannot_be_turned_against_another_process() {
 }
 
 #[test]
-fn a_record_whose_times_make_no_sense_harms_nobody() {
+fn a_record_with_invalid_times_is_harmless() {
     run(async {
-        let stage = Stage::new();
-        let id = stage.start("echo $$; sleep 1000").await;
-        let folder = stage.root().join("run");
+        let fixture = Fixture::new();
+        let id = fixture.start("echo $$; sleep 1000").await;
+        let folder = fixture.root().join("run");
         let recorded = folder.join(format!("{}.json", id.0));
-        assert!(soon(SOON, || recorded.exists()).await);
+        assert!(becomes_true(TIMEOUT, || recorded.exists()).await);
         let text = std::fs::read_to_string(&recorded).unwrap();
         let record: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let other = Stage {
-            programs: Programs::new(settings(stage.root())),
+        let other = Fixture {
+            programs: LocalProcesses::new(settings(fixture.root())),
             folder: tempfile::tempdir().unwrap(),
         };
-        // Times are of a clock that does not jump, but a record may say anything.
+        // Times are from the monotonic clock, but a record may contain anything.
         let began = record["began"].as_u64().unwrap();
         for began in [began + 3_600_000, 0, u64::MAX] {
             let mut jumped = record.clone();
             jumped["began"] = began.into();
             std::fs::write(&recorded, jumped.to_string()).unwrap();
-            let [process] = &other.programs.list().await[..] else { panic!("one") };
+            let [process] = &other.programs.list().await[..] else { panic!("not one process") };
             assert_eq!((&process.id, process.state), (&id, State::Running));
             let want = helve_core::process::Watch {
                 from: 0,

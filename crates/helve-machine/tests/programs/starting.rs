@@ -1,96 +1,96 @@
-//! What a program starts with, and why it does not start.
+//! Tests of the initial state of a program, and of failed starts.
 
 use helve_core::process::{Processes, SpawnError};
-use helve_machine::Programs;
+use helve_machine::LocalProcesses;
 
-use crate::stage::{Stage, refused, run, settings};
+use crate::fixture::{Fixture, refused, run, settings};
 
 #[test]
-fn output_keeps_its_order_and_the_end_is_told() {
+fn output_keeps_its_order_and_the_exit_is_reported() {
     run(async {
-        let stage = Stage::new();
-        for (script, said) in [
+        let fixture = Fixture::new();
+        for (script, expected) in [
             ("true", "Exited(0)"),
             ("echo out; echo err >&2; echo out; exit 3", "out\nerr\nout\nExited(3)"),
             ("kill -KILL $$", "Killed(9)"),
             ("printf 'no newline'", "no newlineExited(0)"),
         ] {
-            assert_eq!(stage.said(script).await, said);
+            assert_eq!(fixture.output_of(script).await, expected);
         }
     });
 }
 
 #[test]
-fn nothing_can_ask_the_terminal() {
+fn there_is_no_terminal_to_read_from() {
     run(async {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         let script =
             "cat; read answer || echo none; ( : </dev/tty ) 2>/dev/null || echo no terminal; tty";
-        assert_eq!(stage.said(script).await, "none\nno terminal\nnot a tty\nExited(1)");
-        // A session and a group of its own.
+        assert_eq!(fixture.output_of(script).await, "none\nno terminal\nnot a tty\nExited(1)");
+        // It has its own session and process group.
         let script = "set -- $(ps -o pid=,pgid=,sid= -p $$); [ $1 = $2 -a $1 = $3 ] && echo own";
-        assert_eq!(stage.said(script).await, "own\nExited(0)");
+        assert_eq!(fixture.output_of(script).await, "own\nExited(0)");
     });
 }
 
 #[test]
-fn nothing_is_inherited_but_what_was_given() {
+fn nothing_else_is_inherited() {
     run(async {
-        let stage = Stage::new();
-        // Not held back and not ignored: the 31 signals that programs know.
+        let fixture = Fixture::new();
+        // None of the 31 standard signals is blocked or ignored.
         let script = "env | sort | grep -v '^\\(PATH\\|PWD\\|SHLVL\\|_\\)='; ls /proc/self/fd | tr '\\n' ' '; \
                       while read name set; do case $name in SigBlk:|SigIgn:) \
                       echo $((0x$set & 0x7fffffff));; esac; done < <(cat /proc/self/status)";
-        assert_eq!(stage.said(script).await, "0 1 2 3 0\n0\nExited(0)");
+        assert_eq!(fixture.output_of(script).await, "0 1 2 3 0\n0\nExited(0)");
     });
 }
 
 #[test]
-fn why_it_does_not_start() {
+fn failed_starts_are_explained() {
     run(async {
-        let stage = Stage::new();
-        let mut missing = stage.bash("");
+        let fixture = Fixture::new();
+        let mut missing = fixture.bash("");
         missing.program[0] = "no-such-program".into();
-        let mut folder = stage.bash("");
-        folder.folder = stage.root().join("gone");
-        let mut file = stage.bash("");
-        file.folder = stage.root().join("file");
+        let mut folder = fixture.bash("");
+        folder.folder = fixture.root().join("gone");
+        let mut file = fixture.bash("");
+        file.folder = fixture.root().join("file");
         std::fs::write(&file.folder, "").unwrap();
-        let mut long = stage.bash("");
+        let mut long = fixture.bash("");
         long.program[2] = "x".repeat(200_000).into();
-        let mut longer = stage.bash("");
+        let mut longer = fixture.bash("");
         longer.program[2] = "x".repeat(20_000_000).into();
-        let mut empty = stage.bash("");
+        let mut empty = fixture.bash("");
         empty.program.clear();
         for (spawn, error) in [
             (missing, SpawnError::NoProgram("no-such-program".into())),
-            (folder, SpawnError::NoFolder(stage.root().join("gone"))),
-            (file, SpawnError::NotAFolder(stage.root().join("file"))),
+            (folder, SpawnError::NoFolder(fixture.root().join("gone"))),
+            (file, SpawnError::NotAFolder(fixture.root().join("file"))),
             (long, SpawnError::TooLong),
             (longer, SpawnError::TooLong),
         ] {
-            assert_eq!(refused(stage.programs.spawn(spawn).await), error);
+            assert_eq!(refused(fixture.programs.spawn(spawn).await), error);
         }
-        assert!(matches!(refused(stage.programs.spawn(empty).await), SpawnError::Other(_)));
-        // None of these took anything away.
-        assert_eq!(stage.said("echo still here").await, "still here\nExited(0)");
-        assert!(stage.programs.list().await.len() == 1);
+        assert!(matches!(refused(fixture.programs.spawn(empty).await), SpawnError::Other(_)));
+        // None of the failures used up a place.
+        assert_eq!(fixture.output_of("echo still here").await, "still here\nExited(0)");
+        assert!(fixture.programs.list().await.len() == 1);
     });
 }
 
 #[test]
 fn without_a_keeper_nothing_starts() {
     run(async {
-        let stage = Stage::new();
-        let mut settings = settings(stage.root());
+        let fixture = Fixture::new();
+        let mut settings = settings(fixture.root());
         settings.keeper = Err("none was named".into());
-        let programs = Programs::new(settings.clone());
-        let error = refused(programs.spawn(stage.bash("true")).await);
+        let programs = LocalProcesses::new(settings.clone());
+        let error = refused(programs.spawn(fixture.bash("true")).await);
         assert_eq!(error, SpawnError::NoKeeper("none was named".into()));
-        // One that is no keeper at all.
+        // An executable that is not a keeper.
         settings.keeper =
-            Ok(helve_machine::Keeper { program: "/bin/true".into(), arguments: Vec::new() });
-        let error = refused(Programs::new(settings).spawn(stage.bash("true")).await);
+            Ok(helve_machine::KeeperCommand { program: "/bin/true".into(), arguments: Vec::new() });
+        let error = refused(LocalProcesses::new(settings).spawn(fixture.bash("true")).await);
         assert!(matches!(error, SpawnError::NoKeeper(_)), "{error:?}");
     });
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helve::{Host, ToolResult, Toolbox};
-use helve_machine::{Faults, Local};
+use helve_machine::{Faults, LocalMachine};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
@@ -43,12 +43,12 @@ fn stage() -> Stage {
 }
 
 /// A host with these files and no processes.
-pub(crate) fn files_of(machine: Local) -> Host {
+pub(crate) fn files_of(machine: LocalMachine) -> Host {
     Host::new(Arc::new(machine), Vec::new(), None)
 }
 
 async fn toolbox(stage: &Stage, faults: Faults) -> Toolbox {
-    let machine = Local::with_faults(stage.data.path().join("locks"), faults);
+    let machine = LocalMachine::with_faults(stage.data.path().join("locks"), faults);
     stage.builder().host(files_of(machine)).build().await.unwrap()
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use helve::Toolbox;
-use helve_machine::{Faults, Local};
+use helve_machine::{Faults, LocalMachine};
 use rustix::io::Errno;
 use serde_json::json;
 
@@ -91,7 +91,7 @@ async fn a_full_disk_is_named_and_changes_nothing() {
         let stores = ["write", "make_folder", "link", "set_attribute"].contains(&operation);
         stores.then(|| Errno::NOSPC.raw_os_error())
     });
-    let machine = Local::with_faults(stage.data.path().join("locks"), full);
+    let machine = LocalMachine::with_faults(stage.data.path().join("locks"), full);
     let toolbox = stage.builder().host(crate::faults::files_of(machine)).build().await.unwrap();
     let before = stage.tree();
     let patch = "*** Begin Patch\n*** Update File: a.txt\n-old\n+new\n*** Add File: deep/b\n+x\n*** End Patch";

@@ -1,4 +1,5 @@
-//! A warden: the subreaper of one program at a time, which tells Helve how it ends and ends it with Helve.
+//! A warden: the subreaper of one program at a time. It reports to Helve how the program ended, and ends it when Helve is
+//! gone. Wardens are forked by the keeper.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -8,12 +9,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
 
-use super::sprout::{self, Started};
+use super::fork::{self, StartedProgram};
 use super::{wait, wait_for_signal};
 use crate::confine::{self, DenialListener, Placeholders};
 use crate::process::sys;
-use crate::process::tree::{self, Left};
-use crate::process::wire::{self, Answer, Failure, MOST_ORDER, Order, Step, Word};
+use crate::process::tree::{self, Survivors};
+use crate::process::wire::{
+    self, MAX_REQUEST_BYTES, StartFailure, StartReply, StartRequest, StartStep, WardenEvent,
+};
 
 pub(super) struct Warden {
     helve: OwnedFd,
@@ -21,18 +24,18 @@ pub(super) struct Warden {
     keeper: Option<Pid>,
 }
 
-/// How long a Helve that was killed may take until all that it held is let go.
-const GONE: Duration = Duration::from_secs(1);
+/// How long the kernel may take to release the locks of a killed Helve.
+const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether it can watch over another program.
+/// What a warden does after its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    Order,
-    Leave,
+enum AfterProgram {
+    Serve,
+    Exit,
 }
 
 impl Warden {
-    /// Makes a warden of this process.
+    /// Turns this process into a warden.
     pub(super) fn new(helve: OwnedFd) -> Result<Self, Errno> {
         rustix::thread::set_name(tree::WARDEN)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -40,15 +43,15 @@ impl Warden {
         Ok(Warden { helve, signals: sys::signals()?, keeper: getppid() })
     }
 
-    /// Returns when nothing lives that it watched over, and Helve wants no more of it.
+    /// Runs programs until Helve closes the connection.
     pub(super) fn serve(&self) -> Result<(), Errno> {
-        while let Some((order, output)) = self.order()? {
-            let started = start(&order, &output);
-            // Nobody but the program may hold what it writes to.
-            drop((order, output));
-            self.say(&Answer::encode(started.as_ref().map(|(started, _)| started.pid)));
-            if let Ok((started, held)) = started
-                && Watching::new(self, started, held).watch()? == Next::Leave
+        while let Some((request, output)) = self.next_request()? {
+            let started = start(&request, &output);
+            // Only the program may hold the pipe it writes to.
+            drop((request, output));
+            self.send(&StartReply::encode(started.as_ref().map(|(started, _)| started.pid)));
+            if let Ok((started, placeholders)) = started
+                && Supervision::new(self, started, placeholders).watch()? == AfterProgram::Exit
             {
                 break;
             }
@@ -56,52 +59,58 @@ impl Warden {
         Ok(())
     }
 
-    /// What is to be executed, and the handle that its output goes to. Nothing where Helve is gone.
-    fn order(&self) -> Result<Option<(Order, OwnedFd)>, Errno> {
+    /// Waits for the next request and the handle for the program's output. `None` if Helve is gone.
+    fn next_request(&self) -> Result<Option<(StartRequest, OwnedFd)>, Errno> {
         loop {
-            let news = wait(&self.helve, &self.signals, None)?;
-            if news.signalled && sys::told(&self.signals).asked_to_end {
+            let events = wait(&self.helve, &self.signals, None)?;
+            if events.signalled && sys::drain_signals(&self.signals).asked_to_end {
                 return Ok(None);
             }
-            if news.readable {
-                // What it would leave behind if it were killed, only its keeper can end.
-                if self.is_alone() {
+            if events.readable {
+                // Without its keeper nobody would end the program if this warden were killed.
+                if self.has_lost_keeper() {
                     return Ok(None);
                 }
-                let order = receive(&self.helve);
-                if let Err(error) = &order {
-                    self.say(&Answer::encode(Err(&Failure::of(Step::Order, *error))));
+                let request = receive(&self.helve);
+                if let Err(error) = &request {
+                    self.send(&StartReply::encode(Err(&StartFailure::of(
+                        StartStep::Request,
+                        *error,
+                    ))));
                 }
-                return order;
+                return request;
             }
         }
     }
 
-    fn is_alone(&self) -> bool {
+    fn has_lost_keeper(&self) -> bool {
         getppid() != self.keeper
     }
 
-    /// Whether Helve is gone, and not only wants the program to end.
-    fn is_left(&self) -> bool {
+    /// Whether Helve is gone, rather than only asking to end the program.
+    fn is_helve_gone(&self) -> bool {
         let mut helve = [PollFd::new(&self.helve, PollFlags::empty())];
-        let looked = poll(&mut helve, Some(&Timespec::default()));
-        looked.is_ok() && helve[0].revents().contains(PollFlags::HUP)
+        let polled = poll(&mut helve, Some(&Timespec::default()));
+        polled.is_ok() && helve[0].revents().contains(PollFlags::HUP)
     }
 
-    fn say(&self, bytes: &[u8]) {
-        // Nobody may be there to hear it; there is room for these few bytes.
+    fn send(&self, bytes: &[u8]) {
+        // Helve may be gone. There is always room for these few bytes.
         wire::send(&self.helve, bytes, &[]).ok();
     }
 }
 
-/// Starts a program, and holds what its confinement needs: Helve does, too, but may be killed.
-fn start(order: &Order, output: &OwnedFd) -> Result<(Started, Placeholders), Failure> {
-    let held = order.confine.as_ref().map(confine::create_placeholders).transpose();
-    let held = held.map_err(|error| Failure::not_confined(&error))?;
-    Ok((sprout::start(order, output)?, held.unwrap_or_default()))
+/// Starts a program and holds the placeholders of its confinement. Helve holds them too, but may be killed.
+fn start(
+    request: &StartRequest,
+    output: &OwnedFd,
+) -> Result<(StartedProgram, Placeholders), StartFailure> {
+    let placeholders = request.confine.as_ref().map(confine::create_placeholders).transpose();
+    let placeholders = placeholders.map_err(|error| StartFailure::not_confined(&error))?;
+    Ok((fork::start(request, output)?, placeholders.unwrap_or_default()))
 }
 
-fn receive(helve: &OwnedFd) -> Result<Option<(Order, OwnedFd)>, Errno> {
+fn receive(helve: &OwnedFd) -> Result<Option<(StartRequest, OwnedFd)>, Errno> {
     let mut handles = Vec::new();
     let mut bytes = vec![0; 4];
     let mut filled = 0;
@@ -115,111 +124,125 @@ fn receive(helve: &OwnedFd) -> Result<Option<(Order, OwnedFd)>, Errno> {
         if filled == 4 && bytes.len() == 4 {
             let length = [bytes[0], bytes[1], bytes[2], bytes[3]];
             let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
-            if length > MOST_ORDER {
+            if length > MAX_REQUEST_BYTES {
                 return Err(Errno::TOOBIG);
             }
             bytes.resize(4 + length, 0);
         }
     }
-    let order = Order::decode(&bytes[4..]).ok_or(Errno::BADMSG)?;
-    Ok(Some((order, handles.pop().ok_or(Errno::BADMSG)?)))
+    let request = StartRequest::decode(&bytes[4..]).ok_or(Errno::BADMSG)?;
+    Ok(Some((request, handles.pop().ok_or(Errno::BADMSG)?)))
 }
 
-struct Watching<'a> {
+struct Supervision<'a> {
     warden: &'a Warden,
     shell: Pid,
-    held: Placeholders,
-    /// Until nothing lives that it hears of.
+    placeholders: Placeholders,
+    /// Dropped when no process can use it any more.
     listener: Option<DenialListener>,
-    /// What the program was told that it does not get.
+    /// The kinds of denials reported so far.
     withheld: Vec<Withheld>,
-    /// What is to be said, so that it goes in one piece.
-    said: Vec<u8>,
+    /// Events to send, collected into one message.
+    pending: Vec<u8>,
 }
 
-impl<'a> Watching<'a> {
-    fn new(warden: &'a Warden, started: Started, held: Placeholders) -> Self {
-        let Started { pid: shell, listener } = started;
-        Watching { warden, shell, held, listener, withheld: Vec::new(), said: Vec::new() }
+impl<'a> Supervision<'a> {
+    fn new(warden: &'a Warden, started: StartedProgram, placeholders: Placeholders) -> Self {
+        let StartedProgram { pid: shell, listener } = started;
+        Supervision {
+            warden,
+            shell,
+            placeholders,
+            listener,
+            withheld: Vec::new(),
+            pending: Vec::new(),
+        }
     }
 
-    fn watch(mut self) -> Result<Next, Errno> {
+    fn watch(mut self) -> Result<AfterProgram, Errno> {
         let Warden { helve, signals, .. } = self.warden;
         loop {
-            let news = wait(helve, signals, self.listener.as_ref())?;
-            self.hear(news.listener);
-            let told = if news.signalled { sys::told(signals) } else { sys::Told::default() };
-            if news.signalled && self.reap() == Left::None {
+            let events = wait(helve, signals, self.listener.as_ref())?;
+            self.answer_denied_call(events.listener);
+            let received_signals = if events.signalled {
+                sys::drain_signals(signals)
+            } else {
+                sys::SignalEvents::default()
+            };
+            if events.signalled && self.reap() == Survivors::None {
                 self.all_ended(0);
-                let leaves = told.asked_to_end || self.warden.is_alone();
-                return Ok(if leaves { Next::Leave } else { Next::Order });
+                let exits = received_signals.asked_to_end || self.warden.has_lost_keeper();
+                return Ok(if exits { AfterProgram::Exit } else { AfterProgram::Serve });
             }
-            // Helve says nothing while a program runs: what comes is that it closed its side.
-            if news.readable || told.asked_to_end {
+            // Helve sends nothing while a program runs, so readable means that it closed its side.
+            if events.readable || received_signals.asked_to_end {
                 if let Some(keeper) = getppid() {
-                    // What it watches over may have stopped it, and then it would stay for ever.
+                    // The program may have stopped the keeper, which would then never end.
                     rustix::process::kill_process(keeper, Signal::CONT).ok();
                 }
                 let me = rustix::process::getpid();
-                let ended = tree::end(me, |most| self.reap_within(most));
+                let ended = tree::end(me, |timeout| self.reap_within(timeout));
                 self.all_ended(ended);
-                return Ok(Next::Leave);
+                return Ok(AfterProgram::Exit);
             }
-            self.say();
+            self.send();
         }
     }
 
-    /// Takes note of what is refused, which waits for this.
-    fn hear(&mut self, came: PollFlags) {
-        let Some(listener) = self.listener.take_if(|_| !came.is_empty()) else { return };
-        if !came.contains(PollFlags::IN) {
+    /// Answers a denied call, which is suspended until then, and records it.
+    fn answer_denied_call(&mut self, listener_events: PollFlags) {
+        let Some(listener) = self.listener.take_if(|_| !listener_events.is_empty()) else { return };
+        if !listener_events.contains(PollFlags::IN) {
             return;
         }
-        // Where even this fails, all that it would have told of fails from now on.
+        // If this fails, the listener is dropped and further calls fail unreported.
         let Ok(refused) = listener.deny_next() else { return };
         self.listener = Some(listener);
-        if let Some(what) = refused.filter(|it| !self.withheld.contains(it)) {
-            self.withheld.push(what);
-            self.said.extend(Word::Withheld(what).encode());
+        if let Some(denial) = refused.filter(|denial| !self.withheld.contains(denial)) {
+            self.withheld.push(denial);
+            self.pending.extend(WardenEvent::Withheld(denial).encode());
         }
     }
 
-    fn reap_within(&mut self, most: Duration) -> Left {
-        if self.reap() == Left::None {
-            return Left::None;
+    fn reap_within(&mut self, timeout: Duration) -> Survivors {
+        if self.reap() == Survivors::None {
+            return Survivors::None;
         }
-        // If even this fails, the next look is soon.
-        if wait_for_signal(&self.warden.signals, most).is_ok() {
-            sys::told(&self.warden.signals);
+        // If this fails, reaping is simply tried again.
+        if wait_for_signal(&self.warden.signals, timeout).is_ok() {
+            sys::drain_signals(&self.warden.signals);
         }
         self.reap()
     }
 
-    fn reap(&mut self) -> Left {
+    fn reap(&mut self) -> Survivors {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.shell => {
-                    self.said.extend(Word::Ended(state(status)).encode());
+                    self.pending.extend(WardenEvent::Ended(state(status)).encode());
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return Left::Some,
-                Err(_) => return Left::None,
+                Ok(None) => return Survivors::Some,
+                Err(_) => return Survivors::None,
             }
         }
     }
 
     fn all_ended(&mut self, ended: usize) {
-        // Before it is told, for then Helve lets go. One that is gone may take a moment to be gone in all.
-        let patience = if self.warden.is_left() { GONE } else { Duration::ZERO };
-        std::mem::take(&mut self.held).remove_within(patience);
-        self.said.extend(Word::AllEnded(u32::try_from(ended).unwrap_or(u32::MAX)).encode());
-        self.say();
+        // Before the end is reported, because Helve releases its placeholders then. If Helve was killed, its locks
+        // may be held for a moment longer.
+        let patience =
+            if self.warden.is_helve_gone() { LOCK_RELEASE_TIMEOUT } else { Duration::ZERO };
+        std::mem::take(&mut self.placeholders).remove_within(patience);
+        self.pending
+            .extend(WardenEvent::AllEnded(u32::try_from(ended).unwrap_or(u32::MAX)).encode());
+        self.send();
     }
 
-    fn say(&mut self) {
-        if !self.said.is_empty() {
-            self.warden.say(&self.said);
-            self.said.clear();
+    fn send(&mut self) {
+        if !self.pending.is_empty() {
+            self.warden.send(&self.pending);
+            self.pending.clear();
         }
     }
 }

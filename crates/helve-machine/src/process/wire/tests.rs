@@ -1,4 +1,4 @@
-//! What is sent is what is received, and nothing received does harm.
+//! Tests that messages round-trip and that invalid ones are harmless.
 
 use bytes::Bytes;
 use helve_core::process::{About, Keep, Lifetime, ProcessId, Spool};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::os::unix::ffi::OsStringExt;
 
 use super::*;
-use crate::process::link::Keeper;
+use crate::process::keeper_client::KeeperCommand;
 
 fn text() -> impl Strategy<Value = OsString> {
     proptest::collection::vec(any::<u8>(), 0..20).prop_map(OsString::from_vec)
@@ -68,47 +68,48 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn an_errand_arrives_as_it_was_sent(spawn in spawn(), cut in any::<prop::sample::Index>()) {
-        let keeper = Keeper { program: "/helve".into(), arguments: vec!["keeper".into()] };
-        let errand =
-            Errand { keeper, records: "/run".into(), id: ProcessId("1".into()), spawn: spawn.clone() };
-        let bytes = errand.encode().unwrap();
+    fn jobs_round_trip(spawn in spawn(), cut in any::<prop::sample::Index>()) {
+        let keeper = KeeperCommand { program: "/helve".into(), arguments: vec!["keeper".into()] };
+        let job =
+            Job { keeper, records: "/run".into(), id: ProcessId("1".into()), spawn: spawn.clone() };
+        let bytes = job.encode().unwrap();
         let length = u32::from_le_bytes(bytes[..4].try_into().unwrap());
         prop_assert_eq!(length as usize, bytes.len() - 4);
-        prop_assert_eq!(Errand::decode(&bytes[4..]), Some(errand));
-        // What is cut off is not taken for a whole.
-        prop_assert_eq!(Errand::decode(&bytes[4..][..cut.index(bytes.len() - 4)]), None);
-        let order = Order::decode(&Order::encode(&spawn).unwrap()[4..]).unwrap();
-        prop_assert_eq!((order.program, order.confine), (spawn.program, spawn.confine));
+        prop_assert_eq!(Job::decode(&bytes[4..]), Some(job));
+        // A truncated job is not accepted.
+        prop_assert_eq!(Job::decode(&bytes[4..][..cut.index(bytes.len() - 4)]), None);
+        let request = StartRequest::decode(&StartRequest::encode(&spawn).unwrap()[4..]).unwrap();
+        prop_assert_eq!((request.program, request.confine), (spawn.program, spawn.confine));
     }
 
     #[test]
-    fn anything_else_is_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        Order::decode(&bytes);
-        Errand::decode(&bytes);
-        Failure::decode(&bytes);
+    fn invalid_messages_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        StartRequest::decode(&bytes);
+        Job::decode(&bytes);
+        StartFailure::decode(&bytes);
         decode_started(&bytes).ok();
         if let Some((head, _)) = bytes.split_first_chunk() {
-            Answer::decode(*head);
-            Word::decode(*head);
+            StartReply::decode(*head);
+            WardenEvent::decode(*head);
         }
     }
 }
 
 #[test]
-fn failures_and_words_arrive_as_they_were_sent() {
+fn failures_and_events_round_trip() {
     for step in STEPS {
-        let failure = Failure { step, error: Errno::NOENT, words: "why".into() };
-        assert_eq!(Failure::decode(&failure.encode()), failure);
-        let answer = Answer::encode(Err(&failure));
+        let failure = StartFailure { step, error: Errno::NOENT, message: "why".into() };
+        assert_eq!(StartFailure::decode(&failure.encode()), failure);
+        let answer = StartReply::encode(Err(&failure));
         let (head, rest) = answer.split_first_chunk().unwrap();
-        assert_eq!(Answer::decode(*head), Some(Answer::Failed(rest.len())));
+        assert_eq!(StartReply::decode(*head), Some(StartReply::Failed(rest.len())));
     }
-    let endless = Failure { step: Step::Confine, error: Errno::IO, words: "why".repeat(10_000) };
-    assert_eq!(Answer::encode(Err(&endless)).len(), Answer::SIZE + MOST_FAILURE);
+    let endless =
+        StartFailure { step: StartStep::Confine, error: Errno::IO, message: "why".repeat(10_000) };
+    assert_eq!(StartReply::encode(Err(&endless)).len(), StartReply::SIZE + MAX_FAILURE_BYTES);
     let me = rustix::process::getpid();
-    let started: [u8; Answer::SIZE] = Answer::encode(Ok(me)).try_into().unwrap();
-    assert_eq!(Answer::decode(started), Some(Answer::Started(me)));
+    let started: [u8; StartReply::SIZE] = StartReply::encode(Ok(me)).try_into().unwrap();
+    assert_eq!(StartReply::decode(started), Some(StartReply::Started(me)));
     for wrong in [
         *b"x0000",
         *b"f\xff\xff\xff\x7f",
@@ -116,17 +117,17 @@ fn failures_and_words_arrive_as_they_were_sent() {
         [b's', 0, 0, 0, 0],
         [b's', 255, 255, 255, 255],
     ] {
-        assert_eq!(Answer::decode(wrong), None);
+        assert_eq!(StartReply::decode(wrong), None);
     }
-    for word in [
-        Word::Ended(State::Exited(-1)),
-        Word::Ended(State::Killed(9)),
-        Word::Ended(State::Lost),
-        Word::AllEnded(7),
-        Word::Withheld(Withheld::Network),
-        Word::Withheld(Withheld::Tracing),
+    for event in [
+        WardenEvent::Ended(State::Exited(-1)),
+        WardenEvent::Ended(State::Killed(9)),
+        WardenEvent::Ended(State::Lost),
+        WardenEvent::AllEnded(7),
+        WardenEvent::Withheld(Withheld::Network),
+        WardenEvent::Withheld(Withheld::Tracing),
     ] {
-        assert_eq!(Word::decode(word.encode()), Some(word));
+        assert_eq!(WardenEvent::decode(event.encode()), Some(event));
     }
     for started in [
         Ok(()),

@@ -1,4 +1,4 @@
-//! Waiting for a program, and telling what it said since.
+//! Waits for a condition of a program, and returns its new output.
 
 use std::sync::Arc;
 
@@ -7,68 +7,71 @@ use helve_core::process::{Met, ProcessError, Until, Watch, Watched};
 use memchr::memmem;
 use tokio::sync::watch;
 
-use super::kept::{cut_begin, whole_end};
-use super::program::{News, Program};
+use super::output_buffer::{partial_start_len, without_partial_end};
+use super::program::{Program, ProgramStatus};
 use super::{blocking, spool};
 
-/// How much is searched at once for a text.
-const PIECE: u64 = 256 * 1024;
+/// How many bytes are searched for a text at once.
+const SEARCH_BYTES: u64 = 256 * 1024;
 
 pub(super) async fn watch(program: Arc<Program>, want: Watch) -> Result<Watched, ProcessError> {
-    let met = met(&program, &want).await;
+    let met = wait(&program, &want).await;
     let process = match program.has_all_ended() {
-        true => program.look(),
+        true => program.describe(),
         false => {
             let program = program.clone();
-            blocking(move || program.look()).await?
+            blocking(move || program.describe()).await?
         }
     };
-    let (from, bytes) = since(&program, &want).await?;
+    let (from, bytes) = read_new(&program, &want).await?;
     let left_out = from.saturating_sub(want.from);
     Ok(Watched { left_out, next: from + bytes.len() as u64, text: bytes, met, process })
 }
 
-async fn met(program: &Arc<Program>, want: &Watch) -> Met {
-    let mut news = program.news();
+async fn wait(program: &Arc<Program>, want: &Watch) -> Met {
+    let mut status = program.status();
     let waiting = async {
         match &want.until {
             Until::Now => Met::Yes,
-            Until::Ended => when(&mut news, News::has_ended).await,
-            Until::AllEnded => when(&mut news, News::is_over).await,
-            Until::Text(text) => said(program, &mut news, text, want.from).await,
-            Until::Port(port) => super::port::listens(program.clone(), *port).await,
+            Until::Ended => wait_for_status(&mut status, ProgramStatus::has_ended).await,
+            Until::AllEnded => wait_for_status(&mut status, ProgramStatus::is_done).await,
+            Until::Text(text) => wait_for_text(program, &mut status, text, want.from).await,
+            Until::Port(port) => super::port::wait_until_open(program.clone(), *port).await,
         }
     };
     tokio::time::timeout(want.deadline, waiting).await.unwrap_or(Met::Deadline)
 }
 
-async fn when(news: &mut watch::Receiver<News>, holds: fn(&News) -> bool) -> Met {
-    match news.wait_for(|news| holds(news) || news.is_over()).await {
-        Ok(news) if holds(&news) => Met::Yes,
+async fn wait_for_status(
+    status: &mut watch::Receiver<ProgramStatus>,
+    holds: fn(&ProgramStatus) -> bool,
+) -> Met {
+    match status.wait_for(|status| holds(status) || status.is_done()).await {
+        Ok(status) if holds(&status) => Met::Yes,
         Ok(_) | Err(_) => Met::Never,
     }
 }
 
-async fn said(
+async fn wait_for_text(
     program: &Arc<Program>,
-    news: &mut watch::Receiver<News>,
+    status: &mut watch::Receiver<ProgramStatus>,
     text: &str,
     from: u64,
 ) -> Met {
     let finder = memmem::Finder::new(text);
     let overlap = text.len().saturating_sub(1) as u64;
-    let mut saying = program.saying();
+    let mut length = program.output_length();
     let mut searched = from;
     loop {
-        // In this order: what was said before it was over is searched.
-        let is_over = news.borrow_and_update().is_over();
-        let said = *saying.borrow_and_update();
+        // The order matters: everything written before the end is searched.
+        let is_done = status.borrow_and_update().is_done();
+        let said = *length.borrow_and_update();
         while searched < said {
             let begin = searched.saturating_sub(overlap).max(from);
-            let end = said.min(searched + PIECE);
-            let (pieces, end) = match piece(program, begin, end).await {
+            let end = said.min(searched + SEARCH_BYTES);
+            let (pieces, end) = match read_range(program, begin, end).await {
                 Some(piece) => ([piece, Vec::new()], end),
-                // Only its two ends are there to be searched.
+                // Only the two ends are still available.
                 None => (program.pieces(begin, said), said),
             };
             if pieces.iter().any(|piece| finder.find(piece).is_some()) {
@@ -79,18 +82,18 @@ async fn said(
         if text.is_empty() {
             return Met::Yes;
         }
-        if is_over {
+        if is_done {
             return Met::Never;
         }
         tokio::select! {
-            _ = news.changed() => {}
-            _ = saying.changed() => {}
+            _ = status.changed() => {}
+            _ = length.changed() => {}
         }
     }
 }
 
-/// From memory or from the spool.
-async fn piece(program: &Program, from: u64, to: u64) -> Option<Vec<u8>> {
+/// Reads a range of the output from memory or from the spool.
+async fn read_range(program: &Program, from: u64, to: u64) -> Option<Vec<u8>> {
     if let Some(bytes) = program.in_memory(from, to) {
         return Some(bytes);
     }
@@ -102,23 +105,23 @@ async fn piece(program: &Program, from: u64, to: u64) -> Option<Vec<u8>> {
     (bytes.len() as u64 == to - from).then_some(bytes)
 }
 
-/// What is told of what was said since the cursor, and where it begins.
-async fn since(program: &Program, want: &Watch) -> Result<(u64, Bytes), ProcessError> {
-    let news = *program.news().borrow();
-    let said = *program.saying().borrow();
+/// Returns the output since the cursor that fits, and its offset.
+async fn read_new(program: &Program, want: &Watch) -> Result<(u64, Bytes), ProcessError> {
+    let status = *program.status().borrow();
+    let said = *program.output_length().borrow();
     let window = want.window(said);
-    let (mut begin, mut bytes) = match piece(program, window.start, window.end).await {
+    let (mut begin, mut bytes) = match read_range(program, window.start, window.end).await {
         Some(bytes) => (window.start, bytes),
         None => newest(program, window.start, want.most),
     };
     if begin > want.from {
-        let cut = cut_begin(&bytes);
+        let cut = partial_start_len(&bytes);
         bytes.drain(..cut);
         begin += cut as u64;
     }
-    if !news.has_said_all || window.end < said {
-        // The rest of the character is still to come.
-        bytes.truncate(whole_end(&bytes).len());
+    if !status.is_output_complete || window.end < said {
+        // The rest of a character may still arrive.
+        bytes.truncate(without_partial_end(&bytes).len());
     }
     Ok((begin, bytes.into()))
 }

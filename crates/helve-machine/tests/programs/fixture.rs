@@ -1,4 +1,4 @@
-//! A temporary folder, a shell in it, and looks at processes.
+//! A temporary folder to run scripts in, and helpers to inspect processes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use helve_core::process::{
     About, Excerpt, Keep, Lifetime, Output, ProcessId, Processes, Spawn, SpawnError, Spool, State,
     Stdin, Until, Watch, Watched,
 };
-use helve_machine::{Keeper, Programs, Settings};
+use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 
-/// Beyond this a test has failed.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// A test that takes longer has failed.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(crate) struct Stage {
-    pub(crate) programs: Programs,
+pub(crate) struct Fixture {
+    pub(crate) programs: LocalProcesses,
     pub(crate) folder: tempfile::TempDir,
 }
 
-impl Stage {
-    pub(crate) fn new() -> Stage {
+impl Fixture {
+    pub(crate) fn new() -> Fixture {
         let folder = tempfile::tempdir().unwrap();
-        Stage { programs: Programs::new(settings(folder.path())), folder }
+        Fixture { programs: LocalProcesses::new(settings(folder.path())), folder }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -41,7 +41,8 @@ impl Stage {
     }
 
     pub(crate) async fn until(&self, id: &ProcessId, until: Until) -> Watched {
-        let want = Watch { from: 0, most: 1 << 20, told: Excerpt::Newest, until, deadline: LONG };
+        let want =
+            Watch { from: 0, most: 1 << 20, told: Excerpt::Newest, until, deadline: TEST_TIMEOUT };
         self.programs.watch(id, want).await.unwrap()
     }
 
@@ -52,18 +53,18 @@ impl Stage {
         (watched.process.state, self.programs.output(&id).await.unwrap())
     }
 
-    /// What it printed, and how it ended.
-    pub(crate) async fn said(&self, script: &str) -> String {
+    /// Returns what a script printed and how it ended.
+    pub(crate) async fn output_of(&self, script: &str) -> String {
         let (state, output) = self.run(script).await;
         assert_eq!(output.left_out, 0);
         format!("{}{state:?}", String::from_utf8_lossy(&output.head))
     }
 }
 
-pub(crate) fn settings(folder: &Path) -> Settings {
+pub(crate) fn settings(folder: &Path) -> ProcessSettings {
     let keeper =
-        Keeper { program: env!("CARGO_BIN_EXE_helve-keeper").into(), arguments: Vec::new() };
-    Settings::new(keeper, folder.join("run"))
+        KeeperCommand { program: env!("CARGO_BIN_EXE_helve-keeper").into(), arguments: Vec::new() };
+    ProcessSettings::new(keeper, folder.join("run"))
 }
 
 pub(crate) fn bash(folder: &Path, script: &str) -> Spawn {
@@ -91,22 +92,22 @@ pub(crate) fn spooled(mut spawn: Spawn, most: u64) -> Spawn {
     spawn
 }
 
-/// Runs a test as the command line does, on one thread.
+/// Runs a test on one thread, as the command line does.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(LONG, test).await.unwrap() })
+    runtime.block_on(async { tokio::time::timeout(TEST_TIMEOUT, test).await.unwrap() })
 }
 
-pub(crate) fn lives(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit_once(") ").unwrap().1.starts_with(['Z', 'X']))
 }
 
-/// Waits until something holds, for at most so long.
-pub(crate) async fn soon(within: Duration, holds: impl Fn() -> bool) -> bool {
+/// Waits until a condition holds, up to a timeout.
+pub(crate) async fn becomes_true(timeout: Duration, holds: impl Fn() -> bool) -> bool {
     let began = Instant::now();
     while !holds() {
-        if began.elapsed() > within {
+        if began.elapsed() > timeout {
             return false;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -114,36 +115,36 @@ pub(crate) async fn soon(within: Duration, holds: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Watches how long the machine keeps somebody waiting who would run: time that no program can answer for.
+/// Measures how long this machine delays a runnable thread, to discount it from time limits.
 pub(crate) struct Stalls {
     stop: Arc<AtomicBool>,
-    watching: JoinHandle<Duration>,
+    thread: JoinHandle<Duration>,
 }
 
 impl Stalls {
     pub(crate) fn begin() -> Stalls {
         const PAUSE: Duration = Duration::from_millis(10);
         let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
-        let watching = std::thread::spawn(move || {
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
             let mut stalled = Duration::ZERO;
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 let began = Instant::now();
                 std::thread::sleep(PAUSE);
                 stalled += began.elapsed().saturating_sub(PAUSE);
             }
             stalled
         });
-        Stalls { stop, watching }
+        Stalls { stop, thread }
     }
 
     pub(crate) fn end(self) -> Duration {
         self.stop.store(true, Ordering::Relaxed);
-        self.watching.join().unwrap()
+        self.thread.join().unwrap()
     }
 }
 
-/// The numbers in a text.
+/// Parses the numbers in a text.
 pub(crate) fn pids(text: &Bytes) -> Vec<u32> {
     let text = String::from_utf8_lossy(text);
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()

@@ -1,27 +1,27 @@
-//! Values as bytes between processes of the same build.
+//! Encodes values as bytes for processes of the same build.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use helve_core::process::SpawnError;
 
-use super::MOST_ORDER;
+use super::MAX_REQUEST_BYTES;
 
-/// Bytes, lists and numbers one after the other.
-pub(super) struct Pack(Vec<u8>);
+/// Appends byte strings, lists and numbers.
+pub(super) struct Encoder(Vec<u8>);
 
-impl Pack {
-    /// With room for its length.
+impl Encoder {
+    /// Starts with room for the length.
     pub(super) fn new() -> Self {
-        Pack(vec![0; 4])
+        Encoder(vec![0; 4])
     }
 
-    /// With its length in the four bytes that were left for it.
+    /// Returns the bytes with the length in the first four.
     pub(super) fn framed(self) -> Result<Vec<u8>, SpawnError> {
-        let Pack(mut bytes) = self;
+        let Encoder(mut bytes) = self;
         let length = bytes.len() - 4;
         match u32::try_from(length) {
-            Ok(number) if length <= MOST_ORDER => {
+            Ok(number) if length <= MAX_REQUEST_BYTES => {
                 bytes[..4].copy_from_slice(&number.to_le_bytes());
                 Ok(bytes)
             }
@@ -33,7 +33,7 @@ impl Pack {
         self.0.push(u8::from(flag));
     }
 
-    /// What is longer than the number can say is longer than an order may be.
+    /// A count that does not fit into 32 bits exceeds the maximum request size anyway.
     pub(super) fn count(&mut self, count: usize) {
         self.0.extend(u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
     }
@@ -43,16 +43,16 @@ impl Pack {
         self.0.extend(bytes);
     }
 
-    pub(super) fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Pack, &T)) {
+    pub(super) fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Encoder, &T)) {
         self.count(items.len());
         items.iter().for_each(|item| each(self, item));
     }
 }
 
-/// Reads what [`Pack`] wrote, or anything else: then there is nothing.
-pub(super) struct Unpack<'a>(pub(super) &'a [u8]);
+/// Reads what [`Encoder`] wrote; returns `None` for anything else.
+pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
 
-impl Unpack<'_> {
+impl Decoder<'_> {
     pub(super) fn take(&mut self, count: usize) -> Option<&[u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -73,7 +73,7 @@ impl Unpack<'_> {
         self.take(count).map(|bytes| OsString::from_vec(bytes.to_vec()))
     }
 
-    pub(super) fn words(&mut self) -> Option<String> {
+    pub(super) fn string(&mut self) -> Option<String> {
         self.text()?.into_string().ok()
     }
 

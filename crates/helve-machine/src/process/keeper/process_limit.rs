@@ -1,4 +1,5 @@
-//! A bound on how many processes and threads the programs of a keeper have together.
+//! Limits the total number of processes and threads of a keeper's programs. A keeper is the process that forks wardens,
+//! which watch over programs.
 
 use std::fs;
 use std::io;
@@ -11,75 +12,79 @@ use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
 
-use crate::process::tree::{self, Stat};
+use crate::process::tree::{self, ProcStat};
 
-/// A program that multiplies gets no more than these, where there is a control group for them.
-const MOST: u64 = 4096;
-/// And so many more than run already by the user's own limit, which root does not have.
-const MOST_OF_USER: u64 = 8192;
-/// How the groups of keepers are called.
-const NAME: &str = "helve-";
-/// How long emptying a group may take: thousands die slowly where each gets little of the machine.
-const EMPTYING: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(5);
-/// How often one is made that another keeper took for left behind.
-const TRIES: usize = 3;
+/// The limit of the control group.
+const MAX_PROCESSES: u64 = 4096;
+/// How many more than already run are allowed by the user's `RLIMIT_NPROC`, which does not apply to root.
+const MAX_USER_PROCESSES: u64 = 8192;
+/// Prefix of the names of the keepers' control groups.
+const GROUP_PREFIX: &str = "helve-";
+/// How long emptying a group may take; thousands of processes die slowly on a busy machine.
+const EMPTY_TIMEOUT: Duration = Duration::from_secs(30);
+const KILL_INTERVAL: Duration = Duration::from_millis(5);
+/// How often a group is created again after another keeper mistook it for an abandoned one.
+const MAX_ATTEMPTS: usize = 3;
 
-/// The control group that this process and all it starts are in.
-pub(super) struct Bound {
+/// The control group of this process and its descendants.
+pub(super) struct ProcessLimit {
     group: Option<PathBuf>,
 }
 
-impl Bound {
-    /// Where neither a group nor a limit can be set, there is no bound but the system's.
-    pub(super) fn set() -> Bound {
+impl ProcessLimit {
+    /// Sets the limits. If neither can be set, only the system's own limits apply.
+    pub(super) fn set() -> ProcessLimit {
         limit_user();
-        let Some(above) = above() else { return Bound { group: None } };
-        sweep(&above);
-        let group = above.join(format!("{NAME}{}-{}", namespace(), std::process::id()));
-        let is_set = (0..TRIES).any(|_| enter(&group).is_ok());
-        Bound { group: is_set.then_some(group) }
+        let Some(parent_group) = parent_group() else { return ProcessLimit { group: None } };
+        sweep(&parent_group);
+        let group =
+            parent_group.join(format!("{GROUP_PREFIX}{}-{}", namespace(), std::process::id()));
+        let is_set = (0..MAX_ATTEMPTS).any(|_| enter(&group).is_ok());
+        ProcessLimit { group: is_set.then_some(group) }
     }
 
-    /// Ends whatever is left in the group, whoever its parent is. To be called when nothing that was started should live.
+    /// Kills all processes left in the group, whatever their parent is.
     pub(super) fn empty(&self) {
         if let Some(group) = &self.group {
             empty(group, Vec::new);
         }
     }
 
-    /// To be called when nothing that was started lives.
-    pub(super) fn lift(self) {
-        if let (Some(group), Some(above)) =
+    /// Removes the group. Call it when all its processes have ended.
+    pub(super) fn remove(self) {
+        if let (Some(group), Some(parent_group)) =
             (&self.group, self.group.as_deref().and_then(Path::parent))
         {
-            // What stays is removed by the next keeper.
-            join(above).and_then(|()| fs::remove_dir(group)).ok();
+            // If it stays, the next keeper removes it.
+            join(parent_group).and_then(|()| fs::remove_dir(group)).ok();
         }
     }
 }
 
-/// Ends what is left in the groups of keepers that were killed.
-pub(in crate::process) fn end_lost() {
-    if let Some(above) = above() {
-        sweep(&above);
+/// Kills processes left in the groups of killed keepers.
+pub(in crate::process) fn end_orphans() {
+    if let Some(parent_group) = parent_group() {
+        sweep(&parent_group);
     }
 }
 
-/// What bounds the number of processes here.
+/// Describes how the number of processes is limited on this machine.
 pub(in crate::process) fn support() -> Support {
-    if let Some(above) = above() {
-        let probe = above.join(format!("{NAME}probe-{}", std::process::id()));
+    if let Some(parent_group) = parent_group() {
+        let probe = parent_group.join(format!("{GROUP_PREFIX}probe-{}", std::process::id()));
         let is_bounded = fs::create_dir(&probe).is_ok() && probe.join("pids.max").exists();
         fs::remove_dir(&probe).ok();
         if is_bounded {
-            return Support::Yes(format!("a control group, {MOST} together"));
+            return Support::Yes(format!("a control group, {MAX_PROCESSES} in total"));
         }
     }
     match rustix::process::geteuid().is_root() {
-        false => Support::Yes(format!("RLIMIT_NPROC, {MOST_OF_USER} more than run")),
+        false => {
+            Support::Yes(format!("RLIMIT_NPROC, {MAX_USER_PROCESSES} more than already running"))
+        }
         true => Support::No(
-            "no control group for pids can be written, and the system sets root no limit".into(),
+            "the pids control group is not writable, and RLIMIT_NPROC does not apply to root"
+                .into(),
         ),
     }
 }
@@ -89,7 +94,8 @@ fn enter(group: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    let entered = fs::write(group.join("pids.max"), MOST.to_string()).and_then(|()| join(group));
+    let entered =
+        fs::write(group.join("pids.max"), MAX_PROCESSES.to_string()).and_then(|()| join(group));
     if entered.is_err() {
         fs::remove_dir(group).ok();
     }
@@ -100,30 +106,32 @@ fn join(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), std::process::id().to_string())
 }
 
-/// Ends and removes what killed keepers left, but for what a warden still watches over.
-fn sweep(above: &Path) {
-    for entry in fs::read_dir(above).into_iter().flatten().flatten() {
+/// Empties and removes the groups of killed keepers, except for processes that a warden still watches over.
+fn sweep(parent_group: &Path) {
+    for entry in fs::read_dir(parent_group).into_iter().flatten().flatten() {
         let (name, group) = (entry.file_name(), entry.path());
-        let Some(whose) = name.to_str().and_then(|name| name.strip_prefix(NAME)) else { continue };
-        let keeps = |stat: Stat| stat.is_keeper() && stat.lives();
-        if let Some(keeper) = keeper(whose, &namespace())
-            && !Stat::of(keeper).is_some_and(keeps)
+        let Some(suffix) = name.to_str().and_then(|name| name.strip_prefix(GROUP_PREFIX)) else {
+            continue;
+        };
+        let is_living_keeper = |stat: ProcStat| stat.is_keeper() && stat.is_alive();
+        if let Some(keeper) = parse_keeper(suffix, &namespace())
+            && !ProcStat::of(keeper).is_some_and(is_living_keeper)
         {
-            empty(&group, || watched(&group));
+            empty(&group, || watched_processes(&group));
         }
-        // The system keeps what still has processes.
+        // Fails while the group has processes.
         fs::remove_dir(group).ok();
     }
 }
 
-/// Whose a group is, by the rest of its name. Nobody's where processes have other numbers.
-fn keeper(whose: &str, namespace: &str) -> Option<Pid> {
-    let (theirs, keeper) = whose.split_once('-')?;
+/// Parses the keeper's process id from a group name. `None` if it belongs to another PID namespace.
+fn parse_keeper(suffix: &str, namespace: &str) -> Option<Pid> {
+    let (theirs, keeper) = suffix.split_once('-')?;
     let number = keeper.parse().ok().filter(|number| *number > 0 && theirs == namespace)?;
     Pid::from_raw(number)
 }
 
-/// Where processes have the numbers that they have here.
+/// Returns the id of this PID namespace.
 fn namespace() -> String {
     let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
@@ -132,18 +140,20 @@ fn namespace() -> String {
 fn members(group: &Path) -> Vec<Pid> {
     let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
     let numbers = listed.lines().filter_map(|pid| pid.parse().ok());
-    // Those of others who cannot be seen from here are all called 0.
+    // Processes of other PID namespaces are listed as 0.
     numbers.filter(|number| *number > 0).filter_map(Pid::from_raw).collect()
 }
 
-/// The wardens in a group, and what is beneath them.
-fn watched(group: &Path) -> Vec<Pid> {
-    let is_warden = |pid: &Pid| Stat::of(*pid).is_some_and(|stat| stat.is_warden() && stat.lives());
+/// Returns the wardens in a group and all processes beneath them.
+fn watched_processes(group: &Path) -> Vec<Pid> {
+    let is_warden =
+        |pid: &Pid| ProcStat::of(*pid).is_some_and(|stat| stat.is_warden() && stat.is_alive());
     let wardens = members(group).into_iter().filter(is_warden);
     wardens.flat_map(|warden| [vec![warden], tree::beneath(warden)].concat()).collect()
 }
 
-/// Kills everything in a group but this process and who is spared. With no room for more, what is killed is not replaced.
+/// Kills everything in a group except this process and the spared ones. The limit is lowered first, so that killed
+/// processes are not replaced by new ones.
 fn empty(group: &Path, spared: impl Fn() -> Vec<Pid>) {
     let me = rustix::process::getpid();
     let others = || -> Vec<Pid> {
@@ -152,26 +162,26 @@ fn empty(group: &Path, spared: impl Fn() -> Vec<Pid>) {
     };
     let began = Instant::now();
     let mut left = others();
-    let most = group.join("pids.max");
-    let before = fs::read_to_string(&most);
+    let limit = group.join("pids.max");
+    let before = fs::read_to_string(&limit);
     if !left.is_empty() {
-        fs::write(&most, "1").ok();
+        fs::write(&limit, "1").ok();
     }
-    while !left.is_empty() && began.elapsed() < EMPTYING {
+    while !left.is_empty() && began.elapsed() < EMPTY_TIMEOUT {
         left.into_iter().for_each(|pid| kill(pid, group));
-        let pause = Timespec::try_from(PAUSE).ok();
+        let pause = Timespec::try_from(KILL_INTERVAL).ok();
         rustix::event::poll(&mut [], pause.as_ref()).ok();
         left = others();
     }
     if let Ok(before) = before.as_deref()
         && left.is_empty()
     {
-        // Those who were spared may need more.
-        fs::write(most, before.trim_end()).ok();
+        // The spared processes may need to fork.
+        fs::write(limit, before.trim_end()).ok();
     }
 }
 
-/// The handle is opened before the group is looked at, so that nobody is killed who got the id meanwhile.
+/// The pidfd is opened before the group is checked, so that a process that reused the id is not killed.
 fn kill(pid: Pid, group: &Path) {
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
     let groups = fs::read_to_string(format!("/proc/{}/cgroup", pid.as_raw_nonzero()));
@@ -182,8 +192,8 @@ fn kill(pid: Pid, group: &Path) {
     }
 }
 
-/// The folder of the control group that bounds this process, where groups of its own can be made.
-fn above() -> Option<PathBuf> {
+/// Returns the directory of this process's control group, in which subgroups can be created.
+fn parent_group() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     folder(&groups, &mounts)
@@ -205,14 +215,14 @@ fn folder(groups: &str, mounts: &str) -> Option<PathBuf> {
     Some(below(&root, &at, newest?))
 }
 
-/// Which part of a hierarchy is mounted, and where.
+/// Returns which part of a cgroup hierarchy is mounted, and where.
 fn mounted(mounts: &str, kind: &str, option: &str) -> Option<(String, PathBuf)> {
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
         let is_kind = after.next() == Some(kind);
         let options = after.nth(1).unwrap_or("");
-        let has_option = option.is_empty() || options.split(',').any(|it| it == option);
+        let has_option = option.is_empty() || options.split(',').any(|value| value == option);
         let mut before = before.split(' ').skip(3);
         let (root, at) = (before.next()?, before.next()?);
         (is_kind && has_option).then(|| (root.to_owned(), PathBuf::from(at)))
@@ -224,15 +234,15 @@ fn below(root: &str, at: &Path, path: &str) -> PathBuf {
     at.join(path.trim_start_matches('/'))
 }
 
-/// By the limit that each user has on processes.
+/// Sets the process limit of the user (`RLIMIT_NPROC`).
 fn limit_user() {
     let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let running = loads.split([' ', '/']).nth(4).and_then(|count| count.parse::<u64>().ok());
     let now = getrlimit(Resource::Nproc);
-    let most = running.unwrap_or_default() + MOST_OF_USER;
-    if now.current.is_none_or(|limit| limit > most) {
-        // Where it cannot be set, there is no bound but the system's.
-        setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: now.maximum }).ok();
+    let limit = running.unwrap_or_default() + MAX_USER_PROCESSES;
+    if now.current.is_none_or(|limit| limit > limit) {
+        // If it cannot be set, only the system's own limits apply.
+        setrlimit(Resource::Nproc, Rlimit { current: Some(limit), maximum: now.maximum }).ok();
     }
 }
 
@@ -246,17 +256,18 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_its_keepers_where_numbers_mean_the_same() {
-        let keeper = |whose: &str| keeper(whose, "77").map(|pid| pid.as_raw_nonzero().get());
+    fn a_group_belongs_to_a_keeper_of_the_same_namespace() {
+        let keeper =
+            |suffix: &str| parse_keeper(suffix, "77").map(|pid| pid.as_raw_nonzero().get());
         assert_eq!(keeper("77-12"), Some(12));
-        for nobodys in ["78-12", "12", "77-0", "77--1", "probe-12", "77-x", ""] {
-            assert_eq!(keeper(nobodys), None, "{nobodys}");
+        for invalid in ["78-12", "12", "77-0", "77--1", "probe-12", "77-x", ""] {
+            assert_eq!(keeper(invalid), None, "{invalid}");
         }
         assert!(!namespace().is_empty());
     }
 
     #[test]
-    fn the_group_above_is_found_in_both_hierarchies() {
+    fn the_parent_group_is_found_in_both_cgroup_versions() {
         let first = "33 24 0:28 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n\
                      40 24 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         check("8:pids:/a/b\n0::/\n", first, Some("/sys/fs/cgroup/pids/a/b"));

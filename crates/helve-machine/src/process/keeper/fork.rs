@@ -1,0 +1,186 @@
+//! Forks a process that executes a program. The parent is a warden, the process that watches over the program.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use helve_core::process::Confine;
+use rustix::fs::Access;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, Signal, WaitOptions};
+
+use crate::confine::{self, DenialListener, DenialReports};
+use crate::process::sys::{self, CStringArray, ChildMemory};
+use crate::process::wire::{
+    self, LISTENER, MAX_FAILURE_BYTES, StartFailure, StartRequest, StartStep,
+};
+
+/// `PATH` for an environment that does not set it.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A program that was executed.
+pub(super) struct StartedProgram {
+    pub(super) pid: Pid,
+    /// Reports denied calls, if the program is confined.
+    pub(super) listener: Option<DenialListener>,
+}
+
+/// Starts a program and returns after it was executed. A fork that dies without reporting a failure counts as started;
+/// its end is noticed later.
+pub(super) fn start(
+    request: &StartRequest,
+    output: &OwnedFd,
+) -> Result<StartedProgram, StartFailure> {
+    let fork =
+        Fork::new(request, output).map_err(|error| StartFailure::of(StartStep::Execute, error))?;
+    let prepare_failure = |error| StartFailure::of(StartStep::Prepare, error);
+    // The fork's end is closed without a message when the program is executed.
+    let (receiver, sender) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(prepare_failure)?;
+    let memory = if request.confine.is_some() { ChildMemory::Own } else { ChildMemory::Shared };
+    let pid = sys::start(memory, || {
+        let failure = fork.exec_program(&sender);
+        // If even this fails, the exit of the fork is noticed.
+        wire::send(&sender, &failure.encode(), &[]).ok();
+    });
+    let pid = pid.map_err(prepare_failure)?;
+    drop(sender);
+    let (failure, listener) = read_failure(&receiver);
+    if failure.is_empty() {
+        return Ok(StartedProgram { pid, listener });
+    }
+    rustix::process::waitpid(Some(pid), WaitOptions::empty()).ok();
+    Err(StartFailure::decode(&failure))
+}
+
+/// Reads what the fork sends before it executes the program or exits: a failure, and the listener for denied calls.
+fn read_failure(receiver: &OwnedFd) -> (Vec<u8>, Option<DenialListener>) {
+    let (mut failure, mut handles) = (Vec::new(), Vec::new());
+    let mut listener = None;
+    while failure.len() < MAX_FAILURE_BYTES {
+        let mut buffer = [0; 512];
+        match wire::receive(receiver, &mut buffer, &mut handles) {
+            Ok(0) => break,
+            Ok(count) => failure.extend(&buffer[..count]),
+            // No free descriptor for the listener: denied calls fail without being reported.
+            Err(Errno::INTR | Errno::MFILE) => {}
+            Err(_) => break,
+        }
+        if let Some(handle) = handles.pop() {
+            failure.remove(0);
+            listener = Some(handle.into());
+        }
+    }
+    (failure, listener)
+}
+
+/// Everything prepared before the fork, because the child shares its parent's memory and must not allocate there.
+struct Fork<'a> {
+    /// The candidate paths of the program, in the order of `PATH`.
+    candidates: Vec<CString>,
+    arguments: CStringArray,
+    environment: CStringArray,
+    folder: CString,
+    output: &'a OwnedFd,
+    is_terminal: bool,
+    confine: Option<&'a Confine>,
+}
+
+impl<'a> Fork<'a> {
+    fn new(request: &'a StartRequest, output: &'a OwnedFd) -> Result<Self, Errno> {
+        let arguments: Vec<_> = request
+            .program
+            .iter()
+            .map(|word| c_string(word.as_bytes()))
+            .collect::<Result<_, _>>()?;
+        let variable = |(name, value): &(OsString, OsString)| {
+            c_string([name.as_bytes(), b"=", value.as_bytes()].concat())
+        };
+        let environment: Vec<_> =
+            request.environment.iter().map(variable).collect::<Result<_, _>>()?;
+        Ok(Fork {
+            candidates: candidates(request)?,
+            arguments: arguments.into(),
+            environment: environment.into(),
+            folder: c_string(request.folder.as_os_str().as_bytes())?,
+            output,
+            is_terminal: request.is_terminal,
+            confine: request.confine.as_ref(),
+        })
+    }
+
+    /// Executes the program. Returns only on failure.
+    fn exec_program(&self, warden: &OwnedFd) -> StartFailure {
+        if let Err(error) = self.connect() {
+            return StartFailure::of(StartStep::Prepare, error);
+        }
+        if let Err(error) = rustix::process::chdir(&self.folder) {
+            return StartFailure::of(StartStep::Folder, error);
+        }
+        if let Some(plan) = self.confine
+            && let Err(error) = confine(plan, warden)
+        {
+            return StartFailure::not_confined(&error);
+        }
+        // A last resort in case the warden and its keeper are both killed. Changing the user or group clears it, so it is
+        // set last.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
+        StartFailure::of(StartStep::Execute, self.execute())
+    }
+
+    fn connect(&self) -> Result<(), Errno> {
+        rustix::process::setsid()?;
+        sys::unblock_signals()?;
+        if self.is_terminal {
+            rustix::process::ioctl_tiocsctty(self.output.as_fd())?;
+            rustix::stdio::dup2_stdin(self.output)?;
+        }
+        rustix::stdio::dup2_stdout(self.output)?;
+        rustix::stdio::dup2_stderr(self.output)
+    }
+
+    /// Tries to execute each candidate path.
+    fn execute(&self) -> Errno {
+        let mut last_error = Errno::NOENT;
+        for candidate in &self.candidates {
+            // A check is cheaper than `execve`, which copies the environment first.
+            if let Err(Errno::NOENT | Errno::NOTDIR) = rustix::fs::access(candidate, Access::EXISTS)
+            {
+                continue;
+            }
+            match sys::exec(candidate, &self.arguments, &self.environment) {
+                Errno::NOENT | Errno::NOTDIR => {}
+                // A file without permission is skipped in favour of a later one.
+                Errno::ACCESS => last_error = Errno::ACCESS,
+                error => return error,
+            }
+        }
+        last_error
+    }
+}
+
+fn confine(plan: &Confine, warden: &OwnedFd) -> io::Result<()> {
+    if let Some(listener) = confine::apply(plan, DenialReports::Listener)? {
+        wire::send(warden, &[LISTENER], &[listener.as_fd()])?;
+    }
+    Ok(())
+}
+
+/// Converts bytes to a C string, which cannot contain a NUL.
+fn c_string(bytes: impl Into<Vec<u8>>) -> Result<CString, Errno> {
+    CString::new(bytes).map_err(|_| Errno::INVAL)
+}
+
+fn candidates(request: &StartRequest) -> Result<Vec<CString>, Errno> {
+    let program = request.program.first().ok_or(Errno::INVAL)?;
+    if program.as_bytes().contains(&b'/') {
+        return Ok(vec![c_string(program.as_bytes())?]);
+    }
+    let path = request.environment.iter().find(|(name, _)| name == "PATH");
+    let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value).as_bytes();
+    let folders = path.split(|byte| *byte == b':').filter(|folder| !folder.is_empty());
+    folders.map(|folder| c_string([folder, b"/", program.as_bytes()].concat())).collect()
+}

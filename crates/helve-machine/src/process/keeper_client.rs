@@ -1,0 +1,316 @@
+//! Helve's connection to the keeper, the process that forks wardens and ends what they leave behind. A warden watches
+//! over one program. The keeper is started with the first program, and there is always a warden in reserve.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use helve_core::process::{Spawn, SpawnError};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, Signal};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::sync::Mutex;
+
+use super::tree::ProcStat;
+use super::wire::{self, StartFailure, StartReply, StartRequest, StartStep};
+
+/// The command that starts the keeper: an executable that calls [`crate::keeper::main`] when started with these arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeeperCommand {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+}
+
+/// How often a killed keeper or warden is replaced while starting one program.
+const MAX_ATTEMPTS: usize = 3;
+
+/// How long a keeper may take to answer; normally less than a millisecond.
+const KEEPER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long executing a program may take; its folder may be on a disk that does not answer.
+const EXEC_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// After this time a warden that does not answer is assumed to be stopped.
+const STOPPED_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Maximum number of idle wardens kept for the next programs.
+const MAX_IDLE_WARDENS: usize = 4;
+
+/// The connection to a warden.
+#[derive(Debug)]
+pub(super) struct WardenLink {
+    pub(super) pid: Pid,
+    /// The warden ends its program when this is closed.
+    pub(super) link: UnixStream,
+}
+
+#[derive(Debug)]
+pub(super) struct KeeperClient {
+    keeper: Result<KeeperCommand, String>,
+    connection: Mutex<Option<KeeperConnection>>,
+    /// Idle wardens.
+    idle: parking_lot::Mutex<Vec<WardenLink>>,
+}
+
+#[derive(Debug)]
+struct KeeperConnection {
+    socket: UnixStream,
+    /// Whether a requested warden has not arrived yet.
+    is_requested: bool,
+    /// The keeper's process id, learned from the parent of the first warden.
+    keeper: Option<Pid>,
+}
+
+impl KeeperClient {
+    pub(super) fn new(keeper: Result<KeeperCommand, String>) -> Arc<KeeperClient> {
+        Arc::new(KeeperClient {
+            keeper,
+            connection: Mutex::new(None),
+            idle: parking_lot::Mutex::default(),
+        })
+    }
+
+    /// Starts a program whose output goes to `output`. Returns its warden, and its process id if that is
+    /// known.
+    pub(super) async fn start(
+        &self,
+        spawn: &Spawn,
+        output: OwnedFd,
+    ) -> Result<(WardenLink, Option<Pid>), SpawnError> {
+        let request = StartRequest::encode(spawn)?;
+        for _ in 0..MAX_ATTEMPTS {
+            let mut warden = self.take_warden().await?;
+            if warden.send(&request, &output).await.is_err() {
+                // The idle warden was killed, and perhaps the others too.
+                self.idle.lock().clear();
+                continue;
+            }
+            self.refill().await;
+            let mut guard = KillUnlessAnswered(Some(warden.pid));
+            let reply = warden.reply().await?;
+            guard.0 = None;
+            match reply {
+                Ok(Ok(program)) => return Ok((warden, Some(program))),
+                Ok(Err(failure)) => {
+                    // A warden that could not read the request exits.
+                    if failure.step != StartStep::Request {
+                        self.return_warden(warden);
+                    }
+                    let program = spawn.program.first().map(|word| &**word).unwrap_or_default();
+                    return Err(failure.into_spawn_error(program, &spawn.folder));
+                }
+                // The warden exited before it read the request, so nothing was started.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    self.idle.lock().clear();
+                }
+                // The warden was killed, perhaps by the program, which may have had effects: do not retry.
+                Err(_) => return Ok((warden, None)),
+            }
+        }
+        Err(SpawnError::NoKeeper("every warden process was killed".into()))
+    }
+
+    /// Keeps a warden whose program has ended for the next one.
+    pub(super) fn return_warden(&self, warden: WardenLink) {
+        let mut idle = self.idle.lock();
+        if idle.len() < MAX_IDLE_WARDENS {
+            idle.push(warden);
+        }
+    }
+
+    async fn take_warden(&self) -> Result<WardenLink, SpawnError> {
+        if let Some(warden) = self.idle.lock().pop() {
+            return Ok(warden);
+        }
+        let mut connection = self.connection.lock().await;
+        let mut last_error = String::new();
+        for _ in 0..MAX_ATTEMPTS {
+            let current = match &mut *connection {
+                Some(existing) => existing,
+                None => connection.insert(self.connect().await?),
+            };
+            let next = tokio::time::timeout(KEEPER_TIMEOUT, current.next()).await;
+            match next.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+                Ok(warden) => return Ok(warden),
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::MFILE | Errno::NFILE) => return Err(SpawnError::TooManyOpen),
+                    Some(Errno::AGAIN | Errno::NOMEM) => return Err(SpawnError::NoMoreProcesses),
+                    Some(_) | None => {
+                        last_error = error.to_string();
+                        // Without their keeper the idle wardens are unsafe: if one were killed, nobody would end its program.
+                        self.idle.lock().clear();
+                        if let Some(unresponsive) = connection.take() {
+                            unresponsive.kill();
+                        }
+                    }
+                },
+            }
+        }
+        Err(SpawnError::NoKeeper(last_error))
+    }
+
+    /// Requests the next warden while a program starts, so that the next start need not wait.
+    async fn refill(&self) {
+        if !self.idle.lock().is_empty() {
+            return;
+        }
+        if let Some(connection) = &mut *self.connection.lock().await {
+            // A missing keeper is noticed when the warden is needed.
+            connection.request().await.ok();
+        }
+    }
+
+    async fn connect(&self) -> Result<KeeperConnection, SpawnError> {
+        let keeper = self.keeper.clone().map_err(SpawnError::NoKeeper)?;
+        Ok(KeeperConnection { socket: launch(keeper).await?, is_requested: false, keeper: None })
+    }
+}
+
+/// Starts a process that is not our child, and connects to it.
+pub(super) async fn launch(keeper: KeeperCommand) -> Result<UnixStream, SpawnError> {
+    let failed = |error: io::Error| match Errno::from_io_error(&error) {
+        Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
+        Some(_) | None => SpawnError::NoKeeper(format!("{}: {error}", keeper.program.display())),
+    };
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(|error| failed(error.into()))?;
+    let mut command = Command::new(&keeper.program);
+    // Other processes can read the environment of a process, and the keeper needs none.
+    command.args(&keeper.arguments).env_clear().stdin(Stdio::from(theirs));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let launched = tokio::task::spawn_blocking(move || command.status()).await;
+    match launched.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        Ok(status) if status.success() => {}
+        Ok(status) => return Err(failed(io::Error::other(format!("exited with {status}")))),
+        // With SIGCHLD ignored the exit status is lost. If the launch failed, the socket is closed.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::CHILD) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    stream(ours).map_err(failed)
+}
+
+impl KeeperConnection {
+    /// Waits for the requested warden.
+    async fn next(&mut self) -> io::Result<WardenLink> {
+        self.request().await?;
+        let (number, handles) = self
+            .socket
+            .async_io(Interest::READABLE, || {
+                let mut number = [0; 4];
+                let mut handles = Vec::new();
+                match wire::receive(&self.socket, &mut number, &mut handles) {
+                    Ok(4) => Ok(Ok((i32::from_le_bytes(number), handles))),
+                    Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+                    // A reply arrived, but its handles are lost.
+                    Err(Errno::MFILE) => Ok(Err(io::Error::from(Errno::MFILE))),
+                    Err(error) => Err(error.into()),
+                }
+            })
+            .await
+            .inspect(|_| self.is_requested = false)??;
+        if number < 0 {
+            return Err(io::Error::from_raw_os_error(-number));
+        }
+        let invalid_data = || io::Error::from(io::ErrorKind::InvalidData);
+        let pid = Pid::from_raw(number).ok_or_else(invalid_data)?;
+        let [link] = <[OwnedFd; 1]>::try_from(handles).map_err(|_| invalid_data())?;
+        if self.keeper.is_none() {
+            self.keeper = ProcStat::of(pid).and_then(|stat| Pid::from_raw(stat.parent));
+        }
+        Ok(WardenLink { pid, link: stream(link)? })
+    }
+
+    /// Kills a keeper that does not answer, perhaps because it was stopped.
+    fn kill(self) {
+        if let Some(keeper) = self.keeper
+            && ProcStat::of(keeper).is_some_and(|stat| stat.is_keeper())
+        {
+            // It may have ended in the meantime.
+            rustix::process::kill_process(keeper, Signal::KILL).ok();
+        }
+    }
+
+    async fn request(&mut self) -> io::Result<()> {
+        if !self.is_requested {
+            self.socket.write_all(&[wire::REQUEST_WARDEN]).await?;
+            self.is_requested = true;
+        }
+        Ok(())
+    }
+}
+
+/// Kills a warden when dropped before it has replied. The warden does not read its socket while starting a program, so
+/// closing the connection is not enough; its keeper ends what it started.
+struct KillUnlessAnswered(Option<Pid>);
+
+impl Drop for KillUnlessAnswered {
+    fn drop(&mut self) {
+        if let Some(warden) = self.0
+            && ProcStat::of(warden).is_some_and(|stat| stat.is_warden())
+        {
+            // It may have ended in the meantime.
+            rustix::process::kill_process(warden, Signal::KILL).ok();
+        }
+    }
+}
+
+impl WardenLink {
+    /// Sends a start request.
+    async fn send(&mut self, request: &[u8], output: &OwnedFd) -> io::Result<()> {
+        let link = &mut self.link;
+        // Usually there is room in the socket, so try without waiting first.
+        let sent = match wire::send(&*link, request, &[output.as_fd()]) {
+            Err(Errno::AGAIN) => {
+                let send = || Ok(wire::send(&*link, request, &[output.as_fd()])?);
+                link.async_io(Interest::WRITABLE, send).await?
+            }
+            sent => sent?,
+        };
+        match request.get(sent..) {
+            None | Some([]) => Ok(()),
+            Some(rest) => link.write_all(rest).await,
+        }
+    }
+
+    /// Waits for the reply to a start request, up to a timeout.
+    async fn reply(&mut self) -> Result<io::Result<Result<Pid, StartFailure>>, SpawnError> {
+        let pid = self.pid;
+        let mut started = std::pin::pin!(self.read_reply());
+        if let Ok(reply) = tokio::time::timeout(STOPPED_TIMEOUT, &mut started).await {
+            return Ok(reply);
+        }
+        // Harmless for a warden that was not stopped.
+        rustix::process::kill_process(pid, Signal::CONT).ok();
+        let reply = tokio::time::timeout(EXEC_TIMEOUT, started).await;
+        reply.map_err(|_| {
+            SpawnError::Other(format!("the program was not executed within {EXEC_TIMEOUT:?}"))
+        })
+    }
+
+    /// Reads the reply: the program's process id, or why it was not started.
+    async fn read_reply(&mut self) -> io::Result<Result<Pid, StartFailure>> {
+        let mut reply = [0; StartReply::SIZE];
+        self.link.read_exact(&mut reply).await?;
+        match StartReply::decode(reply) {
+            Some(StartReply::Started(program)) => Ok(Ok(program)),
+            Some(StartReply::Failed(bytes)) => {
+                let mut failure = vec![0; bytes];
+                self.link.read_exact(&mut failure).await?;
+                Ok(Err(StartFailure::decode(&failure)))
+            }
+            None => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+fn stream(handle: OwnedFd) -> io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(handle);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}

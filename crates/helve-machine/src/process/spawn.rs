@@ -1,0 +1,168 @@
+//! Spawns a process from a [`Spawn`] request.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use helve_core::process::{Lifetime, ProcessId, Spawn, SpawnError, Stdin};
+use rustix::io::Errno;
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+
+use super::program::{Program, RecordLifetime, RecordSettings};
+use super::pump::{self, Pump};
+use super::records::ProgramRecord;
+use super::{SharedProcesses, TableEntry, blocking, detached, sys};
+use crate::confine::{self, Placeholders};
+
+/// How long a start waits for another program to end when the maximum number is running.
+const START_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Poll interval while waiting.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+impl SharedProcesses {
+    pub(super) async fn spawn(self: Arc<Self>, want: Spawn) -> Result<ProcessId, SpawnError> {
+        let id = ProcessId(fresh_id());
+        match want.lifetime {
+            Lifetime::Helve => {
+                let lifetime = RecordLifetime::WhileRunning;
+                self.spawn_as(id.clone(), &want, lifetime).await?;
+            }
+            Lifetime::Beyond => {
+                let permit = StartPermit::wait(&self).await?;
+                self.check_detached_limit().await?;
+                detached::start(&self.settings, &id, &want).await?;
+                drop(permit);
+            }
+        }
+        Ok(id)
+    }
+
+    /// Checks the limit for detached programs. They are counted by their records, whichever Helve started them.
+    async fn check_detached_limit(&self) -> Result<(), SpawnError> {
+        let folder = self.settings.records.clone();
+        let running = blocking(move || {
+            ProgramRecord::all(&folder).iter().filter(|record| !record.is_over).count()
+        });
+        match running.await.map_err(|error| SpawnError::Other(error.to_string()))? {
+            running if running >= self.settings.max_running => Err(SpawnError::TooMany(running)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn spawn_as(
+        self: &Arc<Self>,
+        id: ProcessId,
+        want: &Spawn,
+        lifetime: RecordLifetime,
+    ) -> Result<(), SpawnError> {
+        let permit = StartPermit::wait(self).await?;
+        let (source, output) = connect(want.stdin).map_err(SpawnError::from_system)?;
+        let source = Arc::new(sys::register_async(source).map_err(SpawnError::from_system)?);
+        let placeholders = hold_placeholders(want).await?;
+        let warden = self.client.start(want, output).await?;
+        let program = Program::new(id, warden, want, source.clone(), placeholders);
+        let pump = Pump::new(source, &want.keep, program.clone());
+        let record = RecordSettings { folder: self.settings.records.clone(), lifetime };
+        let (monitor, client) = (program.clone().monitor(pump, record), self.client.clone());
+        let monitor = tokio::spawn(async move {
+            if let Some(warden) = monitor.await {
+                client.return_warden(warden);
+            }
+        });
+        drop(permit);
+        let entry = TableEntry { program, monitor: monitor.abort_handle() };
+        self.table.lock().add(entry, self.settings.max_remembered);
+        Ok(())
+    }
+}
+
+async fn hold_placeholders(want: &Spawn) -> Result<Placeholders, SpawnError> {
+    let Some(plan) = want.confine.clone() else { return Ok(Placeholders::default()) };
+    let placeholders = blocking(move || confine::create_placeholders(&plan)).await;
+    let placeholders = placeholders.map_err(|error| SpawnError::Other(error.to_string()))?;
+    placeholders.map_err(|error| SpawnError::NotConfined(error.to_string()))
+}
+
+/// A reservation that counts as a running program while it is being started.
+struct StartPermit {
+    shared: Arc<SharedProcesses>,
+}
+
+impl StartPermit {
+    /// Waits for a free place, because running programs are often about to end.
+    async fn wait(shared: &Arc<SharedProcesses>) -> Result<Self, SpawnError> {
+        let began = Instant::now();
+        loop {
+            match StartPermit::try_reserve(shared) {
+                Err(SpawnError::TooMany(_)) if began.elapsed() < START_TIMEOUT => {
+                    tokio::time::sleep(POLL_INTERVAL).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn try_reserve(shared: &Arc<SharedProcesses>) -> Result<Self, SpawnError> {
+        let mut table = shared.table.lock();
+        let running = table.running();
+        if running >= shared.settings.max_running {
+            return Err(SpawnError::TooMany(running));
+        }
+        table.starting += 1;
+        Ok(StartPermit { shared: shared.clone() })
+    }
+}
+
+impl Drop for StartPermit {
+    fn drop(&mut self) {
+        self.shared.table.lock().starting -= 1;
+    }
+}
+
+trait FromSystem {
+    fn from_system(error: io::Error) -> Self;
+}
+
+impl FromSystem for SpawnError {
+    fn from_system(error: io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(Errno::MFILE | Errno::NFILE) => SpawnError::TooManyOpen,
+            Some(_) | None => SpawnError::Other(error.to_string()),
+        }
+    }
+}
+
+/// Creates the pipe or terminal for a program's output: the end to read from, and the program's end.
+fn connect(stdin: Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
+    let (source, output) = match stdin {
+        Stdin::Closed => {
+            let (source, output) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+            // Only an optimization.
+            pump::widen(&source).ok();
+            (source, output)
+        }
+        Stdin::Terminal { rows, columns } => {
+            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+            let source = rustix::pty::openpt(flags)?;
+            rustix::pty::unlockpt(&source)?;
+            let output = rustix::pty::ioctl_tiocgptpeer(&source, flags)?;
+            let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+            rustix::termios::tcsetwinsize(&source, size)?;
+            (source, output)
+        }
+    };
+    rustix::io::ioctl_fionbio(&source, true)?;
+    Ok((source, output))
+}
+
+/// Returns a random id of eight letters and digits.
+fn fresh_id() -> String {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let number = RandomState::new().hash_one(std::process::id());
+    (0..8).map(|place| char::from(DIGITS[(number >> (place * 5)) as usize & 31])).collect()
+}

@@ -1,0 +1,134 @@
+//! The job of a detached Helve, which stays with one program, and its reply. (A keeper is the process that forks wardens,
+//! which watch over programs.)
+
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use helve_core::process::{About, Keep, Lifetime, ProcessId, Spawn, SpawnError, Spool, Stdin};
+
+use super::StartRequest;
+use super::codec::{Decoder, Encoder};
+use crate::process::keeper_client::KeeperCommand;
+
+/// The program that a detached Helve starts and stays with.
+#[derive(Debug, PartialEq)]
+pub(in crate::process) struct Job {
+    pub(in crate::process) keeper: KeeperCommand,
+    pub(in crate::process) records: PathBuf,
+    pub(in crate::process) id: ProcessId,
+    pub(in crate::process) spawn: Spawn,
+}
+
+impl Job {
+    /// Encodes the job with its length in front.
+    pub(in crate::process) fn encode(&self) -> Result<Vec<u8>, SpawnError> {
+        let Job { keeper, records, id, spawn } = self;
+        let Spawn { keep, about, .. } = spawn;
+        let request = StartRequest::encode(spawn)?;
+        let mut encoder = Encoder::new();
+        encoder.bytes(&request[4..]);
+        encoder.bytes(keeper.program.as_os_str().as_bytes());
+        encoder.list(&keeper.arguments, |encoder, word| encoder.bytes(word.as_bytes()));
+        encoder.bytes(records.as_os_str().as_bytes());
+        encoder.bytes(id.0.as_bytes());
+        let (rows, columns) = match spawn.stdin {
+            Stdin::Closed => (0, 0),
+            Stdin::Terminal { rows, columns } => (rows, columns),
+        };
+        for number in [rows.into(), columns.into(), keep.head, keep.tail] {
+            encoder.count(number);
+        }
+        encoder.list(keep.spool.as_slice(), |encoder, spool| {
+            encoder.bytes(spool.path.as_os_str().as_bytes());
+            encoder.bytes(&spool.most.to_le_bytes());
+        });
+        encoder.list(&keep.secrets, |encoder, secret| encoder.bytes(secret));
+        for text in [&about.command, &about.description, &about.call, &about.session] {
+            encoder.bytes(text.as_bytes());
+        }
+        encoder.bytes(about.root.as_os_str().as_bytes());
+        encoder.framed()
+    }
+
+    /// Decodes a job without its length.
+    pub(in crate::process) fn decode(bytes: &[u8]) -> Option<Job> {
+        let mut decoder = Decoder(bytes);
+        let request = StartRequest::decode(decoder.text()?.as_bytes())?;
+        let keeper = KeeperCommand {
+            program: decoder.text()?.into(),
+            arguments: decoder.list(Decoder::string)?,
+        };
+        let (records, id) = (decoder.text()?.into(), ProcessId(decoder.string()?));
+        let (rows, columns) = (decoder.count()?, decoder.count()?);
+        let keep = Keep {
+            head: decoder.count()?,
+            tail: decoder.count()?,
+            spool: decoder
+                .list(|decoder| {
+                    let path = decoder.text()?.into();
+                    let most = decoder.text()?.as_bytes().try_into().ok()?;
+                    Some(Spool { path, most: u64::from_le_bytes(most) })
+                })?
+                .pop(),
+            secrets: decoder.list(|decoder| decoder.text().map(|text| text.into_vec().into()))?,
+        };
+        let about = About {
+            command: decoder.string()?,
+            description: decoder.string()?,
+            call: decoder.string()?,
+            session: decoder.string()?,
+            root: decoder.text()?.into(),
+        };
+        let StartRequest { program, folder, environment, is_terminal, confine } = request;
+        let stdin = match is_terminal {
+            false => Stdin::Closed,
+            true => Stdin::Terminal {
+                rows: u16::try_from(rows).ok()?,
+                columns: u16::try_from(columns).ok()?,
+            },
+        };
+        let lifetime = Lifetime::Helve;
+        let spawn = Spawn { program, folder, environment, stdin, confine, keep, lifetime, about };
+        Some(Job { keeper, records, id, spawn })
+    }
+}
+
+/// Encodes the result of a start for the requesting process.
+pub(in crate::process) fn encode_started(started: &Result<(), SpawnError>) -> Vec<u8> {
+    let (kind, message) = match started {
+        Ok(()) => (b'k', String::new()),
+        Err(SpawnError::NoProgram(name)) => (b'p', name.clone()),
+        Err(SpawnError::NoFolder(path)) => (b'f', path.to_string_lossy().into_owned()),
+        Err(SpawnError::NotAFolder(path)) => (b'F', path.to_string_lossy().into_owned()),
+        Err(SpawnError::NotConfined(why)) => (b'c', why.clone()),
+        Err(SpawnError::TooMany(count)) => (b'm', count.to_string()),
+        Err(SpawnError::NoMoreProcesses) => (b'r', String::new()),
+        Err(SpawnError::TooLong) => (b'l', String::new()),
+        Err(SpawnError::TooManyOpen) => (b'o', String::new()),
+        Err(SpawnError::NoKeeper(why)) => (b'n', why.clone()),
+        Err(SpawnError::Other(why)) => (b'x', why.clone()),
+    };
+    let mut bytes = vec![kind];
+    bytes.extend(message.as_bytes());
+    bytes
+}
+
+pub(in crate::process) fn decode_started(bytes: &[u8]) -> Result<(), SpawnError> {
+    let Some((kind, message)) = bytes.split_first() else {
+        return Err(SpawnError::NoKeeper("the keeper process exited without a reply".into()));
+    };
+    let message = String::from_utf8_lossy(message).into_owned();
+    Err(match kind {
+        b'k' => return Ok(()),
+        b'p' => SpawnError::NoProgram(message),
+        b'f' => SpawnError::NoFolder(message.into()),
+        b'F' => SpawnError::NotAFolder(message.into()),
+        b'c' => SpawnError::NotConfined(message),
+        b'm' => SpawnError::TooMany(message.parse().unwrap_or_default()),
+        b'r' => SpawnError::NoMoreProcesses,
+        b'l' => SpawnError::TooLong,
+        b'o' => SpawnError::TooManyOpen,
+        b'n' => SpawnError::NoKeeper(message),
+        _ => SpawnError::Other(message),
+    })
+}
