@@ -206,7 +206,8 @@ async fn links_swapped_in_under_the_writer_lead_nowhere() {
 #[tokio::test]
 async fn a_host_without_processes_offers_no_bash() {
     let stage = Stage::new();
-    let host = crate::faults::files_of(helve_machine::LocalMachine::with_lock_folder(stage.path("locks")));
+    let host =
+        crate::faults::files_of(helve_machine::LocalMachine::with_lock_folder(stage.path("locks")));
     let toolbox = stage.builder().host(host).build().await.unwrap();
     let tools = toolbox.tools();
     assert!(tools.find("read").is_some());
