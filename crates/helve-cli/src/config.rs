@@ -1,6 +1,6 @@
 //! `helve config`: what is in force, and where it was written.
 
-use helve::config::{Severity, State};
+use helve::config::{SettingState, Severity};
 use helve::visible;
 use serde_json::{Value, json};
 
@@ -20,8 +20,8 @@ pub(crate) async fn run(common: &Common) -> anyhow::Result<End> {
         }
         for line in config.explain() {
             let waits = match line.state {
-                State::InForce => "",
-                State::WaitsForTrust => " (waits for `helve trust`)",
+                SettingState::Active => "",
+                SettingState::NeedsTrust => " (waits for `helve trust`)",
             };
             paint::out(&format!(
                 "{} = {}{waits}  {DIM}{}{PLAIN}\n",
@@ -48,7 +48,7 @@ fn as_json(config: &helve::config::Config) -> Value {
                 "key": line.key,
                 "value": line.value,
                 "source": paint::source(&line.source),
-                "inForce": line.state == State::InForce,
+                "inForce": line.state == SettingState::Active,
             })
         })
         .collect();

@@ -1,8 +1,8 @@
 //! `helve mcp list` and `helve mcp check`: the MCP servers whose tools are used here.
 
 use helve::ServerTrouble;
-use helve::config::Layer;
-use helve::servers::{Standing, Status};
+use helve::config::ConfigLayer;
+use helve::servers::{ServerInfo, ServerStatus};
 use helve::visible::escape_line;
 use serde_json::{Value, json};
 
@@ -18,8 +18,8 @@ pub(crate) async fn list(common: &Common) -> anyhow::Result<End> {
     } else if all.is_empty() {
         paint::out("No MCP server is set up. \"mcp\" in helve.json and .mcp.json add them.\n")?;
     } else {
-        for standing in &all {
-            print(standing)?;
+        for server in &all {
+            print(server)?;
         }
     }
     toolbox.close().await;
@@ -30,13 +30,13 @@ pub(crate) async fn check(common: &Common, name: &str) -> anyhow::Result<End> {
     let toolbox = common.toolbox().await?;
     let checked = toolbox.servers().check(name).await;
     let ready = match &checked {
-        Ok(standing) => {
+        Ok(server) => {
             if common.json {
-                paint::json(&as_json(standing))?;
+                paint::json(&as_json(server))?;
             } else {
-                print(standing)?;
+                print(server)?;
             }
-            matches!(standing.status, Status::Ready { .. })
+            matches!(server.status, ServerStatus::Ready { .. })
         }
         Err(trouble) => {
             if common.json {
@@ -53,31 +53,31 @@ pub(crate) async fn check(common: &Common, name: &str) -> anyhow::Result<End> {
     Ok(if ready { End::Done } else { End::Failed })
 }
 
-fn print(standing: &Standing) -> anyhow::Result<()> {
-    let Standing { name, kind, reached_by, layer, status } = standing;
+fn print(server: &ServerInfo) -> anyhow::Result<()> {
+    let ServerInfo { name, kind, location, layer, status } = server;
     let (colour, word) = match status {
-        Status::NotStarted => (DIM, "not started"),
-        Status::Starting => (DIM, "starting"),
-        Status::Ready { .. } => (GREEN, "ready"),
-        Status::Down(ServerTrouble::Off) => (DIM, "off"),
-        Status::Down(ServerTrouble::Untrusted) => (YELLOW, "waits for trust"),
-        Status::Down(_) => (RED, "down"),
+        ServerStatus::NotStarted => (DIM, "not started"),
+        ServerStatus::Starting => (DIM, "starting"),
+        ServerStatus::Ready { .. } => (GREEN, "ready"),
+        ServerStatus::Down(ServerTrouble::Off) => (DIM, "off"),
+        ServerStatus::Down(ServerTrouble::Untrusted) => (YELLOW, "waits for trust"),
+        ServerStatus::Down(_) => (RED, "down"),
     };
     paint::out(&format!(
         "{BOLD}{}{PLAIN} {colour}{word}{PLAIN}  {DIM}{kind}, {}: {}{PLAIN}\n",
         escape_line(name),
         whose(*layer),
-        escape_line(reached_by)
+        escape_line(location)
     ))?;
     match status {
-        Status::NotStarted | Status::Starting => {}
-        Status::Down(trouble) => {
+        ServerStatus::NotStarted | ServerStatus::Starting => {}
+        ServerStatus::Down(trouble) => {
             let line = format!("  {trouble}{}\n", advice(name, trouble));
             paint::out(&visible_lines(&line))?;
         }
-        Status::Ready { calls_itself, protocol, tools, holds_resources, notes } => {
-            let resources = if *holds_resources { ", and resources" } else { "" };
-            let itself = escape_line(calls_itself);
+        ServerStatus::Ready { reported_name, protocol, tools, has_resources, notes } => {
+            let resources = if *has_resources { ", and resources" } else { "" };
+            let itself = escape_line(reported_name);
             let count = tools.len();
             paint::out(&format!("  {itself}, protocol {protocol}: {count} tools{resources}\n"))?;
             for tool in tools {
@@ -95,10 +95,10 @@ fn visible_lines(text: &str) -> String {
     helve::visible::escape(text).into_owned()
 }
 
-fn whose(layer: Layer) -> &'static str {
+fn whose(layer: ConfigLayer) -> &'static str {
     match layer {
-        Layer::User => "yours",
-        Layer::Project => "the folder's",
+        ConfigLayer::User => "yours",
+        ConfigLayer::Project => "the folder's",
     }
 }
 
@@ -127,26 +127,26 @@ fn advice(name: &str, trouble: &ServerTrouble) -> String {
     }
 }
 
-fn as_json(standing: &Standing) -> Value {
-    let Standing { name, kind, reached_by, layer, status } = standing;
+fn as_json(server: &ServerInfo) -> Value {
+    let ServerInfo { name, kind, location, layer, status } = server;
     let mut value = json!({
         "name": name,
         "type": kind,
-        "reachedBy": reached_by,
-        "from": match layer { Layer::User => "user", Layer::Project => "project" },
+        "reachedBy": location,
+        "from": match layer { ConfigLayer::User => "user", ConfigLayer::Project => "project" },
     });
     let more = match status {
-        Status::NotStarted => json!({"state": "not started"}),
-        Status::Starting => json!({"state": "starting"}),
-        Status::Down(ServerTrouble::Off) => json!({"state": "off"}),
-        Status::Down(ServerTrouble::Untrusted) => json!({"state": "waits for trust"}),
-        Status::Down(trouble) => json!({"state": "down", "trouble": trouble.to_string()}),
-        Status::Ready { calls_itself, protocol, tools, holds_resources, notes } => json!({
+        ServerStatus::NotStarted => json!({"state": "not started"}),
+        ServerStatus::Starting => json!({"state": "starting"}),
+        ServerStatus::Down(ServerTrouble::Off) => json!({"state": "off"}),
+        ServerStatus::Down(ServerTrouble::Untrusted) => json!({"state": "waits for trust"}),
+        ServerStatus::Down(trouble) => json!({"state": "down", "trouble": trouble.to_string()}),
+        ServerStatus::Ready { reported_name, protocol, tools, has_resources, notes } => json!({
             "state": "ready",
-            "server": calls_itself,
+            "server": reported_name,
             "protocol": protocol,
             "tools": tools.iter().map(|it| json!({"name": it.name, "tool": it.tool})).collect::<Vec<_>>(),
-            "resources": holds_resources,
+            "resources": has_resources,
             "notes": notes,
         }),
     };

@@ -1,7 +1,7 @@
 //! `helve trust`: a person vouches for a folder.
 
 use helve::TrustState;
-use helve::config::Layer;
+use helve::config::ConfigLayer;
 use helve::visible;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(crate) async fn run(common: &Common, remove: bool) -> anyhow::Result<End> {
     } else {
         toolbox.give_trust().await?;
         let files = toolbox.config().sources.iter();
-        let brought = files.filter(|file| file.layer == Layer::Project);
+        let brought = files.filter(|file| file.layer == ConfigLayer::Project);
         let each = brought
             .map(|file| format!("  {}\n", visible::escape_line(&file.path.display().to_string())));
         let each: String = each.collect();

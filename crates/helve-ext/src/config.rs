@@ -1,40 +1,40 @@
-//! Configuration: which files there are, what they say, and where each value was written.
+//! Reads configuration: which files exist, what they set, and where each value comes from.
 //!
-//! Read in this order, later ones winning:
-//! 1. the user's: `helve.json`, `helve.jsonc` and `agent(s)/**/*.md` of the user's folder, then every `--config` file;
-//! 2. the project's, from its root only: the servers of `.mcp.json`, `opencode.json(c)`, `.opencode/opencode.json(c)`, `.opencode/agent(s)` and
-//!    `mode(s)`; `helve.json(c)`, `.helve/helve.json(c)`, `.helve/agent(s)`.
+//! Files are read in this order. Later ones win.
+//! 1. the user's: `helve.json`, `helve.jsonc` and `agent(s)/**/*.md` in the user's folder, then every `--config` file;
+//! 2. the project's, in its root only: the servers of `.mcp.json`, `opencode.json(c)`, `.opencode/opencode.json(c)`,
+//!    `.opencode/agent(s)` and `mode(s)`; `helve.json(c)`, `.helve/helve.json(c)`, `.helve/agent(s)`.
 //!
-//! Single values replace. Rules and switches are appended, so that a later file's match decides, in two lists: the user's
-//! and the project's; how these meet is for `helve_core`. Agents merge field by field. An MCP server replaces one of the
-//! same name as a whole. While a project is untrusted only its rules, switches, new agents, (marked) servers, a stricter
-//! sandbox and a smaller environment are taken;
-//! everything else of it waits, and its `{env:…}` and `{file:…}` are refused.
+//! Single values replace earlier ones. Rules and switches are appended, so that the last match decides. They form two
+//! lists, the user's and the project's; `helve_core` combines them. Agents merge field by field. An MCP server replaces
+//! one of the same name entirely. An untrusted project contributes only rules, switches, new agents, servers (marked as
+//! untrusted), a stricter sandbox and a smaller environment. Everything else in it waits for trust, and its `{env:…}` and
+//! `{file:…}` references are refused.
 //!
-//! What cannot be understood becomes a [`Problem`] and is left out. Wherever that could loosen policy (a file that does not
-//! parse or cannot be read, anything wrong in `permission` or `tools`) the whole layer asks instead: denies hold, nothing is
-//! allowed. A [`Config`] is a value: files that change afterwards change nothing until they are gathered again, and then
-//! the digest of a project has changed too. No file is ever written.
+//! Anything invalid becomes a [`ConfigProblem`] and is ignored. Where ignoring it could loosen policy, the whole layer asks
+//! instead: denies hold, nothing is allowed. That is the case for a file that cannot be read or parsed, and for any mistake
+//! in `permission` or `tools`. A [`Config`] is a value: it does not change when files change. Gathering the files again
+//! then yields another project digest. No file is ever written.
 
 mod agent;
 mod builtin;
-mod changes;
+mod config_file;
+mod edit;
 mod expand;
 mod explain;
 mod gather;
+mod interpret;
 mod jsonc;
 mod keys;
 mod load;
 mod mcp;
 mod mcp_json;
-mod page;
+mod messages;
 mod problem;
 mod programs;
 mod rules;
 mod shadow;
 mod tree;
-mod understand;
-mod words;
 mod yaml;
 
 use std::ops::Deref;
@@ -44,61 +44,64 @@ use std::sync::Arc;
 use helve_core::Switch;
 use helve_core::permission::{Rule, Source};
 
-pub use agent::{Agent, Mode, Origin};
-pub use changes::{Changes, HardLinks, Matching, SyntaxCheck};
-pub use explain::{Listed, State};
-pub use gather::{Gathered, Places, gather};
-pub use load::{DEEPEST, Disk, MOST_BYTES, MOST_NOTES, Notes, Outside, Reach, Taken, Unreadable};
-pub use mcp::{Server, Transport};
-pub use problem::{Excerpt, Problem, Severity};
-pub use programs::{Bash, EnvironmentSection, SandboxSection};
-pub use tree::At;
+pub use agent::{Agent, AgentMode, AgentOrigin};
+pub use edit::{EditSection, HardLinkMode, MatchMode, SyntaxMode};
+pub use explain::{SettingLine, SettingState};
+pub use gather::{ConfigFiles, ConfigPaths, gather};
+pub use load::{
+    ConfigHost, ConfigReadError, Disk, FileContents, LinkPolicy, MAX_DEPTH, MAX_FILE_BYTES,
+    MAX_MARKDOWN_FILES, MarkdownFiles,
+};
+pub use mcp::{ServerConfig, ServerTransport};
+pub use problem::{ConfigProblem, ProblemExcerpt, Severity};
+pub use programs::{BashSection, EnvironmentSection, SandboxSection};
+pub use tree::Position;
 
-/// Everything that is in force, and what is wrong with it.
+/// The configuration in effect, and its problems.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The user's rules; the last match decides.
+    /// The user's rules. The last match decides.
     pub user: Vec<Rule>,
-    /// The project's rules, for a wall of their own or to be appended, as trust says.
+    /// The project's rules: a separate wall, or appended to the user's, depending on trust.
     pub project: Vec<Rule>,
     /// The user's `tools` map.
     pub switches: Vec<Switch>,
     pub project_switches: Vec<Switch>,
-    /// Built-in ones first, then in the order they were first mentioned; disabled ones are left out.
+    /// Built-in agents first, then in the order of their first mention. Disabled ones are omitted.
     pub agents: Vec<Agent>,
-    pub tool_output: ToolOutput,
-    pub changes: Changes,
-    pub servers: Vec<Server>,
-    /// Names one of `agents` that a person may start.
-    pub default_agent: Option<Given<String>>,
-    /// The program that runs commands, and its arguments before the command's; empty: the default.
-    pub shell: Vec<Given<String>>,
-    pub bash: Bash,
+    pub tool_output: ToolOutputLimits,
+    pub edit: EditSection,
+    pub servers: Vec<ServerConfig>,
+    /// Name of one of `agents` that a person may start.
+    pub default_agent: Option<WithSource<String>>,
+    /// The program that runs commands, with its leading arguments. Empty for the default.
+    pub shell: Vec<WithSource<String>>,
+    pub bash: BashSection,
     pub sandbox: SandboxSection,
     pub environment: EnvironmentSection,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ConfigProblem>,
     /// Every file that was read, in order.
-    pub sources: Vec<FileRead>,
-    /// Changes whenever a configuration file of the project does; what a person trusts.
+    pub sources: Vec<SourceFile>,
+    /// Digest of the project's configuration files. A person trusts a project by its digest.
     pub digest: String,
-    waiting: Vec<Listed>,
+    waiting: Vec<SettingLine>,
 }
 
-/// Limits of what a model is shown of one output.
+/// Limits on how much of an output a model is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ToolOutput {
-    pub max_lines: Option<Given<u64>>,
-    pub max_bytes: Option<Given<u64>>,
+pub struct ToolOutputLimits {
+    pub max_lines: Option<WithSource<u64>>,
+    pub max_bytes: Option<WithSource<u64>>,
 }
 
-/// Whose a file is.
+/// Whether a file belongs to the user or to the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
+pub enum ConfigLayer {
     User,
     Project,
 }
 
-/// Whether a person trusted the project as it is.
+/// Whether a person trusted the project with its current files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     Trusted,
@@ -107,28 +110,28 @@ pub enum Trust {
 
 /// A file that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileRead {
+pub struct SourceFile {
     pub path: Arc<Path>,
-    pub layer: Layer,
+    pub layer: ConfigLayer,
     pub bytes: usize,
 }
 
-/// A value and where it was given.
+/// A value and where it was set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Given<T> {
+pub struct WithSource<T> {
     pub value: T,
     pub source: Source,
-    /// The text with its `{env:…}` and `{file:…}`, where it had any: what they stand for may be a secret.
-    written: Option<String>,
+    /// The text before references were expanded, if it had any: their values may be secrets.
+    raw: Option<String>,
 }
 
-impl<T> Given<T> {
+impl<T> WithSource<T> {
     pub fn new(value: T, source: Source) -> Self {
-        Self { value, source, written: None }
+        Self { value, source, raw: None }
     }
 }
 
-impl<T> Deref for Given<T> {
+impl<T> Deref for WithSource<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -136,10 +139,10 @@ impl<T> Deref for Given<T> {
     }
 }
 
-impl Given<String> {
-    /// The text as it stands in the file, to be shown.
-    pub fn shown(&self) -> &str {
-        self.written.as_deref().unwrap_or(&self.value)
+impl WithSource<String> {
+    /// Returns the text as written in the file, which is safe to show.
+    pub fn as_written(&self) -> &str {
+        self.raw.as_deref().unwrap_or(&self.value)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What users bring along: their configuration, with the agents and MCP servers it names.
+//! User-provided extensions: configuration files, and the agents and MCP servers they name.
 
 pub mod config;
 #[cfg(feature = "servers")]

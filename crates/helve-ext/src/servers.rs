@@ -1,7 +1,7 @@
-//! MCP servers as tools: started when they are needed, watched, started again, and never trusted.
+//! MCP servers as tools: started when needed, supervised, restarted, and never trusted.
 //!
-//! A server that hangs, floods, crashes or sends garbage costs its own calls and nobody else's. The types of rmcp stay
-//! in here.
+//! A server that hangs, floods, crashes or sends garbage affects only its own calls. No other module sees rmcp's
+//! client types.
 
 mod call;
 mod child;
@@ -9,17 +9,17 @@ mod connect;
 mod convert;
 mod definition;
 mod elicit;
+mod events;
 mod http;
-mod link;
-mod live;
+mod info;
+mod live_server;
+mod managed;
 mod name;
-mod pace;
 mod pipe;
+mod rate_limit;
 mod resources;
 mod secret;
-mod standing;
 mod tool;
-mod visit;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -33,139 +33,146 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub use standing::{Standing, Status, ToolFound};
+pub use info::{ServerInfo, ServerStatus, ServerToolName};
 
-use self::link::{Link, Stage};
-use self::live::Live;
+use self::live_server::LiveServer;
+use self::managed::{ManagedServer, RunState};
 use self::tool::ServerTool;
-use crate::config::Server;
+use crate::config::ServerConfig;
 
-/// What the servers of a folder are set up with.
-pub struct Setup {
-    pub servers: Vec<Server>,
-    /// Where they run.
+/// What the servers of a workspace are created from.
+pub struct ServersSetup {
+    pub servers: Vec<ServerConfig>,
+    /// Directory in which they run.
     pub root: PathBuf,
-    /// Where their tools go.
+    /// Registry for their tools.
     pub registry: Arc<Registry>,
-    /// Looks at the pictures they send.
+    /// Checks the images they send.
     pub media: Arc<dyn Media>,
 }
 
-/// The servers of a folder. Dropping it ends them; `close` waits for that.
+/// The MCP servers of a workspace. Dropping it ends them; `close` also waits for their end.
 pub struct Servers {
     inner: Arc<Inner>,
-    keeping: Mutex<Option<JoinHandle<()>>>,
+    sync_task: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Inner {
-    links: Vec<Arc<Link>>,
+    servers: Vec<Arc<ManagedServer>>,
     registry: Arc<Registry>,
     media: Arc<dyn Media>,
-    /// Offered while some server holds resources.
+    /// Registered while some server has resources.
     resource_tools: Mutex<Vec<Arc<dyn AnyTool>>>,
-    offered: Mutex<Offered>,
-    news: Arc<Notify>,
+    registered: Mutex<RegisteredTools>,
+    changed: Arc<Notify>,
     stop: CancellationToken,
 }
 
 /// What is registered now.
 #[derive(Default)]
-struct Offered {
+struct RegisteredTools {
     /// By name, each with the hash of its definition.
     tools: BTreeMap<String, (String, Registration)>,
     resources: Vec<Registration>,
-    /// Names that had to be others.
+    /// Per server: tools that got another name because theirs was taken.
     notes: BTreeMap<String, Vec<String>>,
 }
 
 impl Servers {
-    /// Starts none of them.
-    pub fn new(setup: Setup) -> Self {
-        let (news, stop) = (Arc::new(Notify::new()), CancellationToken::new());
-        let link = |server| Link::new(server, setup.root.clone(), news.clone(), stop.child_token());
+    /// Starts no server.
+    pub fn new(setup: ServersSetup) -> Self {
+        let (changed, stop) = (Arc::new(Notify::new()), CancellationToken::new());
+        let managed = |server| {
+            ManagedServer::new(server, setup.root.clone(), changed.clone(), stop.child_token())
+        };
         let inner = Arc::new(Inner {
-            links: setup.servers.into_iter().map(link).collect(),
+            servers: setup.servers.into_iter().map(managed).collect(),
             registry: setup.registry,
             media: setup.media,
             resource_tools: Mutex::default(),
-            offered: Mutex::default(),
-            news,
+            registered: Mutex::default(),
+            changed,
             stop,
         });
-        Self { inner, keeping: Mutex::default() }
+        Self { inner, sync_task: Mutex::default() }
     }
 
-    /// Tools for what servers hold, to be offered once one of them holds something.
-    pub fn offer_resources(&self, tools: Vec<Arc<dyn AnyTool>>) {
+    /// Sets the tools to register once a server has resources.
+    pub fn set_resource_tools(&self, tools: Vec<Arc<dyn AnyTool>>) {
         *self.inner.resource_tools.lock() = tools;
     }
 
     pub fn resources(&self) -> Arc<dyn Resources> {
-        Arc::new(resources::Handle(Arc::downgrade(&self.inner)))
+        Arc::new(resources::ResourcesHandle(Arc::downgrade(&self.inner)))
     }
 
-    /// Starts all that may be started, side by side, and returns at once. The registry knows that tools are coming.
-    pub fn begin(&self) {
-        self.start(self.inner.links.iter().collect());
+    /// Starts all servers that may be started, in parallel, and returns at once. The registry knows that tools are coming.
+    pub fn start_all(&self) {
+        self.start(self.inner.servers.iter().collect());
     }
 
-    /// Starts all that may be started, and waits until each has started or failed.
-    pub async fn all(&self) {
-        self.begin();
-        self.inner.settled(self.inner.links.iter()).await;
+    /// Starts all servers that may be started, and waits until each has started or failed.
+    pub async fn start_all_and_wait(&self) {
+        self.start_all();
+        self.inner.settled(self.inner.servers.iter()).await;
     }
 
-    /// Starts those whose tools may have this name, and waits for them; none for a name that is no server's.
-    pub async fn bring(&self, tool: &str) {
-        let holds = |one: &Arc<dyn AnyTool>| one.spec(&Default::default()).name == tool;
-        let every = self.inner.resource_tools.lock().iter().any(holds);
+    /// Starts the servers that may have this tool, by its name, and waits for them. Starts none for a name of no server.
+    pub async fn start_for_tool(&self, tool: &str) {
+        let has_name = |one: &Arc<dyn AnyTool>| one.spec(&Default::default()).name == tool;
+        let is_resource_tool = self.inner.resource_tools.lock().iter().any(has_name);
         let lower = tool.to_ascii_lowercase();
-        let may = |link: &&Arc<Link>| {
-            every || lower.starts_with(&name::prefix(link.name()).to_ascii_lowercase())
+        let may_have = |managed: &&Arc<ManagedServer>| {
+            is_resource_tool
+                || lower.starts_with(&name::prefix(managed.name()).to_ascii_lowercase())
         };
-        let links: Vec<&Arc<Link>> = self.inner.links.iter().filter(may).collect();
-        self.start(links.clone());
-        self.inner.settled(links.into_iter()).await;
+        let servers: Vec<&Arc<ManagedServer>> =
+            self.inner.servers.iter().filter(may_have).collect();
+        self.start(servers.clone());
+        self.inner.settled(servers.into_iter()).await;
     }
 
-    /// Every server as it is now; none is started for it.
-    pub fn list(&self) -> Vec<Standing> {
-        self.inner.links.iter().map(|link| self.inner.standing(link)).collect()
+    /// Returns the state of every server. Starts none.
+    pub fn list(&self) -> Vec<ServerInfo> {
+        self.inner.servers.iter().map(|managed| self.inner.info(managed)).collect()
     }
 
-    /// Starts one server and says how that went.
-    pub async fn check(&self, name: &str) -> Result<Standing, ServerTrouble> {
-        let link = self.inner.link(name)?;
-        self.start(vec![link]);
-        self.inner.settled(std::iter::once(link)).await;
-        Ok(self.inner.standing(link))
+    /// Starts one server and returns its state.
+    pub async fn check(&self, name: &str) -> Result<ServerInfo, ServerTrouble> {
+        let managed = self.inner.managed(name)?;
+        self.start(vec![managed]);
+        self.inner.settled(std::iter::once(managed)).await;
+        Ok(self.inner.info(managed))
     }
 
-    /// Ends all servers, and waits for that.
+    /// Ends all servers and waits for their end.
     pub async fn close(&self) {
         self.inner.stop.cancel();
-        join_all(self.inner.links.iter().map(|link| link.close())).await;
-        let keeping = self.keeping.lock().take();
-        if let Some(keeping) = keeping {
-            keeping.await.ok();
+        join_all(self.inner.servers.iter().map(|managed| managed.close())).await;
+        let sync_task = self.sync_task.lock().take();
+        if let Some(sync_task) = sync_task {
+            sync_task.await.ok();
         }
     }
 
-    fn start(&self, links: Vec<&Arc<Link>>) {
-        let links: Vec<_> = links.into_iter().filter(|link| link.allowed().is_ok()).collect();
-        if links.is_empty() {
+    fn start(&self, servers: Vec<&Arc<ManagedServer>>) {
+        let servers: Vec<_> =
+            servers.into_iter().filter(|managed| managed.check_allowed().is_ok()).collect();
+        if servers.is_empty() {
             return;
         }
-        self.keeping.lock().get_or_insert_with(|| tokio::spawn(keep(self.inner.clone())));
-        for link in links {
-            let fresh = matches!(link.stage(), Stage::Idle);
-            link.want();
-            if fresh {
-                let (expected, link) = (self.inner.registry.expect(), link.clone());
+        self.sync_task
+            .lock()
+            .get_or_insert_with(|| tokio::spawn(sync_registry(self.inner.clone())));
+        for managed in servers {
+            let is_new = matches!(managed.state(), RunState::Idle);
+            managed.start();
+            if is_new {
+                let (expected, managed) = (self.inner.registry.expect(), managed.clone());
                 let inner = self.inner.clone();
                 tokio::spawn(async move {
                     tokio::select! {
-                        () = inner.settled(std::iter::once(&link)) => {}
+                        () = inner.settled(std::iter::once(&managed)) => {}
                         () = inner.stop.cancelled() => {}
                     }
                     drop(expected);
@@ -181,90 +188,95 @@ impl Drop for Servers {
     }
 }
 
-/// Keeps the registry as the servers are.
-async fn keep(inner: Arc<Inner>) {
+/// Updates the registry whenever the servers' tools change.
+async fn sync_registry(inner: Arc<Inner>) {
     loop {
         tokio::select! {
-            () = inner.news.notified() => inner.offer(),
+            () = inner.changed.notified() => inner.update_registry(),
             () = inner.stop.cancelled() => return,
         }
     }
 }
 
 impl Inner {
-    fn link(&self, name: &str) -> Result<&Arc<Link>, ServerTrouble> {
-        self.links.iter().find(|link| link.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = self.links.iter().map(|link| link.name()).collect();
+    fn managed(&self, name: &str) -> Result<&Arc<ManagedServer>, ServerTrouble> {
+        self.servers.iter().find(|managed| managed.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = self.servers.iter().map(|managed| managed.name()).collect();
             let near = near::nearest(name, names.iter().copied(), 3);
             let known = if near.is_empty() { names } else { near };
             ServerTrouble::Unknown { known: known.into_iter().map(str::to_owned).collect() }
         })
     }
 
-    /// Waits for some servers, and until what they bring is registered.
-    async fn settled(&self, links: impl Iterator<Item = &Arc<Link>>) {
-        for link in links {
-            link.settled().await;
+    /// Waits for some servers, and registers their tools.
+    async fn settled(&self, servers: impl Iterator<Item = &Arc<ManagedServer>>) {
+        for managed in servers {
+            managed.settled().await;
         }
-        self.offer();
+        self.update_registry();
     }
 
-    fn holders(&self) -> Vec<String> {
-        let holds = |link: &&Arc<Link>| link.live().is_some_and(|live| live.holds_resources());
-        self.links.iter().filter(holds).map(|link| link.name().to_owned()).collect()
+    fn resource_servers(&self) -> Vec<String> {
+        let has_resources =
+            |managed: &&Arc<ManagedServer>| managed.live().is_some_and(|live| live.has_resources());
+        self.servers.iter().filter(has_resources).map(|managed| managed.name().to_owned()).collect()
     }
 
-    async fn holder(&self, name: &str) -> Result<(Arc<Link>, Arc<Live>), ServerTrouble> {
-        let link = self.link(name)?;
-        let live = link.ready().await?;
-        if !live.holds_resources() {
-            return Err(ServerTrouble::NoResources { others: self.holders() });
+    async fn resource_server(
+        &self,
+        name: &str,
+    ) -> Result<(Arc<ManagedServer>, Arc<LiveServer>), ServerTrouble> {
+        let managed = self.managed(name)?;
+        let live = managed.ready().await?;
+        if !live.has_resources() {
+            return Err(ServerTrouble::NoResources { others: self.resource_servers() });
         }
-        Ok((link.clone(), live))
+        Ok((managed.clone(), live))
     }
 
-    /// Registers what the servers offer now and is not registered, and takes out what they no longer offer.
+    /// Registers new tools of the servers and unregisters those they no longer offer.
     ///
-    /// Names are given in the order of the configuration, so that which of two gets the number does not depend on who
-    /// was faster. The tools of a server that is down stay: calling one says so, or waits until it is back.
-    fn offer(&self) {
-        let mut offered = self.offered.lock();
+    /// Names are assigned in the order of the configuration, so that which of two tools gets a number does not depend
+    /// on which server starts first. The tools of a server that is down stay registered: a call of one waits until
+    /// the server is back, or reports the failure.
+    fn update_registry(&self) {
+        let mut registered = self.registered.lock();
         let taken: BTreeSet<String> =
             self.registry.taken().iter().map(|name| name.to_ascii_lowercase()).collect();
-        let (mut names, mut wanted, mut notes) = (taken, BTreeMap::new(), BTreeMap::new());
-        for link in &self.links {
-            for definition in link.known().iter() {
-                let plain = name::name(link.name(), &definition.tool, &BTreeSet::new());
-                let name = name::name(link.name(), &definition.tool, &names);
+        let (mut names, mut current, mut notes) = (taken, BTreeMap::new(), BTreeMap::new());
+        for managed in &self.servers {
+            for definition in managed.definitions().iter() {
+                let plain = name::tool_name(managed.name(), &definition.tool, &BTreeSet::new());
+                let name = name::tool_name(managed.name(), &definition.tool, &names);
                 if name != plain {
                     let note = format!("{plain} is taken, so the tool is called {name}");
-                    notes.entry(link.name().to_owned()).or_insert_with(Vec::new).push(note);
+                    notes.entry(managed.name().to_owned()).or_insert_with(Vec::new).push(note);
                 }
                 names.insert(name.to_ascii_lowercase());
-                wanted.insert(name, (link, definition.clone()));
+                current.insert(name, (managed, definition.clone()));
             }
         }
-        offered.notes = notes;
-        offered.tools.retain(|name, (hash, _)| {
-            wanted.get(name).is_some_and(|(_, definition)| definition.hash == *hash)
+        registered.notes = notes;
+        registered.tools.retain(|name, (hash, _)| {
+            current.get(name).is_some_and(|(_, definition)| definition.hash == *hash)
         });
-        for (name, (link, definition)) in wanted {
-            if offered.tools.contains_key(&name) {
+        for (name, (managed, definition)) in current {
+            if registered.tools.contains_key(&name) {
                 continue;
             }
             let hash = definition.hash.clone();
-            let (link, media) = (link.clone(), self.media.clone());
-            let tool = Arc::new(ServerTool { name: name.clone(), link, definition, media });
+            let (managed, media) = (managed.clone(), self.media.clone());
+            let tool = Arc::new(ServerTool { name: name.clone(), managed, definition, media });
             let registration = self.registry.register(Layer::Server, tool);
-            offered.tools.insert(name, (hash, registration));
+            registered.tools.insert(name, (hash, registration));
         }
-        if self.holders().is_empty() {
+        if self.resource_servers().is_empty() {
             return;
         }
-        if offered.resources.is_empty() {
+        if registered.resources.is_empty() {
             let tools = self.resource_tools.lock().clone();
-            let put = |tool| self.registry.register(Layer::Builtin, tool);
-            offered.resources = tools.into_iter().map(put).collect();
+            let register = |tool| self.registry.register(Layer::Builtin, tool);
+            registered.resources = tools.into_iter().map(register).collect();
         }
     }
 }

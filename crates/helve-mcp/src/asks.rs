@@ -34,11 +34,11 @@ pub(crate) enum AskRoute {
     /// By a request of ours while the client's own request waits: revisions up to 2025-11-25.
     Elicit(Peer<RoleServer>),
     /// By ending the client's request with the question, which a retry answers: from 2026-07-28 on.
-    Park(mpsc::Sender<Question>),
+    Park(mpsc::Sender<ParkedQuestion>),
 }
 
 /// A question for a client that sends the answer with a later request.
-pub(crate) struct Question {
+pub(crate) struct ParkedQuestion {
     pub(crate) form: Form,
     pub(crate) key: AskKey,
     pub(crate) answer: oneshot::Sender<Reply>,
@@ -100,9 +100,9 @@ async fn elicit(peer: &Peer<RoleServer>, form: &Form) -> Reply {
 }
 
 /// Hands the question to whichever request waits for the call.
-async fn park(client: &mpsc::Sender<Question>, ask: &Ask) -> Reply {
+async fn park(client: &mpsc::Sender<ParkedQuestion>, ask: &Ask) -> Reply {
     let (answer, answered) = oneshot::channel();
-    let question = Question { form: Form::of(ask), key: ask.key(), answer };
+    let question = ParkedQuestion { form: Form::of(ask), key: ask.key(), answer };
     let asked = async {
         client.send(question).await.ok()?;
         answered.await.ok()

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub use crate::http::{BadToken, HttpConfig, HttpServer, Token};
 
 use crate::in_flight::InFlightRequests;
-use crate::server::Server;
+use crate::server::McpServer;
 use crate::state::ServerState;
 use crate::transport::{LineTransport, MAX_DISCARDED};
 
@@ -121,7 +121,7 @@ where
     let transport = LineTransport::new(input, output, requests.clone(), calls.clone());
     let endless_line = transport.endless_line();
     let state = ServerState::new(config, calls.clone());
-    let server = Server::new(state.clone());
+    let server = McpServer::new(state.clone());
     // rmcp learns of `stop` through the end of the transport. A token of its own would make it wait less
     // for the last answers than a cancelled call may take.
     let served = match server.serve(transport).await {

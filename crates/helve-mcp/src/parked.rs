@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::asks::{AskRoute, ClientPerson, Form, Question, RouteGuard};
+use crate::asks::{AskRoute, ClientPerson, Form, ParkedQuestion, RouteGuard};
 
 /// Clients give up after ten rounds. One round earlier, a refusal says more than their error would.
 const MAX_ROUNDS: u8 = 9;
@@ -55,7 +55,7 @@ pub(crate) struct DetachedCall {
     fingerprint: CallFingerprint,
     call: String,
     result: oneshot::Receiver<ToolResult>,
-    questions: mpsc::Receiver<Question>,
+    questions: mpsc::Receiver<ParkedQuestion>,
     /// The question that was sent and not answered yet.
     pending: Option<(Form, oneshot::Sender<Reply>)>,
     rounds: u8,
@@ -213,7 +213,7 @@ impl DetachedCall {
 }
 
 /// Waits for the next question. Never returns once the call can no longer ask: its result will come.
-async fn next_question(questions: &mut mpsc::Receiver<Question>) -> Question {
+async fn next_question(questions: &mut mpsc::Receiver<ParkedQuestion>) -> ParkedQuestion {
     match questions.recv().await {
         Some(question) => question,
         None => pending().await,

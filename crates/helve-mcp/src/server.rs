@@ -34,12 +34,12 @@ const MAX_NAME: usize = 256;
 const SETTLE_TIME: Duration = Duration::from_secs(3);
 
 /// The server side of one connection, or of one stateless request.
-pub(crate) struct Server {
+pub(crate) struct McpServer {
     state: Arc<ServerState>,
     session: OnceLock<Arc<ClientSession>>,
 }
 
-impl Server {
+impl McpServer {
     pub(crate) fn new(state: Arc<ServerState>) -> Self {
         Self { state, session: OnceLock::new() }
     }
@@ -66,7 +66,7 @@ impl Server {
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let config = &self.state.config;
         let capabilities = ServerCapabilities::builder()
@@ -220,7 +220,7 @@ impl ServerHandler for Server {
     }
 }
 
-impl Server {
+impl McpServer {
     /// Runs a call whose questions end the request, or resumes it with the answer.
     async fn call_and_park(
         &self,

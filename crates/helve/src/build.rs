@@ -11,7 +11,7 @@ use helve_core::{
     Action, AnyTool, Caller, Engine, Hook, Host, Journal, Kind, Layer, Machine, Media, Neighbours,
     Person, Policy, Registry, Rule, SaysYes, Source, Switch, Workspace,
 };
-use helve_ext::config::{self, Agent, Config, Disk, Places, Trust, gather};
+use helve_ext::config::{self, Agent, Config, ConfigPaths, Disk, Trust, gather};
 use helve_machine::LocalMachine;
 use helve_store::{OutputFiles, Sqlite};
 use helve_text::cut::Limits;
@@ -20,7 +20,7 @@ use helve_text::near;
 use helve_tools::{EditSettings, SyntaxCheck, opencode, undo};
 
 #[cfg(feature = "servers")]
-use helve_ext::servers::{Servers, Setup};
+use helve_ext::servers::{Servers, ServersSetup};
 
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
@@ -243,13 +243,13 @@ impl Builder {
         let sqlite = Arc::new(Sqlite::at(data.clone()));
         let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite);
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
-        let places = Places::usual(&Disk, root.clone(), self.configs);
-        let gathered = gather(&Disk, &places);
-        let own_config = places.user.clone();
-        let untrusted = gathered.understand(&Disk, Trust::Untrusted);
+        let paths = ConfigPaths::standard(&Disk, root.clone(), self.configs);
+        let gathered = gather(&Disk, &paths);
+        let own_config = paths.user.clone();
+        let untrusted = gathered.interpret(&Disk, Trust::Untrusted);
         let trust = trust(&*store, &root, &untrusted).await;
         let config = match trust {
-            TrustState::Trusted => gathered.understand(&Disk, Trust::Trusted),
+            TrustState::Trusted => gathered.interpret(&Disk, Trust::Trusted),
             TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,
         };
         let agent = agent(&config, self.agent)?;
@@ -262,7 +262,7 @@ impl Builder {
         let workspace = Workspace::new(root, host, journal, neighbours, shell);
         let registry: Arc<Registry> = Arc::default();
         let media = media();
-        let settings = settings(&config.changes);
+        let settings = settings(&config.edit);
         for tool in opencode::tools_with(media.clone(), settings) {
             let spec = tool.spec(&self.caller);
             if can_run || !opencode::NEEDS_PROCESSES.contains(&spec.name.as_str()) {
@@ -342,13 +342,13 @@ fn servers(
     config: &Config,
     media: Arc<dyn Media>,
 ) -> Servers {
-    let servers = Servers::new(Setup {
+    let servers = Servers::new(ServersSetup {
         servers: config.servers.clone(),
         root: workspace.root().to_path_buf(),
         registry: registry.clone(),
         media: media.clone(),
     });
-    servers.offer_resources(opencode::resource_tools(&servers.resources(), &media));
+    servers.set_resource_tools(opencode::resource_tools(&servers.resources(), &media));
     servers
 }
 
@@ -435,7 +435,7 @@ fn allowed(what: &str) -> Result<Rule, BuildError> {
 
 /// Whether a person trusted the folder as it is now. Asks the store only where there is something to trust.
 async fn trust(store: &dyn Store, root: &Path, config: &Config) -> TrustState {
-    let brings = config.sources.iter().any(|file| file.layer == config::Layer::Project);
+    let brings = config.sources.iter().any(|file| file.layer == config::ConfigLayer::Project);
     if !brings {
         return TrustState::NothingToTrust;
     }
@@ -459,28 +459,28 @@ pub(crate) fn agent(config: &Config, named: Option<String>) -> Result<Agent, Bui
 }
 
 /// What the configuration chose about changes to files.
-fn settings(chosen: &config::Changes) -> EditSettings {
+fn settings(chosen: &config::EditSection) -> EditSettings {
     let usual = EditSettings::DEFAULT;
     EditSettings {
         syntax: chosen.syntax.as_ref().map_or(usual.syntax, |given| match given.value {
-            config::SyntaxCheck::Report => SyntaxCheck::Report,
-            config::SyntaxCheck::Off => SyntaxCheck::Off,
-            config::SyntaxCheck::Refuse => SyntaxCheck::Refuse,
+            config::SyntaxMode::Report => SyntaxCheck::Report,
+            config::SyntaxMode::Off => SyntaxCheck::Off,
+            config::SyntaxMode::Refuse => SyntaxCheck::Refuse,
         }),
         matching: chosen.matching.as_ref().map_or(usual.matching, |given| match given.value {
-            config::Matching::Safe => Match::Safe,
-            config::Matching::Exact => Match::Exact,
+            config::MatchMode::Safe => Match::Safe,
+            config::MatchMode::Exact => Match::Exact,
         }),
         links: chosen.hard_links.as_ref().map_or(usual.links, |given| match given.value {
-            config::HardLinks::Replace => HardLinks::Part,
-            config::HardLinks::InPlace => HardLinks::InPlace,
+            config::HardLinkMode::Replace => HardLinks::Part,
+            config::HardLinkMode::InPlace => HardLinks::InPlace,
         }),
     }
 }
 
 fn limits(config: &Config) -> Limits {
     let default = opencode::DIALECT.limits;
-    let given = |given: &Option<config::Given<u64>>, otherwise| {
+    let given = |given: &Option<config::WithSource<u64>>, otherwise| {
         given.as_ref().and_then(|it| usize::try_from(it.value).ok()).unwrap_or(otherwise)
     };
     Limits {

@@ -1,13 +1,13 @@
-//! Stands in for the MCP servers in a build without them.
+//! Replaces the MCP servers in a build without them.
 
 pub(crate) struct Servers;
 
 impl Servers {
-    pub(crate) fn begin(&self) {}
+    pub(crate) fn start_all(&self) {}
 
-    pub(crate) async fn all(&self) {}
+    pub(crate) async fn start_all_and_wait(&self) {}
 
-    pub(crate) async fn bring(&self, _tool: &str) {}
+    pub(crate) async fn start_for_tool(&self, _tool: &str) {}
 
     pub(crate) async fn close(&self) {}
 }

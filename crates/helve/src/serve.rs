@@ -27,7 +27,7 @@ impl Toolbox {
     ) -> Result<(), ServeError> {
         let (engine, servers) = (self.engine.clone(), self.servers.clone());
         let registry = self.registry.clone();
-        servers.begin();
+        servers.start_all();
         let open = move |request: SessionRequest| Some(self.open_session(&self.id, request));
         let served = helve_mcp::serve_stdio(config(engine, registry, metadata, open), stop).await;
         servers.close().await;
@@ -48,7 +48,7 @@ impl Toolbox {
         let folder = helve_text::visible::escape_line(&self.root().display().to_string()).into();
         let (engine, servers) = (self.engine.clone(), self.servers.clone());
         let registry = self.registry.clone();
-        servers.begin();
+        servers.start_all();
         let toolboxes: HashMap<String, Toolbox> = agents
             .iter()
             .filter_map(|name| Some((name.clone(), self.as_agent(name).ok()?)))

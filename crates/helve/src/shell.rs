@@ -37,7 +37,7 @@ pub(crate) fn shell(
     let mut environment = environment::environment(&policy, ambient.iter().cloned());
     // With the secret that opens our own port a command could call us past its agent's rules.
     environment.variables.retain(|(name, _)| name != TOKEN_VARIABLE);
-    let millis = |given: &Option<config::Given<u64>>, usual: Duration| {
+    let millis = |given: &Option<config::WithSource<u64>>, usual: Duration| {
         given.as_ref().map_or(usual, |given| Duration::from_millis(given.value))
     };
     let most = millis(&config.bash.max_timeout, MOST_TIMEOUT);

@@ -76,7 +76,7 @@ impl Toolbox {
     ///
     /// Without this a server is started by the first call of a tool whose name begins with its own.
     pub async fn start_servers(&self) {
-        self.servers.all().await;
+        self.servers.start_all_and_wait().await;
     }
 
     /// The MCP servers of this folder.
@@ -106,7 +106,7 @@ impl Toolbox {
         let mut tools = self.tools();
         if tools.find(tool).is_none() {
             tokio::select! {
-                () = self.servers.bring(tool) => {}
+                () = self.servers.start_for_tool(tool) => {}
                 // The call then says that it was aborted.
                 () = cancel.cancelled() => {}
             }
@@ -128,7 +128,7 @@ impl Toolbox {
         let all = || self.registry.offer(&self.caller, &self.switches, |_spec| true);
         let mut tools = all();
         if tools.find(tool).is_none() {
-            self.servers.bring(tool).await;
+            self.servers.start_for_tool(tool).await;
             tools = all();
         }
         let call = ToolCall::new(tool, input);

@@ -1,40 +1,40 @@
-//! Agents: from JSON, from Markdown, built in; merged field by field, each field with its origin.
+//! Agents from JSON, Markdown and the built-in list, merged field by field. Each field keeps its source.
 
 use helve_core::Switch;
 use helve_core::permission::{Rule, Source};
 
-use super::explain::Listed;
-use super::page::{Page, Reading, Standing};
-use super::rules::Rules;
-use super::tree::{At, Entry, Node, What, repeated};
-use super::{Given, Layer, builtin, keys, words};
+use super::config_file::{Authority, ConfigFile, ExpandMode};
+use super::explain::SettingLine;
+use super::rules::RuleList;
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, repeated};
+use super::{ConfigLayer, WithSource, builtin, keys, messages};
 
-/// Someone who works under a name, with a prompt and a wall of their own.
+/// A named agent with a prompt and permission rules of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
     pub name: String,
-    /// Who brought it into being; others may have added to it.
-    pub origin: Origin,
+    /// Who first defined it. Others may have added to it.
+    pub origin: AgentOrigin,
     /// Where it is first mentioned.
     pub source: Source,
-    pub description: Option<Given<String>>,
-    pub mode: Given<Mode>,
-    pub model: Option<Given<String>>,
-    pub prompt: Option<Given<String>>,
-    pub hidden: Given<bool>,
-    pub temperature: Option<Given<f64>>,
-    pub top_p: Option<Given<f64>>,
-    pub steps: Option<Given<u64>>,
-    /// Built-in rules and the user's: a wall that narrows.
+    pub description: Option<WithSource<String>>,
+    pub mode: WithSource<AgentMode>,
+    pub model: Option<WithSource<String>>,
+    pub prompt: Option<WithSource<String>>,
+    pub hidden: WithSource<bool>,
+    pub temperature: Option<WithSource<f64>>,
+    pub top_p: Option<WithSource<f64>>,
+    pub steps: Option<WithSource<u64>>,
+    /// Built-in and user rules: a wall that narrows.
     pub rules: Vec<Rule>,
-    /// The project's: another narrowing wall while it is untrusted, later rules of the same wall afterwards.
+    /// Project rules: another narrowing wall while the project is untrusted, later rules of the same wall afterwards.
     pub project_rules: Vec<Rule>,
     pub switches: Vec<Switch>,
     pub project_switches: Vec<Switch>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum AgentOrigin {
     Builtin,
     User,
     Project,
@@ -42,7 +42,7 @@ pub enum Origin {
 
 /// How an agent may be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum AgentMode {
     /// By a person.
     Primary,
     /// By another agent.
@@ -50,107 +50,107 @@ pub enum Mode {
     All,
 }
 
-/// The most agents in all.
-const MOST: usize = 500;
-/// The longest name.
-const LONGEST_NAME: usize = 200;
-const WARMEST: f64 = 10.0;
-const MOST_STEPS: u64 = 1_000_000;
+/// Maximum number of agents.
+const MAX_AGENTS: usize = 500;
+/// Maximum length of a name in bytes.
+const MAX_NAME: usize = 200;
+const MAX_TEMPERATURE: f64 = 10.0;
+const MAX_STEPS: u64 = 1_000_000;
 
-/// How an agent is written down.
-pub(super) struct Written<'n> {
+/// An agent as written in one file.
+pub(super) struct AgentEntry<'n> {
     pub(super) name: &'n str,
-    pub(super) at: At,
-    pub(super) fields: &'n [Entry],
+    pub(super) at: Position,
+    pub(super) fields: &'n [ConfigEntry],
     /// The body of a Markdown file.
-    pub(super) body: Option<Given<String>>,
-    /// The mode where none is given; `modes` folders and the key `mode` mean primary ones.
-    pub(super) mode: Mode,
+    pub(super) body: Option<WithSource<String>>,
+    /// The mode if none is set. `modes` folders and the key `mode` define primary agents.
+    pub(super) mode: AgentMode,
 }
 
 /// All agents while they are being merged.
-pub(super) struct Agents(Vec<Draft>);
+pub(super) struct Agents(Vec<AgentDraft>);
 
-struct Draft {
+struct AgentDraft {
     agent: Agent,
-    own: Rules,
-    project: Rules,
+    user: RuleList,
+    project: RuleList,
     disabled: bool,
-    /// Whether anything but a broken remnant spoke of it.
+    /// Whether some complete file defines it, not only a broken one.
     defined: bool,
 }
 
 impl Agents {
     pub(super) fn builtin() -> Self {
-        let draft = |(agent, rules)| Draft {
+        let draft = |(agent, rules)| AgentDraft {
             agent,
-            own: Rules::builtin(rules),
-            project: Rules::default(),
+            user: RuleList::builtin(rules),
+            project: RuleList::default(),
             disabled: false,
             defined: true,
         };
         Self(builtin::agents().into_iter().map(draft).collect())
     }
 
-    /// An `agent` or `mode` section.
-    pub(super) fn section(
+    /// Reads an `agent` or `mode` section.
+    pub(super) fn read_section(
         &mut self,
-        page: &mut Page<'_>,
-        (key, node): (&str, &Node),
-        mode: Mode,
-        waiting: &mut Vec<Listed>,
+        file: &mut ConfigFile<'_>,
+        (key, node): (&str, &ConfigNode),
+        mode: AgentMode,
+        waiting: &mut Vec<SettingLine>,
     ) {
-        let Some(entries) = page.map(key, node) else { return };
+        let Some(entries) = file.map(key, node) else { return };
         for entry in entries {
             let name = entry.key.as_str();
-            if let What::Map(fields) = &entry.value.what {
-                let written = Written { name, at: entry.at, fields, body: None, mode };
-                self.read(page, written, waiting);
+            if let ConfigValue::Map(fields) = &entry.value.data {
+                let agent = AgentEntry { name, at: entry.at, fields, body: None, mode };
+                self.read_agent(file, agent, waiting);
             } else {
-                page.wrong::<()>(&words::key_path(&[key, name]), &entry.value, "an object");
-                self.breaks(name, page.source(entry.at), page.layer);
+                file.wrong_type::<()>(&messages::key_path(&[key, name]), &entry.value, "an object");
+                self.mark_broken(name, file.source(entry.at), file.layer);
             }
         }
     }
 
-    /// What a file that stops in the middle still says about agents: only their rules count.
-    pub(super) fn remnant(&mut self, page: &mut Page<'_>, node: &Node) {
-        let What::Map(entries) = &node.what else { return };
+    /// Reads the agents of a file with a syntax error. Only their rules are used.
+    pub(super) fn read_partial(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode) {
+        let ConfigValue::Map(entries) = &node.data else { return };
         for entry in entries {
-            let source = page.source(entry.at);
-            self.breaks(&entry.key, source.clone(), page.layer);
-            if let (What::Map(fields), Some(draft)) =
-                (&entry.value.what, self.draft(&entry.key, source, page.layer))
+            let source = file.source(entry.at);
+            self.mark_broken(&entry.key, source.clone(), file.layer);
+            if let (ConfigValue::Map(fields), Some(draft)) =
+                (&entry.value.data, self.draft(&entry.key, source, file.layer))
             {
-                draft.side(page.layer).read(page, fields);
+                draft.rules_of(file.layer).read(file, fields);
             }
         }
     }
 
-    /// Something about an agent could not be understood, so it asks for everything.
-    pub(super) fn breaks(&mut self, name: &str, source: Source, layer: Layer) {
+    /// Makes an agent ask for everything, because something about it could not be interpreted.
+    pub(super) fn mark_broken(&mut self, name: &str, source: Source, layer: ConfigLayer) {
         if let Some(draft) = self.draft(name, source.clone(), layer) {
-            draft.side(layer).breaks(source);
+            draft.rules_of(layer).mark_broken(source);
         }
     }
 
-    pub(super) fn read(
+    pub(super) fn read_agent(
         &mut self,
-        page: &mut Page<'_>,
-        written: Written<'_>,
-        waiting: &mut Vec<Listed>,
+        file: &mut ConfigFile<'_>,
+        entry: AgentEntry<'_>,
+        waiting: &mut Vec<SettingLine>,
     ) {
-        let Written { name, at, fields, body, mode } = written;
-        let Some(draft) = self.draft(name, page.source(at), page.layer) else {
-            return page.error(at, || words::no_such_agent_possible(MOST, LONGEST_NAME));
+        let AgentEntry { name, at, fields, body, mode } = entry;
+        let Some(draft) = self.draft(name, file.source(at), file.layer) else {
+            return file.error(at, || messages::agent_limits(MAX_AGENTS, MAX_NAME));
         };
-        draft.side(page.layer).read(page, fields);
-        if page.standing == Standing::Narrows && draft.agent.origin != Origin::Project {
-            let rest =
-                fields.iter().filter(|it| !matches!(it.key.as_str(), "permission" | "tools"));
-            waiting.extend(rest.map(|field| Listed::waiting(page, &["agent", name], field)));
-            waiting
-                .extend(body.map(|body| Listed::waiting_text(&["agent", name, "prompt"], &body)));
+        draft.rules_of(file.layer).read(file, fields);
+        if file.authority == Authority::NarrowOnly && draft.agent.origin != AgentOrigin::Project {
+            let rest = fields.iter().filter(|field| !is_about_rules(field));
+            waiting.extend(rest.map(|field| SettingLine::waiting(file, &["agent", name], field)));
+            waiting.extend(
+                body.map(|body| SettingLine::waiting_text(&["agent", name, "prompt"], &body)),
+            );
             return;
         }
         if !draft.defined {
@@ -158,24 +158,24 @@ impl Agents {
             draft.agent.mode.value = mode;
         }
         for (again, first) in repeated(fields).iter().filter(|(again, _)| !is_about_rules(again)) {
-            page.warn(again.at, || words::repeated(&again.key, first.at));
+            file.warn(again.at, || messages::repeated(&again.key, first.at));
         }
         for field in fields {
-            draft.field(page, field);
+            draft.read_field(file, field);
         }
         if let Some(body) = body {
             draft.agent.prompt = Some(body);
         }
     }
 
-    fn draft(&mut self, name: &str, source: Source, layer: Layer) -> Option<&mut Draft> {
+    fn draft(&mut self, name: &str, source: Source, layer: ConfigLayer) -> Option<&mut AgentDraft> {
         let known = self.0.iter().position(|draft| draft.agent.name == name);
-        let fits = (1..=LONGEST_NAME).contains(&name.len()) && self.0.len() < MOST;
+        let fits = (1..=MAX_NAME).contains(&name.len()) && self.0.len() < MAX_AGENTS;
         if known.is_none() && !fits {
             return None;
         }
         let index = known.unwrap_or_else(|| {
-            self.0.push(Draft::new(name, source, layer));
+            self.0.push(AgentDraft::new(name, source, layer));
             self.0.len() - 1
         });
         self.0.get_mut(index)
@@ -183,80 +183,82 @@ impl Agents {
 
     pub(super) fn finish(self) -> Vec<Agent> {
         let in_use = self.0.into_iter().filter(|draft| draft.defined && !draft.disabled);
-        in_use.map(Draft::finish).collect()
+        in_use.map(AgentDraft::finish).collect()
     }
 }
 
-impl Draft {
-    fn new(name: &str, source: Source, layer: Layer) -> Self {
+impl AgentDraft {
+    fn new(name: &str, source: Source, layer: ConfigLayer) -> Self {
         let origin = match layer {
-            Layer::User => Origin::User,
-            Layer::Project => Origin::Project,
+            ConfigLayer::User => AgentOrigin::User,
+            ConfigLayer::Project => AgentOrigin::Project,
         };
-        let agent = Agent::new(name, origin, source, Mode::All);
-        let (own, project) = (Rules::default(), Rules::default());
-        Self { agent, own, project, disabled: false, defined: false }
+        let agent = Agent::new(name, origin, source, AgentMode::All);
+        let (user, project) = (RuleList::default(), RuleList::default());
+        Self { agent, user, project, disabled: false, defined: false }
     }
 
-    fn side(&mut self, layer: Layer) -> &mut Rules {
+    fn rules_of(&mut self, layer: ConfigLayer) -> &mut RuleList {
         match layer {
-            Layer::User => &mut self.own,
-            Layer::Project => &mut self.project,
+            ConfigLayer::User => &mut self.user,
+            ConfigLayer::Project => &mut self.project,
         }
     }
 
-    fn field(&mut self, page: &mut Page<'_>, field: &Entry) {
+    fn read_field(&mut self, file: &mut ConfigFile<'_>, field: &ConfigEntry) {
         let agent = &mut self.agent;
-        let (node, name) = (&field.value, words::key_path(&["agent", &agent.name, &field.key]));
+        let (node, name) = (&field.value, messages::key_path(&["agent", &agent.name, &field.key]));
         match field.key.as_str() {
             "description" => {
-                replace(&mut agent.description, page.text(&name, node, Reading::Usual))
+                replace(&mut agent.description, file.text(&name, node, ExpandMode::Lenient))
             }
-            "model" => replace(&mut agent.model, page.text(&name, node, Reading::Usual)),
-            "prompt" => replace(&mut agent.prompt, page.text(&name, node, Reading::Usual)),
-            "temperature" => replace(&mut agent.temperature, page.share(&name, node, WARMEST)),
-            "top_p" => replace(&mut agent.top_p, page.share(&name, node, 1.0)),
-            "steps" | "maxSteps" => replace(&mut agent.steps, page.count(&name, node, MOST_STEPS)),
+            "model" => replace(&mut agent.model, file.text(&name, node, ExpandMode::Lenient)),
+            "prompt" => replace(&mut agent.prompt, file.text(&name, node, ExpandMode::Lenient)),
+            "temperature" => {
+                replace(&mut agent.temperature, file.number(&name, node, MAX_TEMPERATURE))
+            }
+            "top_p" => replace(&mut agent.top_p, file.number(&name, node, 1.0)),
+            "steps" | "maxSteps" => replace(&mut agent.steps, file.count(&name, node, MAX_STEPS)),
             "mode" => {
-                if let Some(mode) = mode(page, &name, node) {
+                if let Some(mode) = read_mode(file, &name, node) {
                     agent.mode = mode;
                 }
             }
             "hidden" => {
-                if let Some(hidden) = page.flag(&name, node) {
+                if let Some(hidden) = file.flag(&name, node) {
                     agent.hidden = hidden;
                 }
             }
             "disable" => {
-                if let Some(disable) = page.flag(&name, node) {
+                if let Some(disable) = file.flag(&name, node) {
                     self.disabled = disable.value;
                 }
             }
             other => {
-                if let Some(meant) = keys::misspelt(other, keys::AGENT) {
-                    page.warn(field.at, || words::unknown_key(other, Some(meant)));
+                if let Some(nearest) = keys::misspelled(other, keys::AGENT) {
+                    file.warn(field.at, || messages::unknown_key(other, Some(nearest)));
                 }
             }
         }
     }
 
     fn finish(self) -> Agent {
-        let (rules, switches) = self.own.finish();
+        let (rules, switches) = self.user.finish();
         let (project_rules, project_switches) = self.project.finish();
         Agent { rules, switches, project_rules, project_switches, ..self.agent }
     }
 }
 
 impl Agent {
-    pub(super) fn new(name: &str, origin: Origin, source: Source, mode: Mode) -> Self {
+    pub(super) fn new(name: &str, origin: AgentOrigin, source: Source, mode: AgentMode) -> Self {
         Self {
             name: name.to_owned(),
             origin,
             description: None,
-            mode: Given::new(mode, source.clone()),
+            mode: WithSource::new(mode, source.clone()),
             model: None,
             prompt: None,
-            hidden: Given::new(false, source.clone()),
+            hidden: WithSource::new(false, source.clone()),
             temperature: None,
             top_p: None,
             steps: None,
@@ -269,27 +271,31 @@ impl Agent {
     }
 }
 
-fn is_about_rules(field: &Entry) -> bool {
+fn is_about_rules(field: &ConfigEntry) -> bool {
     matches!(field.key.as_str(), "permission" | "tools")
 }
 
-/// A value that is wrong leaves the one before it.
-fn replace<T>(slot: &mut Option<Given<T>>, value: Option<Given<T>>) {
+/// Keeps the earlier value if the new one is invalid.
+fn replace<T>(slot: &mut Option<WithSource<T>>, value: Option<WithSource<T>>) {
     if value.is_some() {
         *slot = value;
     }
 }
 
-fn mode(page: &mut Page<'_>, name: &str, node: &Node) -> Option<Given<Mode>> {
-    let text = page.text(name, node, Reading::Usual)?;
+fn read_mode(
+    file: &mut ConfigFile<'_>,
+    name: &str,
+    node: &ConfigNode,
+) -> Option<WithSource<AgentMode>> {
+    let text = file.text(name, node, ExpandMode::Lenient)?;
     let value = match text.value.as_str() {
-        "primary" => Mode::Primary,
-        "subagent" => Mode::Subagent,
-        "all" => Mode::All,
+        "primary" => AgentMode::Primary,
+        "subagent" => AgentMode::Subagent,
+        "all" => AgentMode::All,
         _ => {
-            page.error(node.at, || words::unknown_mode(text.shown()));
+            file.error(node.at, || messages::unknown_mode(text.as_written()));
             return None;
         }
     };
-    Some(Given { value, source: text.source, written: text.written })
+    Some(WithSource { value, source: text.source, raw: text.raw })
 }

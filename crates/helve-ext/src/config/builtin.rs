@@ -1,31 +1,31 @@
-//! The agents that are always there. Their rules narrow what the user allows, and never widen it.
+//! The built-in agents. Their rules narrow what the user allows and never widen it.
 
 use helve_core::permission::{Action, Rule, Source};
 
-use super::Given;
-use super::agent::{Agent, Mode, Origin};
+use super::WithSource;
+use super::agent::{Agent, AgentMode, AgentOrigin};
 
 use Action::{Allow, Deny};
 
 struct Builtin {
     name: &'static str,
-    mode: Mode,
+    mode: AgentMode,
     description: &'static str,
-    /// Permission, pattern, answer; the last match decides. Allow means: as the user's rules say.
+    /// Permission, pattern, action. The last match decides. `Allow` leaves the decision to the user's rules.
     rules: &'static [(&'static str, &'static str, Action)],
 }
 
 const ALL: &[Builtin] = &[
     Builtin {
         name: "build",
-        mode: Mode::Primary,
-        description: "Works on the project with all tools, as far as your rules allow.",
+        mode: AgentMode::Primary,
+        description: "Works on the project with all tools that your rules allow.",
         rules: &[("plan_exit", "*", Deny)],
     },
     Builtin {
         name: "plan",
-        mode: Mode::Primary,
-        description: "Reads and thinks; writes nothing but plans.",
+        mode: AgentMode::Primary,
+        description: "Reads and plans; writes only plan files.",
         rules: &[
             ("plan_enter", "*", Deny),
             ("task", "general", Deny),
@@ -36,8 +36,8 @@ const ALL: &[Builtin] = &[
     },
     Builtin {
         name: "general",
-        mode: Mode::Subagent,
-        description: "Takes on a task of several steps and reports what came of it.",
+        mode: AgentMode::Subagent,
+        description: "Works on a multi-step task and reports the result.",
         rules: &[
             ("question", "*", Deny),
             ("plan_enter", "*", Deny),
@@ -47,8 +47,8 @@ const ALL: &[Builtin] = &[
     },
     Builtin {
         name: "explore",
-        mode: Mode::Subagent,
-        description: "Looks things up in the project and on the web; changes nothing.",
+        mode: AgentMode::Subagent,
+        description: "Searches the project and the web; changes nothing.",
         rules: &[
             ("*", "*", Deny),
             ("read", "*", Allow),
@@ -69,9 +69,9 @@ pub(super) fn agents() -> Vec<(Agent, Vec<Rule>)> {
     let rule =
         |&(permission, pattern, action)| Rule::new(permission, pattern, action, Source::Builtin);
     let agent = |one: &Builtin| {
-        let mut agent = Agent::new(one.name, Origin::Builtin, Source::Builtin, one.mode);
+        let mut agent = Agent::new(one.name, AgentOrigin::Builtin, Source::Builtin, one.mode);
         let description = one.description.to_owned();
-        agent.description = Some(Given::new(description, Source::Builtin));
+        agent.description = Some(WithSource::new(description, Source::Builtin));
         (agent, one.rules.iter().map(rule).collect())
     };
     ALL.iter().map(agent).collect()

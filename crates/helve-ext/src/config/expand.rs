@@ -1,96 +1,103 @@
-//! `{env:NAME}` and `{file:path}` inside texts. What is put in is not looked at again.
+//! Expands `{env:NAME}` and `{file:path}` in texts. The inserted text is not expanded again.
 
 use std::path::{Path, PathBuf};
 
-use super::load::Reach;
-use super::page::{Page, Reading, Standing};
-use super::tree::At;
-use super::words;
+use super::config_file::{Authority, ConfigFile, ExpandMode};
+use super::load::LinkPolicy;
+use super::messages;
+use super::tree::Position;
 
-/// Files that one configuration file may take in.
-const MOST_FILES: usize = 64;
-/// The most bytes of one value with everything put in.
-const MOST_BYTES: usize = 1 << 20;
+/// Maximum number of files included by one configuration file.
+const MAX_FILES: usize = 64;
+/// Maximum size of one expanded value in bytes.
+const MAX_VALUE: usize = 1 << 20;
 
 enum Reference<'t> {
     Variable(&'t str),
     File(&'t str),
 }
 
-impl Page<'_> {
-    /// The text with its references put in; `None` when that failed, which is then a problem.
-    pub(super) fn expand(&mut self, at: At, text: &str, reading: Reading) -> Option<String> {
-        if reading == Reading::AsWritten || next_reference(text).is_none() {
+impl ConfigFile<'_> {
+    /// Returns the text with its references expanded. On failure reports a problem and returns `None`.
+    pub(super) fn expand(
+        &mut self,
+        at: Position,
+        text: &str,
+        expansion: ExpandMode,
+    ) -> Option<String> {
+        if expansion == ExpandMode::Verbatim || next_reference(text).is_none() {
             return Some(text.to_owned());
         }
-        match self.standing {
-            Standing::Full => {}
-            Standing::Narrows => {
-                self.error(at, words::reference_needs_trust);
+        match self.authority {
+            Authority::Full => {}
+            Authority::NarrowOnly => {
+                self.error(at, messages::reference_needs_trust);
                 return None;
             }
         }
-        let mut whole = String::new();
+        let mut expanded = String::new();
         let mut rest = text;
         while let Some((before, reference, after)) = next_reference(rest) {
-            whole.push_str(before);
+            expanded.push_str(before);
             match reference {
-                Reference::Variable(name) => whole.push_str(&self.variable(at, name, reading)?),
-                Reference::File(path) => whole.push_str(&self.include(at, path)?),
+                Reference::Variable(name) => {
+                    expanded.push_str(&self.variable(at, name, expansion)?)
+                }
+                Reference::File(path) => expanded.push_str(&self.include(at, path)?),
             }
             rest = after;
-            if whole.len() + rest.len() > MOST_BYTES {
-                self.error(at, || words::value_too_large(MOST_BYTES));
+            if expanded.len() + rest.len() > MAX_VALUE {
+                self.error(at, || messages::value_too_large(MAX_VALUE));
                 return None;
             }
         }
-        whole.push_str(rest);
-        Some(whole)
+        expanded.push_str(rest);
+        Some(expanded)
     }
 
-    fn variable(&mut self, at: At, name: &str, reading: Reading) -> Option<String> {
-        let value = self.surroundings.outside.variable(name).filter(|value| !value.is_empty());
-        if value.is_none() && reading == Reading::Strict {
-            self.error(at, || words::unset_in_rules(name));
+    fn variable(&mut self, at: Position, name: &str, expansion: ExpandMode) -> Option<String> {
+        let value = self.context.host.variable(name).filter(|value| !value.is_empty());
+        if value.is_none() && expansion == ExpandMode::Strict {
+            self.error(at, || messages::unset_in_rules(name));
             return None;
         }
         if value.is_none() {
-            self.warn(at, || words::unset(name));
+            self.warn(at, || messages::unset(name));
         }
         Some(value.unwrap_or_default())
     }
 
-    fn include(&mut self, at: At, written: &str) -> Option<String> {
-        if self.included >= MOST_FILES {
-            self.error(at, || words::too_many_files(MOST_FILES));
+    fn include(&mut self, at: Position, written: &str) -> Option<String> {
+        if self.included >= MAX_FILES {
+            self.error(at, || messages::too_many_includes(MAX_FILES));
             return None;
         }
         self.included += 1;
-        let Some(path) = self.beside(written) else {
-            self.error(at, words::no_home);
+        let Some(path) = self.resolve(written) else {
+            self.error(at, messages::no_home);
             return None;
         };
-        match self.surroundings.outside.read(&path, Reach::Anywhere) {
-            Err(why) => self.error(at, || words::unreadable_include(&path, &why)),
-            Ok(taken) if taken.real == self.real => self.error(at, words::includes_itself),
-            Ok(taken) => match std::str::from_utf8(&taken.bytes) {
+        match self.context.host.read(&path, LinkPolicy::Anywhere) {
+            Err(why) => self.error(at, || messages::unreadable_include(&path, &why)),
+            Ok(contents) if contents.real == self.real => self.error(at, messages::includes_itself),
+            Ok(contents) => match std::str::from_utf8(&contents.bytes) {
                 Ok(text) => return Some(text.trim_start_matches('\u{feff}').trim().to_owned()),
-                Err(_) => self.error(at, || words::include_is_not_text(&path)),
+                Err(_) => self.error(at, || messages::include_is_not_text(&path)),
             },
         }
         None
     }
 
-    /// The path that a reference means: of the home folder, absolute, or beside this file.
-    fn beside(&self, written: &str) -> Option<PathBuf> {
+    /// Resolves the path of a reference, which may begin with `~/` and is otherwise relative to this file.
+    fn resolve(&self, written: &str) -> Option<PathBuf> {
         if let Some(below) = written.strip_prefix("~/") {
-            return self.surroundings.home.map(|home| home.join(below));
+            return self.context.home.map(|home| home.join(below));
         }
         Some(self.path.parent().unwrap_or(Path::new("")).join(written))
     }
 }
 
-/// The first reference, with what stands before and after it.
+/// Returns the first reference and the text before and after it.
 fn next_reference(text: &str) -> Option<(&str, Reference<'_>, &str)> {
     for (start, _) in text.match_indices('{') {
         let inside = &text[start + 1..];

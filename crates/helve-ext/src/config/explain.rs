@@ -1,61 +1,63 @@
-//! Everything that is in force, line by line, each with the place it comes from.
+//! Lists every setting in effect, with its source.
 
 use helve_core::Switch;
 use helve_core::permission::{Rule, Source};
 use helve_core::process::Network;
 
-use super::agent::Mode;
-use super::page::Page;
-use super::tree::{Entry, Node, What};
-use super::{Agent, Config, Given, Server, Transport, rules, words};
+use super::agent::AgentMode;
+use super::config_file::ConfigFile;
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue};
+use super::{Agent, Config, ServerConfig, ServerTransport, WithSource, messages, rules};
 
-/// One line of what `helve config` shows.
+/// One line of the output of `helve config`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
-    /// The way to the value: `permission.bash."git *"`.
+pub struct SettingLine {
+    /// Path of the key: `permission.bash."git *"`.
     pub key: String,
     pub value: String,
     pub source: Source,
-    pub state: State,
+    pub state: SettingState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    InForce,
-    /// Of a project that nobody has trusted yet.
-    WaitsForTrust,
+pub enum SettingState {
+    Active,
+    /// Of a project that is not trusted yet.
+    NeedsTrust,
 }
 
-impl Listed {
+impl SettingLine {
     fn new(key: &[&str], value: impl Into<String>, source: &Source) -> Self {
-        let (key, value) = (words::key_path(key), words::shown(&value.into()));
-        Self { key, value, source: source.clone(), state: State::InForce }
+        let (key, value) = (messages::key_path(key), messages::shown(&value.into()));
+        Self { key, value, source: source.clone(), state: SettingState::Active }
     }
 
-    /// An entry of an untrusted project, as it is written.
-    pub(super) fn waiting(page: &Page<'_>, above: &[&str], entry: &Entry) -> Self {
+    /// An entry of an untrusted project, as written.
+    pub(super) fn waiting(file: &ConfigFile<'_>, above: &[&str], entry: &ConfigEntry) -> Self {
         let key: Vec<_> = above.iter().copied().chain([entry.key.as_str()]).collect();
-        let value = shown_node(&entry.value);
-        let source = page.source(entry.at);
-        Self { state: State::WaitsForTrust, ..Self::new(&key, value, &source) }
+        let value = abbreviated(&entry.value);
+        let source = file.source(entry.at);
+        Self { state: SettingState::NeedsTrust, ..Self::new(&key, value, &source) }
     }
 
-    pub(super) fn waiting_text(key: &[&str], text: &Given<String>) -> Self {
-        Self { state: State::WaitsForTrust, ..Self::new(key, text.shown(), &text.source) }
+    pub(super) fn waiting_text(key: &[&str], text: &WithSource<String>) -> Self {
+        Self { state: SettingState::NeedsTrust, ..Self::new(key, text.as_written(), &text.source) }
     }
 }
 
 impl Config {
-    /// Everything in force in the order in which it decides, then what waits for trust.
-    pub fn explain(&self) -> impl Iterator<Item = Listed> + '_ {
+    /// Returns all settings in the order in which they decide, then those that wait for trust.
+    pub fn explain(&self) -> impl Iterator<Item = SettingLine> + '_ {
         let rules = list_rules(&[], &self.user).chain(list_rules(&[], &self.project));
         let switches = self.switches.iter().chain(&self.project_switches);
-        let text = |key: &'static str, given: &Option<Given<String>>| {
-            given.as_ref().map(|it| Listed::new(&[key], it.shown(), &it.source))
+        let text = |key: &'static str, given: &Option<WithSource<String>>| {
+            given.as_ref().map(|given| SettingLine::new(&[key], given.as_written(), &given.source))
         };
-        let count = |key: &'static str, given: &Option<Given<u64>>| {
+        let count = |key: &'static str, given: &Option<WithSource<u64>>| {
             let path = ["tool_output", key];
-            given.as_ref().map(|it| Listed::new(&path, it.value.to_string(), &it.source))
+            given
+                .as_ref()
+                .map(|given| SettingLine::new(&path, given.value.to_string(), &given.source))
         };
         rules
             .chain(switches.map(|switch| list_switch(&[], switch)))
@@ -64,10 +66,10 @@ impl Config {
             .chain(count("max_lines", &self.tool_output.max_lines))
             .chain(count("max_bytes", &self.tool_output.max_bytes))
             .chain(
-                self.changes
+                self.edit
                     .each()
                     .into_iter()
-                    .map(|(key, word)| Listed::new(&key, word.value, &word.source)),
+                    .map(|(key, word)| SettingLine::new(&key, word.value, &word.source)),
             )
             .chain(self.agents.iter().flat_map(list_agent))
             .chain(self.servers.iter().flat_map(list_server))
@@ -76,69 +78,73 @@ impl Config {
 }
 
 impl Config {
-    fn list_programs(&self) -> Vec<Listed> {
+    fn list_programs(&self) -> Vec<SettingLine> {
         let Config { shell, bash, sandbox, environment, .. } = self;
         let mut all = Vec::new();
         if let Some(program) = shell.first() {
-            let words: Vec<_> = shell.iter().map(Given::shown).collect();
-            all.push(Listed::new(&["shell"], words.join(" "), &program.source));
+            let words: Vec<_> = shell.iter().map(WithSource::as_written).collect();
+            all.push(SettingLine::new(&["shell"], words.join(" "), &program.source));
         }
         let times = [("timeout", &bash.timeout), ("max_timeout", &bash.max_timeout)];
-        for (key, time) in times.into_iter().filter_map(|(key, it)| it.as_ref().map(|it| (key, it)))
-        {
-            all.push(Listed::new(&["bash", key], time.value.to_string(), &time.source));
+        for (key, time) in times {
+            let Some(time) = time else { continue };
+            all.push(SettingLine::new(&["bash", key], time.value.to_string(), &time.source));
         }
         if let Some(mode) = &sandbox.mode {
-            all.push(Listed::new(&["sandbox"], mode.value.word(), &mode.source));
+            all.push(SettingLine::new(&["sandbox"], mode.value.word(), &mode.source));
         }
         if let Some(network) = &sandbox.network {
             let on = matches!(network.value, Network::On);
-            all.push(Listed::new(&["sandbox", "network"], on.to_string(), &network.source));
+            all.push(SettingLine::new(&["sandbox", "network"], on.to_string(), &network.source));
         }
         if let Some(inherit) = &environment.inherit {
             let key = ["environment", "inherit"];
-            all.push(Listed::new(&key, inherit.value.word(), &inherit.source));
+            all.push(SettingLine::new(&key, inherit.value.word(), &inherit.source));
         }
         for (key, patterns) in
             [("include", &environment.include), ("exclude", &environment.exclude)]
         {
-            let line =
-                |it: &Given<String>| Listed::new(&["environment", key], it.shown(), &it.source);
+            let line = |it: &WithSource<String>| {
+                SettingLine::new(&["environment", key], it.as_written(), &it.source)
+            };
             all.extend(patterns.iter().map(line));
         }
         for (name, value) in &environment.set {
-            // Variables are where people keep tokens.
-            let shown = value.written.as_deref().unwrap_or(words::HIDDEN);
-            all.push(Listed::new(&["environment", "set", name], shown, &value.source));
+            // Variables often hold tokens.
+            let shown = value.raw.as_deref().unwrap_or(messages::HIDDEN);
+            all.push(SettingLine::new(&["environment", "set", name], shown, &value.source));
         }
         all
     }
 }
 
-fn list_rules<'a>(above: &'a [&'a str], rules: &'a [Rule]) -> impl Iterator<Item = Listed> + 'a {
+fn list_rules<'a>(
+    above: &'a [&'a str],
+    rules: &'a [Rule],
+) -> impl Iterator<Item = SettingLine> + 'a {
     rules.iter().map(move |rule| {
         let mut key = above.to_vec();
         key.extend(["permission", &rule.permission, rule.pattern.as_str()]);
-        Listed::new(&key, rules::action_word(rule.action), &rule.source)
+        SettingLine::new(&key, rules::action_word(rule.action), &rule.source)
     })
 }
 
-fn list_switch(above: &[&str], switch: &Switch) -> Listed {
+fn list_switch(above: &[&str], switch: &Switch) -> SettingLine {
     let mut key = above.to_vec();
     key.extend(["tools", &switch.pattern]);
-    Listed::new(&key, switch.on.to_string(), &switch.source)
+    SettingLine::new(&key, switch.on.to_string(), &switch.source)
 }
 
-fn list_agent(agent: &Agent) -> Vec<Listed> {
+fn list_agent(agent: &Agent) -> Vec<SettingLine> {
     let above = ["agent", agent.name.as_str()];
     let line = |key: &str, value: String, source: &Source| {
-        Listed::new(&["agent", &agent.name, key], value, source)
+        SettingLine::new(&["agent", &agent.name, key], value, source)
     };
-    let text = |key: &str, given: &Option<Given<String>>| {
-        given.as_ref().map(|it| line(key, it.shown().to_owned(), &it.source))
+    let text = |key: &str, given: &Option<WithSource<String>>| {
+        given.as_ref().map(|given| line(key, given.as_written().to_owned(), &given.source))
     };
-    let number = |key: &str, given: &Option<Given<f64>>| {
-        given.as_ref().map(|it| line(key, it.value.to_string(), &it.source))
+    let number = |key: &str, given: &Option<WithSource<f64>>| {
+        given.as_ref().map(|given| line(key, given.value.to_string(), &given.source))
     };
     let mut all = vec![line("mode", mode_word(*agent.mode).to_owned(), &agent.mode.source)];
     all.extend(text("description", &agent.description));
@@ -149,7 +155,9 @@ fn list_agent(agent: &Agent) -> Vec<Listed> {
     }
     all.extend(number("temperature", &agent.temperature));
     all.extend(number("top_p", &agent.top_p));
-    all.extend(agent.steps.as_ref().map(|it| line("steps", it.value.to_string(), &it.source)));
+    all.extend(
+        agent.steps.as_ref().map(|given| line("steps", given.value.to_string(), &given.source)),
+    );
     all.extend(list_rules(&above, &agent.rules));
     all.extend(list_rules(&above, &agent.project_rules));
     let switches = agent.switches.iter().chain(&agent.project_switches);
@@ -157,34 +165,34 @@ fn list_agent(agent: &Agent) -> Vec<Listed> {
     all
 }
 
-fn mode_word(mode: Mode) -> &'static str {
+fn mode_word(mode: AgentMode) -> &'static str {
     match mode {
-        Mode::Primary => "primary",
-        Mode::Subagent => "subagent",
-        Mode::All => "all",
+        AgentMode::Primary => "primary",
+        AgentMode::Subagent => "subagent",
+        AgentMode::All => "all",
     }
 }
 
-fn list_server(server: &Server) -> Vec<Listed> {
+fn list_server(server: &ServerConfig) -> Vec<SettingLine> {
     let line = |key: &[&str], value: &str, source: &Source| {
         let key: Vec<_> = ["mcp", &server.name].into_iter().chain(key.iter().copied()).collect();
-        Listed { state: server.state, ..Listed::new(&key, value, source) }
+        SettingLine { state: server.state, ..SettingLine::new(&key, value, source) }
     };
-    // Headers and variables are where people keep tokens.
-    let secret = |key: &str, (name, given): &(String, Given<String>)| {
-        line(&[key, name], given.written.as_deref().unwrap_or(words::HIDDEN), &given.source)
+    // Headers and variables often hold tokens.
+    let secret = |key: &str, (name, given): &(String, WithSource<String>)| {
+        line(&[key, name], given.raw.as_deref().unwrap_or(messages::HIDDEN), &given.source)
     };
     let mut all = Vec::new();
     match &server.transport {
-        Transport::Local { command, environment, cwd } => {
-            let words: Vec<_> = command.iter().map(Given::shown).collect();
+        ServerTransport::Local { command, environment, cwd } => {
+            let words: Vec<_> = command.iter().map(WithSource::as_written).collect();
             let source = command.first().map_or(&server.source, |program| &program.source);
             all.push(line(&["command"], &words.join(" "), source));
             all.extend(environment.iter().map(|pair| secret("environment", pair)));
-            all.extend(cwd.as_ref().map(|cwd| line(&["cwd"], cwd.shown(), &cwd.source)));
+            all.extend(cwd.as_ref().map(|cwd| line(&["cwd"], cwd.as_written(), &cwd.source)));
         }
-        Transport::Remote { url, headers } => {
-            all.push(line(&["url"], url.shown(), &url.source));
+        ServerTransport::Remote { url, headers } => {
+            all.push(line(&["url"], url.as_written(), &url.source));
             all.extend(headers.iter().map(|pair| secret("headers", pair)));
         }
     }
@@ -197,14 +205,14 @@ fn list_server(server: &Server) -> Vec<Listed> {
     all
 }
 
-/// A value as it is written, its parts left out.
-fn shown_node(node: &Node) -> String {
-    match &node.what {
-        What::Null => "null".to_owned(),
-        What::Bool(flag) => flag.to_string(),
-        What::Number(number) => number.clone(),
-        What::Text(text) => text.clone(),
-        What::List(_) => "[…]".to_owned(),
-        What::Map(_) => "{…}".to_owned(),
+/// A value as written, without its members.
+fn abbreviated(node: &ConfigNode) -> String {
+    match &node.data {
+        ConfigValue::Null => "null".to_owned(),
+        ConfigValue::Bool(flag) => flag.to_string(),
+        ConfigValue::Number(number) => number.clone(),
+        ConfigValue::Text(text) => text.clone(),
+        ConfigValue::List(_) => "[…]".to_owned(),
+        ConfigValue::Map(_) => "{…}".to_owned(),
     }
 }

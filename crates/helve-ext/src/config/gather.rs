@@ -1,32 +1,35 @@
-//! Which files make up the configuration, in which order; each is read once.
+//! Finds and reads the configuration files, in order. Each is read once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::load::{DEEPEST, MOST_NOTES, Notes, Outside, Reach, Taken, Unreadable};
-use super::problem::{Problem, Severity};
-use super::understand::understand;
-use super::words::{self, Said};
-use super::{Config, Layer, Trust};
+use super::interpret::interpret;
+use super::load::{
+    ConfigHost, ConfigReadError, FileContents, LinkPolicy, MAX_DEPTH, MAX_MARKDOWN_FILES,
+    MarkdownFiles,
+};
+use super::messages::{self, ProblemText};
+use super::problem::{ConfigProblem, Severity};
+use super::{Config, ConfigLayer, Trust};
 
-/// Where to look.
+/// Where configuration files are looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
-    /// The user's own folder of Helve's configuration.
+pub struct ConfigPaths {
+    /// The user's configuration folder of Helve.
     pub user: Option<PathBuf>,
     /// Files named by `--config`, in order.
     pub named: Vec<PathBuf>,
     /// The workspace.
     pub root: PathBuf,
-    /// What `~` means.
+    /// The home folder, for `~`.
     pub home: Option<PathBuf>,
 }
 
-impl Places {
-    /// The usual places: `$XDG_CONFIG_HOME/helve`, or `~/.config/helve`.
-    pub fn usual(outside: &dyn Outside, root: PathBuf, named: Vec<PathBuf>) -> Self {
+impl ConfigPaths {
+    /// The standard locations: `$XDG_CONFIG_HOME/helve` or `~/.config/helve`.
+    pub fn standard(host: &dyn ConfigHost, root: PathBuf, named: Vec<PathBuf>) -> Self {
         let folder = |name: &str| {
-            outside.variable(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
+            host.variable(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
         };
         let home = folder("HOME");
         let config =
@@ -35,179 +38,194 @@ impl Places {
     }
 }
 
-/// The files as they were at one moment: what is trusted is what is then used.
+/// The files as they were at one moment, so that what is trusted is what is used.
 #[derive(Clone, Debug)]
-pub struct Gathered {
-    pub(super) items: Vec<Item>,
-    pub(super) problems: Vec<Problem>,
+pub struct ConfigFiles {
+    pub(super) items: Vec<GatheredFile>,
+    pub(super) problems: Vec<ConfigProblem>,
     pub(super) home: Option<PathBuf>,
     digest: String,
 }
 
-impl Gathered {
-    /// A hash of the names and contents of the project's files.
+impl ConfigFiles {
+    /// Returns a hash of the names and contents of the project's files.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    pub fn understand(&self, outside: &dyn Outside, trust: Trust) -> Config {
-        understand(self, outside, trust)
+    pub fn interpret(&self, host: &dyn ConfigHost, trust: Trust) -> Config {
+        interpret(self, host, trust)
     }
 }
 
-/// A file, read or not.
+/// A configuration file, readable or not.
 #[derive(Clone, Debug)]
-pub(super) struct Item {
+pub(super) struct GatheredFile {
     pub(super) path: Arc<Path>,
-    pub(super) layer: Layer,
-    pub(super) kind: Kind,
-    pub(super) content: Result<Taken, Unreadable>,
+    pub(super) layer: ConfigLayer,
+    pub(super) kind: ConfigFileKind,
+    pub(super) content: Result<FileContents, ConfigReadError>,
 }
 
-impl Item {
-    /// The text of a file that was read, or where it stops being one.
+impl GatheredFile {
+    /// Returns the text of a file that was read, or as `Err` the part before the first invalid UTF-8.
     pub(super) fn text(&self) -> Option<Result<&str, &str>> {
         let bytes = self.content.as_ref().ok()?.bytes.as_slice();
         let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         Some(match std::str::from_utf8(bytes) {
             Ok(text) => Ok(text),
             Err(error) => {
-                let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
-                Err(std::str::from_utf8(good).unwrap_or_default())
+                let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+                Err(std::str::from_utf8(valid).unwrap_or_default())
             }
         })
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Settings; also a folder that could not be looked into.
+pub(super) enum ConfigFileKind {
+    /// Settings. Also used for a folder that could not be read.
     Json,
-    /// Nothing but MCP servers.
+    /// MCP servers only.
     McpJson,
-    /// Markdown about an agent; of a `modes` folder it is a primary one.
+    /// Markdown for an agent. Files in a `modes` folder define primary agents.
     Agent { name: String, primary: bool },
 }
 
-/// Whether a file may be absent.
+/// Whether a file may be missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Optional,
-    Demanded,
+    Required,
 }
 
-/// Folders of Markdown files, and whether they are of primary agents.
+/// Folders of Markdown files, and whether they define primary agents.
 const AGENTS: &[(&str, bool)] = &[("agent", false), ("agents", false)];
 const MODES: &[(&str, bool)] = &[("mode", true), ("modes", true)];
 
-/// Reads every file there is.
-pub fn gather(outside: &dyn Outside, places: &Places) -> Gathered {
-    let mut gatherer = Gatherer { outside, items: Vec::new(), problems: Vec::new() };
-    let user = (Layer::User, Reach::Anywhere);
-    if let Some(folder) = &places.user {
+/// Reads all configuration files.
+pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
+    let mut gatherer = Gatherer { host, items: Vec::new(), problems: Vec::new() };
+    let user = (ConfigLayer::User, LinkPolicy::Anywhere);
+    if let Some(folder) = &paths.user {
         gatherer.files(folder, &["helve.json", "helve.jsonc"], user);
-        gatherer.notes(folder, AGENTS, user);
+        gatherer.markdown(folder, AGENTS, user);
     }
-    for path in &places.named {
-        gatherer.file(path, Presence::Demanded, user);
+    for path in &paths.named {
+        gatherer.file(path, Presence::Required, user);
     }
-    let root = &places.root;
-    let project = (Layer::Project, Reach::Beneath(root));
-    gatherer.take(&root.join(".mcp.json"), Kind::McpJson, Presence::Optional, project);
+    let root = &paths.root;
+    let project = (ConfigLayer::Project, LinkPolicy::Beneath(root));
+    gatherer.take(&root.join(".mcp.json"), ConfigFileKind::McpJson, Presence::Optional, project);
     gatherer.files(root, &["opencode.json", "opencode.jsonc"], project);
     gatherer.files(&root.join(".opencode"), &["opencode.json", "opencode.jsonc"], project);
-    gatherer.notes(&root.join(".opencode"), AGENTS, project);
-    gatherer.notes(&root.join(".opencode"), MODES, project);
+    gatherer.markdown(&root.join(".opencode"), AGENTS, project);
+    gatherer.markdown(&root.join(".opencode"), MODES, project);
     gatherer.files(root, &["helve.json", "helve.jsonc"], project);
     gatherer.files(&root.join(".helve"), &["helve.json", "helve.jsonc"], project);
-    gatherer.notes(&root.join(".helve"), AGENTS, project);
+    gatherer.markdown(&root.join(".helve"), AGENTS, project);
     let Gatherer { items, problems, .. } = gatherer;
     let digest = digest(root, &items);
-    Gathered { items, problems, home: places.home.clone(), digest }
+    ConfigFiles { items, problems, home: paths.home.clone(), digest }
 }
 
 struct Gatherer<'a> {
-    outside: &'a dyn Outside,
-    items: Vec<Item>,
-    problems: Vec<Problem>,
+    host: &'a dyn ConfigHost,
+    items: Vec<GatheredFile>,
+    problems: Vec<ConfigProblem>,
 }
 
 impl Gatherer<'_> {
-    fn files(&mut self, folder: &Path, names: &[&str], whose: (Layer, Reach<'_>)) {
+    fn files(&mut self, folder: &Path, names: &[&str], whose: (ConfigLayer, LinkPolicy<'_>)) {
         for name in names {
             self.file(&folder.join(name), Presence::Optional, whose);
         }
     }
 
-    fn file(&mut self, path: &Path, presence: Presence, whose: (Layer, Reach<'_>)) {
-        self.take(path, Kind::Json, presence, whose);
+    fn file(&mut self, path: &Path, presence: Presence, whose: (ConfigLayer, LinkPolicy<'_>)) {
+        self.take(path, ConfigFileKind::Json, presence, whose);
     }
 
-    fn take(&mut self, path: &Path, kind: Kind, presence: Presence, whose: (Layer, Reach<'_>)) {
-        let (layer, reach) = whose;
-        let content = self.outside.read(path, reach);
-        if presence == Presence::Demanded || content != Err(Unreadable::Missing) {
-            self.items.push(Item { path: path.into(), layer, kind, content });
+    fn take(
+        &mut self,
+        path: &Path,
+        kind: ConfigFileKind,
+        presence: Presence,
+        whose: (ConfigLayer, LinkPolicy<'_>),
+    ) {
+        let (layer, links) = whose;
+        let content = self.host.read(path, links);
+        if presence == Presence::Required || content != Err(ConfigReadError::Missing) {
+            self.items.push(GatheredFile { path: path.into(), layer, kind, content });
         }
     }
 
-    fn notes(&mut self, folder: &Path, names: &[(&str, bool)], (layer, reach): (Layer, Reach<'_>)) {
+    fn markdown(
+        &mut self,
+        folder: &Path,
+        names: &[(&str, bool)],
+        (layer, links): (ConfigLayer, LinkPolicy<'_>),
+    ) {
         for (name, primary) in names {
             let folder = folder.join(name);
-            let Notes { files, not_entered, cut } = match self.outside.notes(&folder, reach) {
-                Ok(notes) => notes,
-                Err(Unreadable::Missing) => continue,
-                Err(why) => {
-                    // Which agents it would have narrowed is not known, so the whole layer asks.
-                    let (path, kind) = (folder.into(), Kind::Json);
-                    self.items.push(Item { path, layer, kind, content: Err(why) });
-                    continue;
-                }
-            };
-            if cut {
-                self.problem(&folder, words::too_many_notes(MOST_NOTES, DEEPEST));
+            let MarkdownFiles { files, skipped_links, truncated } =
+                match self.host.markdown_files(&folder, links) {
+                    Ok(found) => found,
+                    Err(ConfigReadError::Missing) => continue,
+                    Err(why) => {
+                        // It is unknown which agents these files would have narrowed, so the whole layer asks.
+                        let (path, kind) = (folder.into(), ConfigFileKind::Json);
+                        self.items.push(GatheredFile { path, layer, kind, content: Err(why) });
+                        continue;
+                    }
+                };
+            if truncated {
+                self.problem(
+                    &folder,
+                    messages::too_many_agent_files(MAX_MARKDOWN_FILES, MAX_DEPTH),
+                );
             }
-            for link in not_entered {
-                self.problem(&folder.join(link), words::linked_folder());
+            for link in skipped_links {
+                self.problem(&folder.join(link), messages::linked_folder());
             }
             for file in files {
                 let Some(name) = agent_name(&file) else {
-                    self.problem(&folder.join(file), words::name_is_not_text());
+                    self.problem(&folder.join(file), messages::name_is_not_text());
                     continue;
                 };
                 let path = folder.join(file);
-                let content = self.outside.read(&path, reach);
-                let kind = Kind::Agent { name, primary: *primary };
-                self.items.push(Item { path: path.into(), layer, kind, content });
+                let content = self.host.read(&path, links);
+                let kind = ConfigFileKind::Agent { name, primary: *primary };
+                self.items.push(GatheredFile { path: path.into(), layer, kind, content });
             }
         }
     }
 
-    fn problem(&mut self, path: &Path, said: Said) {
-        self.problems.push(Problem::of_file(path.into(), Severity::Error, said));
+    fn problem(&mut self, path: &Path, text: ProblemText) {
+        self.problems.push(ConfigProblem::of_file(path.into(), Severity::Error, text));
     }
 }
 
-/// `sub/review.md` is about the agent `sub/review`.
+/// Returns the agent that a file defines: `sub/review.md` defines `sub/review`.
 fn agent_name(file: &Path) -> Option<String> {
     let parts = file.with_extension("");
     let parts: Option<Vec<_>> = parts.iter().map(|part| part.to_str()).collect();
     parts.map(|parts| parts.join("/"))
 }
 
-/// Lengths are part of it, so that no content can pass for another file's name.
-fn digest(root: &Path, items: &[Item]) -> String {
+/// Hashes each part with its length, so that no content can pass for another file's name.
+fn digest(root: &Path, items: &[GatheredFile]) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     };
-    for item in items.iter().filter(|item| item.layer == Layer::Project) {
+    for item in items.iter().filter(|item| item.layer == ConfigLayer::Project) {
         let name = item.path.strip_prefix(root).unwrap_or(&item.path);
         part(name.as_os_str().as_encoded_bytes());
         match &item.content {
             Ok(content) => part(&content.bytes),
-            Err(why) => part(words::unreadable(why).what.as_bytes()),
+            Err(why) => part(messages::unreadable(why).what.as_bytes()),
         }
     }
     hasher.finalize().to_hex().to_string()

@@ -1,4 +1,4 @@
-//! JSON with comments and trailing commas, into a tree with places.
+//! Parses JSON with comments and trailing commas into nodes with positions.
 
 use jsonc_parser::ast::{ObjectPropName, Value};
 use jsonc_parser::common::Ranged;
@@ -6,27 +6,27 @@ use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::tokens::Token;
 use jsonc_parser::{CollectOptions, ParseOptions, Scanner, ScannerOptions, parse_to_ast};
 
-use super::tree::{At, Entry, Node, Places, What};
-use super::words::{self, Said};
+use super::messages::{self, ProblemText};
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, PositionTracker};
 
-/// What a text holds.
-pub(super) enum Parsed {
-    /// Nothing but blanks and comments.
+/// The result of parsing a text.
+pub(super) enum ParsedJson {
+    /// Only whitespace and comments.
     Empty,
-    Whole(Node),
-    /// The values that were complete before the first mistake, and the mistake.
+    Complete(ConfigNode),
+    /// The values that were complete before the first syntax error, and the error.
     Broken {
-        before: Option<Node>,
-        at: At,
-        why: Said,
+        before: Option<ConfigNode>,
+        at: Position,
+        why: ProblemText,
     },
 }
 
-pub(super) fn parse(text: &str) -> Parsed {
+pub(super) fn parse(text: &str) -> ParsedJson {
     match parse_to_ast(text, &CollectOptions::default(), &options()) {
         Ok(parsed) => match parsed.value {
-            Some(value) => Parsed::Whole(node(value, &mut Places::new(text))),
-            None => Parsed::Empty,
+            Some(value) => ParsedJson::Complete(node(value, &mut PositionTracker::new(text))),
+            None => ParsedJson::Empty,
         },
         Err(error) => broken(text, &error),
     }
@@ -47,53 +47,53 @@ fn options() -> ParseOptions {
     }
 }
 
-/// Keys and values come in the order of the text, which [`Places`] needs.
-fn node(value: Value<'_>, places: &mut Places<'_>) -> Node {
-    let at = places.of(value.start());
-    let what = match value {
-        Value::StringLit(text) => What::Text(text.value.into_owned()),
-        Value::NumberLit(number) => What::Number(number.value.to_owned()),
-        Value::BooleanLit(flag) => What::Bool(flag.value),
-        Value::NullKeyword(_) => What::Null,
+/// Visits keys and values in the order of the text, as [`PositionTracker`] requires.
+fn node(value: Value<'_>, positions: &mut PositionTracker<'_>) -> ConfigNode {
+    let at = positions.position(value.start());
+    let data = match value {
+        Value::StringLit(text) => ConfigValue::Text(text.value.into_owned()),
+        Value::NumberLit(number) => ConfigValue::Number(number.value.to_owned()),
+        Value::BooleanLit(flag) => ConfigValue::Bool(flag.value),
+        Value::NullKeyword(_) => ConfigValue::Null,
         Value::Array(list) => {
-            What::List(list.elements.into_iter().map(|one| node(one, places)).collect())
+            ConfigValue::List(list.elements.into_iter().map(|one| node(one, positions)).collect())
         }
         Value::Object(object) => {
             let entry = |property: jsonc_parser::ast::ObjectProp<'_>| {
-                let at = places.of(property.name.start());
+                let at = positions.position(property.name.start());
                 let key = match property.name {
                     ObjectPropName::String(key) => key.value.into_owned(),
                     ObjectPropName::Word(key) => key.value.to_owned(),
                 };
-                Entry { key, at, value: node(property.value, places) }
+                ConfigEntry { key, at, value: node(property.value, positions) }
             };
-            What::Map(object.properties.into_iter().map(entry).collect())
+            ConfigValue::Map(object.properties.into_iter().map(entry).collect())
         }
     };
-    Node { at, what }
+    ConfigNode { at, data }
 }
 
-fn broken(text: &str, error: &ParseError) -> Parsed {
+fn broken(text: &str, error: &ParseError) -> ParsedJson {
     let range = error.range();
-    // What was never closed is reported from where it opens to the end of the text.
+    // An unclosed bracket is reported with the range from the bracket to the end of the text.
     let good = match error.kind() {
         ParseErrorKind::UnterminatedObject | ParseErrorKind::UnterminatedArray => range.end,
         _ => range.start,
     };
-    let at = Places::new(text).of(range.start);
-    Parsed::Broken { before: salvage(text, good), at, why: words::syntax(error.kind()) }
+    let at = PositionTracker::new(text).position(range.start);
+    ParsedJson::Broken { before: salvage(text, good), at, why: messages::syntax(error.kind()) }
 }
 
-/// Cuts the text after the last value that ends before `good`, closes what is open there, and parses that.
-fn salvage(text: &str, good: usize) -> Option<Node> {
-    let (end, closing) = last_whole_value(text, good)?;
-    let mended = format!("{}{closing}", text.get(..end)?);
-    let parsed = parse_to_ast(&mended, &CollectOptions::default(), &options()).ok()?;
-    Some(node(parsed.value?, &mut Places::new(&mended)))
+/// Cuts the text after the last value that ends before `good`, closes the open brackets, and parses the result.
+fn salvage(text: &str, good: usize) -> Option<ConfigNode> {
+    let (end, closing) = last_complete_value(text, good)?;
+    let closed = format!("{}{closing}", text.get(..end)?);
+    let parsed = parse_to_ast(&closed, &CollectOptions::default(), &options()).ok()?;
+    Some(node(parsed.value?, &mut PositionTracker::new(&closed)))
 }
 
-/// Where it ends, and the brackets that are open there, ready to be appended.
-fn last_whole_value(text: &str, good: usize) -> Option<(usize, String)> {
+/// Returns where the last complete value ends, and the closing brackets needed there.
+fn last_complete_value(text: &str, good: usize) -> Option<(usize, String)> {
     let mut scanner = Scanner::new(text, &scanner_options());
     let mut open: Vec<char> = Vec::new();
     let mut is_key = false;
@@ -102,7 +102,7 @@ fn last_whole_value(text: &str, good: usize) -> Option<(usize, String)> {
         && scanner.token_end() <= good
     {
         let inside_object = open.last() == Some(&'}');
-        let whole = match token {
+        let ends_value = match token {
             Token::OpenBrace => {
                 open.push('}');
                 is_key = true;
@@ -128,7 +128,7 @@ fn last_whole_value(text: &str, good: usize) -> Option<(usize, String)> {
             Token::String(_) | Token::Number(_) | Token::Boolean(_) | Token::Null => !is_key,
             Token::Word(_) | Token::CommentLine(_) | Token::CommentBlock(_) => false,
         };
-        if whole && !open.is_empty() {
+        if ends_value && !open.is_empty() {
             last = Some((scanner.token_end(), open.iter().rev().collect()));
         }
     }

@@ -1,8 +1,8 @@
-//! The keys that configuration files may have (a table), and which of them a wrong one was meant to be.
+//! The known configuration keys, and the nearest known key to an unknown one.
 
 use helve_text::near;
 
-/// At the top of a file. Most belong to opencode and wait for the part of Helve that uses them.
+/// Top-level keys. Most belong to opencode and have no effect in Helve yet.
 pub(super) const TOP: &[&str] = &[
     "$schema",
     "agent",
@@ -50,7 +50,7 @@ pub(super) const TOP: &[&str] = &[
     "watcher",
 ];
 
-/// Of an agent. Others are options for its model's provider.
+/// Keys of an agent. Other keys are options for the model's provider.
 pub(super) const AGENT: &[&str] = &[
     "color",
     "description",
@@ -70,7 +70,7 @@ pub(super) const AGENT: &[&str] = &[
     "variant",
 ];
 
-/// Of an MCP server.
+/// Keys of an MCP server.
 pub(super) const SERVER: &[&str] = &[
     "codemode",
     "command",
@@ -84,25 +84,25 @@ pub(super) const SERVER: &[&str] = &[
     "url",
 ];
 
-/// Of `tool_output`.
+/// Keys of `tool_output`.
 pub(super) const TOOL_OUTPUT: &[&str] = &["max_bytes", "max_lines"];
 
-/// Of `edit`.
+/// Keys of `edit`.
 pub(super) const EDIT: &[&str] = &["match", "syntax"];
 
-/// Of `files`.
+/// Keys of `files`.
 pub(super) const FILES: &[&str] = &["hardlinks"];
 
-/// Of `bash`.
+/// Keys of `bash`.
 pub(super) const BASH: &[&str] = &["max_timeout", "timeout"];
 
-/// Of `sandbox`.
+/// Keys of `sandbox`.
 pub(super) const SANDBOX: &[&str] = &["mode", "network"];
 
-/// Of `environment`.
+/// Keys of `environment`.
 pub(super) const ENVIRONMENT: &[&str] = &["exclude", "include", "inherit", "set"];
 
-/// Of `permission`: groups, tools and situations. Tools that users bring have other names.
+/// Keys of `permission`: groups, tools and special cases. Tools of users may have other names.
 pub(super) const PERMISSION: &[&str] = &[
     "apply_patch",
     "bash",
@@ -129,13 +129,13 @@ pub(super) const PERMISSION: &[&str] = &[
     "write",
 ];
 
-/// The known key that `word` looks like.
+/// Returns the known key nearest to `word`.
 pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     near::nearest(word, known.iter().copied(), 1).first().copied()
 }
 
-/// The known key that `word` misspells; `my_read` is a name of its own and no way to write `read`.
-pub(super) fn misspelt<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+/// Returns the known key that `word` misspells. `my_read` is a different name, not a misspelling of `read`.
+pub(super) fn misspelled<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if known.contains(&word) {
         return None;
     }

@@ -1,5 +1,5 @@
-//! The one effect of this crate: reading configuration files, within limits, without following a project out of its root.
-#![expect(clippy::disallowed_methods, reason = "this module is where configuration is read")]
+//! Reads configuration files, within limits and without following links out of a project.
+#![expect(clippy::disallowed_methods, reason = "this module reads the configuration")]
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -10,119 +10,128 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// The most bytes of one configuration file, and of one `{file:…}`.
-pub const MOST_BYTES: usize = 1 << 20;
-/// The most Markdown files of one folder.
-pub const MOST_NOTES: usize = 200;
-/// How deep a folder of Markdown files may nest.
-pub const DEEPEST: usize = 8;
-/// How many names are looked at in one folder tree.
-const MOST_NAMES: usize = 5_000;
+/// Maximum size in bytes of a configuration file or an included file.
+pub const MAX_FILE_BYTES: usize = 1 << 20;
+/// Maximum number of Markdown files in one folder.
+pub const MAX_MARKDOWN_FILES: usize = 200;
+/// Maximum nesting depth of a folder of Markdown files.
+pub const MAX_DEPTH: usize = 8;
+/// Maximum number of directory entries visited in one folder tree.
+const MAX_ENTRIES: usize = 5_000;
 
-/// The world as configuration sees it: files and environment variables.
-pub trait Outside {
-    /// Reads a regular file of at most [`MOST_BYTES`].
-    fn read(&self, path: &Path, reach: Reach<'_>) -> Result<Taken, Unreadable>;
+/// Access to files and environment variables for reading configuration.
+pub trait ConfigHost {
+    /// Reads a regular file of at most [`MAX_FILE_BYTES`].
+    fn read(&self, path: &Path, links: LinkPolicy<'_>) -> Result<FileContents, ConfigReadError>;
 
-    /// The Markdown files in a folder and below, hidden ones aside, sorted.
-    fn notes(&self, folder: &Path, reach: Reach<'_>) -> Result<Notes, Unreadable>;
+    /// Lists the Markdown files in a folder and its subfolders, sorted, without hidden ones.
+    fn markdown_files(
+        &self,
+        folder: &Path,
+        links: LinkPolicy<'_>,
+    ) -> Result<MarkdownFiles, ConfigReadError>;
 
-    /// An environment variable, if it is set and is text.
+    /// Returns an environment variable if it is set and valid UTF-8.
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// How far links may lead.
+/// How far symbolic links may lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach<'a> {
-    /// Anywhere: the user's own files are often links.
+pub enum LinkPolicy<'a> {
+    /// Anywhere. The user's own files are often links.
     Anywhere,
-    /// Not out of this folder.
+    /// Only within this folder.
     Beneath(&'a Path),
 }
 
-/// A file that was read.
+/// The contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
-    /// Where it really is.
+pub struct FileContents {
+    /// The path with links resolved.
     pub real: PathBuf,
     pub bytes: Vec<u8>,
 }
 
-/// What [`Outside::notes`] found.
+/// The result of [`ConfigHost::markdown_files`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notes {
+pub struct MarkdownFiles {
     /// Relative to the folder.
     pub files: Vec<PathBuf>,
-    /// Linked folders that were not entered, relative to the folder.
-    pub not_entered: Vec<PathBuf>,
-    /// Whether a limit was reached, so that there may be more.
-    pub cut: bool,
+    /// Linked folders that were skipped, relative to the folder.
+    pub skipped_links: Vec<PathBuf>,
+    /// Whether a limit was reached, so that there may be more files.
+    pub truncated: bool,
 }
 
-/// Why a file was not read.
+/// Why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unreadable {
-    /// Nothing is there.
+pub enum ConfigReadError {
+    /// It does not exist.
     Missing,
-    /// A link that leads nowhere.
+    /// A link whose target does not exist.
     DeadLink,
     /// A link that leads out of the project.
-    Elsewhere(PathBuf),
+    OutsideProject(PathBuf),
     /// A folder, FIFO, socket or device.
     NotAFile(&'static str),
     TooLarge,
-    /// What the system said.
+    /// An error of the operating system.
     Failed(String),
 }
 
-/// The files and variables of this process.
+/// The files and environment variables of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
-impl Outside for Disk {
-    fn read(&self, path: &Path, reach: Reach<'_>) -> Result<Taken, Unreadable> {
+impl ConfigHost for Disk {
+    fn read(&self, path: &Path, links: LinkPolicy<'_>) -> Result<FileContents, ConfigReadError> {
         let real = real_path(path)?;
-        // Looked at before opening, because opening a device can already do something.
+        // Checked before opening, because opening a device can have side effects.
         let kind = fs::symlink_metadata(&real).map_err(unreadable)?.file_type();
         if kind.is_dir() && is_empty(&real) {
-            return Err(Unreadable::Missing);
+            return Err(ConfigReadError::Missing);
         }
         refuse_special(kind)?;
-        let file = match reach {
-            Reach::Anywhere => {
-                File::from(rustix::fs::open(&real, FILE, Mode::empty()).map_err(failed)?)
+        let file = match links {
+            LinkPolicy::Anywhere => {
+                File::from(rustix::fs::open(&real, FILE_FLAGS, Mode::empty()).map_err(failed)?)
             }
-            Reach::Beneath(root) => open_beneath(root, &real)?,
+            LinkPolicy::Beneath(root) => open_beneath(root, &real)?,
         };
         refuse_special(file.metadata().map_err(unreadable)?.file_type())?;
         let mut bytes = Vec::new();
-        file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() > MOST_BYTES {
-            return Err(Unreadable::TooLarge);
+        file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() > MAX_FILE_BYTES {
+            return Err(ConfigReadError::TooLarge);
         }
-        Ok(Taken { real, bytes })
+        Ok(FileContents { real, bytes })
     }
 
-    fn notes(&self, folder: &Path, reach: Reach<'_>) -> Result<Notes, Unreadable> {
+    fn markdown_files(
+        &self,
+        folder: &Path,
+        links: LinkPolicy<'_>,
+    ) -> Result<MarkdownFiles, ConfigReadError> {
         let real = real_path(folder)?;
-        if let Reach::Beneath(root) = reach
+        if let LinkPolicy::Beneath(root) = links
             && !real.starts_with(real_path(root)?)
         {
-            return Err(Unreadable::Elsewhere(real));
+            return Err(ConfigReadError::OutsideProject(real));
         }
         if !real.is_dir() {
-            return Err(Unreadable::Missing);
+            return Err(ConfigReadError::Missing);
         }
-        let (root, names, notes) = (real.as_path(), MOST_NAMES, Notes::default());
-        let mut walk = Walk { root, reach, entered: HashSet::new(), names, notes };
+        let (root, entries_left) = (real.as_path(), MAX_ENTRIES);
+        let found = MarkdownFiles::default();
+        let mut walk = MarkdownWalk { root, links, entered: HashSet::new(), entries_left, found };
         walk.enter(Path::new(""))?;
-        let mut notes = walk.notes;
-        notes.files.sort();
-        if notes.files.len() > MOST_NOTES {
-            notes.files.truncate(MOST_NOTES);
-            notes.cut = true;
+        let mut found = walk.found;
+        found.files.sort();
+        if found.files.len() > MAX_MARKDOWN_FILES {
+            found.files.truncate(MAX_MARKDOWN_FILES);
+            found.truncated = true;
         }
-        Ok(notes)
+        Ok(found)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -130,43 +139,43 @@ impl Outside for Disk {
     }
 }
 
-/// An empty folder stands in for a missing file while a confined program runs, so that it cannot make one.
+/// While a sandboxed program runs, an empty folder replaces a missing file so that the program cannot create it.
 fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Never waits for a FIFO's writer, and fails on a link that appeared since the path was resolved.
-const FILE: OFlags = OFlags::RDONLY
+/// Does not block on a FIFO, and fails on a link that appeared after the path was resolved.
+const FILE_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
-const FOLDER: OFlags =
+const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-fn real_path(path: &Path) -> Result<PathBuf, Unreadable> {
+fn real_path(path: &Path) -> Result<PathBuf, ConfigReadError> {
     fs::canonicalize(path).map_err(|error| match unreadable(error) {
-        Unreadable::Missing if fs::symlink_metadata(path).is_ok() => Unreadable::DeadLink,
+        ConfigReadError::Missing if fs::symlink_metadata(path).is_ok() => ConfigReadError::DeadLink,
         other => other,
     })
 }
 
-/// Opens one component after the other, so that a folder that was swapped for a link fails.
-fn open_beneath(root: &Path, real: &Path) -> Result<File, Unreadable> {
+/// Opens one component at a time, so that a folder replaced by a link causes an error.
+fn open_beneath(root: &Path, real: &Path) -> Result<File, ConfigReadError> {
     let root = real_path(root)?;
     let Ok(below) = real.strip_prefix(&root) else {
-        return Err(Unreadable::Elsewhere(real.to_owned()));
+        return Err(ConfigReadError::OutsideProject(real.to_owned()));
     };
-    let mut here = rustix::fs::open(&root, FOLDER, Mode::empty()).map_err(failed)?;
+    let mut here = rustix::fs::open(&root, FOLDER_FLAGS, Mode::empty()).map_err(failed)?;
     let mut components = below.components().peekable();
     while let Some(Component::Normal(name)) = components.next() {
-        let flags = if components.peek().is_some() { FOLDER } else { FILE };
+        let flags = if components.peek().is_some() { FOLDER_FLAGS } else { FILE_FLAGS };
         here = rustix::fs::openat(&here, name, flags, Mode::empty()).map_err(failed)?;
     }
     Ok(File::from(here))
 }
 
-fn refuse_special(kind: fs::FileType) -> Result<(), Unreadable> {
+fn refuse_special(kind: fs::FileType) -> Result<(), ConfigReadError> {
     let what = if kind.is_file() {
         return Ok(());
     } else if kind.is_dir() {
@@ -176,43 +185,43 @@ fn refuse_special(kind: fs::FileType) -> Result<(), Unreadable> {
     } else if kind.is_socket() {
         "a socket"
     } else if kind.is_symlink() {
-        "a link that has just changed"
+        "a link that was just created"
     } else {
         "a device"
     };
-    Err(Unreadable::NotAFile(what))
+    Err(ConfigReadError::NotAFile(what))
 }
 
-/// A walk through a folder of Markdown files.
-struct Walk<'a> {
+/// Walks a folder of Markdown files.
+struct MarkdownWalk<'a> {
     root: &'a Path,
-    reach: Reach<'a>,
-    /// Folders that were entered, so that links in a circle end.
+    links: LinkPolicy<'a>,
+    /// Folders visited, so that cycles of links end.
     entered: HashSet<PathBuf>,
-    /// Names that may still be looked at.
-    names: usize,
-    notes: Notes,
+    /// How many more directory entries may be visited.
+    entries_left: usize,
+    found: MarkdownFiles,
 }
 
-impl Walk<'_> {
-    fn enter(&mut self, below: &Path) -> Result<(), Unreadable> {
+impl MarkdownWalk<'_> {
+    fn enter(&mut self, below: &Path) -> Result<(), ConfigReadError> {
         let folder = real_path(&self.root.join(below))?;
         if !self.entered.insert(folder.clone()) {
             return Ok(());
         }
-        if below.components().count() >= DEEPEST {
-            self.notes.cut = true;
+        if below.components().count() >= MAX_DEPTH {
+            self.found.truncated = true;
             return Ok(());
         }
-        for name in self.sorted(&folder)? {
+        for name in self.sorted_names(&folder)? {
             let path = below.join(&name);
             let full = folder.join(&name);
             let is_link = full.is_symlink();
-            match (full.is_dir(), self.reach) {
-                (true, Reach::Beneath(_)) if is_link => self.notes.not_entered.push(path),
+            match (full.is_dir(), self.links) {
+                (true, LinkPolicy::Beneath(_)) if is_link => self.found.skipped_links.push(path),
                 (true, _) => self.enter(&path)?,
-                (false, _) if path.extension().is_some_and(|it| it == "md") => {
-                    self.notes.files.push(path);
+                (false, _) if path.extension().is_some_and(|extension| extension == "md") => {
+                    self.found.files.push(path);
                 }
                 (false, _) => {}
             }
@@ -220,15 +229,15 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The names in a folder, hidden ones aside.
-    fn sorted(&mut self, folder: &Path) -> Result<Vec<OsString>, Unreadable> {
+    /// Returns the sorted names in a folder, without hidden ones.
+    fn sorted_names(&mut self, folder: &Path) -> Result<Vec<OsString>, ConfigReadError> {
         let mut names = Vec::new();
         for entry in fs::read_dir(folder).map_err(unreadable)? {
-            let Some(left) = self.names.checked_sub(1) else {
-                self.notes.cut = true;
+            let Some(left) = self.entries_left.checked_sub(1) else {
+                self.found.truncated = true;
                 break;
             };
-            self.names = left;
+            self.entries_left = left;
             let name = entry.map_err(unreadable)?.file_name();
             if !name.as_encoded_bytes().starts_with(b".") {
                 names.push(name);
@@ -239,13 +248,13 @@ impl Walk<'_> {
     }
 }
 
-fn unreadable(error: io::Error) -> Unreadable {
+fn unreadable(error: io::Error) -> ConfigReadError {
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Unreadable::Missing,
-        _ => Unreadable::Failed(error.to_string()),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ConfigReadError::Missing,
+        _ => ConfigReadError::Failed(error.to_string()),
     }
 }
 
-fn failed(error: rustix::io::Errno) -> Unreadable {
+fn failed(error: rustix::io::Errno) -> ConfigReadError {
     unreadable(error.into())
 }

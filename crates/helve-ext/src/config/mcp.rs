@@ -1,193 +1,195 @@
-//! MCP servers as they are written down. Nothing is started here.
+//! Reads the configuration of MCP servers. Starts none.
 
 use std::time::Duration;
 
 use helve_core::permission::Source;
 
-use super::explain::{Listed, State};
-use super::page::{Page, Reading, Standing};
-use super::tree::{Entry, Node, What};
-use super::{Given, Layer, keys, words};
+use super::config_file::{Authority, ConfigFile, ExpandMode};
+use super::explain::{SettingLine, SettingState};
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue};
+use super::{ConfigLayer, WithSource, keys, messages};
 
-/// A server that someone wants to use.
+/// A configured MCP server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Server {
+pub struct ServerConfig {
     pub name: String,
-    pub transport: Transport,
-    pub enabled: Given<bool>,
-    /// For connecting and for calls.
-    pub timeout: Option<Given<Duration>>,
-    pub layer: Layer,
+    pub transport: ServerTransport,
+    pub enabled: WithSource<bool>,
+    /// Time limit for connecting and for calls.
+    pub timeout: Option<WithSource<Duration>>,
+    pub layer: ConfigLayer,
     pub source: Source,
-    /// One that waits must neither be started nor connected to; its references are not put in.
-    pub state: State,
+    /// A server that needs trust must not be started or connected to. Its references are not expanded.
+    pub state: SettingState,
 }
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Transport {
+pub enum ServerTransport {
     Local {
-        /// The program and its arguments; never empty.
-        command: Vec<Given<String>>,
-        environment: Vec<(String, Given<String>)>,
+        /// The program and its arguments. Never empty.
+        command: Vec<WithSource<String>>,
+        environment: Vec<(String, WithSource<String>)>,
         /// Relative to the root.
-        cwd: Option<Given<String>>,
+        cwd: Option<WithSource<String>>,
     },
     Remote {
-        url: Given<String>,
-        headers: Vec<(String, Given<String>)>,
+        url: WithSource<String>,
+        headers: Vec<(String, WithSource<String>)>,
     },
 }
 
-/// The most servers in all.
-const MOST: usize = 200;
-/// The longest timeout, in milliseconds: a day.
-const LONGEST: u64 = 24 * 60 * 60 * 1_000;
+/// Maximum number of servers.
+const MAX_SERVERS: usize = 200;
+/// Maximum timeout in milliseconds: a day.
+const MAX_TIMEOUT: u64 = 24 * 60 * 60 * 1_000;
 
-/// An `mcp` section. A server of a later file replaces one of the same name as a whole, so that no header or variable of
-/// the one ends up with the other; `{"enabled": …}` alone switches the one that is there.
-pub(super) fn section(
-    page: &mut Page<'_>,
-    node: &Node,
-    servers: &mut Vec<Server>,
-    waiting: &mut Vec<Listed>,
+/// Reads an `mcp` section. A server of a later file replaces one of the same name entirely, so that it does not inherit
+/// headers or variables. `{"enabled": …}` alone switches an existing server on or off.
+pub(super) fn read_section(
+    file: &mut ConfigFile<'_>,
+    node: &ConfigNode,
+    servers: &mut Vec<ServerConfig>,
+    waiting: &mut Vec<SettingLine>,
 ) {
-    let Some(entries) = page.map("mcp", node) else { return };
+    let Some(entries) = file.map("mcp", node) else { return };
     for entry in entries {
-        let Some(wanted) = server(page, entry) else { continue };
-        let full = servers.len() >= MOST;
-        match (wanted, servers.iter_mut().find(|server| server.name == entry.key)) {
-            // A project that nobody trusts leaves the user's servers alone.
+        let Some(read) = server(file, entry) else { continue };
+        let full = servers.len() >= MAX_SERVERS;
+        match (read, servers.iter_mut().find(|server| server.name == entry.key)) {
+            // An untrusted project cannot change the user's servers.
             (_, Some(server))
-                if server.layer == Layer::User && page.standing == Standing::Narrows =>
+                if server.layer == ConfigLayer::User && file.authority == Authority::NarrowOnly =>
             {
-                waiting.push(Listed::waiting(page, &["mcp"], entry));
+                waiting.push(SettingLine::waiting(file, &["mcp"], entry));
             }
-            (Wanted::Switched(enabled), Some(server)) => server.enabled = enabled,
-            (Wanted::Switched(_), None) => {
-                page.warn(entry.at, || words::no_such_server(&entry.key))
+            (ServerEntry::Switch(enabled), Some(server)) => server.enabled = enabled,
+            (ServerEntry::Switch(_), None) => {
+                file.warn(entry.at, || messages::no_such_server(&entry.key))
             }
-            (Wanted::Whole(new), Some(server)) => *server = *new,
-            (Wanted::Whole(_), None) if full => {
-                page.error(entry.at, || words::too_many_servers(MOST))
+            (ServerEntry::Definition(new), Some(server)) => *server = *new,
+            (ServerEntry::Definition(_), None) if full => {
+                file.error(entry.at, || messages::too_many_servers(MAX_SERVERS))
             }
-            (Wanted::Whole(new), None) => servers.push(*new),
+            (ServerEntry::Definition(new), None) => servers.push(*new),
         }
     }
 }
 
-enum Wanted {
-    Switched(Given<bool>),
-    Whole(Box<Server>),
+enum ServerEntry {
+    Switch(WithSource<bool>),
+    Definition(Box<ServerConfig>),
 }
 
-/// Half a server is no server: whatever is wrong in it drops it.
-fn server(page: &mut Page<'_>, entry: &Entry) -> Option<Wanted> {
-    let path = words::key_path(&["mcp", &entry.key]);
-    let fields = page.map(&path, &entry.value)?;
-    // The last of equal keys, as in any other object.
-    let field = |key: &str| fields.iter().rev().find(|field| field.key == key).map(|it| &it.value);
+/// Reads one server. Any mistake in it drops the server.
+fn server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ServerEntry> {
+    let path = messages::key_path(&["mcp", &entry.key]);
+    let fields = file.map(&path, &entry.value)?;
+    // The last of several equal keys counts, as in any other object.
+    let field =
+        |key: &str| fields.iter().rev().find(|field| field.key == key).map(|field| &field.value);
     for field in fields {
         if !keys::SERVER.contains(&field.key.as_str()) {
-            let meant = keys::nearest(&field.key, keys::SERVER);
-            page.warn(field.at, || words::unknown_key(&field.key, meant));
+            let nearest = keys::nearest(&field.key, keys::SERVER);
+            file.warn(field.at, || messages::unknown_key(&field.key, nearest));
         }
     }
-    let (reading, state) = match page.standing {
-        Standing::Full => (Reading::Usual, State::InForce),
-        Standing::Narrows => (Reading::AsWritten, State::WaitsForTrust),
+    let (expansion, state) = match file.authority {
+        Authority::Full => (ExpandMode::Lenient, SettingState::Active),
+        Authority::NarrowOnly => (ExpandMode::Verbatim, SettingState::NeedsTrust),
     };
     let named = |key: &str| format!("{path}.{key}");
     let enabled = match field("enabled") {
-        Some(node) => Some(page.flag(&named("enabled"), node)?),
+        Some(node) => Some(file.flag(&named("enabled"), node)?),
         None => None,
     };
     let kind = match (field("type"), &enabled) {
-        (Some(node), _) => page.text(&named("type"), node, Reading::AsWritten)?,
+        (Some(node), _) => file.text(&named("type"), node, ExpandMode::Verbatim)?,
         (None, Some(enabled)) if fields.len() == 1 => {
-            return Some(Wanted::Switched(enabled.clone()));
+            return Some(ServerEntry::Switch(enabled.clone()));
         }
         (None, _) => {
-            let meant = if field("url").is_some() { "remote" } else { "local" };
-            page.error(entry.at, || words::server_without_type(&entry.key, meant));
+            let nearest = if field("url").is_some() { "remote" } else { "local" };
+            file.error(entry.at, || messages::server_without_type(&entry.key, nearest));
             return None;
         }
     };
     let timeout = match field("timeout") {
-        Some(node) => Some(page.count(&named("timeout"), node, LONGEST)?),
+        Some(node) => Some(file.count(&named("timeout"), node, MAX_TIMEOUT)?),
         None => None,
     };
     let transport = match kind.value.as_str() {
-        "local" => local(page, entry, &field, reading)?,
-        "remote" => remote(page, entry, &field, reading)?,
+        "local" => local(file, entry, &field, expansion)?,
+        "remote" => remote(file, entry, &field, expansion)?,
         other => {
             let at = field("type").map_or(entry.at, |node| node.at);
-            page.error(at, || words::unknown_server_type(other));
+            file.error(at, || messages::unknown_server_type(other));
             return None;
         }
     };
-    Some(Wanted::Whole(Box::new(Server {
+    Some(ServerEntry::Definition(Box::new(ServerConfig {
         name: entry.key.clone(),
         transport,
-        enabled: enabled.unwrap_or_else(|| Given::new(true, page.source(entry.at))),
-        timeout: timeout.map(|it| Given::new(Duration::from_millis(it.value), it.source)),
-        layer: page.layer,
-        source: page.source(entry.at),
+        enabled: enabled.unwrap_or_else(|| WithSource::new(true, file.source(entry.at))),
+        timeout: timeout
+            .map(|given| WithSource::new(Duration::from_millis(given.value), given.source)),
+        layer: file.layer,
+        source: file.source(entry.at),
         state,
     })))
 }
 
 fn local<'n>(
-    page: &mut Page<'_>,
-    entry: &Entry,
-    field: &impl Fn(&str) -> Option<&'n Node>,
-    reading: Reading,
-) -> Option<Transport> {
-    let named = |key: &str| words::key_path(&["mcp", &entry.key, key]);
+    file: &mut ConfigFile<'_>,
+    entry: &ConfigEntry,
+    field: &impl Fn(&str) -> Option<&'n ConfigNode>,
+    expansion: ExpandMode,
+) -> Option<ServerTransport> {
+    let named = |key: &str| messages::key_path(&["mcp", &entry.key, key]);
     let Some(node) = field("command") else {
-        page.error(entry.at, || words::server_lacks(&entry.key, "command"));
+        file.error(entry.at, || messages::server_lacks(&entry.key, "command"));
         return None;
     };
-    if let What::Text(line) = &node.what {
-        page.error(node.at, || words::command_is_a_line(line));
+    if let ConfigValue::Text(line) = &node.data {
+        file.error(node.at, || messages::command_is_a_string(line));
         return None;
     }
-    let command = page.texts(&named("command"), node, reading)?;
+    let command = file.texts(&named("command"), node, expansion)?;
     if command.first().is_none_or(|program| program.value.is_empty()) {
-        page.error(node.at, || words::empty_command(&entry.key));
+        file.error(node.at, || messages::empty_command(&entry.key));
         return None;
     }
     let environment = match field("environment") {
-        Some(node) => page.named_texts(&named("environment"), node, reading)?,
+        Some(node) => file.named_texts(&named("environment"), node, expansion)?,
         None => Vec::new(),
     };
     let cwd = match field("cwd") {
-        Some(node) => Some(page.text(&named("cwd"), node, reading)?),
+        Some(node) => Some(file.text(&named("cwd"), node, expansion)?),
         None => None,
     };
-    Some(Transport::Local { command, environment, cwd })
+    Some(ServerTransport::Local { command, environment, cwd })
 }
 
 fn remote<'n>(
-    page: &mut Page<'_>,
-    entry: &Entry,
-    field: &impl Fn(&str) -> Option<&'n Node>,
-    reading: Reading,
-) -> Option<Transport> {
-    let named = |key: &str| words::key_path(&["mcp", &entry.key, key]);
+    file: &mut ConfigFile<'_>,
+    entry: &ConfigEntry,
+    field: &impl Fn(&str) -> Option<&'n ConfigNode>,
+    expansion: ExpandMode,
+) -> Option<ServerTransport> {
+    let named = |key: &str| messages::key_path(&["mcp", &entry.key, key]);
     let Some(node) = field("url") else {
-        page.error(entry.at, || words::server_lacks(&entry.key, "url"));
+        file.error(entry.at, || messages::server_lacks(&entry.key, "url"));
         return None;
     };
-    let url = page.text(&named("url"), node, reading)?;
+    let url = file.text(&named("url"), node, expansion)?;
     let is_web = ["http://", "https://"].iter().any(|scheme| url.value.starts_with(scheme));
-    if !is_web && reading != Reading::AsWritten {
-        page.error(node.at, || words::not_a_web_address(url.shown()));
+    if !is_web && expansion != ExpandMode::Verbatim {
+        file.error(node.at, || messages::not_a_web_address(url.as_written()));
         return None;
     }
     let headers = match field("headers") {
-        Some(node) => page.named_texts(&named("headers"), node, reading)?,
+        Some(node) => file.named_texts(&named("headers"), node, expansion)?,
         None => Vec::new(),
     };
-    Some(Transport::Remote { url, headers })
+    Some(ServerTransport::Remote { url, headers })
 }

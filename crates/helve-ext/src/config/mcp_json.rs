@@ -1,28 +1,31 @@
-//! `.mcp.json`, the file that several agents share, put into the shape of an `mcp` section.
+//! Converts `.mcp.json`, a file shared by several agents, into an `mcp` section.
 //!
-//! Keys that other programs keep there are passed over.
+//! Keys of other programs are ignored.
 
-use super::page::Page;
-use super::tree::{At, Entry, Node, What};
-use super::words;
+use super::config_file::ConfigFile;
+use super::messages;
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position};
 
-/// The servers as entries of an `mcp` section.
-pub(super) fn section(page: &mut Page<'_>, entries: &[Entry]) -> Option<Node> {
+/// Returns the servers as entries of an `mcp` section.
+pub(super) fn to_mcp_section(
+    file: &mut ConfigFile<'_>,
+    entries: &[ConfigEntry],
+) -> Option<ConfigNode> {
     let servers = entries.iter().rev().find(|entry| entry.key == "mcpServers")?;
-    let listed = page.map("mcpServers", &servers.value)?;
-    let each = listed.iter().filter_map(|entry| {
-        let value = server(page, entry)?;
-        Some(Entry { key: entry.key.clone(), at: entry.at, value })
+    let listed = file.map("mcpServers", &servers.value)?;
+    let converted = listed.iter().filter_map(|entry| {
+        let value = server(file, entry)?;
+        Some(ConfigEntry { key: entry.key.clone(), at: entry.at, value })
     });
-    let map = each.collect();
-    Some(Node { at: servers.value.at, what: What::Map(map) })
+    let entries = converted.collect();
+    Some(ConfigNode { at: servers.value.at, data: ConfigValue::Map(entries) })
 }
 
-fn server(page: &mut Page<'_>, entry: &Entry) -> Option<Node> {
-    let fields = page.map(&words::key_path(&["mcpServers", &entry.key]), &entry.value)?;
+fn server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ConfigNode> {
+    let fields = file.map(&messages::key_path(&["mcpServers", &entry.key]), &entry.value)?;
     let field = |key: &str| fields.iter().rev().find(|field| field.key == key);
-    let kind = match field("type").map(|field| &field.value.what) {
-        Some(What::Text(kind)) => kind.as_str(),
+    let kind = match field("type").map(|field| &field.value.data) {
+        Some(ConfigValue::Text(kind)) => kind.as_str(),
         Some(_) | None if field("url").is_some() => "http",
         Some(_) | None => "stdio",
     };
@@ -30,84 +33,94 @@ fn server(page: &mut Page<'_>, entry: &Entry) -> Option<Node> {
         "stdio" | "local" => "local",
         "http" | "streamable-http" | "streamableHttp" | "remote" => "remote",
         other => {
-            page.error(entry.at, || words::unknown_mcp_json_type(other));
+            file.error(entry.at, || messages::unknown_mcp_json_type(other));
             return None;
         }
     };
-    let mut made = vec![made(entry.at, "type", What::Text(kind.into()))];
-    let mut put = |from: &str, to: &str| {
-        made.extend(field(from).map(|field| Entry {
+    let mut converted = vec![text_entry(entry.at, "type", kind)];
+    let mut copy = |from: &str, to: &str| {
+        converted.extend(field(from).map(|field| ConfigEntry {
             key: to.into(),
             at: field.at,
-            value: dollars(page, &field.value),
+            value: expand_dollars(file, &field.value),
         }));
     };
-    put("url", "url");
-    put("headers", "headers");
-    put("env", "environment");
-    put("cwd", "cwd");
-    put("timeout", "timeout");
+    copy("url", "url");
+    copy("headers", "headers");
+    copy("env", "environment");
+    copy("cwd", "cwd");
+    copy("timeout", "timeout");
     if kind == "local" {
-        made.extend(command(page, field("command"), field("args")));
+        converted.extend(command(file, field("command"), field("args")));
     }
-    Some(Node { at: entry.value.at, what: What::Map(made) })
+    Some(ConfigNode { at: entry.value.at, data: ConfigValue::Map(converted) })
 }
 
-/// The program and its arguments in one list; nothing if they are not that, so that the server is dropped.
-fn command(page: &mut Page<'_>, program: Option<&Entry>, args: Option<&Entry>) -> Option<Entry> {
+/// Joins the program and its arguments into one list. Returns `None` if they are invalid, which drops the server.
+fn command(
+    file: &mut ConfigFile<'_>,
+    program: Option<&ConfigEntry>,
+    args: Option<&ConfigEntry>,
+) -> Option<ConfigEntry> {
     let program = program?;
-    let mut list = vec![dollars(page, &program.value)];
+    let mut list = vec![expand_dollars(file, &program.value)];
     if let Some(args) = args {
-        match dollars(page, &args.value).what {
-            What::List(args) => list.extend(args),
-            _ => return page.wrong("args", &args.value, "a list of texts"),
+        match expand_dollars(file, &args.value).data {
+            ConfigValue::List(args) => list.extend(args),
+            _ => return file.wrong_type("args", &args.value, "a list of strings"),
         }
     }
-    let value = Node { at: program.value.at, what: What::List(list) };
-    Some(Entry { key: "command".into(), at: program.at, value })
+    let value = ConfigNode { at: program.value.at, data: ConfigValue::List(list) };
+    Some(ConfigEntry { key: "command".into(), at: program.at, value })
 }
 
-fn made(at: At, key: &str, what: What) -> Entry {
-    Entry { key: key.into(), at, value: Node { at, what } }
+fn text_entry(at: Position, key: &str, text: &str) -> ConfigEntry {
+    ConfigEntry {
+        key: key.into(),
+        at,
+        value: ConfigNode { at, data: ConfigValue::Text(text.into()) },
+    }
 }
 
-/// `${NAME}` and `${NAME:-otherwise}` as `{env:NAME}`, in every text.
-fn dollars(page: &Page<'_>, node: &Node) -> Node {
-    let what = match &node.what {
-        What::Text(text) => What::Text(rewritten(page, text)),
-        What::List(list) => What::List(list.iter().map(|one| dollars(page, one)).collect()),
-        What::Map(entries) => {
-            let each = entries.iter().map(|entry| Entry {
+/// Rewrites `${NAME}` and `${NAME:-default}` as `{env:NAME}` in every text.
+fn expand_dollars(file: &ConfigFile<'_>, node: &ConfigNode) -> ConfigNode {
+    let data = match &node.data {
+        ConfigValue::Text(text) => ConfigValue::Text(rewrite_dollars(file, text)),
+        ConfigValue::List(list) => {
+            ConfigValue::List(list.iter().map(|one| expand_dollars(file, one)).collect())
+        }
+        ConfigValue::Map(entries) => {
+            let each = entries.iter().map(|entry| ConfigEntry {
                 key: entry.key.clone(),
                 at: entry.at,
-                value: dollars(page, &entry.value),
+                value: expand_dollars(file, &entry.value),
             });
-            What::Map(each.collect())
+            ConfigValue::Map(each.collect())
         }
-        What::Null => What::Null,
-        What::Bool(flag) => What::Bool(*flag),
-        What::Number(number) => What::Number(number.clone()),
+        ConfigValue::Null => ConfigValue::Null,
+        ConfigValue::Bool(flag) => ConfigValue::Bool(*flag),
+        ConfigValue::Number(number) => ConfigValue::Number(number.clone()),
     };
-    Node { at: node.at, what }
+    ConfigNode { at: node.at, data }
 }
 
-fn rewritten(page: &Page<'_>, text: &str) -> String {
-    let mut whole = String::new();
+fn rewrite_dollars(file: &ConfigFile<'_>, text: &str) -> String {
+    let mut rewritten = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((inside, after)) = after.split_once('}') else { break };
-        let (name, otherwise) = match inside.split_once(":-") {
-            Some((name, otherwise)) => (name, Some(otherwise)),
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
-        whole.push_str(before);
-        match otherwise {
-            Some(otherwise) if page.surroundings.outside.variable(name).is_none() => {
-                whole.push_str(otherwise);
+        rewritten.push_str(before);
+        match default {
+            Some(default) if file.context.host.variable(name).is_none() => {
+                rewritten.push_str(default);
             }
-            Some(_) | None => whole.push_str(&format!("{{env:{name}}}")),
+            Some(_) | None => rewritten.push_str(&format!("{{env:{name}}}")),
         }
         rest = after;
     }
-    whole + rest
+    rewritten + rest
 }

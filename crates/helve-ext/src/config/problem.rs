@@ -1,4 +1,4 @@
-//! Something wrong in a configuration file, as a person should read it.
+//! A problem in a configuration file, for people.
 
 use std::fmt;
 use std::path::Path;
@@ -6,62 +6,63 @@ use std::sync::Arc;
 
 use helve_text::visible;
 
-use super::tree::At;
-use super::words::Said;
+use super::messages::ProblemText;
+use super::tree::Position;
 
-/// A mistake, where it is, and what to do about it.
+/// A problem, its position, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     pub file: Arc<Path>,
-    /// `None` when it concerns the file as a whole.
-    pub at: Option<At>,
+    /// `None` if it concerns the whole file.
+    pub at: Option<Position>,
     pub severity: Severity,
     pub what: String,
-    pub excerpt: Option<Excerpt>,
-    /// The nearest key, or the next step.
+    pub excerpt: Option<ProblemExcerpt>,
+    /// The nearest known key, or the next step.
     pub suggestion: Option<String>,
 }
 
-impl Problem {
-    pub(super) fn of_file(file: Arc<Path>, severity: Severity, said: Said) -> Self {
-        let Said { what, suggestion } = said;
+impl ConfigProblem {
+    pub(super) fn of_file(file: Arc<Path>, severity: Severity, text: ProblemText) -> Self {
+        let ProblemText { what, suggestion } = text;
         Self { file, at: None, severity, what, excerpt: None, suggestion }
     }
 
     pub(super) fn in_text(
         file: Arc<Path>,
         severity: Severity,
-        said: Said,
-        (text, at): (&str, At),
+        message: ProblemText,
+        (text, at): (&str, Position),
     ) -> Self {
-        let excerpt = Excerpt::of(text, at);
-        Self { at: Some(at), excerpt, ..Self::of_file(file, severity, said) }
+        let excerpt = ProblemExcerpt::of(text, at);
+        Self { at: Some(at), excerpt, ..Self::of_file(file, severity, message) }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Everything is in force; something in it is probably not meant.
+    /// Everything is in effect, but something is probably a mistake.
     Warning,
-    /// Something that was written is not in force, or policy is stricter than written.
+    /// Something written is not in effect, or policy is stricter than written.
     Error,
 }
 
-/// The line a problem is on, fit to be printed.
+/// The line of a problem, ready to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Excerpt {
+pub struct ProblemExcerpt {
     pub line: String,
-    /// How many characters of `line` stand before the place.
+    /// Number of characters in `line` before the position.
     pub caret: usize,
 }
 
-/// Characters shown before the place, and in all.
+/// Maximum number of characters shown before the position.
 const BEFORE: usize = 60;
+/// Maximum number of characters shown in total.
 const WIDTH: usize = 100;
 
-impl Excerpt {
-    /// The line of `text` that `at` is on, cut around it, with nothing in it that steers a terminal.
-    pub(super) fn of(text: &str, at: At) -> Option<Self> {
+impl ProblemExcerpt {
+    /// Returns the line of `text` at `at`, cut around the position, with control characters escaped.
+    pub(super) fn of(text: &str, at: Position) -> Option<Self> {
         let line = text.lines().nth(at.line.checked_sub(1)? as usize)?;
         let column = (at.column as usize).saturating_sub(1);
         let skipped = column.saturating_sub(BEFORE);
@@ -79,11 +80,11 @@ impl Excerpt {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.to_string_lossy();
         write!(f, "{}:", visible::escape_line(&file))?;
-        if let Some(At { line, column }) = self.at {
+        if let Some(Position { line, column }) = self.at {
             write!(f, "{line}:{column}:")?;
         }
         match self.severity {
@@ -91,7 +92,7 @@ impl fmt::Display for Problem {
             Severity::Warning => write!(f, " warning:")?,
         }
         write!(f, " {}", visible::escape_line(&self.what))?;
-        if let Some(Excerpt { line, caret }) = &self.excerpt {
+        if let Some(ProblemExcerpt { line, caret }) = &self.excerpt {
             write!(f, "\n  {line}\n  {:caret$}^", "")?;
         }
         if let Some(suggestion) = &self.suggestion {

@@ -1,31 +1,31 @@
-//! How programs run: how long, how confined, with which environment.
+//! How programs run: time limits, sandbox and environment.
 //!
-//! A project never loosens the sandbox, trusted or not. While it is untrusted it also adds nothing to the environment; it
-//! may take away. A sandbox that is not understood is the strictest.
+//! A project never loosens the sandbox, even when it is trusted. An untrusted project adds nothing to the environment but
+//! may remove variables. An invalid sandbox setting counts as the strictest.
 
 use helve_core::confine::Sandbox;
 use helve_core::environment::{Inherit, Policy};
 use helve_core::process::Network;
 
-use super::explain::Listed;
-use super::page::{Page, Reading, Standing};
-use super::tree::{Entry, Node, What};
-use super::{Given, Layer, keys, words};
+use super::config_file::{Authority, ConfigFile, ExpandMode};
+use super::explain::SettingLine;
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue};
+use super::{ConfigLayer, WithSource, keys, messages};
 
-/// The `bash` section, in milliseconds.
+/// The `bash` section. Times are in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bash {
-    /// For a command that asks for none.
-    pub timeout: Option<Given<u64>>,
-    /// The longest that a command may ask for.
-    pub max_timeout: Option<Given<u64>>,
+pub struct BashSection {
+    /// Default for commands that request none.
+    pub timeout: Option<WithSource<u64>>,
+    /// Maximum that a command may request.
+    pub max_timeout: Option<WithSource<u64>>,
 }
 
 /// The `sandbox` section.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxSection {
-    pub mode: Option<Given<Sandbox>>,
-    pub network: Option<Given<Network>>,
+    pub mode: Option<WithSource<Sandbox>>,
+    pub network: Option<WithSource<Network>>,
 }
 
 impl SandboxSection {
@@ -33,7 +33,7 @@ impl SandboxSection {
         self.mode.as_ref().map_or(Sandbox::default(), |it| it.value)
     }
 
-    /// Off unless it was switched on; means nothing without a sandbox.
+    /// Off unless switched on. Has no effect without a sandbox.
     pub fn network(&self) -> Network {
         self.network.as_ref().map_or(Network::Off, |it| it.value)
     }
@@ -42,10 +42,10 @@ impl SandboxSection {
 /// The `environment` section.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EnvironmentSection {
-    pub inherit: Option<Given<Inherit>>,
-    pub include: Vec<Given<String>>,
-    pub exclude: Vec<Given<String>>,
-    pub set: Vec<(String, Given<String>)>,
+    pub inherit: Option<WithSource<Inherit>>,
+    pub include: Vec<WithSource<String>>,
+    pub exclude: Vec<WithSource<String>>,
+    pub set: Vec<(String, WithSource<String>)>,
 }
 
 impl EnvironmentSection {
@@ -53,14 +53,14 @@ impl EnvironmentSection {
         self.inherit.as_ref().map_or(Inherit::default(), |it| it.value)
     }
 
-    /// Something that could have kept variables back was not understood.
-    fn shrink(&mut self, page: &Page<'_>, field: &Entry) {
-        let least = self.inherit().max(Inherit::Core);
-        self.inherit = Some(Given::new(least, page.source(field.value.at)));
+    /// Inherits little, because a setting that could have removed variables is invalid.
+    fn restrict(&mut self, file: &ConfigFile<'_>, field: &ConfigEntry) {
+        let restricted = self.inherit().max(Inherit::Core);
+        self.inherit = Some(WithSource::new(restricted, file.source(field.value.at)));
     }
 
     pub fn policy(&self) -> Policy {
-        let values = |all: &[Given<String>]| all.iter().map(|it| it.value.clone()).collect();
+        let values = |all: &[WithSource<String>]| all.iter().map(|it| it.value.clone()).collect();
         Policy {
             inherit: self.inherit(),
             include: values(&self.include),
@@ -70,181 +70,197 @@ impl EnvironmentSection {
     }
 }
 
-/// A day.
-const LONGEST_TIMEOUT: u64 = 24 * 60 * 60 * 1000;
-/// Names and patterns of the environment, of all files together.
-const MOST_VARIABLES: usize = 1_000;
+/// A day, in milliseconds.
+const MAX_TIMEOUT: u64 = 24 * 60 * 60 * 1000;
+/// Maximum number of names and patterns in `environment`, over all files.
+const MAX_VARIABLES: usize = 1_000;
 
-/// A program with its arguments: a list, or a text that names the program alone.
-pub(super) fn shell(page: &mut Page<'_>, node: &Node, shell: &mut Vec<Given<String>>) {
-    let words = match node.what {
-        What::List(_) => page.texts("shell", node, Reading::Usual),
-        _ => page.text("shell", node, Reading::Usual).map(|program| vec![program]),
+/// Reads the shell: a list of program and arguments, or a string that names only the program.
+pub(super) fn read_shell(
+    file: &mut ConfigFile<'_>,
+    node: &ConfigNode,
+    shell: &mut Vec<WithSource<String>>,
+) {
+    let words = match node.data {
+        ConfigValue::List(_) => file.texts("shell", node, ExpandMode::Lenient),
+        _ => file.text("shell", node, ExpandMode::Lenient).map(|program| vec![program]),
     };
     match words {
-        Some(words) if words.iter().any(|it| it.value.is_empty()) || words.is_empty() => {
-            page.error(node.at, words::empty_shell);
+        Some(words) if words.iter().any(|word| word.value.is_empty()) || words.is_empty() => {
+            file.error(node.at, messages::empty_shell);
         }
         Some(words) => *shell = words,
         None => {}
     }
 }
 
-pub(super) fn bash(page: &mut Page<'_>, node: &Node, bash: &mut Bash) {
-    let Some(fields) = page.map("bash", node) else { return };
+pub(super) fn read_bash(file: &mut ConfigFile<'_>, node: &ConfigNode, bash: &mut BashSection) {
+    let Some(fields) = file.map("bash", node) else { return };
     for field in fields {
         let slot = match field.key.as_str() {
             "timeout" => &mut bash.timeout,
             "max_timeout" => &mut bash.max_timeout,
             other => {
-                let meant = keys::nearest(other, keys::BASH);
-                page.warn(field.at, || words::unknown_key(other, meant));
+                let nearest = keys::nearest(other, keys::BASH);
+                file.warn(field.at, || messages::unknown_key(other, nearest));
                 continue;
             }
         };
-        let name = words::key_path(&["bash", &field.key]);
-        if let Some(count) = page.count(&name, &field.value, LONGEST_TIMEOUT) {
+        let name = messages::key_path(&["bash", &field.key]);
+        if let Some(count) = file.count(&name, &field.value, MAX_TIMEOUT) {
             *slot = Some(count);
         }
     }
 }
 
-pub(super) fn sandbox(page: &mut Page<'_>, node: &Node, section: &mut SandboxSection) {
-    if let What::Text(_) = node.what {
-        return mode(page, ("sandbox", node), section);
+pub(super) fn read_sandbox(
+    file: &mut ConfigFile<'_>,
+    node: &ConfigNode,
+    section: &mut SandboxSection,
+) {
+    if let ConfigValue::Text(_) = node.data {
+        return read_mode(file, ("sandbox", node), section);
     }
-    let What::Map(_) = node.what else {
-        let strictest = Given::new(Sandbox::ReadOnly, page.source(node.at));
-        page.error(node.at, || words::unknown_sandbox(&node.what));
+    let ConfigValue::Map(_) = node.data else {
+        let strictest = WithSource::new(Sandbox::ReadOnly, file.source(node.at));
+        file.error(node.at, || messages::unknown_sandbox(&node.data));
         section.mode = Some(strictest);
         return;
     };
-    for field in page.map("sandbox", node).unwrap_or_default() {
+    for field in file.map("sandbox", node).unwrap_or_default() {
         match field.key.as_str() {
-            "mode" => mode(page, ("sandbox.mode", &field.value), section),
-            "network" => network(page, &field.value, section),
+            "mode" => read_mode(file, ("sandbox.mode", &field.value), section),
+            "network" => read_network(file, &field.value, section),
             other => {
-                let meant = keys::nearest(other, keys::SANDBOX);
-                page.warn(field.at, || words::unknown_key(other, meant));
+                let nearest = keys::nearest(other, keys::SANDBOX);
+                file.warn(field.at, || messages::unknown_key(other, nearest));
             }
         }
     }
 }
 
-fn mode(page: &mut Page<'_>, (name, node): (&str, &Node), section: &mut SandboxSection) {
-    let source = page.source(node.at);
-    let text = match node.what {
-        // What an unset variable leaves must not be taken for a mode.
-        What::Text(_) => page.text(name, node, Reading::Strict),
+fn read_mode(
+    file: &mut ConfigFile<'_>,
+    (name, node): (&str, &ConfigNode),
+    section: &mut SandboxSection,
+) {
+    let source = file.source(node.at);
+    let text = match node.data {
+        // An unset variable must not be read as a mode.
+        ConfigValue::Text(_) => file.text(name, node, ExpandMode::Strict),
         _ => {
-            page.error(node.at, || words::unknown_sandbox(&node.what));
+            file.error(node.at, || messages::unknown_sandbox(&node.data));
             None
         }
     };
-    let wanted = text.as_ref().and_then(|text| {
+    let known = text.as_ref().and_then(|text| {
         let mode = Sandbox::ALL.into_iter().find(|mode| mode.word() == text.value);
         if mode.is_none() {
-            page.error(node.at, || words::unknown_sandbox(&What::Text(text.shown().to_owned())));
+            file.error(node.at, || {
+                messages::unknown_sandbox(&ConfigValue::Text(text.as_written().to_owned()))
+            });
         }
         mode
     });
-    let wanted = Given::new(wanted.unwrap_or(Sandbox::ReadOnly), source);
-    let loosens = section.mode() > wanted.value;
-    match page.layer {
-        Layer::Project if loosens => page.warn(node.at, words::project_loosens_sandbox),
-        Layer::User | Layer::Project => section.mode = Some(wanted),
+    let mode = WithSource::new(known.unwrap_or(Sandbox::ReadOnly), source);
+    let loosens = section.mode() > mode.value;
+    match file.layer {
+        ConfigLayer::Project if loosens => file.warn(node.at, messages::project_loosens_sandbox),
+        ConfigLayer::User | ConfigLayer::Project => section.mode = Some(mode),
     }
 }
 
-fn network(page: &mut Page<'_>, node: &Node, section: &mut SandboxSection) {
-    let source = page.source(node.at);
-    let wanted = match page.flag("sandbox.network", node).map(|flag| flag.value) {
+fn read_network(file: &mut ConfigFile<'_>, node: &ConfigNode, section: &mut SandboxSection) {
+    let source = file.source(node.at);
+    let network = match file.flag("sandbox.network", node).map(|flag| flag.value) {
         Some(true) => Network::On,
         Some(false) | None => Network::Off,
     };
-    let loosens = section.network() == Network::Off && wanted == Network::On;
-    match page.layer {
-        Layer::Project if loosens => page.warn(node.at, words::project_loosens_sandbox),
-        Layer::User | Layer::Project => section.network = Some(Given::new(wanted, source)),
+    let loosens = section.network() == Network::Off && network == Network::On;
+    match file.layer {
+        ConfigLayer::Project if loosens => file.warn(node.at, messages::project_loosens_sandbox),
+        ConfigLayer::User | ConfigLayer::Project => {
+            section.network = Some(WithSource::new(network, source))
+        }
     }
 }
 
-pub(super) fn environment(
-    page: &mut Page<'_>,
-    node: &Node,
+pub(super) fn read_environment(
+    file: &mut ConfigFile<'_>,
+    node: &ConfigNode,
     section: &mut EnvironmentSection,
-    waiting: &mut Vec<Listed>,
+    waiting: &mut Vec<SettingLine>,
 ) {
-    let Some(fields) = page.map("environment", node) else { return };
+    let Some(fields) = file.map("environment", node) else { return };
     for field in fields {
-        let name = words::key_path(&["environment", &field.key]);
-        match (field.key.as_str(), page.standing) {
-            ("inherit", _) => inherit(page, field, section, waiting),
+        let name = messages::key_path(&["environment", &field.key]);
+        match (field.key.as_str(), file.authority) {
+            ("inherit", _) => read_inherit(file, field, section, waiting),
             ("exclude", _) => {
-                match page.texts(&name, &field.value, Reading::Strict) {
-                    Some(wanted) => section.exclude.extend(wanted),
-                    // It may have named secrets, so little is passed on.
-                    None => section.shrink(page, field),
+                match file.texts(&name, &field.value, ExpandMode::Strict) {
+                    Some(patterns) => section.exclude.extend(patterns),
+                    // The list may have named secrets, so little is inherited.
+                    None => section.restrict(file, field),
                 }
             }
-            ("include" | "set", Standing::Narrows) => {
-                waiting.push(Listed::waiting(page, &["environment"], field));
+            ("include" | "set", Authority::NarrowOnly) => {
+                waiting.push(SettingLine::waiting(file, &["environment"], field));
             }
-            ("include", Standing::Full) => {
-                let wanted = page.texts(&name, &field.value, Reading::Strict);
-                section.include.extend(wanted.unwrap_or_default());
+            ("include", Authority::Full) => {
+                let patterns = file.texts(&name, &field.value, ExpandMode::Strict);
+                section.include.extend(patterns.unwrap_or_default());
             }
-            ("set", Standing::Full) => {
-                let wanted = page.named_texts(&name, &field.value, Reading::Usual);
-                set(page, field, wanted.unwrap_or_default(), section);
+            ("set", Authority::Full) => {
+                let variables = file.named_texts(&name, &field.value, ExpandMode::Lenient);
+                set_variables(file, field, variables.unwrap_or_default(), section);
             }
             (other, _) => {
-                let meant = keys::nearest(other, keys::ENVIRONMENT);
-                page.warn(field.at, || words::unknown_key(other, meant));
+                let nearest = keys::nearest(other, keys::ENVIRONMENT);
+                file.warn(field.at, || messages::unknown_key(other, nearest));
             }
         }
     }
-    if section.include.len() + section.exclude.len() + section.set.len() > MOST_VARIABLES {
-        page.error(node.at, || words::too_many_variables(MOST_VARIABLES));
-        section.include.truncate(MOST_VARIABLES);
-        section.set.truncate(MOST_VARIABLES);
+    if section.include.len() + section.exclude.len() + section.set.len() > MAX_VARIABLES {
+        file.error(node.at, || messages::too_many_variables(MAX_VARIABLES));
+        section.include.truncate(MAX_VARIABLES);
+        section.set.truncate(MAX_VARIABLES);
     }
 }
 
-fn inherit(
-    page: &mut Page<'_>,
-    field: &Entry,
+fn read_inherit(
+    file: &mut ConfigFile<'_>,
+    field: &ConfigEntry,
     section: &mut EnvironmentSection,
-    waiting: &mut Vec<Listed>,
+    waiting: &mut Vec<SettingLine>,
 ) {
     let node = &field.value;
-    let Some(text) = page.text("environment.inherit", node, Reading::Strict) else {
-        return section.shrink(page, field);
+    let Some(text) = file.text("environment.inherit", node, ExpandMode::Strict) else {
+        return section.restrict(file, field);
     };
-    let Some(wanted) = Inherit::ALL.into_iter().find(|it| it.word() == text.value) else {
-        page.error(node.at, || words::unknown_inherit(text.shown()));
-        return section.shrink(page, field);
+    let Some(inherit) = Inherit::ALL.into_iter().find(|known| known.word() == text.value) else {
+        file.error(node.at, || messages::unknown_inherit(text.as_written()));
+        return section.restrict(file, field);
     };
-    match page.standing {
-        Standing::Narrows if wanted < section.inherit() => {
-            waiting.push(Listed::waiting(page, &["environment"], field));
+    match file.authority {
+        Authority::NarrowOnly if inherit < section.inherit() => {
+            waiting.push(SettingLine::waiting(file, &["environment"], field));
         }
-        Standing::Narrows | Standing::Full => {
-            section.inherit = Some(Given::new(wanted, text.source));
+        Authority::NarrowOnly | Authority::Full => {
+            section.inherit = Some(WithSource::new(inherit, text.source));
         }
     }
 }
 
-/// A later value of the same name replaces.
-fn set(
-    page: &mut Page<'_>,
-    field: &Entry,
-    wanted: Vec<(String, Given<String>)>,
+/// Sets variables. A later value of the same name replaces an earlier one.
+fn set_variables(
+    file: &mut ConfigFile<'_>,
+    field: &ConfigEntry,
+    variables: Vec<(String, WithSource<String>)>,
     section: &mut EnvironmentSection,
 ) {
-    for (name, value) in wanted {
+    for (name, value) in variables {
         if name.is_empty() || name.contains(['=', '\0']) || value.value.contains('\0') {
-            page.error(field.value.at, || words::not_a_variable(&name));
+            file.error(field.value.at, || messages::not_a_variable(&name));
             continue;
         }
         section.set.retain(|(before, _)| *before != name);

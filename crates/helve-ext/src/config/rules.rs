@@ -1,62 +1,62 @@
-//! `permission` and `tools`: rules and switches, closed where they cannot be understood.
+//! Reads `permission` and `tools` into rules and switches. Fails closed on any mistake.
 
 use std::collections::HashSet;
 
 use helve_core::Switch;
 use helve_core::permission::{Action, Pattern, Rule, Source};
 
-use super::page::{Page, Reading};
-use super::tree::{At, Entry, Node, What, repeated};
-use super::{keys, shadow, words};
+use super::config_file::{ConfigFile, ExpandMode};
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, repeated};
+use super::{keys, messages, shadow};
 
-/// The longest permission key or pattern.
-const LONGEST: usize = 1_000;
-/// The most rules of one `permission` section.
-const MOST_RULES: usize = 2_000;
+/// Maximum length of a permission key or pattern in bytes.
+const MAX_PATTERN: usize = 1_000;
+/// Maximum number of rules in one `permission` section.
+const MAX_RULES: usize = 2_000;
 
 /// The rules and switches of one layer, or of one agent in one layer.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
-    rules: Vec<Kept>,
+pub(super) struct RuleList {
+    rules: Vec<RuleEntry>,
     switches: Vec<Switch>,
-    /// The first place that could not be understood.
+    /// Where the first mistake is.
     broken: Option<Source>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct RuleEntry {
     rule: Rule,
-    /// The name in `tools` that the rule follows from.
+    /// The entry in `tools` that the rule comes from.
     tool: Option<String>,
 }
 
-impl Rules {
+impl RuleList {
     pub(super) fn builtin(rules: Vec<Rule>) -> Self {
-        let rules = rules.into_iter().map(|rule| Kept { rule, tool: None }).collect();
+        let rules = rules.into_iter().map(|rule| RuleEntry { rule, tool: None }).collect();
         Self { rules, ..Self::default() }
     }
 
-    /// From here on nothing in this list allows.
-    pub(super) fn breaks(&mut self, at: Source) {
+    /// From now on nothing in this list allows.
+    pub(super) fn mark_broken(&mut self, at: Source) {
         self.broken.get_or_insert(at);
     }
 
-    /// The list as it is to be used. Of a broken one the denies and asks hold, and everything else asks: what could not
-    /// be understood may have been a deny.
+    /// Returns the final rules and switches. In a broken list denies and asks hold, and everything else asks: what could not
+    /// be interpreted may have been a deny.
     pub(super) fn finish(self) -> (Vec<Rule>, Vec<Switch>) {
         let rules = self.rules.into_iter().map(|kept| kept.rule);
-        let Some(place) = self.broken else { return (rules.collect(), self.switches) };
-        let mut closed = vec![Rule::new("*", "*", Action::Ask, place.clone())];
+        let Some(source) = self.broken else { return (rules.collect(), self.switches) };
+        let mut closed = vec![Rule::new("*", "*", Action::Ask, source.clone())];
         closed.extend(rules.map(|rule| match rule.action {
-            Action::Allow => Rule { action: Action::Ask, source: place.clone(), ..rule },
+            Action::Allow => Rule { action: Action::Ask, source: source.clone(), ..rule },
             Action::Ask | Action::Deny => rule,
         }));
         (closed, self.switches)
     }
 
-    /// The `tools` and `permission` of a file or an agent. What is off is denied before `permission` says more,
-    /// whatever the order in the file.
-    pub(super) fn read(&mut self, page: &mut Page<'_>, fields: &[Entry]) {
+    /// Reads `tools` and `permission` of a file or an agent. `tools` comes first, whatever the order in the file, so that
+    /// `permission` can override a deny.
+    pub(super) fn read(&mut self, file: &mut ConfigFile<'_>, fields: &[ConfigEntry]) {
         let before = self.rules.len();
         let named = |key: &'static str| fields.iter().filter(move |field| field.key == key);
         let mut unique = true;
@@ -64,95 +64,106 @@ impl Rules {
             let mut again = named(key);
             let Some(first) = again.next() else { continue };
             for field in again {
-                page.error(field.at, || words::repeated(key, first.at));
-                self.breaks(page.source(field.at));
+                file.error(field.at, || messages::repeated(key, first.at));
+                self.mark_broken(file.source(field.at));
                 unique = false;
             }
         }
         let off: HashSet<_> = named("tools").flat_map(|field| switched_off(&field.value)).collect();
         for field in named("tools") {
-            self.tools(page, &field.value, &off);
+            self.tools(file, &field.value, &off);
         }
         for field in named("permission") {
-            unique &= self.permission(page, &field.value);
+            unique &= self.permission(file, &field.value);
         }
         if !unique {
-            self.let_denies_win(before);
+            self.deny_conflicts(before);
         }
     }
 
-    /// Says whether every key came once.
-    fn permission(&mut self, page: &mut Page<'_>, node: &Node) -> bool {
+    /// Reads a `permission` section. Returns whether all keys are unique.
+    fn permission(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode) -> bool {
         let before = self.rules.len();
         let mut unique = true;
-        match &node.what {
-            What::Text(_) => self.rule(page, ("*", "*"), node.at, node),
-            What::Map(entries) => {
-                unique &= self.demand_unique(page, entries);
+        match &node.data {
+            ConfigValue::Text(_) => self.rule(file, ("*", "*"), node.at, node),
+            ConfigValue::Map(entries) => {
+                unique &= self.demand_unique(file, entries);
                 for entry in entries {
-                    unique &= self.key(page, entry);
+                    unique &= self.key(file, entry);
                 }
             }
-            What::Null | What::Bool(_) | What::Number(_) | What::List(_) => {
-                self.wrong(page, "permission", node);
+            ConfigValue::Null
+            | ConfigValue::Bool(_)
+            | ConfigValue::Number(_)
+            | ConfigValue::List(_) => {
+                self.wrong_type(file, "permission", node);
             }
         }
         let section: Vec<_> = self.rules.iter().skip(before).map(|kept| &kept.rule).collect();
-        if section.len() <= MOST_RULES {
-            shadow::point_out(page, &section);
+        if section.len() <= MAX_RULES {
+            shadow::warn_about_shadowed(file, &section);
         } else {
-            page.error(node.at, || words::too_many_rules(MOST_RULES));
-            self.breaks(page.source(node.at));
-            self.keep_denies_beyond(before + MOST_RULES);
+            file.error(node.at, || messages::too_many_rules(MAX_RULES));
+            self.mark_broken(file.source(node.at));
+            self.keep_denies_beyond(before + MAX_RULES);
         }
         unique
     }
 
-    /// Says whether every pattern came once.
-    fn key(&mut self, page: &mut Page<'_>, entry: &Entry) -> bool {
-        let Some(key) = self.pattern(page, entry) else { return true };
+    /// Reads one permission key. Returns whether all its patterns are unique.
+    fn key(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> bool {
+        let Some(key) = self.pattern(file, entry) else { return true };
         // Beyond the limit the section is broken anyway, and comparing names takes time.
-        if self.rules.len() <= MOST_RULES
-            && let Some(meant) = keys::misspelt(&key, keys::PERMISSION)
+        if self.rules.len() <= MAX_RULES
+            && let Some(nearest) = keys::misspelled(&key, keys::PERMISSION)
         {
-            page.warn(entry.at, || words::misspelt_permission(&key, meant));
+            file.warn(entry.at, || messages::misspelled_permission(&key, nearest));
         }
-        match &entry.value.what {
-            What::Text(_) => self.rule(page, (&key, "*"), entry.at, &entry.value),
-            What::Map(patterns) => {
-                let unique = self.demand_unique(page, patterns);
+        match &entry.value.data {
+            ConfigValue::Text(_) => self.rule(file, (&key, "*"), entry.at, &entry.value),
+            ConfigValue::Map(patterns) => {
+                let unique = self.demand_unique(file, patterns);
                 for one in patterns {
-                    if let Some(pattern) = self.pattern(page, one)
-                        && let Some(pattern) = self.at_home(page, one.at, pattern)
+                    if let Some(pattern) = self.pattern(file, one)
+                        && let Some(pattern) = self.expand_home(file, one.at, pattern)
                     {
-                        self.rule(page, (&key, &pattern), one.at, &one.value);
+                        self.rule(file, (&key, &pattern), one.at, &one.value);
                     }
                 }
                 return unique;
             }
-            What::Null | What::Bool(_) | What::Number(_) | What::List(_) => {
-                self.wrong(page, &words::key_path(&["permission", &key]), &entry.value);
+            ConfigValue::Null
+            | ConfigValue::Bool(_)
+            | ConfigValue::Number(_)
+            | ConfigValue::List(_) => {
+                self.wrong_type(file, &messages::key_path(&["permission", &key]), &entry.value);
             }
         }
         true
     }
 
-    /// A key with its references put in.
-    fn pattern(&mut self, page: &mut Page<'_>, entry: &Entry) -> Option<String> {
-        let pattern = page.expand(entry.at, &entry.key, Reading::Strict);
-        let long = pattern.as_ref().is_some_and(|pattern| pattern.len() > LONGEST);
+    /// Returns a key with its references expanded.
+    fn pattern(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<String> {
+        let pattern = file.expand(entry.at, &entry.key, ExpandMode::Strict);
+        let long = pattern.as_ref().is_some_and(|pattern| pattern.len() > MAX_PATTERN);
         if long {
-            page.error(entry.at, || words::pattern_too_long(LONGEST));
+            file.error(entry.at, || messages::pattern_too_long(MAX_PATTERN));
         }
         if long || pattern.is_none() {
-            self.breaks(page.source(entry.at));
+            self.mark_broken(file.source(entry.at));
             return None;
         }
         pattern
     }
 
-    /// Replaces `~` and `$HOME` at the start of a pattern.
-    fn at_home(&mut self, page: &mut Page<'_>, at: At, pattern: String) -> Option<String> {
+    /// Replaces `~` or `$HOME` at the start of a pattern.
+    fn expand_home(
+        &mut self,
+        file: &mut ConfigFile<'_>,
+        at: Position,
+        pattern: String,
+    ) -> Option<String> {
         let below = match (pattern.strip_prefix('~'), pattern.strip_prefix("$HOME")) {
             (Some(below), _) if below.is_empty() || below.starts_with('/') => below,
             (_, Some(below)) if !below.starts_with(|c: char| c.is_alphanumeric() || c == '_') => {
@@ -160,48 +171,54 @@ impl Rules {
             }
             (_, _) => return Some(pattern),
         };
-        let home = page.surroundings.home.and_then(|home| home.to_str());
+        let home = file.context.home.and_then(|home| home.to_str());
         let Some(home) = home else {
-            page.error(at, words::no_home);
-            self.breaks(page.source(at));
+            file.error(at, messages::no_home);
+            self.mark_broken(file.source(at));
             return None;
         };
         Some(format!("{}{below}", home.trim_end_matches('/')))
     }
 
-    fn rule(&mut self, page: &mut Page<'_>, (key, pattern): (&str, &str), at: At, value: &Node) {
-        match action(page, value) {
+    fn rule(
+        &mut self,
+        file: &mut ConfigFile<'_>,
+        (key, pattern): (&str, &str),
+        at: Position,
+        value: &ConfigNode,
+    ) {
+        match action(file, value) {
             Some(action) => {
-                let rule = Rule::new(key, pattern, action, page.source(at));
-                self.rules.push(Kept { rule, tool: None });
+                let rule = Rule::new(key, pattern, action, file.source(at));
+                self.rules.push(RuleEntry { rule, tool: None });
             }
-            None => self.breaks(page.source(value.at)),
+            None => self.mark_broken(file.source(value.at)),
         }
     }
 
-    /// What is off is also denied, so that a name that some other layer brings back stays shut.
-    fn tools(&mut self, page: &mut Page<'_>, node: &Node, off: &HashSet<&str>) {
-        let What::Map(entries) = &node.what else {
-            page.wrong::<()>("tools", node, "an object");
-            return self.breaks(page.source(node.at));
+    /// Reads a `tools` section. Tools that are off are also denied, in case another layer switches them on again.
+    fn tools(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode, off: &HashSet<&str>) {
+        let ConfigValue::Map(entries) = &node.data else {
+            file.wrong_type::<()>("tools", node, "an object");
+            return self.mark_broken(file.source(node.at));
         };
-        self.demand_unique(page, entries);
-        if entries.len() > MOST_RULES {
-            page.error(node.at, || words::too_many_tools(MOST_RULES));
-            self.breaks(page.source(node.at));
+        self.demand_unique(file, entries);
+        if entries.len() > MAX_RULES {
+            file.error(node.at, || messages::too_many_tools(MAX_RULES));
+            self.mark_broken(file.source(node.at));
         }
         for (index, entry) in entries.iter().enumerate() {
-            let What::Bool(on) = entry.value.what else {
-                let name = words::key_path(&["tools", &entry.key]);
-                page.wrong::<()>(&name, &entry.value, "true or false");
-                self.breaks(page.source(entry.value.at));
+            let ConfigValue::Bool(on) = entry.value.data else {
+                let name = messages::key_path(&["tools", &entry.key]);
+                file.wrong_type::<()>(&name, &entry.value, "true or false");
+                self.mark_broken(file.source(entry.value.at));
                 continue;
             };
-            if entry.key.len() > LONGEST {
-                page.error(entry.at, || words::pattern_too_long(LONGEST));
-                self.breaks(page.source(entry.at));
-            } else if !on || (index < MOST_RULES && !off.contains(entry.key.as_str())) {
-                self.switch(page.source(entry.at), &entry.key, on);
+            if entry.key.len() > MAX_PATTERN {
+                file.error(entry.at, || messages::pattern_too_long(MAX_PATTERN));
+                self.mark_broken(file.source(entry.at));
+            } else if !on || (index < MAX_RULES && !off.contains(entry.key.as_str())) {
+                self.switch(file.source(entry.at), &entry.key, on);
             }
         }
     }
@@ -215,26 +232,26 @@ impl Rules {
                 other => other,
             };
             let rule = Rule::new(group, "*", Action::Deny, source.clone());
-            self.rules.push(Kept { rule, tool: Some(name.to_owned()) });
+            self.rules.push(RuleEntry { rule, tool: Some(name.to_owned()) });
         }
         self.switches.push(Switch { pattern: name.to_owned(), on, source });
     }
 
-    /// Which of two equal keys was meant nobody can tell.
-    fn demand_unique(&mut self, page: &mut Page<'_>, entries: &[Entry]) -> bool {
+    /// Reports repeated keys: nobody can tell which one was meant.
+    fn demand_unique(&mut self, file: &mut ConfigFile<'_>, entries: &[ConfigEntry]) -> bool {
         let repeated = repeated(entries);
         for (again, first) in &repeated {
-            page.error(again.at, || words::repeated(&again.key, first.at));
-            self.breaks(page.source(again.at));
+            file.error(again.at, || messages::repeated(&again.key, first.at));
+            self.mark_broken(file.source(again.at));
         }
         repeated.is_empty()
     }
 
-    /// Where the same thing is denied and not denied, because a key came twice, it is denied.
-    fn let_denies_win(&mut self, before: usize) {
+    /// Denies whatever is both denied and not denied because a key is repeated.
+    fn deny_conflicts(&mut self, before: usize) {
         let name = |rule: &Rule| (rule.permission.clone(), rule.pattern.clone());
         let new = self.rules.get(before..).unwrap_or_default();
-        let is_deny = |kept: &&Kept| kept.rule.action == Action::Deny;
+        let is_deny = |kept: &&RuleEntry| kept.rule.action == Action::Deny;
         let denied: HashSet<_> = new.iter().filter(is_deny).map(|kept| name(&kept.rule)).collect();
         for kept in self.rules.iter_mut().skip(before) {
             if denied.contains(&name(&kept.rule)) {
@@ -243,48 +260,48 @@ impl Rules {
         }
     }
 
-    fn wrong(&mut self, page: &mut Page<'_>, name: &str, node: &Node) {
-        page.error(node.at, || words::wrong_permission(name, &node.what));
-        self.breaks(page.source(node.at));
+    fn wrong_type(&mut self, file: &mut ConfigFile<'_>, name: &str, node: &ConfigNode) {
+        file.error(node.at, || messages::wrong_permission(name, &node.data));
+        self.mark_broken(file.source(node.at));
     }
 
-    fn keep_denies_beyond(&mut self, most: usize) {
-        let mut seen = 0;
+    fn keep_denies_beyond(&mut self, max: usize) {
+        let mut count = 0;
         self.rules.retain(|kept| {
-            seen += 1;
-            seen <= most || kept.rule.action == Action::Deny
+            count += 1;
+            count <= max || kept.rule.action == Action::Deny
         });
     }
 }
 
-fn switched_off(tools: &Node) -> Vec<&str> {
-    let What::Map(entries) = &tools.what else { return Vec::new() };
-    let off = entries.iter().filter(|entry| entry.value.what == What::Bool(false));
+fn switched_off(tools: &ConfigNode) -> Vec<&str> {
+    let ConfigValue::Map(entries) = &tools.data else { return Vec::new() };
+    let off = entries.iter().filter(|entry| entry.value.data == ConfigValue::Bool(false));
     off.map(|entry| entry.key.as_str()).collect()
 }
 
-fn action(page: &mut Page<'_>, value: &Node) -> Option<Action> {
-    let What::Text(written) = &value.what else {
-        page.error(value.at, || words::wrong_action(&value.what));
+fn action(file: &mut ConfigFile<'_>, value: &ConfigNode) -> Option<Action> {
+    let ConfigValue::Text(written) = &value.data else {
+        file.error(value.at, || messages::wrong_action(&value.data));
         return None;
     };
-    match page.expand(value.at, written, Reading::Strict)?.as_str() {
+    match file.expand(value.at, written, ExpandMode::Strict)?.as_str() {
         "allow" => Some(Action::Allow),
         "ask" => Some(Action::Ask),
         "deny" => Some(Action::Deny),
         _ => {
-            page.error(value.at, || words::unknown_action(written));
+            file.error(value.at, || messages::unknown_action(written));
             None
         }
     }
 }
 
-/// How a rule is written, for people.
-pub(super) fn spelled(rule: &Rule) -> (String, &'static str) {
+/// Returns the key and action of a rule as written in a file.
+pub(super) fn key_and_action(rule: &Rule) -> (String, &'static str) {
     let pattern = match &rule.pattern {
         Pattern::Wild(text) | Pattern::Folded(text) | Pattern::Exact(text) => text,
     };
-    (words::key_path(&["permission", &rule.permission, pattern]), action_word(rule.action))
+    (messages::key_path(&["permission", &rule.permission, pattern]), action_word(rule.action))
 }
 
 pub(super) fn action_word(action: Action) -> &'static str {

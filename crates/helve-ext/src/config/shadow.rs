@@ -1,17 +1,17 @@
-//! Rules that can never decide, because a later rule of the same section matches all that they match.
+//! Finds rules that never decide, because a later rule of the same section matches everything they match.
 
 use helve_core::permission::{Rule, Source};
 use helve_text::wildcard;
 
-use super::page::Page;
-use super::tree::At;
-use super::words;
+use super::config_file::ConfigFile;
+use super::messages;
+use super::tree::Position;
 
-/// Comparisons to spend on one section, in characters times characters; usual sections take a few thousand.
+/// Limit on comparisons per section, in characters times characters. Usual sections need a few thousand.
 const BUDGET: usize = 20_000_000;
 
-/// Warns of every rule that a later one with another answer covers. With the same answer nothing changes.
-pub(super) fn point_out(page: &mut Page<'_>, rules: &[&Rule]) {
+/// Warns about every rule that a later one with another action covers.
+pub(super) fn warn_about_shadowed(file: &mut ConfigFile<'_>, rules: &[&Rule]) {
     let mut budget = BUDGET;
     for (index, rule) in rules.iter().enumerate() {
         let mut covering = None;
@@ -23,12 +23,14 @@ pub(super) fn point_out(page: &mut Page<'_>, rules: &[&Rule]) {
                 break;
             }
         }
-        // The same key twice is a mistake of its own.
-        let twin = |it: &Rule| it.permission == rule.permission && it.pattern == rule.pattern;
-        if let Some(covering) = covering.filter(|it| it.action != rule.action && !twin(it))
-            && let (Some(at), Some(by)) = (place(rule), place(covering))
+        // The same key twice is reported as a repeated key.
+        let is_same =
+            |other: &Rule| other.permission == rule.permission && other.pattern == rule.pattern;
+        if let Some(covering) =
+            covering.filter(|other| other.action != rule.action && !is_same(other))
+            && let (Some(at), Some(by)) = (position(rule), position(covering))
         {
-            page.warn(at, || words::never_decides(rule, covering, by));
+            file.warn(at, || messages::never_decides(rule, covering, by));
         }
     }
 }
@@ -43,9 +45,9 @@ fn covers(wide: &Rule, narrow: &Rule) -> bool {
         && wildcard::covers(wide.pattern.as_str(), narrow.pattern.as_str())
 }
 
-fn place(rule: &Rule) -> Option<At> {
+fn position(rule: &Rule) -> Option<Position> {
     match rule.source {
-        Source::File { line, column, .. } => Some(At { line, column }),
+        Source::File { line, column, .. } => Some(Position { line, column }),
         Source::Builtin | Source::Flag(_) | Source::Approved(_) | Source::Program => None,
     }
 }

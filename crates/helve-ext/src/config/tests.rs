@@ -1,4 +1,4 @@
-//! Files in, everything in force and every problem out, as text.
+//! Checks the settings and problems that given files result in, as text.
 
 mod agents;
 mod disk;
@@ -16,36 +16,39 @@ use expect_test::Expect;
 use helve_core::permission::{Rule, Source};
 
 use super::{
-    Config, Listed, Notes, Outside, Places, Reach, State, Taken, Trust, Unreadable, gather,
+    Config, ConfigHost, ConfigPaths, ConfigReadError, FileContents, LinkPolicy, MarkdownFiles,
+    SettingLine, SettingState, Trust, gather,
 };
 
 const USER: &str = "/home/user/.config/helve";
 const PROJECT: &str = "/project";
 
-/// A world in memory.
+/// Files and variables in memory.
 #[derive(Default)]
-struct Shelf {
+struct MemoryHost {
     files: BTreeMap<PathBuf, Vec<u8>>,
     variables: BTreeMap<String, String>,
 }
 
-impl Shelf {
+impl MemoryHost {
     /// `-- user/helve.json` and `-- project/opencode.json` begin a file, `$NAME=value` sets a variable.
     fn new(fixture: &str) -> Self {
-        let mut shelf = Shelf::default();
+        let mut host = MemoryHost::default();
         let mut file = None;
         for line in fixture.trim_start_matches('\n').split_inclusive('\n') {
-            if let Some((name, value)) = line.strip_prefix('$').and_then(|it| it.split_once('=')) {
-                shelf.variables.insert(name.into(), value.trim_end().into());
+            if let Some((name, value)) =
+                line.strip_prefix('$').and_then(|rest| rest.split_once('='))
+            {
+                host.variables.insert(name.into(), value.trim_end().into());
             } else if let Some(path) = line.strip_prefix("-- ") {
                 let path = full(path.trim_end());
-                shelf.files.insert(path.clone(), Vec::new());
+                host.files.insert(path.clone(), Vec::new());
                 file = Some(path);
-            } else if let Some(text) = file.as_ref().and_then(|path| shelf.files.get_mut(path)) {
+            } else if let Some(text) = file.as_ref().and_then(|path| host.files.get_mut(path)) {
                 text.extend(line.bytes());
             }
         }
-        shelf
+        host
     }
 }
 
@@ -64,8 +67,8 @@ fn short(path: &Path) -> String {
     name(USER, "user").or(name(PROJECT, "project")).unwrap_or(path.display().to_string())
 }
 
-impl Outside for Shelf {
-    fn read(&self, path: &Path, _: Reach<'_>) -> Result<Taken, Unreadable> {
+impl ConfigHost for MemoryHost {
+    fn read(&self, path: &Path, _: LinkPolicy<'_>) -> Result<FileContents, ConfigReadError> {
         let mut real = PathBuf::new();
         for part in path.components() {
             match part {
@@ -76,17 +79,21 @@ impl Outside for Shelf {
                 other => real.push(other),
             }
         }
-        let bytes = self.files.get(&real).cloned().ok_or(Unreadable::Missing)?;
-        Ok(Taken { real, bytes })
+        let bytes = self.files.get(&real).cloned().ok_or(ConfigReadError::Missing)?;
+        Ok(FileContents { real, bytes })
     }
 
-    fn notes(&self, folder: &Path, _: Reach<'_>) -> Result<Notes, Unreadable> {
+    fn markdown_files(
+        &self,
+        folder: &Path,
+        _: LinkPolicy<'_>,
+    ) -> Result<MarkdownFiles, ConfigReadError> {
         let below = self.files.keys().filter_map(|path| path.strip_prefix(folder).ok());
         let files: Vec<_> = below.map(Path::to_owned).collect();
         if files.is_empty() {
-            return Err(Unreadable::Missing);
+            return Err(ConfigReadError::Missing);
         }
-        Ok(Notes { files, ..Notes::default() })
+        Ok(MarkdownFiles { files, ..MarkdownFiles::default() })
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -94,8 +101,8 @@ impl Outside for Shelf {
     }
 }
 
-fn places() -> Places {
-    Places {
+fn paths() -> ConfigPaths {
+    ConfigPaths {
         user: Some(USER.into()),
         named: Vec::new(),
         root: PROJECT.into(),
@@ -103,32 +110,32 @@ fn places() -> Places {
     }
 }
 
-fn read(fixture: &str, trust: Trust) -> Config {
-    let shelf = Shelf::new(fixture);
-    let named = shelf.files.keys().filter(|path| path.starts_with("/named"));
-    let places = Places { named: named.cloned().collect(), ..places() };
-    gather(&shelf, &places).understand(&shelf, trust)
+fn load(fixture: &str, trust: Trust) -> Config {
+    let host = MemoryHost::new(fixture);
+    let named = host.files.keys().filter(|path| path.starts_with("/named"));
+    let paths = ConfigPaths { named: named.cloned().collect(), ..paths() };
+    gather(&host, &paths).interpret(&host, trust)
 }
 
-/// What an untrusted project and its user get.
+/// Checks the configuration with an untrusted project.
 #[track_caller]
 fn check(fixture: &str, expect: Expect) {
-    expect.assert_eq(&rendered(&read(fixture, Trust::Untrusted)));
+    expect.assert_eq(&render(&load(fixture, Trust::Untrusted)));
 }
 
 #[track_caller]
 fn check_trusted(fixture: &str, expect: Expect) {
-    expect.assert_eq(&rendered(&read(fixture, Trust::Trusted)));
+    expect.assert_eq(&render(&load(fixture, Trust::Trusted)));
 }
 
-/// What is built in is left out.
-fn rendered(config: &Config) -> String {
+/// Renders the configuration without built-in settings.
+fn render(config: &Config) -> String {
     let mut all = String::new();
-    for Listed { key, value, source, state } in config.explain() {
+    for SettingLine { key, value, source, state } in config.explain() {
         let Source::File { path, line, column } = source else { continue };
         let waits = match state {
-            State::InForce => "",
-            State::WaitsForTrust => " (waits)",
+            SettingState::Active => "",
+            SettingState::NeedsTrust => " (needs trust)",
         };
         all += &format!("{}:{line}:{column} {key} = {value}{waits}\n", short(&path));
     }
@@ -139,7 +146,7 @@ fn rendered(config: &Config) -> String {
     all
 }
 
-fn spelled(rules: &[Rule]) -> String {
+fn render_rules(rules: &[Rule]) -> String {
     let one =
         |rule: &Rule| format!("{} {} {:?}\n", rule.permission, rule.pattern.as_str(), rule.action);
     rules.iter().map(one).collect()

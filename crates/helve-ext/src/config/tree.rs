@@ -1,62 +1,62 @@
-//! A parsed file as values that know where they were written, whatever the syntax.
+//! ParsedJson configuration values with their positions, independent of the syntax.
 
-/// A place in a file: line and column in characters, both counted from 1.
+/// A position in a file: line and column in characters, both starting at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct At {
+pub struct Position {
     pub line: u32,
     pub column: u32,
 }
 
-impl At {
-    pub(super) const START: At = At { line: 1, column: 1 };
+impl Position {
+    pub(super) const START: Position = Position { line: 1, column: 1 };
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
-    pub(super) at: At,
-    pub(super) what: What,
+pub(super) struct ConfigNode {
+    pub(super) at: Position,
+    pub(super) data: ConfigValue,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum What {
+pub(super) enum ConfigValue {
     Null,
     Bool(bool),
-    /// As written, because nobody may need it.
+    /// As written. ParsedJson only when needed.
     Number(String),
     Text(String),
-    List(Vec<Node>),
-    /// In the order of the file, repeated keys included.
-    Map(Vec<Entry>),
+    List(Vec<ConfigNode>),
+    /// In the order of the file, including repeated keys.
+    Map(Vec<ConfigEntry>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct ConfigEntry {
     pub(super) key: String,
-    pub(super) at: At,
-    pub(super) value: Node,
+    pub(super) at: Position,
+    pub(super) value: ConfigNode,
 }
 
-/// The place of a byte offset, for offsets that only grow, so that a file of one long line costs one pass.
-pub(super) struct Places<'a> {
+/// Converts increasing byte offsets to positions in a single pass over the text.
+pub(super) struct PositionTracker<'a> {
     text: &'a str,
     offset: usize,
-    at: At,
+    at: Position,
 }
 
-impl<'a> Places<'a> {
+impl<'a> PositionTracker<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, offset: 0, at: At::START }
+        Self { text, offset: 0, at: Position::START }
     }
 
-    pub(super) fn of(&mut self, offset: usize) -> At {
-        let passed = self.text.get(self.offset..).unwrap_or_default();
-        for (here, c) in passed.char_indices() {
-            if self.offset + here >= offset {
-                self.offset += here;
+    pub(super) fn position(&mut self, offset: usize) -> Position {
+        let rest = self.text.get(self.offset..).unwrap_or_default();
+        for (index, c) in rest.char_indices() {
+            if self.offset + index >= offset {
+                self.offset += index;
                 return self.at;
             }
             if c == '\n' {
-                self.at = At { line: self.at.line.saturating_add(1), column: 1 };
+                self.at = Position { line: self.at.line.saturating_add(1), column: 1 };
             } else {
                 self.at.column = self.at.column.saturating_add(1);
             }
@@ -66,8 +66,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Every entry whose key was there before, with the first of that key.
-pub(super) fn repeated(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
+/// Returns every entry whose key occurred before, with the first entry of that key.
+pub(super) fn repeated(entries: &[ConfigEntry]) -> Vec<(&ConfigEntry, &ConfigEntry)> {
     let mut first = std::collections::HashMap::new();
     let mut again = Vec::new();
     for entry in entries {

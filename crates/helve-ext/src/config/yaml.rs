@@ -1,55 +1,60 @@
-//! Markdown with YAML front matter: the fields as a tree with places, the rest as text.
+//! Parses Markdown with YAML front matter: the fields as nodes with positions, the rest as text.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::tree::{At, Entry, Node, What};
-use super::words::{self, Said};
+use super::messages::{self, ProblemText};
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position};
 
-/// A Markdown file in its two parts.
-pub(super) struct Note<'a> {
-    pub(super) fields: Fields,
+/// A Markdown file split into front matter and body.
+pub(super) struct MarkdownFile<'a> {
+    pub(super) front_matter: FrontMatter,
     pub(super) body: &'a str,
 }
 
-pub(super) enum Fields {
+pub(super) enum FrontMatter {
     None,
-    Whole(Node),
-    Broken { at: At, why: Said },
+    Fields(ConfigNode),
+    Broken { at: Position, why: ProblemText },
 }
 
-/// How long and how deep front matter may be, and how many values it may hold, repeated ones included.
-const LONGEST: usize = 32 << 10;
-const DEEPEST: usize = 32;
-const MOST_VALUES: usize = 10_000;
+/// Limits of front matter: size in bytes, nesting depth, and number of values including aliases.
+const MAX_BYTES: usize = 32 << 10;
+const MAX_DEPTH: usize = 32;
+const MAX_VALUES: usize = 10_000;
 
-pub(super) fn parse(text: &str) -> Note<'_> {
-    let Some((matter, body)) = split(text) else {
-        let fields = match text.lines().next() {
-            Some(first) if first.trim_end() == FENCE => {
-                Fields::Broken { at: At::START, why: words::front_matter_is_open() }
+pub(super) fn parse(text: &str) -> MarkdownFile<'_> {
+    let Some((yaml, body)) = split(text) else {
+        let front_matter = match text.lines().next() {
+            Some(first) if first.trim_end() == FENCE => FrontMatter::Broken {
+                at: Position::START,
+                why: messages::front_matter_is_unclosed(),
+            },
+            Some(_) | None => {
+                return MarkdownFile { front_matter: FrontMatter::None, body: text };
             }
-            Some(_) | None => return Note { fields: Fields::None, body: text },
         };
-        return Note { fields, body: "" };
+        return MarkdownFile { front_matter, body: "" };
     };
-    if matter.len() > LONGEST {
-        let why = words::front_matter_too_long(LONGEST);
-        return Note { fields: Fields::Broken { at: At::START, why }, body };
+    if yaml.len() > MAX_BYTES {
+        let why = messages::front_matter_too_long(MAX_BYTES);
+        let front_matter = FrontMatter::Broken { at: Position::START, why };
+        return MarkdownFile { front_matter, body };
     }
-    let fields = match read(matter).or_else(|first| read(&quoted(matter)).map_err(|_| first)) {
-        Ok(node) if node.what == What::Null => Fields::None,
-        Ok(node) => Fields::Whole(node),
-        Err((at, why)) => Fields::Broken { at, why },
+    let parsed = parse_yaml(yaml).or_else(|first| parse_yaml(&quoted(yaml)).map_err(|_| first));
+    let front_matter = match parsed {
+        Ok(node) if node.data == ConfigValue::Null => FrontMatter::None,
+        Ok(node) => FrontMatter::Fields(node),
+        Err((at, why)) => FrontMatter::Broken { at, why },
     };
-    Note { fields, body }
+    MarkdownFile { front_matter, body }
 }
 
 const FENCE: &str = "---";
 
-/// The lines between the first two fences, and what follows them.
+/// Returns the lines between the first two fences, and the text after them.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once('\n')?;
     if first.trim_end() != FENCE {
@@ -65,50 +70,52 @@ fn split(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-fn read(matter: &str) -> Result<Node, (At, Said)> {
+fn parse_yaml(yaml: &str) -> Result<ConfigNode, (Position, ProblemText)> {
     let options = serde_saphyr::options! {
         strict_booleans: true,
         with_snippet: false,
         budget: serde_saphyr::budget! {
-            max_depth: DEEPEST,
-            flow_nesting_limit: DEEPEST,
-            max_nodes: MOST_VALUES,
+            max_depth: MAX_DEPTH,
+            flow_nesting_limit: MAX_DEPTH,
+            max_nodes: MAX_VALUES,
             max_aliases: 100,
             max_merge_keys: 100,
         },
     };
-    match serde_saphyr::from_str_with_options::<Spanned<Raw>>(matter, options) {
-        Ok(Spanned { value, referenced, .. }) => Ok(Node { at: at(referenced), what: value.0 }),
+    match serde_saphyr::from_str_with_options::<Spanned<YamlValue>>(yaml, options) {
+        Ok(Spanned { value, referenced, .. }) => {
+            Ok(ConfigNode { at: position(referenced), data: value.0 })
+        }
         Err(error) => {
-            let place = error.location().map_or(At::START, at);
-            Err((place, words::bad_yaml(&error.to_string())))
+            let at = error.location().map_or(Position::START, position);
+            Err((at, messages::bad_yaml(&error.to_string())))
         }
     }
 }
 
-/// The fence takes one line.
-fn at(place: serde_saphyr::Location) -> At {
+/// Converts a location in the YAML to one in the file, where the fence takes one line.
+fn position(location: serde_saphyr::Location) -> Position {
     let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    At {
-        line: number(place.line().max(1)).saturating_add(1),
-        column: number(place.column().max(1)),
+    Position {
+        line: number(location.line().max(1)).saturating_add(1),
+        column: number(location.column().max(1)),
     }
 }
 
-/// People write `description: Use this: it is good`, which is not YAML. Quotes such values; lines stay where they are.
-fn quoted(matter: &str) -> String {
-    let mut all = String::with_capacity(matter.len() + 16);
-    for line in matter.split_inclusive('\n') {
+/// Quotes values such as `description: Use this: it is good`, which is invalid YAML that people write. Keeps the lines.
+fn quoted(yaml: &str) -> String {
+    let mut result = String::with_capacity(yaml.len() + 16);
+    for line in yaml.split_inclusive('\n') {
         let content = line.trim_end();
         match content.split_once(": ") {
             Some((key, value)) if is_plain_key(key) && needs_quotes(value.trim_start()) => {
                 let value = value.trim_start().replace('\'', "''");
-                all.push_str(&format!("{key}: '{value}'{}", &line[content.len()..]));
+                result.push_str(&format!("{key}: '{value}'{}", &line[content.len()..]));
             }
-            Some(_) | None => all.push_str(line),
+            Some(_) | None => result.push_str(line),
         }
     }
-    all
+    result
 }
 
 fn is_plain_key(key: &str) -> bool {
@@ -120,73 +127,73 @@ fn needs_quotes(value: &str) -> bool {
         && !value.starts_with(['"', '\'', '[', '{', '|', '>', '&', '*', '!', '#'])
 }
 
-struct Raw(What);
+struct YamlValue(ConfigValue);
 
-impl<'de> Deserialize<'de> for Raw {
+impl<'de> Deserialize<'de> for YamlValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(YamlVisitor)
     }
 }
 
-struct Any;
+struct YamlVisitor;
 
-impl<'de> Visitor<'de> for Any {
-    type Value = Raw;
+impl<'de> Visitor<'de> for YamlVisitor {
+    type Value = YamlValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Raw, E> {
-        Ok(Raw(What::Bool(flag)))
+    fn visit_bool<E>(self, flag: bool) -> Result<YamlValue, E> {
+        Ok(YamlValue(ConfigValue::Bool(flag)))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Raw, E> {
-        Ok(Raw(What::Number(number.to_string())))
+    fn visit_i64<E>(self, number: i64) -> Result<YamlValue, E> {
+        Ok(YamlValue(ConfigValue::Number(number.to_string())))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Raw, E> {
-        Ok(Raw(What::Number(number.to_string())))
+    fn visit_u64<E>(self, number: u64) -> Result<YamlValue, E> {
+        Ok(YamlValue(ConfigValue::Number(number.to_string())))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Raw, E> {
-        Ok(Raw(What::Number(number.to_string())))
+    fn visit_f64<E>(self, number: f64) -> Result<YamlValue, E> {
+        Ok(YamlValue(ConfigValue::Number(number.to_string())))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Raw, E> {
-        Ok(Raw(What::Text(text.to_owned())))
+    fn visit_str<E>(self, text: &str) -> Result<YamlValue, E> {
+        Ok(YamlValue(ConfigValue::Text(text.to_owned())))
     }
 
-    fn visit_unit<E>(self) -> Result<Raw, E> {
-        Ok(Raw(What::Null))
+    fn visit_unit<E>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue(ConfigValue::Null))
     }
 
-    fn visit_none<E>(self) -> Result<Raw, E> {
-        Ok(Raw(What::Null))
+    fn visit_none<E>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue(ConfigValue::Null))
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
-        Raw::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlValue, D::Error> {
+        YamlValue::deserialize(deserializer)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Raw, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<YamlValue, A::Error> {
         let mut list = Vec::new();
-        while let Some(Spanned { value: Raw(what), referenced, .. }) = seq.next_element()? {
-            list.push(Node { at: at(referenced), what });
+        while let Some(Spanned { value: YamlValue(data), referenced, .. }) = seq.next_element()? {
+            list.push(ConfigNode { at: position(referenced), data });
         }
-        Ok(Raw(What::List(list)))
+        Ok(YamlValue(ConfigValue::List(list)))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlValue, A::Error> {
         let mut entries = Vec::new();
         while let Some(key) = map.next_key::<Spanned<String>>()? {
-            let value: Spanned<Raw> = map.next_value()?;
-            entries.push(Entry {
+            let value: Spanned<YamlValue> = map.next_value()?;
+            entries.push(ConfigEntry {
                 key: key.value,
-                at: at(key.referenced),
-                value: Node { at: at(value.referenced), what: value.value.0 },
+                at: position(key.referenced),
+                value: ConfigNode { at: position(value.referenced), data: value.value.0 },
             });
         }
-        Ok(Raw(What::Map(entries)))
+        Ok(YamlValue(ConfigValue::Map(entries)))
     }
 }

@@ -1,4 +1,4 @@
-//! One call of a server's tool: its time, its progress, the server's questions, its end.
+//! One call of a server's tool: time limits, progress, and questions of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,103 +15,108 @@ use rmcp::service::{PeerRequestOptions, RequestHandle};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::elicit::{self, Form};
-use super::link::Link;
-use super::live::{Live, trouble};
-use super::visit::Question;
+use super::elicit::{self, ElicitForm};
+use super::events::ServerQuestion;
+use super::live_server::{LiveServer, trouble};
+use super::managed::ManagedServer;
 
-/// How long a call may go without a sign, unless the configuration says otherwise.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// However many signs there are.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
-/// How long a server may take to hear that a call is over.
-const WITHDRAWAL: Duration = Duration::from_secs(5);
-/// Questions that one call may ask; further ones are declined.
-const MOST_QUESTIONS: usize = 5;
+/// How long a call may run without progress, unless configured otherwise.
+const IDLE_LIMIT: Duration = Duration::from_secs(60);
+/// Hard limit, regardless of progress.
+const MAX_TIME: Duration = Duration::from_secs(60 * 60);
+/// How long sending a cancellation to a server may take.
+const CANCEL_TIME: Duration = Duration::from_secs(5);
+/// Maximum number of questions per call. Further ones are declined.
+const MAX_QUESTIONS: usize = 5;
 
-/// How a call failed.
-pub(super) enum Failed {
+/// Why a call failed.
+pub(super) enum CallError {
     Server(ServerTrouble),
-    /// Aborted, in the session's own words.
-    Here(ToolError),
+    /// The call was aborted. The error is worded by the session.
+    Aborted(ToolError),
 }
 
-pub(super) async fn make(
-    link: &Arc<Link>,
-    live: &Arc<Live>,
+pub(super) async fn run(
+    managed: &Arc<ManagedServer>,
+    live: &Arc<LiveServer>,
     tool: &str,
     arguments: Map<String, Value>,
     ctx: &ToolContext,
-) -> Result<CallToolResult, Failed> {
-    let patience = link.server.timeout.as_ref().map_or(PATIENCE, |given| given.value);
-    let broken = |error| Failed::Server(trouble(link, error, Step::Call, patience));
+) -> Result<CallToolResult, CallError> {
+    let idle_limit = managed.config.timeout.as_ref().map_or(IDLE_LIMIT, |given| given.value);
+    let failed = |error| CallError::Server(trouble(managed, error, Step::Call, idle_limit));
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-    let presence = live.visit.enter();
+    let call_guard = live.events.begin_call();
     let sending = live.peer.send_cancellable_request(request, PeerRequestOptions::no_options());
-    let late = ServerTrouble::NoAnswer { step: Step::Call, after: patience };
-    let mut handle = match timeout(patience, sending).await {
-        Ok(sent) => sent.map_err(broken)?,
-        Err(_) => return Err(Failed::Server(late)),
+    let no_answer = ServerTrouble::NoAnswer { step: Step::Call, after: idle_limit };
+    let mut handle = match timeout(idle_limit, sending).await {
+        Ok(sent) => sent.map_err(failed)?,
+        Err(_) => return Err(CallError::Server(no_answer)),
     };
-    let mut progress = live.visit.follow(handle.progress_token.clone());
-    let latest = Instant::now() + patience.max(LONGEST);
-    let mut deadline = Instant::now() + patience;
+    let mut progress = live.events.subscribe_progress(handle.progress_token.clone());
+    let latest = Instant::now() + idle_limit.max(MAX_TIME);
+    let mut deadline = Instant::now() + idle_limit;
     let mut questions = 0;
     loop {
         tokio::select! {
             answer = &mut handle.rx => {
                 return match answer {
                     Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-                    Ok(Ok(_)) => Err(Failed::Server(ServerTrouble::Nonsense)),
-                    Ok(Err(error)) => Err(broken(error)),
-                    // Why it ended is known a little later.
-                    Err(_gone) => Err(Failed::Server(ended(link).await)),
+                    Ok(Ok(_)) => Err(CallError::Server(ServerTrouble::Nonsense)),
+                    Ok(Err(error)) => Err(failed(error)),
+                    // The reason becomes known a little later.
+                    Err(_gone) => Err(CallError::Server(reason_of_end(managed).await)),
                 };
             }
-            said = progress.next() => {
-                ctx.progress(told(said));
-                deadline = (Instant::now() + patience).min(latest);
+            update = progress.next() => {
+                ctx.progress(to_progress(update));
+                deadline = (Instant::now() + idle_limit).min(latest);
             }
-            question = presence.question() => {
+            question = call_guard.question() => {
                 questions += 1;
-                // The person's time is not the server's.
-                answer(link, question, questions, ctx).await;
-                deadline = (Instant::now() + patience).min(latest);
+                // Time that the person takes does not count.
+                answer(managed, question, questions, ctx).await;
+                deadline = (Instant::now() + idle_limit).min(latest);
             }
             () = sleep_until(deadline) => {
-                withdraw(handle, "it took too long");
-                return Err(Failed::Server(late));
+                cancel(handle, "the call timed out");
+                return Err(CallError::Server(no_answer));
             }
             () = ctx.cancel.cancelled() => {
-                withdraw(handle, "the call was aborted");
-                return Err(Failed::Here(ctx.words().aborted()));
+                cancel(handle, "the call was aborted");
+                return Err(CallError::Aborted(ctx.words().aborted()));
             }
-            () = live.hung_up.cancelled() => {
-                return Err(Failed::Server(ServerTrouble::Ended { why: "it was closed".into() }));
+            () = live.closed.cancelled() => {
+                return Err(CallError::Server(ServerTrouble::Ended { why: "it was closed".into() }));
             }
         }
     }
 }
 
-/// Tells the server that nobody waits any more. It may not be listening, so nobody waits for that either.
-fn withdraw(handle: RequestHandle<RoleClient>, why: &'static str) {
-    tokio::spawn(timeout(WITHDRAWAL, handle.cancel(Some(why.into()))));
+/// Tells the server that the call is cancelled. Does not wait, since the server may not be reading.
+fn cancel(handle: RequestHandle<RoleClient>, why: &'static str) {
+    tokio::spawn(timeout(CANCEL_TIME, handle.cancel(Some(why.into()))));
 }
 
-/// Why a connection ended under a call.
-async fn ended(link: &Arc<Link>) -> ServerTrouble {
-    link.down().await.unwrap_or(ServerTrouble::Ended { why: String::new() })
+/// Returns why the connection ended during a call.
+async fn reason_of_end(managed: &Arc<ManagedServer>) -> ServerTrouble {
+    managed.failure().await.unwrap_or(ServerTrouble::Ended { why: String::new() })
 }
 
-/// Puts a server's question to the person, by the rules for `question`.
-async fn answer(link: &Link, question: Question, number: usize, ctx: &ToolContext) {
+/// Puts a server's question to the person, under the rules for `question`.
+async fn answer(
+    managed: &ManagedServer,
+    question: ServerQuestion,
+    number: usize,
+    ctx: &ToolContext,
+) {
     let declined = || ElicitResult::new(ElicitationAction::Decline);
-    let server = link.name();
-    let reply = match elicit::form(server, &question.wanted) {
-        Form::NotByYes => declined(),
-        Form::Filled { .. } if number > MOST_QUESTIONS => declined(),
-        Form::Filled { shown, content } => {
+    let server = managed.name();
+    let reply = match elicit::form(server, &question.params) {
+        ElicitForm::Unanswerable => declined(),
+        ElicitForm::Answerable { .. } if number > MAX_QUESTIONS => declined(),
+        ElicitForm::Answerable { shown, content } => {
             let part = Part::new("question", format!("mcp:{server}"));
             let ask = Ask { parts: vec![part], preview: shown, ..Ask::default() };
             match ctx.ask(ask).await {
@@ -120,13 +125,13 @@ async fn answer(link: &Link, question: Question, number: usize, ctx: &ToolContex
             }
         }
     };
-    // The server may be gone.
+    // Fails only if the server is gone.
     question.answer.send(reply).ok();
 }
 
-fn told(said: ProgressNotificationParam) -> Progress {
-    let whole = |number: f64| (number.is_finite() && number >= 0.0).then_some(number as u64);
-    let done = whole(said.progress).map(|done| (done, said.total.and_then(whole)));
-    let text = said.message.map(|text| text.chars().take(2_000).collect());
+fn to_progress(update: ProgressNotificationParam) -> Progress {
+    let to_count = |number: f64| (number.is_finite() && number >= 0.0).then_some(number as u64);
+    let done = to_count(update.progress).map(|done| (done, update.total.and_then(to_count)));
+    let text = update.message.map(|text| text.chars().take(2_000).collect());
     Progress { text, done, ..Progress::default() }
 }

@@ -1,4 +1,4 @@
-//! A server's process: a group of its own, a small environment, and an end that takes the whole group along.
+//! A server's process: its own process group, a small environment, and termination of the whole group.
 #![expect(
     clippy::disallowed_methods,
     reason = "servers run beside Helve until the machine can start them"
@@ -19,8 +19,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// What a server is given of our own environment: what programs need to run, and nothing of what people keep there.
-const PASSED: &[&str] = &[
+/// Environment variables passed on to servers: what programs need to run, without the user's secrets.
+const PASSED_VARIABLES: &[&str] = &[
     "HOME",
     "LANG",
     "LANGUAGE",
@@ -48,87 +48,92 @@ const PASSED: &[&str] = &[
     "HTTPS_PROXY",
     "NO_PROXY",
 ];
-/// How much of what a server last complained about is kept.
-const MOST_STDERR: usize = 4 << 10;
-/// How long a server may take to end once its input has ended, and again once it was told to.
+/// How many bytes of standard error are kept.
+const MAX_STDERR: usize = 4 << 10;
+/// How long a server may take to end after its input was closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A running server.
-pub(super) struct Process {
+/// The process of a running server.
+pub(super) struct ServerProcess {
     pub(super) input: ChildStdin,
     pub(super) output: ChildStdout,
-    pub(super) fate: Arc<Fate>,
+    pub(super) handle: Arc<ProcessHandle>,
 }
 
-/// What becomes of a process.
-pub(super) struct Fate {
+/// Stops a process and reports how it ended.
+pub(super) struct ProcessHandle {
     stderr: Mutex<Vec<u8>>,
     ended: watch::Sender<Option<Result<ExitStatus, String>>>,
     stop: CancellationToken,
 }
 
-pub(super) struct Start<'a> {
+pub(super) struct Launch<'a> {
     pub(super) command: &'a [String],
     pub(super) environment: &'a [(String, String)],
     pub(super) folder: &'a Path,
 }
 
-/// Starts a server. It ends when `stop` fires, and with this process, however that ends.
-pub(super) async fn start(start: &Start<'_>, stop: CancellationToken) -> io::Result<Process> {
-    let (program, arguments) = start.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+/// Starts a server. It ends when `stop` is cancelled, or with this process, even if that is killed.
+pub(super) async fn start(
+    launch: &Launch<'_>,
+    stop: CancellationToken,
+) -> io::Result<ServerProcess> {
+    let (program, arguments) = launch.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(start.folder).env_clear();
-    let own = std::env::vars_os().filter(|(name, _)| {
-        name.to_str().is_some_and(|name| PASSED.contains(&name) || name.starts_with("LC_"))
+    command.args(arguments).current_dir(launch.folder).env_clear();
+    let inherited = std::env::vars_os().filter(|(name, _)| {
+        name.to_str()
+            .is_some_and(|name| PASSED_VARIABLES.contains(&name) || name.starts_with("LC_"))
     });
-    command.envs(own).envs(start.environment.iter().map(|(name, value)| (name, value)));
+    command.envs(inherited).envs(launch.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
-    die_with_us(&mut command);
+    kill_with_parent(&mut command);
     let mut child = spawn(command).await?;
-    let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+    let group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
-    let fate = Arc::new(Fate { stderr: Mutex::default(), ended: watch::Sender::new(None), stop });
+    let (stderr, ended) = (Mutex::default(), watch::Sender::new(None));
+    let handle = Arc::new(ProcessHandle { stderr, ended, stop });
     if let Some(stderr) = child.stderr.take() {
-        tokio::spawn(listen(stderr, fate.clone()));
+        tokio::spawn(collect_stderr(stderr, handle.clone()));
     }
-    tokio::spawn(attend(child, group, fate.clone()));
-    Ok(Process { input, output, fate })
+    tokio::spawn(supervise(child, group, handle.clone()));
+    Ok(ServerProcess { input, output, handle })
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type SpawnJob = Box<dyn FnOnce() + Send>;
 
-/// Starts a program on a thread that lives as long as this process: the kernel ends a server with the *thread* that
-/// started it, and those of a runtime come and go.
+/// Spawns a process from a thread that lives as long as this process. On Linux the death signal of a child is tied to
+/// the *thread* that spawned it, and threads of a runtime come and go.
 async fn spawn(mut command: Command) -> io::Result<Child> {
-    static STARTER: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
-    let starter = STARTER.get_or_init(|| {
-        let (starter, jobs) = mpsc::channel::<Job>();
+    static SPAWNER: OnceLock<mpsc::Sender<SpawnJob>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
+        let (spawner, jobs) = mpsc::channel::<SpawnJob>();
         let run = move || jobs.into_iter().for_each(|job| job());
-        // Where no thread can be had, the job is dropped, and whoever waits for it is told.
+        // If no thread can be created, the job is dropped and `started` fails.
         std::thread::Builder::new().name("helve-servers".into()).spawn(run).ok();
-        starter
+        spawner
     });
     let (done, started) = oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
-    let job: Job = Box::new(move || {
-        let _inside = runtime.enter();
-        // Nobody may be waiting any more; dropping the child ends it.
+    let job: SpawnJob = Box::new(move || {
+        let _in_runtime = runtime.enter();
+        // If nobody waits any more, the child is dropped, which kills it.
         done.send(command.spawn()).ok();
     });
-    starter.send(job).map_err(|_| io::ErrorKind::BrokenPipe)?;
+    spawner.send(job).map_err(|_| io::ErrorKind::BrokenPipe)?;
     started.await.map_err(|_| io::ErrorKind::BrokenPipe)?
 }
 
-/// Should this process be killed, nobody is left to end the server.
+/// Makes the kernel kill the server if this process is killed.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the only way to run something between fork and exec")]
-fn die_with_us(command: &mut Command) {
+fn kill_with_parent(command: &mut Command) {
     use rustix::process::set_parent_process_death_signal;
-    // SAFETY: between fork and exec only what is safe in a signal handler may be done; this is one system call
-    // that neither allocates nor locks.
+    // SAFETY: between fork and exec only async-signal-safe functions may be called. This is a single system call that
+    // neither allocates nor locks.
     unsafe {
         command.pre_exec(|| {
             set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)
@@ -137,37 +142,37 @@ fn die_with_us(command: &mut Command) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn die_with_us(_command: &mut Command) {}
+fn kill_with_parent(_command: &mut Command) {}
 
-/// A process group; dropping it ends whoever is left in it.
-struct Group(Option<Pid>);
+/// A process group; dropping it kills whatever is left in it.
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     fn signal(&self, signal: Signal) {
         if let Some(leader) = self.0 {
-            // It fails when nobody is left, which is what is wanted.
+            // Fails only if no process is left.
             kill_process_group(leader, signal).ok();
         }
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }
 }
 
-async fn attend(mut child: Child, group: Group, fate: Arc<Fate>) {
+async fn supervise(mut child: Child, group: ProcessGroup, handle: Arc<ProcessHandle>) {
     let ended = tokio::select! {
         ended = child.wait() => ended,
-        () = fate.stop.cancelled() => end(&mut child, &group).await,
+        () = handle.stop.cancelled() => terminate(&mut child, &group).await,
     };
     drop(group);
-    fate.ended.send_replace(Some(ended.map_err(|err| err.to_string())));
+    handle.ended.send_replace(Some(ended.map_err(|err| err.to_string())));
 }
 
-/// Its input has ended by now. First it may go by itself, then it is told, then it is made to.
-async fn end(child: &mut Child, group: &Group) -> io::Result<ExitStatus> {
+/// Ends a process whose input is already closed: waits for it, then sends SIGTERM, then SIGKILL.
+async fn terminate(child: &mut Child, group: &ProcessGroup) -> io::Result<ExitStatus> {
     if let Ok(ended) = timeout(GRACE, child.wait()).await {
         return ended;
     }
@@ -179,47 +184,47 @@ async fn end(child: &mut Child, group: &Group) -> io::Result<ExitStatus> {
     child.wait().await
 }
 
-/// Keeps the end of what a server complains about.
-async fn listen(mut stderr: ChildStderr, fate: Arc<Fate>) {
-    let mut chunk = vec![0; MOST_STDERR];
+/// Keeps the last bytes of standard error.
+async fn collect_stderr(mut stderr: ChildStderr, handle: Arc<ProcessHandle>) {
+    let mut chunk = vec![0; MAX_STDERR];
     while let Ok(read) = stderr.read(&mut chunk).await {
         if read == 0 {
             return;
         }
-        let mut kept = fate.stderr.lock();
+        let mut kept = handle.stderr.lock();
         kept.extend(chunk.get(..read).unwrap_or_default());
-        let gone = kept.len().saturating_sub(MOST_STDERR);
-        kept.drain(..gone);
+        let excess = kept.len().saturating_sub(MAX_STDERR);
+        kept.drain(..excess);
     }
 }
 
-impl Fate {
+impl ProcessHandle {
     pub(super) fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Waits until the process is gone.
-    pub(super) async fn over(&self) {
+    /// Waits until the process has ended.
+    pub(super) async fn wait(&self) {
         self.ended.subscribe().wait_for(Option::is_some).await.ok();
     }
 
-    /// How it ended, if it does so soon, and what it said last.
-    pub(super) async fn told(&self) -> String {
-        timeout(GRACE, self.over()).await.ok();
+    /// Describes how the process ended, if it does so soon, with its last output.
+    pub(super) async fn describe_end(&self) -> String {
+        timeout(GRACE, self.wait()).await.ok();
         let ended = self.ended.borrow().clone();
         let how = match ended {
             Some(Ok(status)) => status.to_string(),
             Some(Err(why)) => why,
             None => "it closed its output".into(),
         };
-        match self.last_words() {
-            Some(words) => format!("{how}; it last said: {words}"),
+        match self.last_stderr() {
+            Some(words) => format!("{how}; last output: {words}"),
             None => how,
         }
     }
 
-    /// The last lines of standard error.
-    pub(super) fn last_words(&self) -> Option<String> {
+    /// Returns the last lines of standard error.
+    pub(super) fn last_stderr(&self) -> Option<String> {
         let kept = self.stderr.lock().clone();
         let text = String::from_utf8_lossy(&kept);
         let text = visible::strip(&text);

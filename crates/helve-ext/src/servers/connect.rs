@@ -1,4 +1,5 @@
-//! How a connection is opened: the process or the address, the handshake, the list of tools, each within its time.
+//! Opens connections: starts the process or connects to the URL, does the handshake, lists the tools, each within a time
+//! limit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,40 +15,40 @@ use rmcp::transport::streamable_http_client::{
 };
 use tokio::time::timeout;
 
-use super::child::{self, Fate};
-use super::http::{Client, Lost};
-use super::link::Link;
-use super::live::Live;
-use super::pipe::{MOST_LINE, Noticed, Pipe};
-use super::visit::{Handler, Visit};
-use crate::config::{Given, Transport};
+use super::child::{self, Launch, ProcessHandle, ServerProcess};
+use super::events::{EventHandler, ServerEvents};
+use super::http::{HttpClient, HttpError};
+use super::live_server::LiveServer;
+use super::managed::ManagedServer;
+use super::pipe::{MAX_LINE, PipeReport, PipeTransport};
+use crate::config::{ServerTransport, WithSource};
 
 /// An open connection.
 pub(super) struct Connection {
-    pub(super) live: Arc<Live>,
-    pub(super) service: RunningService<RoleClient, Handler>,
-    pub(super) ends: Ends,
+    pub(super) live: Arc<LiveServer>,
+    pub(super) service: RunningService<RoleClient, EventHandler>,
+    pub(super) endpoint: Endpoint,
 }
 
-/// What is known of the other end, for when it is over.
-pub(super) enum Ends {
-    Local { fate: Arc<Fate>, noticed: Arc<Noticed> },
+/// The other end of a connection, which knows why the connection ended.
+pub(super) enum Endpoint {
+    Local { process: Arc<ProcessHandle>, report: Arc<PipeReport> },
     Remote,
 }
 
-impl Ends {
-    /// Why it is over. Whatever is left of it is ended.
-    pub(super) async fn trouble(&self, link: &Link) -> ServerTrouble {
+impl Endpoint {
+    /// Returns why the connection ended. Ends the process if it is still running.
+    pub(super) async fn finish(&self, managed: &ManagedServer) -> ServerTrouble {
         match self {
-            Ends::Remote => ServerTrouble::Ended { why: "the connection was closed".into() },
-            Ends::Local { fate, noticed } => {
-                let told = link.secrets.hide(&fate.told().await);
-                fate.stop();
-                fate.over().await;
-                if noticed.too_large() {
-                    ServerTrouble::TooLarge { most: MOST_LINE }
+            Endpoint::Remote => ServerTrouble::Ended { why: "the connection was closed".into() },
+            Endpoint::Local { process, report } => {
+                let why = managed.secrets.hide(&process.describe_end().await);
+                process.stop();
+                process.wait().await;
+                if report.too_large() {
+                    ServerTrouble::TooLarge { most: MAX_LINE }
                 } else {
-                    ServerTrouble::Ended { why: told }
+                    ServerTrouble::Ended { why }
                 }
             }
         }
@@ -55,51 +56,42 @@ impl Ends {
 
     pub(super) fn note(&self) -> Option<String> {
         match self {
-            Ends::Local { noticed, .. } => noticed.note(),
-            Ends::Remote => None,
+            Endpoint::Local { report, .. } => report.note(),
+            Endpoint::Remote => None,
         }
     }
 }
 
-pub(super) async fn open(link: &Link) -> Result<Connection, ServerTrouble> {
-    let limit = link.start_limit();
-    let visit = Arc::new(Visit::default());
-    let handler = Handler(visit.clone());
-    let (opening, ends) = match &link.server.transport {
-        Transport::Local { command, environment, cwd } => {
-            let command: Vec<String> = command.iter().map(|word| word.value.clone()).collect();
-            let environment: Vec<(String, String)> = environment
-                .iter()
-                .map(|(name, given)| (name.clone(), given.value.clone()))
-                .collect();
-            let folder = cwd.as_ref().map_or(link.root.clone(), |cwd| link.root.join(&cwd.value));
-            let start =
-                child::Start { command: &command, environment: &environment, folder: &folder };
-            let process = child::start(&start, link.stop.child_token()).await;
-            let process = process.map_err(|err| not_started(link, &err))?;
-            let noticed = Arc::new(Noticed::default());
-            let pipe = Pipe::new(process.output, process.input, noticed.clone());
-            let opening = timeout(limit, serve_client(handler, pipe)).await;
-            (opening, Ends::Local { fate: process.fate, noticed })
+pub(super) async fn open(managed: &ManagedServer) -> Result<Connection, ServerTrouble> {
+    let limit = managed.start_limit();
+    let events = Arc::new(ServerEvents::default());
+    let handler = EventHandler(events.clone());
+    let (opening, endpoint) = match &managed.config.transport {
+        ServerTransport::Local { command, environment, cwd } => {
+            let process = start_process(managed, command, environment, cwd.as_ref()).await?;
+            let report = Arc::new(PipeReport::default());
+            let transport = PipeTransport::new(process.output, process.input, report.clone());
+            let opening = timeout(limit, serve_client(handler, transport)).await;
+            (opening, Endpoint::Local { process: process.handle, report })
         }
-        Transport::Remote { url, headers } => {
-            let client = Client::new().map_err(|err| unreachable(link, &err.to_string()))?;
+        ServerTransport::Remote { url, headers } => {
+            let client = HttpClient::new().map_err(|err| unreachable(managed, &err.to_string()))?;
             let mut config = StreamableHttpClientTransportConfig::with_uri(url.value.as_str());
-            config.custom_headers = given(link, headers)?;
+            config.custom_headers = header_map(managed, headers)?;
             let transport = StreamableHttpClientTransport::with_client(client, config);
-            (timeout(limit, serve_client(handler, transport)).await, Ends::Remote)
+            (timeout(limit, serve_client(handler, transport)).await, Endpoint::Remote)
         }
     };
     let service = match opening {
         Ok(Ok(service)) => service,
-        Ok(Err(error)) => return Err(refused(link, &ends, &error).await),
-        Err(_) => return Err(silent(link, &ends, Step::Start).await),
+        Ok(Err(error)) => return Err(handshake_failed(managed, &endpoint, &error).await),
+        Err(_) => return Err(no_answer(managed, &endpoint, Step::Start).await),
     };
-    let live = Live::new(service.peer().clone(), visit, ends.note());
-    match timeout(limit, live.list_again(link)).await {
-        Ok(Ok(())) => Ok(Connection { live: Arc::new(live), service, ends }),
-        Ok(Err(trouble)) => match ends.trouble(link).await {
-            // That it is gone says more than that it did not answer.
+    let live = LiveServer::new(service.peer().clone(), events, endpoint.note());
+    match timeout(limit, live.refresh_tools(managed)).await {
+        Ok(Ok(())) => Ok(Connection { live: Arc::new(live), service, endpoint }),
+        Ok(Err(trouble)) => match endpoint.finish(managed).await {
+            // That the server ended says more than that it did not answer.
             ended @ (ServerTrouble::Ended { .. } | ServerTrouble::TooLarge { .. })
                 if matches!(trouble, ServerTrouble::Ended { .. }) =>
             {
@@ -107,68 +99,89 @@ pub(super) async fn open(link: &Link) -> Result<Connection, ServerTrouble> {
             }
             _ => Err(trouble),
         },
-        Err(_) => Err(silent(link, &ends, Step::List).await),
+        Err(_) => Err(no_answer(managed, &endpoint, Step::List).await),
     }
 }
 
-async fn silent(link: &Link, ends: &Ends, step: Step) -> ServerTrouble {
-    if let Ends::Local { fate, .. } = ends {
-        fate.stop();
-        fate.over().await;
-    }
-    ServerTrouble::NoAnswer { step, after: link.start_limit() }
+async fn start_process(
+    managed: &ManagedServer,
+    command: &[WithSource<String>],
+    environment: &[(String, WithSource<String>)],
+    cwd: Option<&WithSource<String>>,
+) -> Result<ServerProcess, ServerTrouble> {
+    let command: Vec<String> = command.iter().map(|word| word.value.clone()).collect();
+    let environment: Vec<(String, String)> =
+        environment.iter().map(|(name, given)| (name.clone(), given.value.clone())).collect();
+    let folder = cwd.map_or(managed.root.clone(), |cwd| managed.root.join(&cwd.value));
+    let launch = Launch { command: &command, environment: &environment, folder: &folder };
+    let process = child::start(&launch, managed.stop.child_token()).await;
+    process.map_err(|err| not_started(managed, &err))
 }
 
-fn not_started(link: &Link, err: &std::io::Error) -> ServerTrouble {
-    let Transport::Local { command, .. } = &link.server.transport else {
+async fn no_answer(managed: &ManagedServer, endpoint: &Endpoint, step: Step) -> ServerTrouble {
+    if let Endpoint::Local { process, .. } = endpoint {
+        process.stop();
+        process.wait().await;
+    }
+    ServerTrouble::NoAnswer { step, after: managed.start_limit() }
+}
+
+fn not_started(managed: &ManagedServer, err: &std::io::Error) -> ServerTrouble {
+    let ServerTransport::Local { command, .. } = &managed.config.transport else {
         return ServerTrouble::NotStarted(err.to_string());
     };
-    let program = command.first().map_or("", Given::shown);
+    let program = command.first().map_or("", WithSource::as_written);
     ServerTrouble::NotStarted(match err.kind() {
         std::io::ErrorKind::NotFound => {
-            format!("there is no program {program:?}, or the folder it is to run in is missing")
+            format!("no program {program:?}, or its working directory is missing")
         }
-        _ => link.secrets.hide(&format!("{program:?}: {err}")),
+        _ => managed.secrets.hide(&format!("{program:?}: {err}")),
     })
 }
 
-fn unreachable(link: &Link, why: &str) -> ServerTrouble {
-    ServerTrouble::Unreachable(link.secrets.hide(why))
+fn unreachable(managed: &ManagedServer, why: &str) -> ServerTrouble {
+    ServerTrouble::Unreachable(managed.secrets.hide(why))
 }
 
-async fn refused(link: &Link, ends: &Ends, error: &ClientInitializeError) -> ServerTrouble {
+async fn handshake_failed(
+    managed: &ManagedServer,
+    endpoint: &Endpoint,
+    error: &ClientInitializeError,
+) -> ServerTrouble {
     match error {
-        ClientInitializeError::ConnectionClosed(_) => ends.trouble(link).await,
+        ClientInitializeError::ConnectionClosed(_) => endpoint.finish(managed).await,
         ClientInitializeError::JsonRpcError(error) => {
-            ends.trouble(link).await;
+            endpoint.finish(managed).await;
             ServerTrouble::Answered {
                 code: error.code.0.into(),
-                message: link.secrets.hide(&short(&error.message)),
+                message: managed.secrets.hide(&short(&error.message)),
             }
         }
         ClientInitializeError::TransportError { error, .. } => {
             let cause: &(dyn std::error::Error + 'static) = error.error.as_ref();
-            match found::<AuthRequiredError>(cause) {
-                Some(wants) => ServerTrouble::NeedsLogin {
-                    how: link.secrets.hide(&short(&wants.www_authenticate_header)),
+            match find_cause::<AuthRequiredError>(cause) {
+                Some(auth) => ServerTrouble::NeedsLogin {
+                    how: managed.secrets.hide(&short(&auth.www_authenticate_header)),
                 },
-                None if matches!(ends, Ends::Local { .. }) => ends.trouble(link).await,
-                None => match found::<Lost>(cause) {
-                    Some(lost) => unreachable(link, &short(&lost.to_string())),
-                    None => unreachable(link, &short(&cause.to_string())),
+                None if matches!(endpoint, Endpoint::Local { .. }) => {
+                    endpoint.finish(managed).await
+                }
+                None => match find_cause::<HttpError>(cause) {
+                    Some(error) => unreachable(managed, &short(&error.to_string())),
+                    None => unreachable(managed, &short(&cause.to_string())),
                 },
             }
         }
-        // The others quote whole messages.
+        // The other variants quote whole messages.
         _ => {
-            ends.trouble(link).await;
+            endpoint.finish(managed).await;
             ServerTrouble::Nonsense
         }
     }
 }
 
-/// The first cause of a kind.
-fn found<'a, E: std::error::Error + 'static>(
+/// Returns the first error of a type in the chain of causes.
+fn find_cause<'a, E: std::error::Error + 'static>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> Option<&'a E> {
     let mut cause = Some(error);
@@ -185,15 +198,16 @@ pub(super) fn short(text: &str) -> String {
     helve_text::visible::escape_line(&text.chars().take(500).collect::<String>()).into_owned()
 }
 
-fn given(
-    link: &Link,
-    headers: &[(String, Given<String>)],
+fn header_map(
+    managed: &ManagedServer,
+    headers: &[(String, WithSource<String>)],
 ) -> Result<HashMap<HeaderName, HeaderValue>, ServerTrouble> {
-    let pair = |(name, given): &(String, Given<String>)| {
-        let bad = |what: &str| unreachable(link, &format!("the header {name:?} has {what}"));
-        let key = HeaderName::try_from(name).map_err(|_| bad("a name that is none"))?;
-        let value = HeaderValue::try_from(&given.value)
-            .map_err(|_| bad("a value that no header can have"))?;
+    let pair = |(name, given): &(String, WithSource<String>)| {
+        let bad = |what: &str| {
+            unreachable(managed, &format!("the header {name:?} has an invalid {what}"))
+        };
+        let key = HeaderName::try_from(name).map_err(|_| bad("name"))?;
+        let value = HeaderValue::try_from(&given.value).map_err(|_| bad("value"))?;
         Ok((key, value))
     };
     headers.iter().map(pair).collect()

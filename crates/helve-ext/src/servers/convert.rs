@@ -1,4 +1,4 @@
-//! What a server's tool gave back, as the output of one of ours.
+//! Converts the result of a server's tool into a tool output.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,14 +8,14 @@ use helve_core::{Content, ErrorKind, Media, ToolError, ToolOutput};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
-/// The largest attachment, decoded.
-const MOST_BYTES: usize = 10 << 20;
-/// The most attachments of one result.
-const MOST_ATTACHED: usize = 20;
-/// The largest structured content that is kept, as JSON.
-const MOST_STRUCTURED: usize = 256 << 10;
+/// Maximum size of an attachment after decoding, in bytes.
+const MAX_BYTES: usize = 10 << 20;
+/// Maximum number of attachments per result.
+const MAX_ATTACHED: usize = 20;
+/// Maximum size of structured content as JSON, in bytes.
+const MAX_STRUCTURED: usize = 256 << 10;
 
-/// Text joined, pictures checked, sound attached, resources linked, structured content kept.
+/// Joins text, checks images, attaches audio, links resources and keeps structured content.
 pub(super) async fn output(
     server: &str,
     tool: &str,
@@ -23,11 +23,11 @@ pub(super) async fn output(
     media: &dyn Media,
 ) -> Result<ToolOutput, ToolError> {
     let failed = result.is_error == Some(true);
-    let mut pile = Pile { texts: Vec::new(), attached: Vec::new(), media };
+    let mut collector = ContentCollector { texts: Vec::new(), attached: Vec::new(), media };
     for block in result.content {
-        pile.add(block).await;
+        collector.add(block).await;
     }
-    let Pile { mut texts, attached, .. } = pile;
+    let ContentCollector { mut texts, attached, .. } = collector;
     let structured = result.structured_content;
     if texts.is_empty()
         && attached.is_empty()
@@ -38,19 +38,19 @@ pub(super) async fn output(
     let text = texts.join("\n\n");
     if failed {
         let text = if text.trim().is_empty() {
-            format!("The tool {tool} of the MCP server \"{server}\" failed without a word.")
+            format!("The tool {tool} of the MCP server \"{server}\" failed without a message.")
         } else {
-            bounded(text)
+            truncated(text)
         };
         return Err(ToolError::new(ErrorKind::Failed, text));
     }
     let mut output = ToolOutput::text(format!("{server}: {tool}"), text)
         .with("server", server)
         .with("tool", tool)
-        // Written by others: material, never instructions.
+        // Written by others: data, never instructions.
         .with("untrusted", true);
     match structured {
-        Some(value) if value.to_string().len() <= MOST_STRUCTURED => {
+        Some(value) if value.to_string().len() <= MAX_STRUCTURED => {
             output.metadata.insert("structuredContent".into(), value);
         }
         Some(_) => {
@@ -62,27 +62,31 @@ pub(super) async fn output(
     Ok(output)
 }
 
-/// Errors are not held to the session's limits by the engine.
-fn bounded(text: String) -> String {
-    const MOST: usize = 8_000;
-    match text.char_indices().nth(MOST) {
+/// Cuts an error message, since the engine does not apply the session's limits to errors.
+fn truncated(text: String) -> String {
+    const MAX: usize = 8_000;
+    match text.char_indices().nth(MAX) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
 }
 
-struct Pile<'a> {
+struct ContentCollector<'a> {
     texts: Vec<String>,
     attached: Vec<Content>,
     media: &'a dyn Media,
 }
 
-impl Pile<'_> {
+impl ContentCollector<'_> {
     async fn add(&mut self, block: ContentBlock) {
         match block {
             ContentBlock::Text(text) => self.texts.push(text.text),
-            ContentBlock::Image(image) => self.bytes("image", &image.mime_type, &image.data).await,
-            ContentBlock::Audio(audio) => self.bytes("audio", &audio.mime_type, &audio.data).await,
+            ContentBlock::Image(image) => {
+                self.add_bytes("image", &image.mime_type, &image.data).await
+            }
+            ContentBlock::Audio(audio) => {
+                self.add_bytes("audio", &audio.mime_type, &audio.data).await
+            }
             ContentBlock::ResourceLink(link) => {
                 let (uri, name) = (link.uri.clone(), link.name.clone());
                 self.texts.push(format!("[resource {name}: {uri}]"));
@@ -94,18 +98,18 @@ impl Pile<'_> {
                 }
                 ResourceContents::BlobResourceContents { mime_type, blob, .. } => {
                     let mime = mime_type.unwrap_or_default();
-                    self.bytes("resource", &mime, &blob).await;
+                    self.add_bytes("resource", &mime, &blob).await;
                 }
-                _ => self.texts.push("[a resource of a kind that is not known here]".into()),
+                _ => self.texts.push("[unknown kind of resource]".into()),
             },
-            _ => self.texts.push("[content of a kind that is not known here]".into()),
+            _ => self.texts.push("[unknown kind of content]".into()),
         }
     }
 
-    async fn bytes(&mut self, what: &str, mime: &str, data: &str) {
+    async fn add_bytes(&mut self, what: &str, mime: &str, data: &str) {
         let mime: String = mime.chars().take(100).collect();
-        let omit = |why: &str| format!("[{what} {mime} left out: {why}]");
-        if data.len() / 4 * 3 > MOST_BYTES {
+        let omit = |why: &str| format!("[{what} {mime} omitted: {why}]");
+        if data.len() / 4 * 3 > MAX_BYTES {
             return self.texts.push(omit("it is too large"));
         }
         let Ok(bytes) = STANDARD.decode(data) else {
@@ -125,14 +129,14 @@ impl Pile<'_> {
         } else if what == "audio" && mime.starts_with("audio/") {
             self.attach(Content::Media { mime, data: bytes });
         } else {
-            self.texts.push(omit("it is not a picture or a document"));
+            self.texts.push(omit("it is not an image or a document"));
         }
     }
 
     fn attach(&mut self, content: Content) {
         match self.attached.len() {
-            count if count < MOST_ATTACHED => self.attached.push(content),
-            MOST_ATTACHED => self.texts.push("[further attachments left out]".into()),
+            count if count < MAX_ATTACHED => self.attached.push(content),
+            MAX_ATTACHED => self.texts.push("[further attachments omitted]".into()),
             _ => {}
         }
     }
@@ -148,8 +152,8 @@ mod tests {
 
     async fn check(result: Value, expected: Expect) {
         let result = serde_json::from_value(result).unwrap();
-        let made = output("files", "get", result, &NoMedia).await;
-        expected.assert_eq(&match made {
+        let converted = output("files", "get", result, &NoMedia).await;
+        expected.assert_eq(&match converted {
             Ok(output) => {
                 let attached = output.content.iter().filter_map(|content| match content {
                     Content::Text(_) => None,
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_kind_of_content() {
+    async fn converts_every_kind_of_content() {
         check(
             json!({"content": [
                 {"type": "text", "text": "one"},
@@ -182,9 +186,9 @@ mod tests {
 
                 two
 
-                [image image/png left out: it is not a picture or a document]
+                [image image/png omitted: it is not an image or a document]
 
-                [image image/png left out: it is not base64]
+                [image image/png omitted: it is not base64]
 
                 [resource row: db://1]
 
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn structured_content_stands_in_for_text() {
+    async fn structured_content_replaces_missing_text() {
         check(
             json!({"content": [], "structuredContent": {"a": [1]}}),
             expect![[r#"
@@ -213,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_is_the_servers_words() {
+    async fn an_error_has_the_servers_message() {
         check(
             json!({"content": [{"type": "text", "text": "no such row"}], "isError": true}),
             expect!["! no such row"],
@@ -221,7 +225,7 @@ mod tests {
         .await;
         check(
             json!({"content": [], "isError": true}),
-            expect![[r#"! The tool get of the MCP server "files" failed without a word."#]],
+            expect![[r#"! The tool get of the MCP server "files" failed without a message."#]],
         )
         .await;
     }

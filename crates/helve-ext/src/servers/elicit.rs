@@ -1,48 +1,48 @@
-//! A server's question: how it is put to a person, and what a yes to it says. Pure.
+//! A server's question to the person: how it is shown, and what a yes sends. Pure.
 
 use helve_text::visible;
 use rmcp::model::{ElicitRequestParams, ElicitationSchema};
 use serde_json::{Map, Value};
 
-/// The most characters of a question that are shown.
-const MOST_WORDS: usize = 2_000;
-/// The most fields of a form.
-const MOST_FIELDS: usize = 50;
+/// Maximum number of characters of a question that are shown.
+const MAX_MESSAGE: usize = 2_000;
+/// Maximum number of fields in a form.
+const MAX_FIELDS: usize = 50;
 
-/// What a yes would send back.
-pub(super) enum Form {
-    /// These values, the server's own defaults.
-    Filled { shown: String, content: Value },
-    /// Values that only the person knows, or an address to open: a yes cannot say those.
-    NotByYes,
+/// Whether a question can be answered with yes or no.
+pub(super) enum ElicitForm {
+    /// A yes sends these values, which are the server's defaults.
+    Answerable { shown: String, content: Value },
+    /// The question needs values that only the person knows, or a URL to be opened.
+    Unanswerable,
 }
 
-pub(super) fn form(server: &str, wanted: &ElicitRequestParams) -> Form {
-    let (message, schema) = match wanted {
+pub(super) fn form(server: &str, params: &ElicitRequestParams) -> ElicitForm {
+    let (message, schema) = match params {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
             (message, requested_schema)
         }
-        _ => return Form::NotByYes,
+        _ => return ElicitForm::Unanswerable,
     };
-    let Some(content) = defaults(schema) else { return Form::NotByYes };
-    let words: String = message.chars().take(MOST_WORDS).collect();
-    let mut shown = format!("The MCP server {server} asks: {}\n", visible::escape(&words));
+    let Some(content) = defaults(schema) else { return ElicitForm::Unanswerable };
+    let message: String = message.chars().take(MAX_MESSAGE).collect();
+    let mut shown = format!("The MCP server {server} asks: {}\n", visible::escape(&message));
     for (name, value) in &content {
         shown.push_str(&format!("  {} = {value}\n", visible::escape_line(name)));
     }
     if content.is_empty() {
         shown.push_str("  A yes confirms; it sends no values.\n");
     } else {
-        shown.push_str("  A yes sends these values, which the server proposes.\n");
+        shown.push_str("  A yes sends these values, proposed by the server.\n");
     }
-    Form::Filled { shown, content: Value::Object(content) }
+    ElicitForm::Answerable { shown, content: Value::Object(content) }
 }
 
-/// The default of every field that has one; nothing where a field is required and has none.
+/// Returns the default of every field that has one, or `None` if a required field has no default.
 fn defaults(schema: &ElicitationSchema) -> Option<Map<String, Value>> {
     let schema = serde_json::to_value(schema).ok()?;
     let fields = schema.get("properties")?.as_object()?;
-    if fields.len() > MOST_FIELDS {
+    if fields.len() > MAX_FIELDS {
         return None;
     }
     let mut values = Map::new();
@@ -52,8 +52,8 @@ fn defaults(schema: &ElicitationSchema) -> Option<Map<String, Value>> {
         }
     }
     let required = schema.get("required").and_then(Value::as_array);
-    let missing = required.into_iter().flatten().filter_map(Value::as_str);
-    missing.into_iter().all(|name| values.contains_key(name)).then_some(values)
+    let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+    required.all(|name| values.contains_key(name)).then_some(values)
 }
 
 #[cfg(test)]
@@ -63,11 +63,11 @@ mod tests {
 
     use super::*;
 
-    fn check(wanted: Value, expected: Expect) {
-        let wanted = serde_json::from_value(wanted).unwrap();
-        expected.assert_eq(&match form("files", &wanted) {
-            Form::Filled { shown, content } => format!("{shown}{content}"),
-            Form::NotByYes => "not by a yes".into(),
+    fn check(params: Value, expected: Expect) {
+        let params = serde_json::from_value(params).unwrap();
+        expected.assert_eq(&match form("files", &params) {
+            ElicitForm::Answerable { shown, content } => format!("{shown}{content}"),
+            ElicitForm::Unanswerable => "unanswerable".into(),
         });
     }
 
@@ -83,22 +83,22 @@ mod tests {
                 The MCP server files asks: Really?\u{1b}[2J
                   name = "Ada"
                   count = 3
-                  A yes sends these values, which the server proposes.
+                  A yes sends these values, proposed by the server.
                 {"name":"Ada","count":3}"#]],
         );
     }
 
     #[test]
-    fn what_only_a_person_knows_is_not_sent() {
+    fn a_question_without_defaults_is_unanswerable() {
         check(
             json!({"mode": "form", "message": "Your password?", "requestedSchema": {"type": "object", "properties": {
                 "password": {"type": "string"},
             }, "required": ["password"]}}),
-            expect!["not by a yes"],
+            expect!["unanswerable"],
         );
         check(
             json!({"mode": "url", "message": "Log in", "url": "https://example.com", "elicitationId": "1"}),
-            expect!["not by a yes"],
+            expect!["unanswerable"],
         );
     }
 }

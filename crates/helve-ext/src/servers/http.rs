@@ -1,4 +1,4 @@
-//! The wire to a remote server: streamable HTTP, with every answer bounded. Nothing is followed to another address.
+//! HTTP client for remote servers: streamable HTTP with bounded answers. Redirects are not followed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,31 +19,31 @@ use sse_stream::{Sse, SseStream};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use super::pace::Pace;
-use super::pipe::{MOST_LINE, MOST_VALUES, unfolds_too_far};
+use super::pipe::{MAX_LINE, MAX_VALUES, has_too_many_values};
+use super::rate_limit::RateLimit;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-/// The most of an error's body that is read.
-const MOST_ERROR: usize = 64 << 10;
-const CONNECT: Duration = Duration::from_secs(10);
-/// Streams are opened at most this often.
-const CALM: Duration = Duration::from_millis(200);
+/// Maximum size of an error's body in bytes.
+const MAX_ERROR: usize = 64 << 10;
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Minimum time between opening two streams.
+const STREAM_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What goes wrong on the way.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Lost {
+pub(super) enum HttpError {
     #[error("{0}")]
     Request(String),
-    #[error("an answer of more than {MOST_LINE} bytes or {MOST_VALUES} values")]
+    #[error("an answer of more than {MAX_LINE} bytes or {MAX_VALUES} values")]
     TooLarge,
 }
 
-impl From<reqwest::Error> for Lost {
+impl From<reqwest::Error> for HttpError {
     fn from(err: reqwest::Error) -> Self {
-        // The address may hold a token.
+        // The URL may contain a token.
         let err = err.without_url();
         let mut words = err.to_string();
         let mut cause = std::error::Error::source(&err);
@@ -51,91 +51,90 @@ impl From<reqwest::Error> for Lost {
             words = format!("{words}: {deeper}");
             cause = deeper.source();
         }
-        Lost::Request(words)
+        HttpError::Request(words)
     }
 }
 
-type Failed = StreamableHttpError<Lost>;
+type ClientError = StreamableHttpError<HttpError>;
 
-/// One remote server's client.
+/// The client of one remote server.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct HttpClient {
     http: reqwest::Client,
-    pace: Arc<Mutex<Pace>>,
-    opened: Arc<Mutex<Option<Instant>>>,
+    rate_limit: Arc<Mutex<RateLimit>>,
+    last_opened: Arc<Mutex<Option<Instant>>>,
 }
 
-impl Client {
-    pub(super) fn new() -> Result<Self, Lost> {
-        // Another part of the program may have installed one; any will do.
+impl HttpClient {
+    pub(super) fn new() -> Result<Self, HttpError> {
+        // Another part of the program may have installed a provider. Any will do.
         rustls::crypto::ring::default_provider().install_default().ok();
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIME)
             .user_agent(concat!("helve/", env!("CARGO_PKG_VERSION")))
             .build()?;
-        Ok(Self { http, pace: Arc::default(), opened: Arc::default() })
+        Ok(Self { http, rate_limit: Arc::default(), last_opened: Arc::default() })
     }
 
-    /// Waits until a stream may be opened again: a server that closes each at once, and asks to be asked again without
-    /// delay, is not obeyed.
-    async fn calm(&self) {
-        let mut opened = self.opened.lock().await;
-        if let Some(last) = *opened {
-            sleep_until(last + CALM).await;
+    /// Waits until another stream may be opened. A server may close each stream at once and ask for an immediate retry.
+    async fn throttle_streams(&self) {
+        let mut last_opened = self.last_opened.lock().await;
+        if let Some(last) = *last_opened {
+            sleep_until(last + STREAM_INTERVAL).await;
         }
-        *opened = Some(Instant::now());
+        *last_opened = Some(Instant::now());
     }
 
     fn events(&self, response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
-        let pace = self.pace.clone();
-        let bounded = bounded(response.bytes_stream());
-        let paced = SseStream::from_bytes_stream(bounded).then(move |event| {
-            let pace = pace.clone();
+        let rate_limit = self.rate_limit.clone();
+        let chunks = limit_events(response.bytes_stream());
+        let limited = SseStream::from_bytes_stream(chunks).then(move |event| {
+            let rate_limit = rate_limit.clone();
             async move {
-                let mut pace = pace.lock().await;
-                pace.count();
-                pace.wait().await;
-                event.and_then(light)
+                let mut rate_limit = rate_limit.lock().await;
+                rate_limit.count();
+                rate_limit.wait().await;
+                event.and_then(check_event)
             }
         });
-        paced.boxed()
+        limited.boxed()
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Failed> {
-        let response = request.send().await.map_err(lost)?;
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let response = request.send().await.map_err(client_error)?;
         let status = response.status();
         if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
             let challenge = response.headers().get(WWW_AUTHENTICATE);
             let challenge = challenge.and_then(|value| value.to_str().ok()).unwrap_or_default();
-            let told = format!("{status} {}", challenge.chars().take(200).collect::<String>());
-            let told = told.trim_end().to_owned();
-            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(told)));
+            let reason = format!("{status} {}", challenge.chars().take(200).collect::<String>());
+            let reason = reason.trim_end().to_owned();
+            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(reason)));
         }
         Ok(response)
     }
 }
 
-/// An event that is not too much for a message.
-fn light(event: Sse) -> Result<Sse, SseError> {
+/// Rejects an event with too many values.
+fn check_event(event: Sse) -> Result<Sse, SseError> {
     match &event.data {
-        Some(data) if unfolds_too_far(data.as_bytes()) => {
-            Err(SseError::Body(Box::new(Lost::TooLarge)))
+        Some(data) if has_too_many_values(data.as_bytes()) => {
+            Err(SseError::Body(Box::new(HttpError::TooLarge)))
         }
         Some(_) | None => Ok(event),
     }
 }
 
-fn lost(err: reqwest::Error) -> Failed {
+fn client_error(err: reqwest::Error) -> ClientError {
     StreamableHttpError::Client(err.into())
 }
 
-fn unexpected(words: String) -> Failed {
+fn unexpected(words: String) -> ClientError {
     StreamableHttpError::UnexpectedServerResponse(words.into())
 }
 
-impl StreamableHttpClient for Client {
-    type Error = Lost;
+impl StreamableHttpClient for HttpClient {
+    type Error = HttpError;
 
     async fn post_message(
         &self,
@@ -144,10 +143,10 @@ impl StreamableHttpClient for Client {
         session_id: Option<Arc<str>>,
         _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, ClientError> {
         let in_session = session_id.is_some();
         let request = self.http.post(&*uri).header(ACCEPT, format!("{EVENTS}, {JSON}"));
-        let request = with(request, session_id.as_deref(), headers).json(&message);
+        let request = with_headers(request, session_id.as_deref(), headers).json(&message);
         let response = self.send(request).await?;
         let status = response.status();
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
@@ -159,8 +158,8 @@ impl StreamableHttpClient for Client {
         let session = response.headers().get(SESSION).and_then(|value| value.to_str().ok());
         let session = session.map(str::to_owned);
         if !status.is_success() {
-            let body = body(response, MOST_ERROR).await.unwrap_or_default();
-            // An error of the protocol is the server's own answer, whatever the status says.
+            let body = read_body(response, MAX_ERROR).await.unwrap_or_default();
+            // An error of the protocol is a valid answer, whatever the HTTP status is.
             return match serde_json::from_slice(&body) {
                 Ok(error @ JsonRpcMessage::Error(_)) => {
                     Ok(StreamableHttpPostResponse::Json(error, session))
@@ -168,23 +167,23 @@ impl StreamableHttpClient for Client {
                 Ok(_) | Err(_) => Err(unexpected(format!("HTTP {status}"))),
             };
         }
-        let kind = kind(&response);
-        if kind.starts_with(EVENTS) {
+        let content_type = content_type(&response);
+        if content_type.starts_with(EVENTS) {
             return Ok(StreamableHttpPostResponse::Sse(self.events(response), session));
         }
-        let waits = matches!(message, ClientJsonRpcMessage::Request(_));
-        if !kind.starts_with(JSON) && waits {
-            return Err(unexpected(format!("an answer of the type {kind:?}")));
+        let expects_answer = matches!(message, ClientJsonRpcMessage::Request(_));
+        if !content_type.starts_with(JSON) && expects_answer {
+            return Err(unexpected(format!("an answer of type {content_type:?}")));
         }
-        let body = body(response, MOST_LINE).await.map_err(StreamableHttpError::Client)?;
-        if unfolds_too_far(&body) {
-            return Err(StreamableHttpError::Client(Lost::TooLarge));
+        let body = read_body(response, MAX_LINE).await.map_err(StreamableHttpError::Client)?;
+        if has_too_many_values(&body) {
+            return Err(StreamableHttpError::Client(HttpError::TooLarge));
         }
         match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
             Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
-            // Nothing is awaited, so whatever came is as good as nothing.
-            Err(_) if !waits => Ok(StreamableHttpPostResponse::Accepted),
-            Err(_) => Err(unexpected("an answer that is no message".into())),
+            // No answer is expected, so anything is accepted.
+            Err(_) if !expects_answer => Ok(StreamableHttpPostResponse::Accepted),
+            Err(_) => Err(unexpected("an answer that is not a JSON-RPC message".into())),
         }
     }
 
@@ -194,9 +193,9 @@ impl StreamableHttpClient for Client {
         session_id: Arc<str>,
         _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Failed> {
-        let request = with(self.http.delete(&*uri), Some(&session_id), headers);
-        // A server that keeps its sessions is left to it.
+    ) -> Result<(), ClientError> {
+        let request = with_headers(self.http.delete(&*uri), Some(&session_id), headers);
+        // The server may refuse to delete its session.
         self.send(request).await.map(drop)
     }
 
@@ -207,26 +206,26 @@ impl StreamableHttpClient for Client {
         last_event_id: Option<String>,
         _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
-        self.calm().await;
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, ClientError> {
+        self.throttle_streams().await;
         let mut request = self.http.get(&*uri).header(ACCEPT, EVENTS);
         if let Some(last) = last_event_id {
             request = request.header(LAST_EVENT, last);
         }
-        let response = self.send(with(request, session_id.as_deref(), headers)).await?;
+        let response = self.send(with_headers(request, session_id.as_deref(), headers)).await?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             StatusCode::NOT_FOUND if session_id.is_some() => {
                 Err(StreamableHttpError::SessionExpired)
             }
             status if !status.is_success() => Err(unexpected(format!("HTTP {status}"))),
-            _ if kind(&response).starts_with(EVENTS) => Ok(self.events(response)),
-            _ => Err(StreamableHttpError::UnexpectedContentType(Some(kind(&response)))),
+            _ if content_type(&response).starts_with(EVENTS) => Ok(self.events(response)),
+            _ => Err(StreamableHttpError::UnexpectedContentType(Some(content_type(&response)))),
         }
     }
 }
 
-fn with(
+fn with_headers(
     request: RequestBuilder,
     session: Option<&str>,
     headers: HashMap<HeaderName, HeaderValue>,
@@ -241,41 +240,41 @@ fn with(
     }
 }
 
-fn kind(response: &Response) -> String {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    kind.unwrap_or_default().chars().take(100).collect()
+fn content_type(response: &Response) -> String {
+    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().chars().take(100).collect()
 }
 
-async fn body(response: Response, most: usize) -> Result<Vec<u8>, Lost> {
-    let mut whole = Vec::new();
+async fn read_body(response: Response, max: usize) -> Result<Vec<u8>, HttpError> {
+    let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk?;
-        if whole.len() + chunk.len() > most {
-            return Err(Lost::TooLarge);
+        if body.len() + chunk.len() > max {
+            return Err(HttpError::TooLarge);
         }
-        whole.extend_from_slice(&chunk);
+        body.extend_from_slice(&chunk);
     }
-    Ok(whole)
+    Ok(body)
 }
 
-/// Ends a stream of events when one of them is too large: an empty line ends an event.
-fn bounded(
+/// Fails the stream when a single event is too large. An empty line ends an event.
+fn limit_events(
     chunks: impl Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static,
-) -> impl Stream<Item = Result<Bytes, Lost>> + Send + 'static {
-    let (mut size, mut empty) = (0_usize, true);
+) -> impl Stream<Item = Result<Bytes, HttpError>> + Send + 'static {
+    let (mut size, mut at_line_start) = (0_usize, true);
     chunks.map(move |chunk| {
         let chunk = chunk?;
         for byte in &chunk {
             match byte {
                 b'\r' => {}
-                b'\n' if empty => size = 0,
-                b'\n' => empty = true,
-                _ => empty = false,
+                b'\n' if at_line_start => size = 0,
+                b'\n' => at_line_start = true,
+                _ => at_line_start = false,
             }
             size += 1;
-            if size > MOST_LINE {
-                return Err(Lost::TooLarge);
+            if size > MAX_LINE {
+                return Err(HttpError::TooLarge);
             }
         }
         Ok(chunk)
@@ -287,33 +286,33 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn streams_are_not_opened_as_fast_as_a_server_likes() {
-        let (client, began) = (Client::new().unwrap(), Instant::now());
+    async fn opening_streams_is_throttled() {
+        let (client, began) = (HttpClient::new().unwrap(), Instant::now());
         for _ in 0..11 {
-            client.calm().await;
+            client.throttle_streams().await;
         }
-        assert_eq!(began.elapsed(), CALM * 10);
+        assert_eq!(began.elapsed(), STREAM_INTERVAL * 10);
     }
 
     #[test]
-    fn an_event_that_unfolds_too_far_ends_the_stream() {
+    fn an_event_with_too_many_values_fails_the_stream() {
         let event = |text: String| Sse { data: Some(text), ..Sse::default() };
-        assert!(light(event("[0]".into())).is_ok());
-        let far = format!("[{}0]", "0,".repeat(MOST_VALUES));
-        assert!(matches!(light(event(far)), Err(SseError::Body(_))));
+        assert!(check_event(event("[0]".into())).is_ok());
+        let many = format!("[{}0]", "0,".repeat(MAX_VALUES));
+        assert!(matches!(check_event(event(many)), Err(SseError::Body(_))));
     }
 
     #[tokio::test]
-    async fn an_event_without_end_ends_the_stream() {
+    async fn an_event_without_end_fails_the_stream() {
         let chunk = |text: &str| Ok(Bytes::from(text.to_owned()));
-        let long = "x".repeat(MOST_LINE);
-        let good = bounded(futures::stream::iter(vec![
+        let long = "x".repeat(MAX_LINE);
+        let good = limit_events(futures::stream::iter(vec![
             chunk(&long[1..]),
             chunk("\n\n"),
             chunk(&long[1..]),
         ]));
         assert!(good.collect::<Vec<_>>().await.iter().all(Result::is_ok));
-        let bad = bounded(futures::stream::iter(vec![chunk(&long), chunk("\n"), chunk("x")]));
+        let bad = limit_events(futures::stream::iter(vec![chunk(&long), chunk("\n"), chunk("x")]));
         assert!(bad.collect::<Vec<_>>().await.iter().any(Result::is_err));
     }
 }

@@ -1,4 +1,4 @@
-//! What servers hold besides tools.
+//! Access to the resources of servers.
 
 use std::sync::Weak;
 
@@ -11,23 +11,24 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Inner;
-use super::live::within;
+use super::live_server::with_timeout;
 
-/// Pages of a list that are read, and entries that are kept.
-const MOST_PAGES: usize = 100;
-const MOST_ENTRIES: usize = 2_000;
+/// Maximum number of pages read of a list.
+const MAX_PAGES: usize = 100;
+/// Maximum number of entries returned.
+const MAX_ENTRIES: usize = 2_000;
 
-/// A handle that does not keep the servers alive.
-pub(super) struct Handle(pub(super) Weak<Inner>);
+/// Accesses the servers without keeping them alive.
+pub(super) struct ResourcesHandle(pub(super) Weak<Inner>);
 
-impl Resources for Handle {
+impl Resources for ResourcesHandle {
     fn holders(&self) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async move {
             let Some(inner) = self.0.upgrade() else { return Vec::new() };
-            for link in &inner.links {
-                link.settled().await;
+            for managed in &inner.servers {
+                managed.settled().await;
             }
-            inner.holders()
+            inner.resource_servers()
         })
     }
 
@@ -38,29 +39,29 @@ impl Resources for Handle {
     ) -> BoxFuture<'a, Result<Vec<Map<String, Value>>, ServerTrouble>> {
         Box::pin(async move {
             let inner = self.inner()?;
-            let (link, live) = inner.holder(server).await?;
+            let (managed, live) = inner.resource_server(server).await?;
             let (mut items, mut cursor) = (Vec::new(), None);
-            for _ in 0..MOST_PAGES {
+            for _ in 0..MAX_PAGES {
                 let page = Some(PaginatedRequestParams::default().with_cursor(cursor));
                 cursor = match what {
                     Listing::Resources => {
-                        let asking = live.peer.list_resources(page);
-                        let page = within(&link, Step::Resource, asking).await?;
+                        let request = live.peer.list_resources(page);
+                        let page = with_timeout(&managed, Step::Resource, request).await?;
                         items.extend(page.resources.iter().filter_map(entry));
                         page.next_cursor
                     }
                     Listing::Templates => {
-                        let asking = live.peer.list_resource_templates(page);
-                        let page = within(&link, Step::Resource, asking).await?;
+                        let request = live.peer.list_resource_templates(page);
+                        let page = with_timeout(&managed, Step::Resource, request).await?;
                         items.extend(page.resource_templates.iter().filter_map(entry));
                         page.next_cursor
                     }
                 };
-                if cursor.is_none() || items.len() >= MOST_ENTRIES {
+                if cursor.is_none() || items.len() >= MAX_ENTRIES {
                     break;
                 }
             }
-            items.truncate(MOST_ENTRIES);
+            items.truncate(MAX_ENTRIES);
             Ok(items)
         })
     }
@@ -72,17 +73,17 @@ impl Resources for Handle {
     ) -> BoxFuture<'a, Result<Vec<Held>, ServerTrouble>> {
         Box::pin(async move {
             let inner = self.inner()?;
-            let (link, live) = inner.holder(server).await?;
-            let asking = live.peer.read_resource(ReadResourceRequestParams::new(uri));
-            let read = within(&link, Step::Resource, asking).await?;
-            Ok(read.contents.into_iter().filter_map(held).collect())
+            let (managed, live) = inner.resource_server(server).await?;
+            let request = live.peer.read_resource(ReadResourceRequestParams::new(uri));
+            let read = with_timeout(&managed, Step::Resource, request).await?;
+            Ok(read.contents.into_iter().filter_map(to_resource).collect())
         })
     }
 }
 
-impl Handle {
+impl ResourcesHandle {
     fn inner(&self) -> Result<std::sync::Arc<Inner>, ServerTrouble> {
-        self.0.upgrade().ok_or(ServerTrouble::Ended { why: "Helve is ending".into() })
+        self.0.upgrade().ok_or(ServerTrouble::Ended { why: "Helve is shutting down".into() })
     }
 }
 
@@ -93,7 +94,7 @@ fn entry(item: &impl Serialize) -> Option<Map<String, Value>> {
     }
 }
 
-fn held(contents: ResourceContents) -> Option<Held> {
+fn to_resource(contents: ResourceContents) -> Option<Held> {
     Some(match contents {
         ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
             Held { uri, mime: mime_type, body: Body::Text(text) }

@@ -1,39 +1,39 @@
-//! What must not be said: values of headers and variables, and what references put in.
+//! Hides secrets in messages: values of headers and variables, and values of references.
 
-use crate::config::{Given, Server, Transport};
+use crate::config::{ServerConfig, ServerTransport, WithSource};
 
-/// Shorter values are words that mean nothing by themselves: `1`, `true`, `debug`.
-const LEAST: usize = 6;
+/// Minimum length of a secret. Shorter values are ordinary words: `1`, `true`, `debug`.
+const MIN_LEN: usize = 6;
 const HIDDEN: &str = "(secret)";
 
 /// The secrets of one server's configuration.
 pub(super) struct Secrets(Vec<String>);
 
 impl Secrets {
-    pub(super) fn of(server: &Server) -> Self {
+    pub(super) fn of(server: &ServerConfig) -> Self {
         let mut values: Vec<String> = Vec::new();
-        let mut referred = |given: &Given<String>| {
-            if given.shown() != given.value {
+        let mut add_if_reference = |given: &WithSource<String>| {
+            if given.as_written() != given.value {
                 values.push(given.value.clone());
             }
         };
         let pairs = match &server.transport {
-            Transport::Local { command, environment, cwd } => {
-                command.iter().chain(cwd).for_each(&mut referred);
+            ServerTransport::Local { command, environment, cwd } => {
+                command.iter().chain(cwd).for_each(&mut add_if_reference);
                 environment
             }
-            Transport::Remote { url, headers } => {
-                referred(url);
-                values.extend(hidden_parts(&url.value));
+            ServerTransport::Remote { url, headers } => {
+                add_if_reference(url);
+                values.extend(url_secrets(&url.value));
                 headers
             }
         };
         for (_, given) in pairs {
             values.push(given.value.clone());
-            // `Bearer` and the like are no secret, and what follows may be quoted alone.
+            // The scheme, such as `Bearer`, is not a secret, and what follows may be quoted alone.
             values.extend(given.value.split_whitespace().skip(1).map(str::to_owned));
         }
-        values.retain(|value| value.len() >= LEAST);
+        values.retain(|value| value.len() >= MIN_LEN);
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Self(values)
     }
@@ -43,14 +43,14 @@ impl Secrets {
     }
 }
 
-/// How a server is reached, to be shown.
-pub(super) fn shown(server: &Server) -> String {
+/// Returns the command or URL of a server, as configured, without secrets.
+pub(super) fn display_location(server: &ServerConfig) -> String {
     match &server.transport {
-        Transport::Local { command, .. } => {
-            command.iter().map(Given::shown).collect::<Vec<_>>().join(" ")
+        ServerTransport::Local { command, .. } => {
+            command.iter().map(WithSource::as_written).collect::<Vec<_>>().join(" ")
         }
-        Transport::Remote { url, .. } => {
-            let shown = url.shown();
+        ServerTransport::Remote { url, .. } => {
+            let shown = url.as_written();
             let shown = shown.split(['?', '#']).next().unwrap_or_default();
             match (shown.split_once("://"), user(shown)) {
                 (Some((scheme, rest)), Some(user)) => {
@@ -62,15 +62,15 @@ pub(super) fn shown(server: &Server) -> String {
     }
 }
 
-/// What a URL says before `@`.
+/// Returns the user information of a URL, before `@`.
 fn user(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     authority.rsplit_once('@').map(|(user, _)| user)
 }
 
-/// Where people put tokens in a URL: before `@`, and behind `?`.
-fn hidden_parts(url: &str) -> Vec<String> {
+/// Returns the parts of a URL that may hold tokens: the user information and the query.
+fn url_secrets(url: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     if let Some(user) = user(url) {
         parts.push(user.to_owned());

@@ -1,4 +1,4 @@
-//! A server's tool as one of ours.
+//! Wraps a server's tool as one of Helve's.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use helve_core::{
 };
 use serde_json::{Map, Value};
 
-use super::call::{self, Failed};
+use super::call::{self, CallError};
 use super::convert;
-use super::definition::Definition;
-use super::link::Link;
+use super::definition::ToolDefinition;
+use super::managed::ManagedServer;
 
 pub(super) struct ServerTool {
     pub(super) name: String,
-    pub(super) link: Arc<Link>,
-    pub(super) definition: Definition,
+    pub(super) managed: Arc<ManagedServer>,
+    pub(super) definition: ToolDefinition,
     pub(super) media: Arc<dyn Media>,
 }
 
@@ -29,7 +29,7 @@ impl AnyTool for ServerTool {
             group: self.name.clone(),
             about: self.definition.about.clone(),
             input: InputSpec::Json(self.definition.schema.clone()),
-            // What a server says of itself makes calls run together, and never makes one look harmless.
+            // The server's own claim lets calls run in parallel, but never makes a call look harmless.
             traits: Traits {
                 parallel: self.definition.claims_read_only,
                 open_world: true,
@@ -53,7 +53,7 @@ impl AnyTool for ServerTool {
                 Input::Json(Value::Object(arguments)) => arguments,
                 Input::Json(_) | Input::Raw(_) | Input::Text(_) => Map::new(),
             };
-            let grant = ctx.ask(self.question(&arguments)).await?;
+            let grant = ctx.ask(self.ask(&arguments)).await?;
             if !grant.covers(&Let::Use(self.name.clone().into())) {
                 return Err(ctx.words().not_granted());
             }
@@ -68,33 +68,33 @@ impl ServerTool {
         arguments: Map<String, Value>,
         ctx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let words = |trouble| ctx.words().server(self.link.name(), &trouble);
+        let words = |trouble| ctx.words().server(self.managed.name(), &trouble);
         let live = tokio::select! {
-            live = self.link.ready() => live.map_err(words)?,
+            live = self.managed.ready() => live.map_err(words)?,
             () = ctx.cancel.cancelled() => return Err(ctx.words().aborted()),
         };
         let tool = &self.definition.tool;
-        // A yes was given to what was shown, and to nothing that took its place since.
+        // The approval covers the definition that was shown, not one that replaced it since.
         if !live.tools().iter().any(|now| now.hash == self.definition.hash) {
             return Err(words(ServerTrouble::Changed { tool: tool.clone() }));
         }
-        match call::make(&self.link, &live, tool, arguments, ctx).await {
+        match call::run(&self.managed, &live, tool, arguments, ctx).await {
             Ok(result) => {
-                let made = convert::output(self.link.name(), tool, result, &*self.media).await;
-                made.map_err(|error| ToolError {
-                    message: self.link.secrets.hide(&error.message),
+                let output = convert::output(self.managed.name(), tool, result, &*self.media).await;
+                output.map_err(|error| ToolError {
+                    message: self.managed.secrets.hide(&error.message),
                     ..error
                 })
             }
-            Err(Failed::Server(trouble)) => Err(words(trouble)),
-            Err(Failed::Here(error)) => Err(error),
+            Err(CallError::Server(trouble)) => Err(words(trouble)),
+            Err(CallError::Aborted(error)) => Err(error),
         }
     }
 
-    /// The subject names the definition by its hash, so that a lasting yes is one to this very tool.
-    fn question(&self, arguments: &Map<String, Value>) -> Ask {
-        let Definition { tool, hash, .. } = &self.definition;
-        let server = self.link.name();
+    /// The subject contains the hash of the definition, so that a lasting approval covers only this definition.
+    fn ask(&self, arguments: &Map<String, Value>) -> Ask {
+        let ToolDefinition { tool, hash, .. } = &self.definition;
+        let server = self.managed.name();
         let part = Part::new(self.name.clone(), format!("{server}/{tool}#{hash}")).always_exactly();
         let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
         Ask::default()

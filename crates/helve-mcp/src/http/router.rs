@@ -23,7 +23,7 @@ use super::reply::{
     ErrorReply, HttpReply, accepted, busy, closing, not_allowed, plain_text, rejected, unreadable,
 };
 use super::sessions::Sessions;
-use crate::server::Server;
+use crate::server::McpServer;
 use crate::state::{AgentInUrl, ServerState};
 use crate::transport::{MAX_LINE, ParsedLine, RawArguments, parse_line};
 
@@ -38,7 +38,7 @@ pub(super) struct Router {
     http: HttpConfig,
     name: String,
     sessions: Arc<Sessions>,
-    protocol: StreamableHttpService<Server, Sessions>,
+    protocol: StreamableHttpService<McpServer, Sessions>,
     body_budget: BodyBudget,
     started: Instant,
 }
@@ -56,7 +56,7 @@ impl Router {
             .with_json_response(true)
             .with_max_request_body_bytes(MAX_LINE)
             .with_cancellation_token(stop);
-        let serve = move || Ok(Server::new(state.clone()));
+        let serve = move || Ok(McpServer::new(state.clone()));
         let protocol = StreamableHttpService::new(serve, sessions.clone(), config);
         let (body_budget, started) = (BodyBudget::default(), Instant::now());
         Arc::new(Self { http, name, sessions, protocol, body_budget, started })

@@ -14,11 +14,11 @@ async fn one_that_hangs_when_it_starts_is_told_by_name() {
             "good": server(&["plain"]),
         });
         let toolbox = stage.toolbox(&servers).await;
-        toolbox.servers().begin();
+        toolbox.servers().start_all();
         others_work(&toolbox).await;
         assert_eq!(said(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
         let checked = toolbox.servers().check("stuck").await.unwrap();
-        let helve::servers::Status::Down(trouble) = checked.status else { panic!("{checked:?}") };
+        let helve::servers::ServerStatus::Down(trouble) = checked.status else { panic!("{checked:?}") };
         assert_eq!(trouble.to_string(), format!("it did not answer to {step} within 8 s"));
         toolbox.close().await;
     }
@@ -59,28 +59,28 @@ async fn one_that_always_crashes_is_left_alone() {
     let log = stage.path("log").display().to_string();
     let servers = json!({"odd": server_with(&["crash", &log], json!({"environment": {"TOKEN": "sesame-open"}}))});
     let toolbox = stage.toolbox(&servers).await;
-    toolbox.servers().begin();
+    toolbox.servers().start_all();
     let gave_up = async {
         loop {
-            let standing = toolbox.servers().list().remove(0);
-            if let helve::servers::Status::Down(helve::ServerTrouble::GaveUp { .. }) =
-                standing.status
+            let server = toolbox.servers().list().remove(0);
+            if let helve::servers::ServerStatus::Down(helve::ServerTrouble::GaveUp { .. }) =
+                server.status
             {
-                return standing;
+                return server;
             }
             tokio::task::yield_now().await;
             others_work(&toolbox).await;
         }
     };
-    let standing = tokio::time::timeout(LONG, gave_up).await.unwrap();
+    let server = tokio::time::timeout(LONG, gave_up).await.unwrap();
     expect![[r#"it failed 5 times in a row, the last time because it ended: exit status: 4; it last said: cannot start: bad token (secret)"#]]
-        .assert_eq(&match standing.status {
-            helve::servers::Status::Down(trouble) => trouble.to_string(),
+        .assert_eq(&match server.status {
+            helve::servers::ServerStatus::Down(trouble) => trouble.to_string(),
             other => format!("{other:?}"),
         });
     assert_eq!(stage.starts("log"), 5);
     let again = toolbox.servers().check("odd").await.unwrap();
-    assert!(matches!(again.status, helve::servers::Status::Down(_)));
+    assert!(matches!(again.status, helve::servers::ServerStatus::Down(_)));
     assert_eq!(stage.starts("log"), 5, "no tight loop, whoever asks");
     toolbox.close().await;
 }

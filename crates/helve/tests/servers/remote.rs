@@ -55,10 +55,10 @@ async fn a_remote_server_is_used_and_its_faults_are_told() {
     assert_eq!(said(&toolbox, "good_echo", json!({"text": "over there"})).await, "over there");
     let mut told = String::new();
     for name in ["good", "login", "moved", "leaky", "gone"] {
-        let standing = toolbox.servers().check(name).await.unwrap();
-        told += &match standing.status {
-            helve::servers::Status::Down(trouble) => format!("{name}: {trouble}\n"),
-            _ => format!("{name} is at {}\n", standing.reached_by),
+        let server = toolbox.servers().check(name).await.unwrap();
+        told += &match server.status {
+            helve::servers::ServerStatus::Down(trouble) => format!("{name}: {trouble}\n"),
+            _ => format!("{name} is at {}\n", server.location),
         };
     }
     expect![[r#"

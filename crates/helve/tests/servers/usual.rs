@@ -106,7 +106,9 @@ async fn a_servers_names_are_made_safe_and_never_shadow() {
     assert!(names.iter().all(|name| name.len() <= 64));
     assert!(names.contains(&"a_______etc") && names.contains(&"a_______etc_2"), "{names:?}");
     let checked = toolbox.servers().check("a").await.unwrap();
-    let helve::servers::Status::Ready { notes, .. } = checked.status else { panic!("not ready") };
+    let helve::servers::ServerStatus::Ready { notes, .. } = checked.status else {
+        panic!("not ready")
+    };
     expect![[r#"
         a tool is left out: its name has 10000 bytes
         the tool "echo" is offered twice; the first is used

@@ -2,19 +2,25 @@
 
 use expect_test::expect;
 
-use super::{check, check_trusted, read, spelled};
-use crate::config::{Agent, Origin, Trust};
+use super::{check, check_trusted, load, render_rules};
+use crate::config::{Agent, AgentOrigin, Trust};
 
 fn agent(fixture: &str, trust: Trust, name: &str) -> Option<Agent> {
-    read(fixture, trust).agents.into_iter().find(|agent| agent.name == name)
+    load(fixture, trust).agents.into_iter().find(|agent| agent.name == name)
 }
 
 #[test]
-fn built_in() {
-    let one = |agent: &Agent| {
-        format!("{} {:?} {:?}\n{}", agent.name, agent.origin, *agent.mode, spelled(&agent.rules))
+fn built_in_agents() {
+    let describe = |agent: &Agent| {
+        format!(
+            "{} {:?} {:?}\n{}",
+            agent.name,
+            agent.origin,
+            *agent.mode,
+            render_rules(&agent.rules)
+        )
     };
-    let all: String = read("", Trust::Untrusted).agents.iter().map(one).collect();
+    let all: String = load("", Trust::Untrusted).agents.iter().map(describe).collect();
     expect![[r#"
         build Builtin Primary
         plan_exit * Deny
@@ -46,7 +52,7 @@ fn built_in() {
 }
 
 #[test]
-fn from_json() {
+fn agents_from_json() {
     check(
         r#"
 -- user/helve.json
@@ -87,7 +93,7 @@ fn from_json() {
             user/helve.json:12:17 agent.review.tools.bash = false
             user/helve.json:18:12 agent.solo.mode = primary
             user/helve.json:18:31 agent.solo.prompt = Alone.
-            ! user/helve.json:15:7: warning: "permision" is not a key that Helve knows; it has no effect
+            ! user/helve.json:15:7: warning: unknown key "permision"; it has no effect
               "permision": {}
               ^
               did you mean "permission"?
@@ -96,7 +102,7 @@ fn from_json() {
 }
 
 #[test]
-fn wrong_fields_are_dropped_and_the_rest_holds() {
+fn invalid_fields_are_dropped_and_the_rest_is_kept() {
     check(
         r#"
 -- user/helve.json
@@ -115,28 +121,28 @@ fn wrong_fields_are_dropped_and_the_rest_holds() {
             user/helve.json:5:5 agent.plan.permission.edit.".opencode/plans/*.md" = ask
             user/helve.json:3:5 agent.a.mode = all
             user/helve.json:3:96 agent.a.prompt = p
-            ! user/helve.json:3:19: an agent's mode is "primary", "subagent" or "all", not "boss"
+            ! user/helve.json:3:19: an agent's mode must be "primary", "subagent" or "all", not "boss"
               "a": {"mode": "boss", "temperature": "hot", "steps": 0, "hidden": 1, "model": 3, "prompt": "p"},
                             ^
-            ! user/helve.json:3:42: agent.a.temperature must be a number from 0 to 10, and this is "hot"
+            ! user/helve.json:3:42: agent.a.temperature must be a number from 0 to 10, not "hot"
               "a": {"mode": "boss", "temperature": "hot", "steps": 0, "hidden": 1, "model": 3, "prompt": "p"},
                                                    ^
-            ! user/helve.json:3:58: agent.a.steps must be a whole number from 1 to 1000000, and this is 0
+            ! user/helve.json:3:58: agent.a.steps must be a whole number from 1 to 1000000, not 0
               "a": {"mode": "boss", "temperature": "hot", "steps": 0, "hidden": 1, "model": 3, "prompt": "p"},
                                                                    ^
-            ! user/helve.json:3:71: agent.a.hidden must be true or false, and this is 1
+            ! user/helve.json:3:71: agent.a.hidden must be true or false, not 1
               …"mode": "boss", "temperature": "hot", "steps": 0, "hidden": 1, "model": 3, "prompt": "p"},
                                                                            ^
-            ! user/helve.json:3:83: agent.a.model must be a text, and this is 3
+            ! user/helve.json:3:83: agent.a.model must be a string, not 3
               …s", "temperature": "hot", "steps": 0, "hidden": 1, "model": 3, "prompt": "p"},
                                                                            ^
-            ! user/helve.json:4:10: agent.b must be an object, and this is "nothing"
+            ! user/helve.json:4:10: agent.b must be an object, not "nothing"
               "b": "nothing",
                    ^
-            ! user/helve.json:5:13: agent.plan must be an object, and this is 5
+            ! user/helve.json:5:13: agent.plan must be an object, not 5
               "plan": 5
                       ^
-            ! user/helve.json:7:11: mode must be an object, and this is a list
+            ! user/helve.json:7:11: mode must be an object, not a list
               "mode": []
                       ^
         "#]],
@@ -144,7 +150,7 @@ fn wrong_fields_are_dropped_and_the_rest_holds() {
 }
 
 #[test]
-fn from_markdown() {
+fn agents_from_markdown() {
     check_trusted(
         r#"
 -- user/agents/docs/writer.md
@@ -193,7 +199,7 @@ Alone.
 }
 
 #[test]
-fn broken_front_matter_makes_an_agent_that_asks() {
+fn broken_front_matter_makes_the_agent_ask() {
     check(
         r#"
 -- user/agents/a.md
@@ -234,28 +240,28 @@ D.
             user/agents/d.md:4:9 agent.d.permission."*"."*" = ask
             user/agents/d.md:3:3 agent.d.permission.bash."*" = deny
             user/agents/d.md:4:9 agent.d.permission.read."*" = ask
-            ! user/agents/a.md:4:2: the front matter is not YAML: while parsing a block mapping, did not find expected key
+            ! user/agents/a.md:4:2: the front matter is not valid YAML: while parsing a block mapping, did not find expected key
               edit: [
               ^
-              until this is mended the agent asks for everything
-            ! user/agents/b.md:1:1: the front matter that begins here is never closed
+              until this is fixed the agent asks for everything
+            ! user/agents/b.md:1:1: the front matter is never closed
               ---
               ^
-              end it with a line ---
-            ! user/agents/c.md:2:1: settings must be an object, and this is a list
+              end it with a line `---`
+            ! user/agents/c.md:2:1: settings must be an object, not a list
               - a list
               ^
-              until this is mended nothing here is allowed without asking; denies hold
-            ! user/agents/d.md:4:9: a rule says "allow", "ask" or "deny", not "alow"
+              until this is fixed nothing here is allowed without asking; denies hold
+            ! user/agents/d.md:4:9: an action must be "allow", "ask" or "deny", not "alow"
               edit: alow
                     ^
-              did you mean "allow"? until this is mended nothing here is allowed without asking; denies hold
+              did you mean "allow"? until this is fixed nothing here is allowed without asking; denies hold
         "#]],
     );
 }
 
 #[test]
-fn an_untrusted_project_only_narrows_agents_it_did_not_bring() {
+fn an_untrusted_project_only_narrows_existing_agents() {
     const FIXTURE: &str = r#"
 -- user/helve.json
 {"agent": {"mine": {"prompt": "Mine.", "permission": {"bash": "deny"}}}}
@@ -281,9 +287,9 @@ Be general.
             project/opencode.json:3:84 agent.mine.permission.edit."*" = deny
             project/opencode.json:5:5 agent.theirs.mode = all
             project/opencode.json:5:26 agent.theirs.prompt = Hello.
-            project/opencode.json:3:14 agent.mine.prompt = Theirs. (waits)
-            project/opencode.json:3:35 agent.mine.disable = true (waits)
-            project/.helve/agents/general.md:1:1 agent.general.prompt = Be general. (waits)
+            project/opencode.json:3:14 agent.mine.prompt = Theirs. (needs trust)
+            project/opencode.json:3:35 agent.mine.disable = true (needs trust)
+            project/.helve/agents/general.md:1:1 agent.general.prompt = Be general. (needs trust)
         "#]],
     );
     check_trusted(
@@ -300,12 +306,12 @@ Be general.
     expect![[r#"
         edit * Allow
     "#]]
-    .assert_eq(&spelled(&plan.project_rules));
-    assert_eq!(agent(FIXTURE, Trust::Untrusted, "theirs").unwrap().origin, Origin::Project);
+    .assert_eq(&render_rules(&plan.project_rules));
+    assert_eq!(agent(FIXTURE, Trust::Untrusted, "theirs").unwrap().origin, AgentOrigin::Project);
 }
 
 #[test]
-fn disabled_agents_are_gone() {
+fn disabled_agents_are_omitted() {
     let fixture = "-- user/helve.json\n{\"agent\": {\"general\": {\"disable\": true}}}";
     assert_eq!(agent(fixture, Trust::Untrusted, "general"), None);
     let back = format!(
@@ -317,18 +323,19 @@ fn disabled_agents_are_gone() {
 #[test]
 fn names_and_front_matter_have_limits() {
     let problems = |fixture: &str| {
-        let all = read(fixture, Trust::Untrusted).problems;
+        let all = load(fixture, Trust::Untrusted).problems;
         all.iter().map(|problem| problem.what.clone()).collect::<Vec<_>>().join("\n")
     };
     let long = "x".repeat(201);
     let names = format!("-- user/helve.json\n{{\"agent\": {{\"\": {{}}, \"{long}\": {{}}}}}}");
     expect![[r#"
-        there are at most 500 agents, with names of 1 to 200 bytes
-        there are at most 500 agents, with names of 1 to 200 bytes"#]]
+        there may be at most 500 agents, with names of 1 to 200 bytes
+        there may be at most 500 agents, with names of 1 to 200 bytes"#]]
     .assert_eq(&problems(&names));
-    let matter = format!("-- user/agent/a.md\n---\ndescription: {}\n---\nA.", "x".repeat(40_000));
-    expect!["front matter has at most 32 KiB"].assert_eq(&problems(&matter));
+    let front_matter =
+        format!("-- user/agent/a.md\n---\ndescription: {}\n---\nA.", "x".repeat(40_000));
+    expect!["front matter may have at most 32 KiB"].assert_eq(&problems(&front_matter));
     let values = format!("-- user/agent/a.md\n---\na: [{}]\n---\nA.", "1,".repeat(12_000));
-    expect!["the front matter is not YAML: it holds too much or nests too deeply"]
+    expect!["the front matter is not valid YAML: it is too large or nested too deeply"]
         .assert_eq(&problems(&values));
 }

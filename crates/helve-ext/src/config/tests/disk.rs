@@ -1,4 +1,4 @@
-//! Real files: what is not one, what is too large, what leads away.
+//! Real files: special files, oversized files, and links.
 #![expect(clippy::disallowed_methods, reason = "these tests work on real folders")]
 
 use std::fs;
@@ -8,9 +8,11 @@ use std::time::SystemTime;
 
 use expect_test::{Expect, expect};
 
-use crate::config::{Config, Disk, Outside as _, Places, Reach, Trust, Unreadable, gather};
+use crate::config::{
+    Config, ConfigHost as _, ConfigPaths, ConfigReadError, Disk, LinkPolicy, Trust, gather,
+};
 
-/// `user` and `project` in a temporary folder, filled by `make`.
+/// Reads `user` and `project` in a temporary folder filled by `make`.
 #[track_caller]
 fn check(trust: Trust, make: impl FnOnce(&Path), expect: Expect) -> Config {
     let folder = tempfile::tempdir().unwrap();
@@ -18,32 +20,32 @@ fn check(trust: Trust, make: impl FnOnce(&Path), expect: Expect) -> Config {
     fs::create_dir_all(base.join("user")).unwrap();
     fs::create_dir_all(base.join("project")).unwrap();
     make(&base);
-    let places = Places {
+    let paths = ConfigPaths {
         user: Some(base.join("user")),
         named: Vec::new(),
         root: base.join("project"),
         home: Some(base.join("home")),
     };
-    let before = everything(&base);
-    let config = gather(&Disk, &places).understand(&Disk, trust);
-    assert_eq!(everything(&base), before, "configuration is never written");
+    let before = snapshot(&base);
+    let config = gather(&Disk, &paths).interpret(&Disk, trust);
+    assert_eq!(snapshot(&base), before, "configuration is never written");
     let problems: Vec<_> = config.problems.iter().map(ToString::to_string).collect();
-    let user = super::spelled(&config.user);
-    let project = super::spelled(&config.project);
+    let user = super::render_rules(&config.user);
+    let project = super::render_rules(&config.project);
     let all = format!("user\n{user}project\n{project}{}", problems.join("\n"));
     expect.assert_eq(&all.replace(base.to_str().unwrap(), "BASE"));
     config
 }
 
-/// Every path below with its time of change.
-fn everything(folder: &Path) -> Vec<(PathBuf, SystemTime)> {
+/// Returns every path in a folder with its modification time.
+fn snapshot(folder: &Path) -> Vec<(PathBuf, SystemTime)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let about = fs::symlink_metadata(&path).unwrap();
-        all.push((path.clone(), about.modified().unwrap()));
-        if about.is_dir() {
-            all.extend(everything(&path));
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        all.push((path.clone(), metadata.modified().unwrap()));
+        if metadata.is_dir() {
+            all.extend(snapshot(&path));
         }
     }
     all.sort();
@@ -56,7 +58,7 @@ fn fifo(path: &Path) {
 }
 
 #[test]
-fn a_fifo_is_refused_without_waiting() {
+fn a_fifo_is_refused_without_blocking() {
     check(
         Trust::Trusted,
         |base| {
@@ -79,7 +81,7 @@ fn folders_and_devices_are_refused() {
         Trust::Trusted,
         |base| {
             fs::create_dir_all(base.join("project/opencode.json/full")).unwrap();
-            // As good as nothing: it stands in for a file while a confined program runs.
+            // Counts as missing: an empty folder replaces a missing file while a sandboxed program runs.
             fs::create_dir(base.join("project/helve.json")).unwrap();
             symlink("/dev/zero", base.join("user/helve.json")).unwrap();
         },
@@ -94,7 +96,7 @@ fn folders_and_devices_are_refused() {
 }
 
 #[test]
-fn project_links_may_not_lead_out() {
+fn project_links_must_not_lead_out() {
     check(
         Trust::Trusted,
         |base| {
@@ -109,12 +111,12 @@ fn project_links_may_not_lead_out() {
             user
             project
             * * Ask
-            BASE/project/opencode.json: this leads out of the project, to BASE/outside.json, and is not read
-              put the file itself into the project, or name it with --config
-            BASE/project/.helve/helve.json: this leads out of the project, to BASE/elsewhere/helve.json, and is not read
-              put the file itself into the project, or name it with --config
-            BASE/project/.helve/agents: this leads out of the project, to BASE/elsewhere/agents, and is not read
-              put the file itself into the project, or name it with --config"#]],
+            BASE/project/opencode.json: this link leads out of the project, to BASE/outside.json, and is not read
+              put the file into the project, or name it with --config
+            BASE/project/.helve/helve.json: this link leads out of the project, to BASE/elsewhere/helve.json, and is not read
+              put the file into the project, or name it with --config
+            BASE/project/.helve/agents: this link leads out of the project, to BASE/elsewhere/agents, and is not read
+              put the file into the project, or name it with --config"#]],
     );
 }
 
@@ -142,14 +144,14 @@ fn other_links_are_followed() {
             project
             * * Ask
             edit * Ask
-            BASE/project/.helve/agents/linked: this is a link to a folder; in a project such links are not followed
-            BASE/project/helve.json: this is a link that leads nowhere"#]],
+            BASE/project/.helve/agents/linked: this is a link to a folder; links to folders in a project are not followed
+            BASE/project/helve.json: this is a broken link"#]],
     );
     assert!(config.agents.iter().any(|agent| agent.name == "sub/mine"));
 }
 
 #[test]
-fn ten_megabytes_are_refused() {
+fn oversized_files_are_refused() {
     check(
         Trust::Trusted,
         |base| fs::write(base.join("project/opencode.json"), vec![b' '; 10 << 20]).unwrap(),
@@ -162,8 +164,8 @@ fn ten_megabytes_are_refused() {
 }
 
 #[test]
-fn unreadable_files_close_the_layer() {
-    // To root nothing is unreadable, so the file is one that no one can open: its name is a loop.
+fn unreadable_files_make_the_layer_ask() {
+    // Root can read every file, so this one cannot be opened for another reason: it is a link to itself.
     check(
         Trust::Trusted,
         |base| {
@@ -175,7 +177,7 @@ fn unreadable_files_close_the_layer() {
             * * Ask
             * * Ask
             project
-            BASE/user/helve.json: this cannot be read: Too many levels of symbolic links (os error 40)"#]],
+            BASE/user/helve.json: the file cannot be read: Too many levels of symbolic links (os error 40)"#]],
     );
     if rustix::process::geteuid().is_root() {
         return;
@@ -184,11 +186,11 @@ fn unreadable_files_close_the_layer() {
     let path = folder.path().join("a.json");
     fs::write(&path, "{}").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-    assert!(matches!(Disk.read(&path, Reach::Anywhere), Err(Unreadable::Failed(_))));
+    assert!(matches!(Disk.read(&path, LinkPolicy::Anywhere), Err(ConfigReadError::Failed(_))));
 }
 
 #[test]
-fn a_file_that_takes_itself_in_is_refused() {
+fn a_file_must_not_include_itself() {
     check(
         Trust::Trusted,
         |base| {
@@ -202,17 +204,17 @@ fn a_file_that_takes_itself_in_is_refused() {
         expect![[r#"
             user
             project
-            BASE/user/helve.json:1:11: a file cannot take itself in
+            BASE/user/helve.json:1:11: a file cannot include itself
               {"shell": "{file:link.json}"}
                         ^
-            BASE/project/opencode.json:1:11: BASE/project/fifo cannot be taken in: this is a FIFO, not a file
+            BASE/project/opencode.json:1:11: BASE/project/fifo cannot be included: this is a FIFO, not a file
               {"shell": "{file:fifo}"}
                         ^"#]],
     );
 }
 
 #[test]
-fn agent_files_are_counted() {
+fn the_number_of_agent_files_is_limited() {
     let config = check(
         Trust::Trusted,
         |base| {
@@ -229,7 +231,7 @@ fn agent_files_are_counted() {
         expect![[r#"
             user
             project
-            BASE/project/.opencode/agent: not everything here is read: at most 200 files, and 8 folders deep"#]],
+            BASE/project/.opencode/agent: not all files here are read: the limits are 200 files and 8 folder levels"#]],
     );
     assert_eq!(config.agents.len(), 4 + 200);
 }

@@ -1,22 +1,22 @@
-//! Whatever the bytes, nothing panics, and nothing that is not understood allows.
+//! Arbitrary input never panics, and invalid input never allows anything.
 
 use helve_core::permission::{Action, Rule, decide};
 use proptest::prelude::*;
 
-use super::{Shelf, full, places, rendered};
+use super::{MemoryHost, full, paths, render};
 use crate::config::{Config, Severity, Trust, gather};
 
 fn config(path: &str, bytes: &[u8]) -> Config {
-    let mut shelf = Shelf::default();
-    shelf.files.insert(full(path), bytes.to_vec());
-    gather(&shelf, &places()).understand(&shelf, Trust::Trusted)
+    let mut host = MemoryHost::default();
+    host.files.insert(full(path), bytes.to_vec());
+    gather(&host, &paths()).interpret(&host, Trust::Trusted)
 }
 
 fn allows(rules: &[Rule]) -> bool {
     rules.iter().any(|rule| rule.action == Action::Allow)
 }
 
-/// Pieces that make texts that are nearly right.
+/// Generates texts that are almost valid.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "{",
@@ -64,7 +64,7 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-/// A `permission` section with one place where a value can be put.
+/// A `permission` section with a placeholder for one value.
 fn section(value: &str) -> String {
     format!(
         r#"{{"permission": {{"*": "allow", "bash": {{"*": "deny", "x": {value}, "ls": "allow"}}, "edit": "deny"}}}}"#
@@ -75,19 +75,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for path in ["user/helve.json", "project/opencode.jsonc", "user/agents/a.md"] {
-            rendered(&config(path, &bytes));
+            render(&config(path, &bytes));
         }
     }
 
     #[test]
-    fn nearly_right_texts(text in pieces()) {
+    fn almost_valid_texts_do_not_panic(text in pieces()) {
         for path in ["user/helve.json", "project/opencode.jsonc", "user/agents/a.md"] {
-            rendered(&config(path, text.as_bytes()));
+            render(&config(path, text.as_bytes()));
         }
-        rendered(&config("user/agents/a.md", format!("---\n{text}\n---\n").as_bytes()));
-        rendered(&config("user/helve.json", format!("{{\"permission\":{text}}}").as_bytes()));
+        render(&config("user/agents/a.md", format!("---\n{text}\n---\n").as_bytes()));
+        render(&config("user/helve.json", format!("{{\"permission\":{text}}}").as_bytes()));
     }
 
     #[test]
@@ -100,15 +100,15 @@ proptest! {
         }
     }
 
-    /// Cutting a file anywhere, or spoiling one byte of it: where that is a mistake, nothing is allowed.
+    /// Truncating a file anywhere or changing one byte: if that is an error, nothing is allowed.
     #[test]
-    fn damage_never_loosens(cut in 0..200_usize, byte in any::<u8>(), spoil in any::<bool>()) {
+    fn damage_never_loosens(cut in 0..200_usize, byte in any::<u8>(), replace in any::<bool>()) {
         let mut bytes = section("\"ask\"").into_bytes();
         let cut = cut % bytes.len();
-        if spoil { bytes[cut] = byte } else { bytes.truncate(cut) }
+        if replace { bytes[cut] = byte } else { bytes.truncate(cut) }
         let config = config("user/helve.json", &bytes);
         prop_assert!(!has_errors(&config) || !allows(&config.user));
-        prop_assert!(spoil || cut == 0 || has_errors(&config));
+        prop_assert!(replace || cut == 0 || has_errors(&config));
     }
 
     #[test]
@@ -120,26 +120,26 @@ proptest! {
         prop_assert!(!allows(&config.user));
     }
 
-    /// One bad entry among good ones asks where they allow or are silent, and leaves the rest as it was.
+    /// One invalid entry turns allows and missing rules into asks, and leaves the rest unchanged.
     #[test]
-    fn closing_lifts_allows_to_asks(
+    fn an_invalid_entry_turns_allows_into_asks(
         keys in prop::sample::subsequence(vec!["*", "bash", "edit", "b*"], 1..=4).prop_shuffle(),
         actions in prop::collection::vec(prop::sample::select(vec!["allow", "ask", "deny"]), 12),
         bad in 0..4_usize,
     ) {
         let mut actions = actions.into_iter().cycle();
         let mut entries: Vec<_> = keys.iter().map(|key| {
-            let patterns = ["*", "x*", "y"].map(|it| format!("\"{it}\": \"{}\"", actions.next().unwrap()));
+            let patterns = ["*", "x*", "y"].map(|pattern| format!("\"{pattern}\": \"{}\"", actions.next().unwrap()));
             format!("\"{key}\": {{{}}}", patterns.join(", "))
         }).collect();
-        let whole = |entries: &[String]| format!("{{\"permission\": {{{}}}}}", entries.join(", "));
-        let good = config("user/helve.json", whole(&entries).as_bytes());
+        let file = |entries: &[String]| format!("{{\"permission\": {{{}}}}}", entries.join(", "));
+        let good = config("user/helve.json", file(&entries).as_bytes());
         entries.insert(bad.min(entries.len()), "\"other\": 1".into());
-        let closed = config("user/helve.json", whole(&entries).as_bytes());
+        let closed = config("user/helve.json", file(&entries).as_bytes());
         for permission in ["bash", "edit", "bar", "read"] {
             for text in ["x", "xy", "y", "z"] {
-                let of = |config: &Config| decide(&config.user, permission, text).map(|rule| rule.action);
-                prop_assert_eq!(of(&closed), Some(of(&good).unwrap_or(Action::Ask).max(Action::Ask)));
+                let action = |config: &Config| decide(&config.user, permission, text).map(|rule| rule.action);
+                prop_assert_eq!(action(&closed), Some(action(&good).unwrap_or(Action::Ask).max(Action::Ask)));
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use expect_test::expect;
 
-use super::{check, check_trusted, read};
+use super::{check, check_trusted, load};
 use crate::config::Trust;
 
 #[test]
-fn are_put_in() {
+fn references_are_expanded() {
     let fixture = r#"
 $NAME=world
 $MODE=deny
@@ -36,7 +36,7 @@ Absolute
         user/helve.json:3:68 agent.b.prompt = {file:/abs.md}
     "#]],
     );
-    let config = read(fixture, Trust::Untrusted);
+    let config = load(fixture, Trust::Untrusted);
     assert_eq!(config.shell[0].value, "a world b text with {env:NAME} c {env:} {other} {");
     let prompt = |name: &str| {
         let agent = config.agents.iter().find(|agent| agent.name == name);
@@ -46,7 +46,7 @@ Absolute
 }
 
 #[test]
-fn unset_variables_are_empty_but_not_in_rules() {
+fn unset_variables_are_empty_except_in_rules() {
     check(
         r#"
 $EMPTY=
@@ -60,27 +60,27 @@ $EMPTY=
             user/helve.json:3:44 permission."*"."*" = ask
             user/helve.json:3:44 permission.read."*" = ask
             user/helve.json:2:12 shell = {env:NOPE}sh
-            ! user/helve.json:2:12: warning: the variable NOPE is not set; it counts as empty
+            ! user/helve.json:2:12: warning: the variable NOPE is not set; it is replaced by an empty string
               "shell": "{env:NOPE}sh",
                        ^
-            ! user/helve.json:3:44: the variable EMPTY is not set, so this rule has no meaning
+            ! user/helve.json:3:44: the variable EMPTY is not set, so this rule is invalid
               "permission": {"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOP…
                                                        ^
-              until this is mended nothing here is allowed without asking; denies hold
-            ! user/helve.json:3:78: the variable NOPE is not set, so this rule has no meaning
+              until this is fixed nothing here is allowed without asking; denies hold
+            ! user/helve.json:3:78: the variable NOPE is not set, so this rule is invalid
               …"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
                                                                            ^
-              until this is mended nothing here is allowed without asking; denies hold
-            ! user/helve.json:3:92: the variable NOPE is not set, so this rule has no meaning
+              until this is fixed nothing here is allowed without asking; denies hold
+            ! user/helve.json:3:92: the variable NOPE is not set, so this rule is invalid
               …", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
                                                                            ^
-              until this is mended nothing here is allowed without asking; denies hold
+              until this is fixed nothing here is allowed without asking; denies hold
         "#]],
     );
 }
 
 #[test]
-fn are_refused_to_untrusted_projects() {
+fn references_in_untrusted_projects_are_refused() {
     const FIXTURE: &str = r#"
 $HOME_KEY=secret
 -- project/opencode.json
@@ -97,18 +97,18 @@ root
             project/opencode.json:3:44 permission."*"."*" = ask
             project/opencode.json:3:44 permission.read."*" = ask
             project/opencode.json:2:13 agent.a.mode = all
-            ! project/opencode.json:2:29: {env:…} and {file:…} of a project are only looked up once the project is trusted
+            ! project/opencode.json:2:29: {env:…} and {file:…} in a project are expanded only after the project is trusted
               "agent": {"a": {"prompt": "{file:/etc/passwd}", "model": "{env:HOME_KEY}"}},
                                         ^
-              write the value itself, or trust the project
-            ! project/opencode.json:2:60: {env:…} and {file:…} of a project are only looked up once the project is trusted
+              write the value directly, or trust the project
+            ! project/opencode.json:2:60: {env:…} and {file:…} in a project are expanded only after the project is trusted
               "agent": {"a": {"prompt": "{file:/etc/passwd}", "model": "{env:HOME_KEY}"}},
                                                                        ^
-              write the value itself, or trust the project
-            ! project/opencode.json:3:44: {env:…} and {file:…} of a project are only looked up once the project is trusted
+              write the value directly, or trust the project
+            ! project/opencode.json:3:44: {env:…} and {file:…} in a project are expanded only after the project is trusted
               "permission": {"read": "allow", "bash": {"{env:HOME_KEY}": "deny"}}
                                                        ^
-              write the value itself, or trust the project
+              write the value directly, or trust the project
         "#]],
     );
     check_trusted(
@@ -124,17 +124,17 @@ root
 }
 
 #[test]
-fn bad_files_drop_the_value() {
+fn an_invalid_include_drops_the_value() {
     check(
         r#"
 -- user/helve.json
 {"shell": "{file:helve.json}", "default_agent": "{file:../helve/missing.txt}"}
 "#,
         expect![[r#"
-            ! user/helve.json:1:11: a file cannot take itself in
+            ! user/helve.json:1:11: a file cannot include itself
               {"shell": "{file:helve.json}", "default_agent": "{file:../helve/missing.txt}"}
                         ^
-            ! user/helve.json:1:49: user/../helve/missing.txt cannot be taken in: there is no such file
+            ! user/helve.json:1:49: user/../helve/missing.txt cannot be included: the file does not exist
               {"shell": "{file:helve.json}", "default_agent": "{file:../helve/missing.txt}"}
                                                               ^
         "#]],
@@ -142,17 +142,17 @@ fn bad_files_drop_the_value() {
 }
 
 #[test]
-fn putting_in_is_bounded() {
+fn expansion_has_limits() {
     let big = "x".repeat(700_000);
     let many = "{file:small}".repeat(100);
     let fixture = format!(
         "-- user/helve.json\n{{\"shell\": \"{{file:big}}{{file:big}}\", \"default_agent\": \"{many}\"}}\n-- user/big\n{big}\n-- user/small\ns\n"
     );
-    let config = read(&fixture, Trust::Untrusted);
+    let config = load(&fixture, Trust::Untrusted);
     let problems: Vec<_> = config.problems.iter().map(|problem| problem.what.as_str()).collect();
     expect![[r#"
-        with its files put in this value is larger than 1024 KiB
-        a configuration file may take in 64 files"#]]
+        with included files this value is larger than 1024 KiB
+        a configuration file may include at most 64 files"#]]
     .assert_eq(&problems.join("\n"));
     assert_eq!((config.shell, config.default_agent), (vec![], None));
 }

@@ -3,11 +3,11 @@
 use expect_test::expect;
 use helve_core::permission::Action;
 
-use super::{check, check_trusted, read, spelled};
+use super::{check, check_trusted, load, render_rules};
 use crate::config::Trust;
 
 #[test]
-fn an_action_alone_is_about_everything() {
+fn a_single_action_applies_to_everything() {
     check(
         r#"
 -- user/helve.json
@@ -48,7 +48,7 @@ fn objects_keep_their_order() {
 }
 
 #[test]
-fn home_is_put_into_patterns() {
+fn home_is_expanded_in_patterns() {
     check(
         r#"
 -- user/helve.json
@@ -66,7 +66,7 @@ fn home_is_put_into_patterns() {
 }
 
 #[test]
-fn tools_switch_and_deny() {
+fn switched_off_tools_are_denied() {
     check(
         r#"
 -- user/helve.json
@@ -117,7 +117,7 @@ fn later_files_are_appended() {
 }
 
 #[test]
-fn a_wrong_action_closes_the_layer() {
+fn an_invalid_action_makes_the_layer_ask() {
     check(
         r#"
 -- user/helve.json
@@ -140,20 +140,20 @@ fn a_wrong_action_closes_the_layer() {
             user/helve.json:4:44 permission.bash."sudo *" = deny
             user/helve.json:4:36 permission.webfetch."*" = ask
             project/opencode.json:1:17 permission.list."*" = allow
-            ! user/helve.json:4:36: a rule says "allow", "ask" or "deny", not "dney"
+            ! user/helve.json:4:36: an action must be "allow", "ask" or "deny", not "dney"
               "bash": {"*": "allow", "rm *": "dney", "sudo *": "deny"},
                                              ^
-              did you mean "deny"? until this is mended nothing here is allowed without asking; denies hold
-            ! user/helve.json:5:13: a rule says "allow", "ask" or "deny", not "Ask"
+              did you mean "deny"? until this is fixed nothing here is allowed without asking; denies hold
+            ! user/helve.json:5:13: an action must be "allow", "ask" or "deny", not "Ask"
               "edit": "Ask"
                       ^
-              did you mean "ask"? until this is mended nothing here is allowed without asking; denies hold
+              did you mean "ask"? until this is fixed nothing here is allowed without asking; denies hold
         "#]],
     );
 }
 
 #[test]
-fn wrong_types_close_the_layer() {
+fn wrong_types_make_the_layer_ask() {
     check(
         r#"
 -- project/opencode.json
@@ -169,22 +169,22 @@ fn wrong_types_close_the_layer() {
         expect![[r#"
             project/opencode.json:4:13 permission."*"."*" = ask
             project/opencode.json:4:13 permission.read."*" = ask
-            ! project/opencode.json:4:13: permission.bash must be "allow", "ask", "deny" or an object of these, and this is true
+            ! project/opencode.json:4:13: permission.bash must be "allow", "ask", "deny" or an object of these, not true
               "bash": true,
                       ^
-              until this is mended nothing here is allowed without asking; denies hold
-            ! project/opencode.json:5:19: a rule says "allow", "ask" or "deny", and this is null
+              until this is fixed nothing here is allowed without asking; denies hold
+            ! project/opencode.json:5:19: an action must be "allow", "ask" or "deny", not null
               "edit": {"*": null, "a": ["deny"]},
                             ^
-              until this is mended nothing here is allowed without asking; denies hold
-            ! project/opencode.json:5:30: a rule says "allow", "ask" or "deny", and this is a list
+              until this is fixed nothing here is allowed without asking; denies hold
+            ! project/opencode.json:5:30: an action must be "allow", "ask" or "deny", not a list
               "edit": {"*": null, "a": ["deny"]},
                                        ^
-              until this is mended nothing here is allowed without asking; denies hold
-            ! project/opencode.json:6:13: permission.list must be "allow", "ask", "deny" or an object of these, and this is 7
+              until this is fixed nothing here is allowed without asking; denies hold
+            ! project/opencode.json:6:13: permission.list must be "allow", "ask", "deny" or an object of these, not 7
               "list": 7
                       ^
-              until this is mended nothing here is allowed without asking; denies hold
+              until this is fixed nothing here is allowed without asking; denies hold
         "#]],
     );
     check(
@@ -194,11 +194,11 @@ fn wrong_types_close_the_layer() {
             project/helve.json:1:20 permission."*"."*" = ask
             project/helve.json:1:29 permission.edit."*" = deny
             project/helve.json:1:29 tools.edit = false
-            ! user/helve.json:1:16: permission must be "allow", "ask", "deny" or an object of these, and this is a list
+            ! user/helve.json:1:16: permission must be "allow", "ask", "deny" or an object of these, not a list
               {"permission": ["allow"]}
                              ^
-              until this is mended nothing here is allowed without asking; denies hold
-            ! project/helve.json:1:20: tools.bash must be true or false, and this is "false"
+              until this is fixed nothing here is allowed without asking; denies hold
+            ! project/helve.json:1:20: tools.bash must be true or false, not "false"
               {"tools": {"bash": "false", "edit": false}}
                                  ^
         "#]],
@@ -206,7 +206,7 @@ fn wrong_types_close_the_layer() {
 }
 
 #[test]
-fn repeated_rules_close_the_layer() {
+fn repeated_rules_make_the_layer_ask() {
     check(
         r#"
 -- user/helve.json
@@ -227,25 +227,25 @@ fn repeated_rules_close_the_layer() {
             ! user/helve.json:2:34: "bash" is already set on line 2
               "permission": {"bash": "deny", "bash": "allow"},
                                              ^
-              keep one of the two
+              remove one of them
             ! user/helve.json:3:3: "permission" is already set on line 2
               "permission": {"edit": {"a": "allow", "a": "deny"}},
               ^
-              keep one of the two
+              remove one of them
             ! user/helve.json:3:41: "a" is already set on line 3
               "permission": {"edit": {"a": "allow", "a": "deny"}},
                                                     ^
-              keep one of the two
+              remove one of them
             ! user/helve.json:5:3: warning: "shell" is already set on line 4
               "shell": "bash"
               ^
-              keep one of the two
+              remove one of them
         "#]],
     );
 }
 
 #[test]
-fn repeated_switches_and_sections_close_and_the_denies_win() {
+fn repeated_switches_and_sections_make_the_layer_ask_and_denies_win() {
     check(
         r#"
 -- user/helve.json
@@ -268,25 +268,25 @@ fn repeated_switches_and_sections_close_and_the_denies_win() {
             ! user/helve.json:2:28: "bash" is already set on line 2
               "tools": {"bash": false, "bash": true},
                                        ^
-              keep one of the two
+              remove one of them
             ! user/helve.json:3:3: "tools" is already set on line 2
               "tools": {"edit": true, "bash": true},
               ^
-              keep one of the two
+              remove one of them
             ! user/helve.json:4:51: "permission" is already set on line 4
               "agent": {"a": {"permission": {"edit": "deny"}, "permission": {"edit": "allow"}, "prompt": "1", "p…
                                                               ^
-              keep one of the two
+              remove one of them
             ! user/helve.json:4:99: warning: "prompt" is already set on line 4
               …": "deny"}, "permission": {"edit": "allow"}, "prompt": "1", "prompt": "2"}}
                                                                            ^
-              keep one of the two
+              remove one of them
         "#]],
     );
 }
 
 #[test]
-fn rules_that_never_decide_are_pointed_out() {
+fn shadowed_rules_are_reported() {
     check(
         r#"
 -- user/helve.json
@@ -310,28 +310,28 @@ fn rules_that_never_decide_are_pointed_out() {
             user/helve.json:7:7 permission.bash."*" = deny
             user/helve.json:9:5 permission.edit."*" = allow
             user/helve.json:10:5 permission."*"."*" = ask
-            ! user/helve.json:4:7: warning: permission.bash."git log*": allow never decides, because permission."*"."*": ask on line 10 comes later and matches all of it
+            ! user/helve.json:4:7: warning: permission.bash."git log*": allow never applies, because permission."*"."*": ask on line 10 matches everything it matches
               "git log*": "allow",
               ^
-              the last match decides: put the general rule first and this one after it
-            ! user/helve.json:6:7: warning: permission.bash."ls *": deny never decides, because permission."*"."*": ask on line 10 comes later and matches all of it
+              the last match decides: put this rule after the general one
+            ! user/helve.json:6:7: warning: permission.bash."ls *": deny never applies, because permission."*"."*": ask on line 10 matches everything it matches
               "ls *": "deny",
               ^
-              the last match decides: put the general rule first and this one after it
-            ! user/helve.json:7:7: warning: permission.bash."*": deny never decides, because permission."*"."*": ask on line 10 comes later and matches all of it
+              the last match decides: put this rule after the general one
+            ! user/helve.json:7:7: warning: permission.bash."*": deny never applies, because permission."*"."*": ask on line 10 matches everything it matches
               "*": "deny"
               ^
-              the last match decides: put the general rule first and this one after it
-            ! user/helve.json:9:5: warning: permission.edit."*": allow never decides, because permission."*"."*": ask on line 10 comes later and matches all of it
+              the last match decides: put this rule after the general one
+            ! user/helve.json:9:5: warning: permission.edit."*": allow never applies, because permission."*"."*": ask on line 10 matches everything it matches
               "edit": "allow",
               ^
-              the last match decides: put the general rule first and this one after it
+              the last match decides: put this rule after the general one
         "#]],
     );
 }
 
 #[test]
-fn rules_in_the_right_order_are_not() {
+fn rules_in_the_right_order_are_not_reported() {
     check(
         r#"
 -- user/helve.json
@@ -351,7 +351,7 @@ fn rules_in_the_right_order_are_not() {
 }
 
 #[test]
-fn misspelt_tools_are_pointed_out() {
+fn misspelled_tools_are_reported() {
     check(
         r#"
 -- user/helve.json
@@ -362,20 +362,20 @@ fn misspelt_tools_are_pointed_out() {
             user/helve.json:1:32 permission.web_fetch."*" = deny
             user/helve.json:1:53 permission.my_read."*" = ask
             user/helve.json:1:71 permission.github_search."*" = ask
-            ! user/helve.json:1:17: warning: no tool of Helve is called "bsh"
+            ! user/helve.json:1:17: warning: Helve has no tool "bsh"
               {"permission": {"bsh": "deny", "web_fetch": "deny", "my_read": "ask", "github_search": "ask"}}
                               ^
-              did you mean "bash"? If a tool of yours has this name, all is well
-            ! user/helve.json:1:32: warning: no tool of Helve is called "web_fetch"
+              did you mean "bash"? Ignore this if you have a tool with this name
+            ! user/helve.json:1:32: warning: Helve has no tool "web_fetch"
               {"permission": {"bsh": "deny", "web_fetch": "deny", "my_read": "ask", "github_search": "ask"}}
                                              ^
-              did you mean "webfetch"? If a tool of yours has this name, all is well
+              did you mean "webfetch"? Ignore this if you have a tool with this name
         "#]],
     );
 }
 
 #[test]
-fn denies_survive_a_file_that_stops_in_the_middle() {
+fn denies_before_a_syntax_error_hold() {
     check(
         r#"
 -- user/helve.json
@@ -397,7 +397,7 @@ fn denies_survive_a_file_that_stops_in_the_middle() {
             ! user/helve.json:6:12: a key must be followed by a colon
               "read" "allow"
                      ^
-              until this is mended nothing here is allowed without asking; denies hold
+              until this is fixed nothing here is allowed without asking; denies hold
         "#]],
     );
     check(
@@ -407,20 +407,20 @@ fn denies_survive_a_file_that_stops_in_the_middle() {
             user/helve.json:1:12 agent.build.permission."*"."*" = ask
             user/helve.json:1:37 agent.build.permission.bash."*" = deny
             user/helve.json:1:12 agent.build.permission.edit."*" = ask
-            ! user/helve.json:1:81: this text is never closed
+            ! user/helve.json:1:81: this string is never closed
               …{"permission": {"bash": "deny", "edit": "allow"}, "prompt": "x
                                                                            ^
-              until this is mended nothing here is allowed without asking; denies hold
+              until this is fixed nothing here is allowed without asking; denies hold
         "#]],
     );
 }
 
 #[test]
-fn too_many_or_too_long_rules_close_the_layer() {
+fn too_many_or_too_long_rules_make_the_layer_ask() {
     let rule =
         |n: usize| format!("\"{n}\": \"{}\"", if n.is_multiple_of(2) { "allow" } else { "deny" });
     let rules: Vec<_> = (0..2_100).map(rule).collect();
-    let config = read(
+    let config = load(
         &format!("-- user/helve.json\n{{\"permission\": {{{}}}}}", rules.join(",")),
         Trust::Untrusted,
     );
@@ -429,7 +429,7 @@ fn too_many_or_too_long_rules_close_the_layer() {
     assert_eq!((denies, config.problems.len()), (1_050, 1));
 
     let tools: String = (0..2_100).map(|n| format!("\"{n}\": false,")).collect();
-    let config = read(&format!("-- user/helve.json\n{{\"tools\": {{{tools}}}}}"), Trust::Untrusted);
+    let config = load(&format!("-- user/helve.json\n{{\"tools\": {{{tools}}}}}"), Trust::Untrusted);
     assert_eq!((config.user.len(), config.problems.len()), (2_101, 1));
 
     let long = "x".repeat(2_000);
@@ -440,5 +440,5 @@ fn too_many_or_too_long_rules_close_the_layer() {
         * * Ask
         a * Ask
     "#]]
-    .assert_eq(&spelled(&read(&text, Trust::Untrusted).user));
+    .assert_eq(&render_rules(&load(&text, Trust::Untrusted).user));
 }

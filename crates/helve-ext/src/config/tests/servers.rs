@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::{check, check_trusted};
 
 #[test]
-fn both_kinds() {
+fn local_and_remote_servers() {
     check(
         r#"
 $TOKEN=secret
@@ -31,7 +31,7 @@ $TOKEN=secret
 }
 
 #[test]
-fn half_a_server_is_no_server() {
+fn incomplete_servers_are_dropped() {
     check(
         r#"
 -- user/helve.json
@@ -59,7 +59,7 @@ fn half_a_server_is_no_server() {
             ! user/helve.json:4:5: the server "b" has no url
               "b": {"type": "remote"},
               ^
-            ! user/helve.json:5:39: a command is a list: the program, then each argument
+            ! user/helve.json:5:39: a command must be a list of the program and its arguments
               "c": {"type": "local", "command": "npx -y files"},
                                                 ^
               write ["npx", "-y", "files"]
@@ -69,19 +69,19 @@ fn half_a_server_is_no_server() {
             ! user/helve.json:7:36: "file:///etc/passwd" does not begin with https:// or http://
               "e": {"type": "remote", "url": "file:///etc/passwd"},
                                              ^
-            ! user/helve.json:8:19: a server's type is "local" or "remote", not "stdio"
+            ! user/helve.json:8:19: a server's type must be "local" or "remote", not "stdio"
               "f": {"type": "stdio", "command": ["x"]},
                             ^
-            ! user/helve.json:9:45: mcp.g.command[1] must be a text, and this is 1
+            ! user/helve.json:9:45: mcp.g.command[1] must be a string, not 1
               "g": {"type": "local", "command": ["x", 1]},
                                                       ^
-            ! user/helve.json:10:57: mcp.h.timeout must be a whole number from 1 to 86400000, and this is -1
+            ! user/helve.json:10:57: mcp.h.timeout must be a whole number from 1 to 86400000, not -1
               "h": {"type": "local", "command": ["x"], "timeout": -1},
                                                                   ^
-            ! user/helve.json:11:5: warning: no server "i" is set up that could be switched
+            ! user/helve.json:11:5: warning: no server "i" is configured, so "enabled" has no effect
               "i": {"enabled": true},
               ^
-            ! user/helve.json:12:46: warning: "env" is not a key that Helve knows; it has no effect
+            ! user/helve.json:12:46: warning: unknown key "env"; it has no effect
               "j": {"type": "local", "command": ["x"], "env": {"A": "b"}}
                                                        ^
               did you mean "environment"?
@@ -90,7 +90,7 @@ fn half_a_server_is_no_server() {
 }
 
 #[test]
-fn a_later_server_replaces_as_a_whole() {
+fn a_later_server_replaces_an_earlier_one_entirely() {
     const FIXTURE: &str = r#"
 $TOKEN=secret
 -- user/helve.json
@@ -104,9 +104,9 @@ $TOKEN=secret
             user/helve.json:1:41 mcp.a.url = https://good.example
             user/helve.json:1:82 mcp.a.headers.X = {env:TOKEN}
             user/helve.json:1:134 mcp.b.command = b
-            project/opencode.json:1:127 mcp.c.command = sh -c {env:TOKEN} (waits)
-            project/opencode.json:1:10 mcp.a = {…} (waits)
-            project/opencode.json:1:67 mcp.b = {…} (waits)
+            project/opencode.json:1:127 mcp.c.command = sh -c {env:TOKEN} (needs trust)
+            project/opencode.json:1:10 mcp.a = {…} (needs trust)
+            project/opencode.json:1:67 mcp.b = {…} (needs trust)
         "#]],
     );
     check_trusted(
@@ -121,7 +121,7 @@ $TOKEN=secret
 }
 
 #[test]
-fn the_file_that_agents_share() {
+fn servers_from_mcp_json() {
     const FIXTURE: &str = r#"
 $TOKEN=secret
 -- project/.mcp.json
@@ -138,47 +138,47 @@ $TOKEN=secret
     check(
         FIXTURE,
         expect![[r#"
-        project/.mcp.json:2:24 mcp.files.command = npx -y files here (waits)
-        project/.mcp.json:2:88 mcp.files.environment.KEY = (not shown) (waits)
-        project/.mcp.json:3:34 mcp.web.url = https://example.com/mcp (waits)
-        project/.mcp.json:3:90 mcp.web.headers.Authorization = (not shown) (waits)
-        project/helve.json:1:29 mcp.web.enabled = false (waits)
-        ! project/.mcp.json:4:3: a server's type is "stdio" or "http", not "sse"
-          "old": {"type": "sse", "url": "https://example.com/sse"},
-          ^
-          "http" reaches servers that speak the newer of the two; "sse" alone is not spoken here
-        ! project/.mcp.json:5:3: the server "odd" has no command
-          "odd": {"command": "x", "args": "-y"},
-          ^
-        ! project/.mcp.json:5:35: args must be a list of texts, and this is "-y"
-          "odd": {"command": "x", "args": "-y"},
-                                          ^
-        ! project/.mcp.json:6:10: mcpServers.not must be an object, and this is 7
-          "not": 7
-                 ^
-    "#]],
+            project/.mcp.json:2:24 mcp.files.command = npx -y files here (needs trust)
+            project/.mcp.json:2:88 mcp.files.environment.KEY = (not shown) (needs trust)
+            project/.mcp.json:3:34 mcp.web.url = https://example.com/mcp (needs trust)
+            project/.mcp.json:3:90 mcp.web.headers.Authorization = (not shown) (needs trust)
+            project/helve.json:1:29 mcp.web.enabled = false (needs trust)
+            ! project/.mcp.json:4:3: a server's type must be "stdio" or "http", not "sse"
+              "old": {"type": "sse", "url": "https://example.com/sse"},
+              ^
+              try "http": the older SSE transport is not supported
+            ! project/.mcp.json:5:3: the server "odd" has no command
+              "odd": {"command": "x", "args": "-y"},
+              ^
+            ! project/.mcp.json:5:35: args must be a list of strings, not "-y"
+              "odd": {"command": "x", "args": "-y"},
+                                              ^
+            ! project/.mcp.json:6:10: mcpServers.not must be an object, not 7
+              "not": 7
+                     ^
+        "#]],
     );
     check_trusted(
         FIXTURE,
         expect![[r#"
-        project/.mcp.json:2:24 mcp.files.command = npx -y files here
-        project/.mcp.json:2:88 mcp.files.environment.KEY = {env:TOKEN}
-        project/.mcp.json:3:34 mcp.web.url = https://example.com/mcp
-        project/.mcp.json:3:90 mcp.web.headers.Authorization = Bearer {env:TOKEN}
-        project/helve.json:1:29 mcp.web.enabled = false
-        ! project/.mcp.json:4:3: a server's type is "stdio" or "http", not "sse"
-          "old": {"type": "sse", "url": "https://example.com/sse"},
-          ^
-          "http" reaches servers that speak the newer of the two; "sse" alone is not spoken here
-        ! project/.mcp.json:5:3: the server "odd" has no command
-          "odd": {"command": "x", "args": "-y"},
-          ^
-        ! project/.mcp.json:5:35: args must be a list of texts, and this is "-y"
-          "odd": {"command": "x", "args": "-y"},
-                                          ^
-        ! project/.mcp.json:6:10: mcpServers.not must be an object, and this is 7
-          "not": 7
-                 ^
-    "#]],
+            project/.mcp.json:2:24 mcp.files.command = npx -y files here
+            project/.mcp.json:2:88 mcp.files.environment.KEY = {env:TOKEN}
+            project/.mcp.json:3:34 mcp.web.url = https://example.com/mcp
+            project/.mcp.json:3:90 mcp.web.headers.Authorization = Bearer {env:TOKEN}
+            project/helve.json:1:29 mcp.web.enabled = false
+            ! project/.mcp.json:4:3: a server's type must be "stdio" or "http", not "sse"
+              "old": {"type": "sse", "url": "https://example.com/sse"},
+              ^
+              try "http": the older SSE transport is not supported
+            ! project/.mcp.json:5:3: the server "odd" has no command
+              "odd": {"command": "x", "args": "-y"},
+              ^
+            ! project/.mcp.json:5:35: args must be a list of strings, not "-y"
+              "odd": {"command": "x", "args": "-y"},
+                                              ^
+            ! project/.mcp.json:6:10: mcpServers.not must be an object, not 7
+              "not": 7
+                     ^
+        "#]],
     );
 }

@@ -1,11 +1,11 @@
-//! Single settings, and keys that are not known.
+//! Single settings and unknown keys.
 
 use expect_test::expect;
 
 use super::{check, check_trusted};
 
 #[test]
-fn known_keys_pass_and_unknown_ones_are_noted() {
+fn unknown_keys_are_reported() {
     check(
         r#"
 -- user/helve.json
@@ -16,11 +16,11 @@ fn known_keys_pass_and_unknown_ones_are_noted() {
 }
 "#,
         expect![[r#"
-            ! user/helve.json:3:3: warning: "permisson" is not a key that Helve knows; it has no effect
+            ! user/helve.json:3:3: warning: unknown key "permisson"; it has no effect
               "permisson": {"bash": "deny"},
               ^
               did you mean "permission"?
-            ! user/helve.json:4:3: warning: "zzz" is not a key that Helve knows; it has no effect
+            ! user/helve.json:4:3: warning: unknown key "zzz"; it has no effect
               "zzz": 1
               ^
         "#]],
@@ -28,7 +28,7 @@ fn known_keys_pass_and_unknown_ones_are_noted() {
 }
 
 #[test]
-fn settings_replace() {
+fn later_settings_replace_earlier_ones() {
     const FIXTURE: &str = r#"
 -- user/helve.json
 {"shell": "/bin/zsh", "default_agent": "plan", "tool_output": {"max_lines": 100, "max_bytes": 1000}}
@@ -38,14 +38,14 @@ fn settings_replace() {
     check(
         FIXTURE,
         expect![[r#"
-        user/helve.json:1:40 default_agent = plan
-        user/helve.json:1:11 shell = /bin/zsh
-        user/helve.json:1:77 tool_output.max_lines = 100
-        user/helve.json:1:95 tool_output.max_bytes = 1000
-        project/opencode.json:1:2 shell = ./evil (waits)
-        project/opencode.json:1:21 default_agent = build (waits)
-        project/opencode.json:1:47 tool_output = {…} (waits)
-    "#]],
+            user/helve.json:1:40 default_agent = plan
+            user/helve.json:1:11 shell = /bin/zsh
+            user/helve.json:1:77 tool_output.max_lines = 100
+            user/helve.json:1:95 tool_output.max_bytes = 1000
+            project/opencode.json:1:2 shell = ./evil (needs trust)
+            project/opencode.json:1:21 default_agent = build (needs trust)
+            project/opencode.json:1:47 tool_output = {…} (needs trust)
+        "#]],
     );
     check_trusted(
         FIXTURE,
@@ -59,7 +59,7 @@ fn settings_replace() {
 }
 
 #[test]
-fn wrong_settings_leave_the_ones_before() {
+fn invalid_settings_keep_the_earlier_ones() {
     check(
         r#"
 -- user/helve.json
@@ -72,27 +72,27 @@ fn wrong_settings_leave_the_ones_before() {
         expect![[r#"
             user/helve.json:1:11 shell = /bin/zsh
             user/helve.json:1:52 tool_output.max_lines = 100
-            ! user/helve.jsonc:1:11: the shell has no name
+            ! user/helve.jsonc:1:11: the shell is empty
               {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                         ^
-              write "bash", or a list: the program, then each argument
-            ! user/helve.jsonc:1:44: tool_output.max_lines must be a whole number from 1 to 1000000, and this is 0
+              write "bash", or a list of the program and its arguments
+            ! user/helve.jsonc:1:44: tool_output.max_lines must be a whole number from 1 to 1000000, not 0
               {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                                                          ^
-            ! user/helve.jsonc:1:60: tool_output.max_bytes must be a whole number from 1 to 16777216, and this is 1.5
+            ! user/helve.jsonc:1:60: tool_output.max_bytes must be a whole number from 1 to 16777216, not 1.5
               {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                                                                          ^
-            ! user/helve.jsonc:1:65: warning: "max_line" is not a key that Helve knows; it has no effect
+            ! user/helve.jsonc:1:65: warning: unknown key "max_line"; it has no effect
               …ell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                                                                            ^
               did you mean "max_lines"?
-            ! /named/extra.json:1:17: tool_output must be an object, and this is 7
+            ! /named/extra.json:1:17: tool_output must be an object, not 7
               {"tool_output": 7, "mcp": "x", "agent": null}
                               ^
-            ! /named/extra.json:1:27: mcp must be an object, and this is "x"
+            ! /named/extra.json:1:27: mcp must be an object, not "x"
               {"tool_output": 7, "mcp": "x", "agent": null}
                                         ^
-            ! /named/extra.json:1:41: agent must be an object, and this is null
+            ! /named/extra.json:1:41: agent must be an object, not null
               {"tool_output": 7, "mcp": "x", "agent": null}
                                                       ^
         "#]],
@@ -100,12 +100,12 @@ fn wrong_settings_leave_the_ones_before() {
 }
 
 #[test]
-fn the_default_agent_must_be_one_that_can_be_started() {
+fn the_default_agent_must_exist_and_be_primary() {
     for (name, words) in [
         (
             "plna",
             expect![[r#"
-                ! user/helve.json:1:19: there is no agent "plna"
+                ! user/helve.json:1:19: no such agent: "plna"
                   {"default_agent": "plna"}
                                     ^
                   did you mean "plan"?
@@ -114,10 +114,10 @@ fn the_default_agent_must_be_one_that_can_be_started() {
         (
             "explore",
             expect![[r#"
-                ! user/helve.json:1:19: "explore" cannot be the default: only other agents start it
+                ! user/helve.json:1:19: "explore" cannot be the default agent, because only other agents may start it
                   {"default_agent": "explore"}
                                     ^
-                  these can: build, plan
+                  choose one of: build, plan
             "#]],
         ),
     ] {
@@ -126,7 +126,7 @@ fn the_default_agent_must_be_one_that_can_be_started() {
 }
 
 #[test]
-fn how_files_are_changed() {
+fn edit_settings() {
     const FIXTURE: &str = r#"
 -- user/helve.json
 {
@@ -139,12 +139,12 @@ fn how_files_are_changed() {
     check(
         FIXTURE,
         expect![[r#"
-        user/helve.json:2:22 edit.syntax = refuse
-        user/helve.json:2:41 edit.match = exact
-        user/helve.json:3:26 files.hardlinks = in-place
-        project/helve.json:1:2 edit = {…} (waits)
-        project/helve.json:1:46 files = {…} (waits)
-    "#]],
+            user/helve.json:2:22 edit.syntax = refuse
+            user/helve.json:2:41 edit.match = exact
+            user/helve.json:3:26 files.hardlinks = in-place
+            project/helve.json:1:2 edit = {…} (needs trust)
+            project/helve.json:1:46 files = {…} (needs trust)
+        "#]],
     );
     check_trusted(
         FIXTURE,
@@ -157,7 +157,7 @@ fn how_files_are_changed() {
 }
 
 #[test]
-fn wrong_ways_to_change_files_leave_the_ones_before() {
+fn invalid_edit_settings_keep_the_earlier_ones() {
     check(
         r#"
 -- user/helve.json
@@ -172,29 +172,29 @@ fn wrong_ways_to_change_files_leave_the_ones_before() {
 "#,
         expect![[r#"
             user/helve.json:1:21 edit.syntax = refuse
-            ! user/helve.jsonc:2:22: edit.syntax is "report" or "off" or "refuse", not "refus"
+            ! user/helve.jsonc:2:22: edit.syntax must be "report" or "off" or "refuse", not "refus"
               "edit": {"syntax": "refus", "match": true, "sintax": "off"},
                                  ^
               did you mean "refuse"?
-            ! user/helve.jsonc:2:40: edit.match must be a text, and this is true
+            ! user/helve.jsonc:2:40: edit.match must be a string, not true
               "edit": {"syntax": "refus", "match": true, "sintax": "off"},
                                                    ^
-            ! user/helve.jsonc:2:46: warning: "sintax" is not a key that Helve knows; it has no effect
+            ! user/helve.jsonc:2:46: warning: unknown key "sintax"; it has no effect
               "edit": {"syntax": "refus", "match": true, "sintax": "off"},
                                                          ^
               did you mean "syntax"?
-            ! user/helve.jsonc:3:13: warning: "hardlink" is not a key that Helve knows; it has no effect
+            ! user/helve.jsonc:3:13: warning: unknown key "hardlink"; it has no effect
               "files": {"hardlink": "in-place", "hardlinks": "inplace"}
                         ^
               did you mean "hardlinks"?
-            ! user/helve.jsonc:3:50: files.hardlinks is "replace" or "in-place", not "inplace"
+            ! user/helve.jsonc:3:50: files.hardlinks must be "replace" or "in-place", not "inplace"
               "files": {"hardlink": "in-place", "hardlinks": "inplace"}
                                                              ^
               did you mean "in-place"?
-            ! /named/extra.json:1:10: edit must be an object, and this is "exact"
+            ! /named/extra.json:1:10: edit must be an object, not "exact"
               {"edit": "exact", "files": {"hardlinks": "both"}}
                        ^
-            ! /named/extra.json:1:42: files.hardlinks is "replace" or "in-place", not "both"
+            ! /named/extra.json:1:42: files.hardlinks must be "replace" or "in-place", not "both"
               {"edit": "exact", "files": {"hardlinks": "both"}}
                                                        ^
         "#]],
@@ -202,7 +202,7 @@ fn wrong_ways_to_change_files_leave_the_ones_before() {
 }
 
 #[test]
-fn programs() {
+fn program_settings() {
     const FIXTURE: &str = r#"
 -- user/helve.json
 {
@@ -222,26 +222,26 @@ $X=x
     check(
         FIXTURE,
         expect![[r#"
-        user/helve.json:2:13 shell = zsh -f
-        user/helve.json:3:23 bash.timeout = 60000
-        user/helve.json:3:45 bash.max_timeout = 600000
-        user/helve.json:4:23 sandbox = workspace-write
-        project/helve.json:3:41 sandbox.network = false
-        user/helve.json:5:30 environment.inherit = core
-        user/helve.json:5:50 environment.include = CARGO_*
-        user/helve.json:5:74 environment.exclude = *_TOKEN
-        project/helve.json:4:67 environment.exclude = FOO
-        user/helve.json:5:99 environment.set.A = (not shown)
-        user/helve.json:5:114 environment.set.B = {env:X}
-        project/helve.json:2:3 bash = {…} (waits)
-        project/helve.json:4:19 environment.inherit = all (waits)
-        project/helve.json:4:37 environment.include = […] (waits)
-        project/helve.json:4:75 environment.set = {…} (waits)
-        ! project/helve.json:3:23: warning: a project cannot loosen the sandbox; this has no effect
-          "sandbox": {"mode": "off", "network": false},
-                              ^
-          set it in your own configuration
-    "#]],
+            user/helve.json:2:13 shell = zsh -f
+            user/helve.json:3:23 bash.timeout = 60000
+            user/helve.json:3:45 bash.max_timeout = 600000
+            user/helve.json:4:23 sandbox = workspace-write
+            project/helve.json:3:41 sandbox.network = false
+            user/helve.json:5:30 environment.inherit = core
+            user/helve.json:5:50 environment.include = CARGO_*
+            user/helve.json:5:74 environment.exclude = *_TOKEN
+            project/helve.json:4:67 environment.exclude = FOO
+            user/helve.json:5:99 environment.set.A = (not shown)
+            user/helve.json:5:114 environment.set.B = {env:X}
+            project/helve.json:2:3 bash = {…} (needs trust)
+            project/helve.json:4:19 environment.inherit = all (needs trust)
+            project/helve.json:4:37 environment.include = […] (needs trust)
+            project/helve.json:4:75 environment.set = {…} (needs trust)
+            ! project/helve.json:3:23: warning: a project cannot loosen the sandbox; this has no effect
+              "sandbox": {"mode": "off", "network": false},
+                                  ^
+              set it in your own configuration
+        "#]],
     );
     check_trusted(
         FIXTURE,
@@ -268,7 +268,7 @@ $X=x
 }
 
 #[test]
-fn a_project_narrows_the_sandbox() {
+fn a_project_may_tighten_the_sandbox() {
     check(
         r#"
 -- project/helve.json
@@ -282,7 +282,7 @@ fn a_project_narrows_the_sandbox() {
 }
 
 #[test]
-fn a_sandbox_that_is_not_understood_is_the_strictest() {
+fn an_invalid_sandbox_is_the_strictest() {
     check(
         r#"
 -- user/helve.json
@@ -296,44 +296,44 @@ fn a_sandbox_that_is_not_understood_is_the_strictest() {
             /named/extra.json:1:13 sandbox = read-only
             user/helve.jsonc:1:39 sandbox.network = false
             user/helve.jsonc:1:120 environment.inherit = core
-            ! user/helve.json:1:13: a sandbox is "off", "workspace-write" or "read-only", and this is "workspace-wirte"
+            ! user/helve.json:1:13: the sandbox must be "off", "workspace-write" or "read-only", not "workspace-wirte"
               {"sandbox": "workspace-wirte"}
                           ^
-              until this is mended programs run read-only
-            ! user/helve.jsonc:1:22: a sandbox is "off", "workspace-write" or "read-only", and this is true
+              until this is fixed programs run read-only
+            ! user/helve.jsonc:1:22: the sandbox must be "off", "workspace-write" or "read-only", not true
               {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
                                    ^
-              until this is mended programs run read-only
-            ! user/helve.jsonc:1:39: sandbox.network must be true or false, and this is "yes"
+              until this is fixed programs run read-only
+            ! user/helve.jsonc:1:39: sandbox.network must be true or false, not "yes"
               {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
                                                     ^
-            ! user/helve.jsonc:1:46: warning: "netwrok" is not a key that Helve knows; it has no effect
+            ! user/helve.jsonc:1:46: warning: unknown key "netwrok"; it has no effect
               {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
                                                            ^
               did you mean "network"?
-            ! user/helve.jsonc:1:70: the shell has no name
+            ! user/helve.jsonc:1:70: the shell is empty
               …": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": "some", "…
                                                                            ^
-              write "bash", or a list: the program, then each argument
-            ! user/helve.jsonc:1:101: environment.inherit is "all", "core" or "none", not "some"
+              write "bash", or a list of the program and its arguments
+            ! user/helve.jsonc:1:101: environment.inherit must be "all", "core" or "none", not "some"
               …es", "netwrok": 1}, "shell": "", "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "…
                                                                            ^
-              until this is mended only what programs need to run is passed on
-            ! user/helve.jsonc:1:120: environment.exclude must be a list of texts, and this is "X"
+              until this is fixed only the variables that programs need to run are passed on
+            ! user/helve.jsonc:1:120: environment.exclude must be a list of strings, not "X"
               … "shell": "", "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
                                                                            ^
-            ! user/helve.jsonc:1:132: "A=B" cannot be set: a name is not empty, and neither = nor NUL is in it
+            ! user/helve.jsonc:1:132: "A=B" cannot be set: a name must not be empty or contain = or NUL
               …, "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
                                                                            ^
-            ! user/helve.jsonc:1:146: warning: "unset" is not a key that Helve knows; it has no effect
+            ! user/helve.jsonc:1:146: warning: unknown key "unset"; it has no effect
               …": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
                                                                            ^
               did you mean "set"?
-            ! /named/extra.json:1:13: a sandbox is "off", "workspace-write" or "read-only", and this is false
+            ! /named/extra.json:1:13: the sandbox must be "off", "workspace-write" or "read-only", not false
               {"sandbox": false, "bash": {"timeout": "1m"}}
                           ^
-              until this is mended programs run read-only
-            ! /named/extra.json:1:40: bash.timeout must be a whole number from 1 to 86400000, and this is "1m"
+              until this is fixed programs run read-only
+            ! /named/extra.json:1:40: bash.timeout must be a whole number from 1 to 86400000, not "1m"
               {"sandbox": false, "bash": {"timeout": "1m"}}
                                                      ^
         "#]],
@@ -341,8 +341,8 @@ fn a_sandbox_that_is_not_understood_is_the_strictest() {
 }
 
 #[test]
-fn what_programs_are_given() {
-    let config = super::read(
+fn the_environment_policy_of_programs() {
+    let config = super::load(
         r#"
 -- user/helve.json
 {"sandbox": "workspace-write", "environment": {"exclude": ["A*"], "set": {"B": "1"}}}

@@ -1,4 +1,4 @@
-//! What a server may want from us while it works: to ask, to report, to say that its tools have changed.
+//! What a server sends on its own while it works: questions, progress, and changes of its tools.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,75 +14,75 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// Questions that wait at the same time; further ones are declined.
-const MOST_WAITING: usize = 4;
-/// Progress that waits to be told; further is dropped, for the next replaces it.
-const MOST_PROGRESS: usize = 16;
+/// Maximum number of waiting questions. Further ones are declined.
+const MAX_WAITING: usize = 4;
+/// Maximum number of queued progress updates. Further ones are dropped, since a later one replaces them.
+const MAX_PROGRESS: usize = 16;
 
-/// One connection's end of what the server sends unasked.
+/// Questions, progress and changes received on one connection.
 #[derive(Default)]
-pub(super) struct Visit {
-    questions: Mutex<VecDeque<Question>>,
-    asked: Notify,
+pub(super) struct ServerEvents {
+    questions: Mutex<VecDeque<ServerQuestion>>,
+    question_added: Notify,
     calls: AtomicUsize,
     progress: Mutex<HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>>,
-    /// The server says that its tools are others now.
+    /// Notified when the server announces that its tools changed.
     pub(super) changed: Notify,
 }
 
-/// Something that a server wants to know from the person.
-pub(super) struct Question {
-    pub(super) wanted: ElicitRequestParams,
+/// A question of a server to the person.
+pub(super) struct ServerQuestion {
+    pub(super) params: ElicitRequestParams,
     pub(super) answer: oneshot::Sender<ElicitResult>,
 }
 
-impl Visit {
-    /// Takes part in a call: questions of the server may be put to its caller.
-    pub(super) fn enter(self: &Arc<Self>) -> Presence {
+impl ServerEvents {
+    /// Registers a call, whose caller may be asked the server's questions.
+    pub(super) fn begin_call(self: &Arc<Self>) -> CallGuard {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        Presence(self.clone())
+        CallGuard(self.clone())
     }
 
-    pub(super) fn follow(self: &Arc<Self>, token: ProgressToken) -> Follows {
-        let (told, progress) = mpsc::channel(MOST_PROGRESS);
-        self.progress.lock().insert(token.clone(), told);
-        Follows { visit: self.clone(), token, progress }
+    pub(super) fn subscribe_progress(self: &Arc<Self>, token: ProgressToken) -> ProgressReceiver {
+        let (sender, progress) = mpsc::channel(MAX_PROGRESS);
+        self.progress.lock().insert(token.clone(), sender);
+        ProgressReceiver { events: self.clone(), token, progress }
     }
 }
 
-/// A call that is under way. When the last one ends, questions are declined.
-pub(super) struct Presence(Arc<Visit>);
+/// A running call. When the last one ends, waiting questions are declined.
+pub(super) struct CallGuard(Arc<ServerEvents>);
 
-impl Presence {
-    /// The next question of the server. Dropping the future loses none.
-    pub(super) async fn question(&self) -> Question {
+impl CallGuard {
+    /// Waits for the next question of the server. Cancel safe.
+    pub(super) async fn question(&self) -> ServerQuestion {
         loop {
-            let asked = self.0.asked.notified();
+            let added = self.0.question_added.notified();
             if let Some(question) = self.0.questions.lock().pop_front() {
                 return question;
             }
-            asked.await;
+            added.await;
         }
     }
 }
 
-impl Drop for Presence {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         if self.0.calls.fetch_sub(1, Ordering::SeqCst) == 1 {
-            // Dropping the senders declines.
+            // Dropping the senders declines the questions.
             self.0.questions.lock().clear();
         }
     }
 }
 
-/// The progress of one request.
-pub(super) struct Follows {
-    visit: Arc<Visit>,
+/// Receives the progress of one request.
+pub(super) struct ProgressReceiver {
+    events: Arc<ServerEvents>,
     token: ProgressToken,
     progress: mpsc::Receiver<ProgressNotificationParam>,
 }
 
-impl Follows {
+impl ProgressReceiver {
     pub(super) async fn next(&mut self) -> ProgressNotificationParam {
         match self.progress.recv().await {
             Some(progress) => progress,
@@ -91,16 +91,16 @@ impl Follows {
     }
 }
 
-impl Drop for Follows {
+impl Drop for ProgressReceiver {
     fn drop(&mut self) {
-        self.visit.progress.lock().remove(&self.token);
+        self.events.progress.lock().remove(&self.token);
     }
 }
 
-/// What rmcp calls.
-pub(super) struct Handler(pub(super) Arc<Visit>);
+/// Receives the callbacks of rmcp.
+pub(super) struct EventHandler(pub(super) Arc<ServerEvents>);
 
-impl ClientHandler for Handler {
+impl ClientHandler for EventHandler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         let form = ElicitationCapability::new().with_form(FormElicitationCapability::new());
@@ -111,23 +111,23 @@ impl ClientHandler for Handler {
 
     async fn create_elicitation(
         &self,
-        wanted: ElicitRequestParams,
+        params: ElicitRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let declined = || ElicitResult::new(ElicitationAction::Decline);
-        // Nobody is working with the server, so nobody can know what it is about.
+        // No call is running, so nobody could know what the question is about.
         if self.0.calls.load(Ordering::SeqCst) == 0 {
             return Ok(declined());
         }
         let (answer, answered) = oneshot::channel();
         {
             let mut waiting = self.0.questions.lock();
-            if waiting.len() >= MOST_WAITING {
+            if waiting.len() >= MAX_WAITING {
                 return Ok(declined());
             }
-            waiting.push_back(Question { wanted, answer });
+            waiting.push_back(ServerQuestion { params, answer });
         }
-        self.0.asked.notify_waiters();
+        self.0.question_added.notify_waiters();
         Ok(answered.await.unwrap_or_else(|_| declined()))
     }
 
@@ -136,9 +136,9 @@ impl ClientHandler for Handler {
         progress: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let told = self.0.progress.lock().get(&progress.progress_token).cloned();
-        if let Some(told) = told {
-            told.try_send(progress).ok();
+        let sender = self.0.progress.lock().get(&progress.progress_token).cloned();
+        if let Some(sender) = sender {
+            sender.try_send(progress).ok();
         }
     }
 

@@ -1,0 +1,104 @@
+//! Settings for changing files: `edit` and `files`.
+
+use super::config_file::{ConfigFile, ExpandMode};
+use super::tree::{ConfigEntry, ConfigNode};
+use super::{WithSource, keys, messages};
+
+/// Settings for changing files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EditSection {
+    pub syntax: Option<WithSource<SyntaxMode>>,
+    pub matching: Option<WithSource<MatchMode>>,
+    pub hard_links: Option<WithSource<HardLinkMode>>,
+}
+
+/// `edit.syntax`: what happens to a change that introduces syntax errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyntaxMode {
+    Report,
+    Off,
+    Refuse,
+}
+
+/// `edit.match`: how much quoted text may differ from the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchMode {
+    Safe,
+    Exact,
+}
+
+/// `files.hardlinks`: what happens to the other names of a file that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HardLinkMode {
+    Replace,
+    InPlace,
+}
+
+const SYNTAX: &[(&str, SyntaxMode)] =
+    &[("report", SyntaxMode::Report), ("off", SyntaxMode::Off), ("refuse", SyntaxMode::Refuse)];
+const MATCH: &[(&str, MatchMode)] = &[("safe", MatchMode::Safe), ("exact", MatchMode::Exact)];
+const HARD_LINKS: &[(&str, HardLinkMode)] =
+    &[("replace", HardLinkMode::Replace), ("in-place", HardLinkMode::InPlace)];
+
+impl EditSection {
+    pub(super) fn read_edit(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode) {
+        for field in file.map("edit", node).unwrap_or_default() {
+            match field.key.as_str() {
+                "syntax" => choose(file, ("edit", field), SYNTAX, &mut self.syntax),
+                "match" => choose(file, ("edit", field), MATCH, &mut self.matching),
+                _ => unknown(file, field, keys::EDIT),
+            }
+        }
+    }
+
+    pub(super) fn read_files(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode) {
+        for field in file.map("files", node).unwrap_or_default() {
+            match field.key.as_str() {
+                "hardlinks" => choose(file, ("files", field), HARD_LINKS, &mut self.hard_links),
+                _ => unknown(file, field, keys::FILES),
+            }
+        }
+    }
+
+    /// Returns every setting with its key and value as written.
+    pub(super) fn each(&self) -> Vec<([&'static str; 2], WithSource<&'static str>)> {
+        let syntax = name_of(&self.syntax, SYNTAX).map(|name| (["edit", "syntax"], name));
+        let matching = name_of(&self.matching, MATCH).map(|name| (["edit", "match"], name));
+        let links =
+            name_of(&self.hard_links, HARD_LINKS).map(|name| (["files", "hardlinks"], name));
+        [syntax, matching, links].into_iter().flatten().collect()
+    }
+}
+
+/// Reads one of a few choices. Keeps the earlier one if the text is none of them.
+fn choose<T: Copy>(
+    file: &mut ConfigFile<'_>,
+    (section, field): (&str, &ConfigEntry),
+    choices: &[(&str, T)],
+    slot: &mut Option<WithSource<T>>,
+) {
+    let name = messages::key_path(&[section, &field.key]);
+    let Some(given) = file.text(&name, &field.value, ExpandMode::Lenient) else { return };
+    match choices.iter().find(|(word, _)| *word == given.value) {
+        Some((_, choice)) => *slot = Some(WithSource::new(*choice, given.source)),
+        None => {
+            let known: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            file.error(field.value.at, || {
+                messages::not_a_choice(&name, &known, given.as_written())
+            });
+        }
+    }
+}
+
+fn unknown(file: &mut ConfigFile<'_>, field: &ConfigEntry, known: &[&str]) {
+    file.warn(field.at, || messages::unknown_key(&field.key, keys::nearest(&field.key, known)));
+}
+
+fn name_of<T: Copy + PartialEq>(
+    given: &Option<WithSource<T>>,
+    choices: &[(&'static str, T)],
+) -> Option<WithSource<&'static str>> {
+    let given = given.as_ref()?;
+    let (word, _) = choices.iter().find(|(_, choice)| *choice == given.value)?;
+    Some(WithSource::new(*word, given.source.clone()))
+}

@@ -1,0 +1,342 @@
+//! Interprets the files files as a configuration.
+
+use helve_core::permission::Source;
+
+use super::agent::{Agent, AgentEntry, AgentMode, Agents};
+use super::config_file::{Authority, ConfigFile, ExpandMode, ReferenceContext};
+use super::explain::SettingLine;
+use super::gather::{ConfigFileKind, ConfigFiles, GatheredFile};
+use super::jsonc::{self, ParsedJson};
+use super::load::ConfigHost;
+use super::problem::{ConfigProblem, Severity};
+use super::programs::{self, BashSection, EnvironmentSection, SandboxSection};
+use super::rules::RuleList;
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Position, PositionTracker, repeated};
+use super::yaml::{self, FrontMatter};
+use super::{
+    Config, ConfigLayer, EditSection, ServerConfig, SourceFile, ToolOutputLimits, Trust,
+    WithSource, keys, mcp, mcp_json, messages,
+};
+
+/// Maximum values of `tool_output`.
+const MAX_LINES: u64 = 1_000_000;
+const MAX_BYTES: u64 = 16 << 20;
+
+pub(super) fn interpret(files: &ConfigFiles, host: &dyn ConfigHost, trust: Trust) -> Config {
+    let context = ReferenceContext { host, home: files.home.as_deref() };
+    let mut draft = ConfigDraft::new(trust, files.problems.clone());
+    for item in &files.items {
+        draft.read_item(item, &context);
+    }
+    draft.finish(files)
+}
+
+struct ConfigDraft {
+    trust: Trust,
+    user: RuleList,
+    project: RuleList,
+    agents: Agents,
+    tool_output: ToolOutputLimits,
+    edit: EditSection,
+    servers: Vec<ServerConfig>,
+    default_agent: Option<WithSource<String>>,
+    shell: Vec<WithSource<String>>,
+    bash: BashSection,
+    sandbox: SandboxSection,
+    environment: EnvironmentSection,
+    problems: Vec<ConfigProblem>,
+    sources: Vec<SourceFile>,
+    waiting: Vec<SettingLine>,
+}
+
+impl ConfigDraft {
+    fn new(trust: Trust, problems: Vec<ConfigProblem>) -> Self {
+        Self {
+            trust,
+            user: RuleList::default(),
+            project: RuleList::default(),
+            agents: Agents::builtin(),
+            tool_output: ToolOutputLimits::default(),
+            edit: EditSection::default(),
+            servers: Vec::new(),
+            default_agent: None,
+            shell: Vec::new(),
+            bash: BashSection::default(),
+            sandbox: SandboxSection::default(),
+            environment: EnvironmentSection::default(),
+            problems,
+            sources: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    fn read_item(&mut self, item: &GatheredFile, context: &ReferenceContext<'_>) {
+        let (Ok(contents), Some(text)) = (&item.content, item.text()) else {
+            if let Err(why) = &item.content {
+                let text = messages::unreadable(why);
+                self.problems.push(ConfigProblem::of_file(
+                    item.path.clone(),
+                    Severity::Error,
+                    text,
+                ));
+            }
+            return self.mark_broken(item, Position::START);
+        };
+        let (path, layer, bytes) = (item.path.clone(), item.layer, contents.bytes.len());
+        self.sources.push(SourceFile { path: path.clone(), layer, bytes });
+        let (Ok(valid) | Err(valid)) = text;
+        let authority = Authority::of(layer, self.trust);
+        let mut file = ConfigFile::new(path, &contents.real, valid, (layer, authority), context);
+        match (text, &item.kind) {
+            (Err(valid), _) => {
+                let at = PositionTracker::new(valid).position(valid.len());
+                file.error(at, messages::not_text);
+                self.mark_broken(item, at);
+            }
+            (Ok(text), ConfigFileKind::Json) => self.read_json(&mut file, item, text),
+            (Ok(text), ConfigFileKind::McpJson) => self.read_mcp_json(&mut file, text),
+            (Ok(text), ConfigFileKind::Agent { name, primary }) => {
+                let mode = if *primary { AgentMode::Primary } else { AgentMode::All };
+                self.read_markdown(&mut file, item, (name, mode), text);
+            }
+        }
+        self.problems.extend(file.into_problems());
+    }
+
+    /// Fails closed: a file that could not be interpreted may have contained denies.
+    fn mark_broken(&mut self, item: &GatheredFile, at: Position) {
+        let Position { line, column } = at;
+        let source = Source::File { path: item.path.clone(), line, column };
+        match &item.kind {
+            ConfigFileKind::Json => self.rules(item.layer).mark_broken(source),
+            // It contains no rules.
+            ConfigFileKind::McpJson => {}
+            ConfigFileKind::Agent { name, .. } => self.agents.mark_broken(name, source, item.layer),
+        }
+    }
+
+    fn rules(&mut self, layer: ConfigLayer) -> &mut RuleList {
+        match layer {
+            ConfigLayer::User => &mut self.user,
+            ConfigLayer::Project => &mut self.project,
+        }
+    }
+
+    fn read_json(&mut self, file: &mut ConfigFile<'_>, item: &GatheredFile, text: &str) {
+        let (node, is_complete) = match jsonc::parse(text) {
+            ParsedJson::Empty => return,
+            ParsedJson::Complete(node) => (node, true),
+            ParsedJson::Broken { before, at, why } => {
+                file.error(at, || why);
+                self.mark_broken(item, at);
+                let Some(node) = before else { return };
+                (node, false)
+            }
+        };
+        match &node.data {
+            ConfigValue::Map(entries) if is_complete => self.read_entries(file, entries),
+            ConfigValue::Map(entries) => self.read_partial(file, entries),
+            other if is_complete => {
+                file.error(node.at, || messages::not_an_object(other));
+                self.mark_broken(item, node.at);
+            }
+            _ => {}
+        }
+    }
+
+    fn read_mcp_json(&mut self, file: &mut ConfigFile<'_>, text: &str) {
+        let node = match jsonc::parse(text) {
+            ParsedJson::Empty => return,
+            ParsedJson::Complete(node) => node,
+            ParsedJson::Broken { at, why, .. } => return file.error(at, || why),
+        };
+        let ConfigValue::Map(entries) = &node.data else {
+            return file.error(node.at, || messages::not_an_object(&node.data));
+        };
+        if let Some(section) = mcp_json::to_mcp_section(file, entries) {
+            mcp::read_section(file, &section, &mut self.servers, &mut self.waiting);
+        }
+    }
+
+    /// Uses only what narrows policy from a file with a syntax error.
+    fn read_partial(&mut self, file: &mut ConfigFile<'_>, entries: &[ConfigEntry]) {
+        self.rules(file.layer).read(file, entries);
+        for entry in entries {
+            match entry.key.as_str() {
+                "agent" | "mode" => self.agents.read_partial(file, &entry.value),
+                "sandbox" => programs::read_sandbox(file, &entry.value, &mut self.sandbox),
+                _ => {}
+            }
+        }
+    }
+
+    fn read_entries(&mut self, file: &mut ConfigFile<'_>, entries: &[ConfigEntry]) {
+        self.rules(file.layer).read(file, entries);
+        for (again, first) in repeated(entries) {
+            if !matches!(again.key.as_str(), "permission" | "tools") {
+                file.warn(again.at, || messages::repeated(&again.key, first.at));
+            }
+        }
+        for entry in entries {
+            self.read_entry(file, entry);
+        }
+    }
+
+    fn read_entry(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) {
+        let (key, node) = (entry.key.as_str(), &entry.value);
+        match key {
+            "agent" => {
+                self.agents.read_section(file, (key, node), AgentMode::All, &mut self.waiting)
+            }
+            "mode" => {
+                self.agents.read_section(file, (key, node), AgentMode::Primary, &mut self.waiting)
+            }
+            "mcp" => mcp::read_section(file, node, &mut self.servers, &mut self.waiting),
+            "sandbox" => programs::read_sandbox(file, node, &mut self.sandbox),
+            "environment" => {
+                let section = &mut self.environment;
+                programs::read_environment(file, node, section, &mut self.waiting);
+            }
+            "shell" | "bash" | "default_agent" | "tool_output" | "edit" | "files" => {
+                match file.authority {
+                    Authority::Full => self.read_setting(file, key, node),
+                    Authority::NarrowOnly => {
+                        self.waiting.push(SettingLine::waiting(file, &[], entry))
+                    }
+                }
+            }
+            other if keys::TOP.contains(&other) => {}
+            other => file
+                .warn(entry.at, || messages::unknown_key(other, keys::nearest(other, keys::TOP))),
+        }
+    }
+
+    fn read_setting(&mut self, file: &mut ConfigFile<'_>, key: &str, node: &ConfigNode) {
+        match key {
+            "tool_output" => read_tool_output(file, node, &mut self.tool_output),
+            "edit" => self.edit.read_edit(file, node),
+            "files" => self.edit.read_files(file, node),
+            "shell" => programs::read_shell(file, node, &mut self.shell),
+            "bash" => programs::read_bash(file, node, &mut self.bash),
+            _ => {
+                let agent = file.text(key, node, ExpandMode::Lenient);
+                self.default_agent = agent.or(self.default_agent.take());
+            }
+        }
+    }
+
+    fn read_markdown(
+        &mut self,
+        file: &mut ConfigFile<'_>,
+        item: &GatheredFile,
+        (name, mode): (&str, AgentMode),
+        text: &str,
+    ) {
+        let markdown = yaml::parse(text);
+        let (node, at) = match markdown.front_matter {
+            FrontMatter::None => (None, Position::START),
+            FrontMatter::Fields(node) => {
+                let at = node.at;
+                (Some(node), at)
+            }
+            FrontMatter::Broken { at, why } => {
+                file.error(at, || why);
+                self.mark_broken(item, at);
+                (None, at)
+            }
+        };
+        let fields = match node.as_ref().map(|node| &node.data) {
+            Some(ConfigValue::Map(fields)) => fields.as_slice(),
+            Some(other) => {
+                file.error(at, || messages::not_an_object(other));
+                self.mark_broken(item, at);
+                &[]
+            }
+            None => &[],
+        };
+        let body = (!markdown.body.trim().is_empty()).then(|| {
+            let start = text.len() - markdown.body.trim_start().len();
+            let at = PositionTracker::new(text).position(start);
+            WithSource::new(markdown.body.trim().to_owned(), file.source(at))
+        });
+        self.agents.read_agent(
+            file,
+            AgentEntry { name, at, fields, body, mode },
+            &mut self.waiting,
+        );
+    }
+
+    fn finish(self, files: &ConfigFiles) -> Config {
+        let (user, switches) = self.user.finish();
+        let (project, project_switches) = self.project.finish();
+        let agents = self.agents.finish();
+        let mut problems = self.problems;
+        let default_agent = self.default_agent.filter(|name| {
+            let problem = check_default(name, &agents, files);
+            let good = problem.is_none();
+            problems.extend(problem);
+            good
+        });
+        Config {
+            user,
+            project,
+            switches,
+            project_switches,
+            agents,
+            tool_output: self.tool_output,
+            edit: self.edit,
+            servers: self.servers,
+            default_agent,
+            shell: self.shell,
+            bash: self.bash,
+            sandbox: self.sandbox,
+            environment: self.environment,
+            problems,
+            sources: self.sources,
+            digest: files.digest().to_owned(),
+            waiting: self.waiting,
+        }
+    }
+}
+
+fn read_tool_output(file: &mut ConfigFile<'_>, node: &ConfigNode, limits: &mut ToolOutputLimits) {
+    let Some(fields) = file.map("tool_output", node) else { return };
+    for field in fields {
+        let name = messages::key_path(&["tool_output", &field.key]);
+        let (slot, max) = match field.key.as_str() {
+            "max_lines" => (&mut limits.max_lines, MAX_LINES),
+            "max_bytes" => (&mut limits.max_bytes, MAX_BYTES),
+            other => {
+                let nearest = keys::nearest(other, keys::TOOL_OUTPUT);
+                file.warn(field.at, || messages::unknown_key(other, nearest));
+                continue;
+            }
+        };
+        if let Some(count) = file.count(&name, &field.value, max) {
+            *slot = Some(count);
+        }
+    }
+}
+
+/// Checks that the default agent exists and that a person can start it.
+fn check_default(
+    name: &WithSource<String>,
+    agents: &[Agent],
+    files: &ConfigFiles,
+) -> Option<ConfigProblem> {
+    let can_start = |agent: &&Agent| *agent.mode != AgentMode::Subagent && !*agent.hidden;
+    let found = agents.iter().find(|agent| agent.name == name.value);
+    if found.as_ref().is_some_and(can_start) {
+        return None;
+    }
+    let names: Vec<_> = agents.iter().filter(can_start).map(|agent| agent.name.as_str()).collect();
+    let message = match found {
+        Some(_) => messages::agent_is_not_primary(name.as_written(), &names),
+        None => messages::no_such_agent(name.as_written(), &names),
+    };
+    let Source::File { path, line, column } = &name.source else { return None };
+    let item = files.items.iter().find(|item| item.path == *path);
+    let text = item.and_then(GatheredFile::text).and_then(Result::ok).unwrap_or_default();
+    let at = Position { line: *line, column: *column };
+    Some(ConfigProblem::in_text(path.clone(), Severity::Error, message, (text, at)))
+}

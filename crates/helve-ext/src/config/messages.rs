@@ -1,0 +1,413 @@
+//! Messages about configuration files.
+
+use std::path::Path;
+
+use helve_core::permission::Rule;
+use helve_text::visible;
+use jsonc_parser::ParseStringErrorKind;
+use jsonc_parser::errors::ParseErrorKind;
+
+use super::load::{ConfigReadError, MAX_FILE_BYTES};
+use super::tree::{ConfigValue, Position};
+use super::{keys, rules};
+
+/// What is wrong, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ProblemText {
+    pub(super) what: String,
+    pub(super) suggestion: Option<String>,
+}
+
+fn problem(what: impl Into<String>) -> ProblemText {
+    ProblemText { what: what.into(), suggestion: None }
+}
+
+impl ProblemText {
+    fn hint(self, suggestion: impl Into<String>) -> ProblemText {
+        ProblemText { suggestion: Some(suggestion.into()), ..self }
+    }
+}
+
+/// Replaces a value that may be a secret.
+pub(super) const HIDDEN: &str = "(not shown)";
+/// What a mistake in a list of rules leads to.
+const CLOSED: &str = "until this is fixed nothing here is allowed without asking; denies hold";
+const ACTIONS: &[&str] = &["allow", "ask", "deny"];
+/// Maximum number of characters of a value that a message repeats.
+const MAX_SHOWN: usize = 120;
+
+/// Escapes control characters and cuts long text.
+pub(super) fn shown(text: &str) -> String {
+    let mut chars = text.chars();
+    let start: String = chars.by_ref().take(MAX_SHOWN).collect();
+    let end = if chars.next().is_some() { "…" } else { "" };
+    format!("{}{end}", visible::escape_line(&start))
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", shown(text))
+}
+
+/// Joins keys to a path: `permission.bash."git *"`.
+pub(super) fn key_path(parts: &[&str]) -> String {
+    let is_plain = |part: &str| {
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '/');
+        !part.is_empty() && part.chars().all(plain)
+    };
+    let spelled = parts.iter().map(|part| if is_plain(part) { shown(part) } else { quoted(part) });
+    spelled.collect::<Vec<_>>().join(".")
+}
+
+fn type_name(value: &ConfigValue) -> &'static str {
+    match value {
+        ConfigValue::Null => "null",
+        ConfigValue::Bool(true) => "true",
+        ConfigValue::Bool(false) => "false",
+        ConfigValue::Number(_) => "a number",
+        ConfigValue::Text(_) => "a string",
+        ConfigValue::List(_) => "a list",
+        ConfigValue::Map(_) => "an object",
+    }
+}
+
+fn describe(value: &ConfigValue) -> String {
+    match value {
+        ConfigValue::Number(number) => shown(number),
+        ConfigValue::Text(text) => quoted(text),
+        ConfigValue::Null | ConfigValue::Bool(_) | ConfigValue::List(_) | ConfigValue::Map(_) => {
+            type_name(value).to_owned()
+        }
+    }
+}
+
+// Files
+
+pub(super) fn unreadable(why: &ConfigReadError) -> ProblemText {
+    match why {
+        ConfigReadError::Missing => problem("the file does not exist"),
+        ConfigReadError::DeadLink => problem("this is a broken link"),
+        ConfigReadError::OutsideProject(to) => {
+            let to = shown(&to.to_string_lossy());
+            problem(format!("this link leads out of the project, to {to}, and is not read"))
+                .hint("put the file into the project, or name it with --config")
+        }
+        ConfigReadError::NotAFile(kind) => problem(format!("this is {kind}, not a file")),
+        ConfigReadError::TooLarge => {
+            problem(format!("this is larger than {} KiB", MAX_FILE_BYTES / 1024))
+        }
+        ConfigReadError::Failed(why) => problem(format!("the file cannot be read: {}", shown(why))),
+    }
+}
+
+pub(super) fn not_text() -> ProblemText {
+    problem("invalid UTF-8 from here on").hint("save the file as UTF-8")
+}
+
+pub(super) fn linked_folder() -> ProblemText {
+    problem("this is a link to a folder; links to folders in a project are not followed")
+}
+
+pub(super) fn name_is_not_text() -> ProblemText {
+    problem("the file name is not UTF-8, so it cannot name an agent")
+}
+
+pub(super) fn too_many_agent_files(max: usize, max_depth: usize) -> ProblemText {
+    problem(format!(
+        "not all files here are read: the limits are {max} files and {max_depth} folder levels"
+    ))
+}
+
+pub(super) fn more_problems(count: usize) -> ProblemText {
+    problem(format!("{count} more problems in this file are not listed"))
+}
+
+// Syntax
+
+pub(super) fn syntax(kind: &ParseErrorKind) -> ProblemText {
+    use ParseErrorKind as K;
+    match kind {
+        K::ExpectedComma => problem("missing comma"),
+        K::ExpectedColonAfterObjectKey => problem("a key must be followed by a colon"),
+        K::ExpectedObjectValue => problem("this key has no value"),
+        K::ExpectedStringObjectProperty => problem("a key must be in double quotes"),
+        K::SingleQuotedStringsNotAllowed => {
+            problem("strings must be in double quotes, not single quotes")
+        }
+        K::UnterminatedObject => problem("this { is never closed"),
+        K::UnterminatedArray => problem("this [ is never closed"),
+        K::UnterminatedCommentBlock => problem("this comment is never closed"),
+        K::String(ParseStringErrorKind::UnterminatedStringLiteral) => {
+            problem("this string is never closed")
+        }
+        K::MultipleRootJsonValues => problem("there is text after the end of the JSON value"),
+        K::NestingDepthExceeded => problem("this is nested too deeply"),
+        K::UnexpectedWord | K::UnexpectedToken => {
+            problem("this is not a value; strings must be in double quotes")
+        }
+        K::UnexpectedTokenInObject => problem("expected a key in double quotes"),
+        K::UnexpectedCloseBrace | K::UnexpectedCloseBracket | K::UnexpectedComma => {
+            problem("expected a value before this")
+        }
+        other => problem(format!("this is not valid JSON: {}", other.to_string().to_lowercase())),
+    }
+    .hint(CLOSED)
+}
+
+pub(super) fn bad_yaml(why: &str) -> ProblemText {
+    // The problem has its own position, in lines of the whole file.
+    let why = why.lines().next().unwrap_or_default();
+    let why = why.split_once(" at line ").map_or(why, |(why, _)| why);
+    let too_much = why.starts_with("budget breached") || why.starts_with("recursion limit");
+    let why = if too_much { "it is too large or nested too deeply" } else { why };
+    problem(format!("the front matter is not valid YAML: {}", shown(why)))
+        .hint("until this is fixed the agent asks for everything")
+}
+
+pub(super) fn front_matter_too_long(max: usize) -> ProblemText {
+    problem(format!("front matter may have at most {} KiB", max / 1024))
+        .hint("until this is fixed the agent asks for everything")
+}
+
+pub(super) fn front_matter_is_unclosed() -> ProblemText {
+    problem("the front matter is never closed").hint("end it with a line `---`")
+}
+
+pub(super) fn not_an_object(value: &ConfigValue) -> ProblemText {
+    problem(format!("settings must be an object, not {}", type_name(value))).hint(CLOSED)
+}
+
+pub(super) fn repeated(key: &str, first: Position) -> ProblemText {
+    problem(format!("{} is already set on line {}", quoted(key), first.line))
+        .hint("remove one of them")
+}
+
+// Values
+
+pub(super) fn wrong_type(name: &str, expected: &str, value: &ConfigValue) -> ProblemText {
+    problem(format!("{name} must be {expected}, not {}", describe(value)))
+}
+
+pub(super) fn count_up_to(max: u64) -> String {
+    format!("a whole number from 1 to {max}")
+}
+
+pub(super) fn number_up_to(max: f64) -> String {
+    format!("a number from 0 to {max}")
+}
+
+pub(super) fn not_a_choice(name: &str, known: &[&str], word: &str) -> ProblemText {
+    let all: Vec<String> = known.iter().map(|word| quoted(word)).collect();
+    let message = problem(format!("{name} must be {}, not {}", all.join(" or "), quoted(word)));
+    match keys::nearest(word, known) {
+        Some(nearest) => message.hint(format!("did you mean {}?", quoted(nearest))),
+        None => message,
+    }
+}
+
+pub(super) fn unknown_key(key: &str, nearest: Option<&str>) -> ProblemText {
+    let message = problem(format!("unknown key {}; it has no effect", quoted(key)));
+    match nearest {
+        Some(nearest) => message.hint(format!("did you mean {}?", quoted(nearest))),
+        None => message,
+    }
+}
+
+pub(super) fn unset(name: &str) -> ProblemText {
+    problem(format!("the variable {} is not set; it is replaced by an empty string", shown(name)))
+}
+
+pub(super) fn unset_in_rules(name: &str) -> ProblemText {
+    problem(format!("the variable {} is not set, so this rule is invalid", shown(name)))
+        .hint(CLOSED)
+}
+
+pub(super) fn reference_needs_trust() -> ProblemText {
+    problem("{env:…} and {file:…} in a project are expanded only after the project is trusted")
+        .hint("write the value directly, or trust the project")
+}
+
+pub(super) fn no_home() -> ProblemText {
+    problem("the home folder is unknown").hint("write the full path")
+}
+
+pub(super) fn unreadable_include(path: &Path, why: &ConfigReadError) -> ProblemText {
+    let why = unreadable(why).what;
+    problem(format!("{} cannot be included: {why}", shown(&path.to_string_lossy())))
+}
+
+pub(super) fn includes_itself() -> ProblemText {
+    problem("a file cannot include itself")
+}
+
+pub(super) fn include_is_not_text(path: &Path) -> ProblemText {
+    problem(format!("{} is not UTF-8", shown(&path.to_string_lossy())))
+}
+
+pub(super) fn too_many_includes(max: usize) -> ProblemText {
+    problem(format!("a configuration file may include at most {max} files"))
+}
+
+pub(super) fn value_too_large(max: usize) -> ProblemText {
+    problem(format!("with included files this value is larger than {} KiB", max / 1024))
+}
+
+// Rules
+
+pub(super) fn wrong_permission(name: &str, value: &ConfigValue) -> ProblemText {
+    let name = shown(name);
+    let expected = "\"allow\", \"ask\", \"deny\" or an object of these";
+    problem(format!("{name} must be {expected}, not {}", describe(value))).hint(CLOSED)
+}
+
+pub(super) fn wrong_action(value: &ConfigValue) -> ProblemText {
+    problem(format!("an action must be \"allow\", \"ask\" or \"deny\", not {}", describe(value)))
+        .hint(CLOSED)
+}
+
+pub(super) fn unknown_action(word: &str) -> ProblemText {
+    let message =
+        problem(format!("an action must be \"allow\", \"ask\" or \"deny\", not {}", quoted(word)));
+    match keys::nearest(word, ACTIONS) {
+        Some(nearest) => message.hint(format!("did you mean {}? {CLOSED}", quoted(nearest))),
+        None => message.hint(CLOSED),
+    }
+}
+
+pub(super) fn misspelled_permission(key: &str, nearest: &str) -> ProblemText {
+    problem(format!("Helve has no tool {}", quoted(key))).hint(format!(
+        "did you mean {}? Ignore this if you have a tool with this name",
+        quoted(nearest)
+    ))
+}
+
+pub(super) fn pattern_too_long(max: usize) -> ProblemText {
+    problem(format!("a pattern may have at most {max} bytes")).hint(CLOSED)
+}
+
+pub(super) fn too_many_rules(max: usize) -> ProblemText {
+    problem(format!("a permission section may have at most {max} rules")).hint(CLOSED)
+}
+
+pub(super) fn too_many_tools(max: usize) -> ProblemText {
+    problem(format!("a tools section may have at most {max} entries")).hint(CLOSED)
+}
+
+pub(super) fn never_decides(rule: &Rule, later: &Rule, at: Position) -> ProblemText {
+    let (key, action) = rules::key_and_action(rule);
+    let (later_key, later_action) = rules::key_and_action(later);
+    problem(format!(
+        "{key}: {action} never applies, because {later_key}: {later_action} on line {} matches everything it matches",
+        at.line
+    ))
+    .hint("the last match decides: put this rule after the general one")
+}
+
+// Agents
+
+pub(super) fn agent_limits(max: usize, max_name: usize) -> ProblemText {
+    problem(format!("there may be at most {max} agents, with names of 1 to {max_name} bytes"))
+}
+
+pub(super) fn unknown_mode(mode: &str) -> ProblemText {
+    problem(format!(
+        "an agent's mode must be \"primary\", \"subagent\" or \"all\", not {}",
+        quoted(mode)
+    ))
+}
+
+pub(super) fn no_such_agent(name: &str, names: &[&str]) -> ProblemText {
+    let message = problem(format!("no such agent: {}", quoted(name)));
+    match keys::nearest(name, names) {
+        Some(nearest) => message.hint(format!("did you mean {}?", quoted(nearest))),
+        None => message.hint(format!("agents: {}", shown(&names.join(", ")))),
+    }
+}
+
+pub(super) fn agent_is_not_primary(name: &str, names: &[&str]) -> ProblemText {
+    problem(format!(
+        "{} cannot be the default agent, because only other agents may start it",
+        quoted(name)
+    ))
+    .hint(format!("choose one of: {}", shown(&names.join(", "))))
+}
+
+// Programs
+
+pub(super) fn empty_shell() -> ProblemText {
+    problem("the shell is empty").hint("write \"bash\", or a list of the program and its arguments")
+}
+
+pub(super) fn unknown_sandbox(value: &ConfigValue) -> ProblemText {
+    problem(format!(
+        "the sandbox must be \"off\", \"workspace-write\" or \"read-only\", not {}",
+        describe(value)
+    ))
+    .hint("until this is fixed programs run read-only")
+}
+
+pub(super) fn project_loosens_sandbox() -> ProblemText {
+    problem("a project cannot loosen the sandbox; this has no effect")
+        .hint("set it in your own configuration")
+}
+
+pub(super) fn unknown_inherit(word: &str) -> ProblemText {
+    problem(format!(
+        "environment.inherit must be \"all\", \"core\" or \"none\", not {}",
+        quoted(word)
+    ))
+    .hint("until this is fixed only the variables that programs need to run are passed on")
+}
+
+pub(super) fn not_a_variable(name: &str) -> ProblemText {
+    problem(format!("{} cannot be set: a name must not be empty or contain = or NUL", quoted(name)))
+}
+
+pub(super) fn too_many_variables(max: usize) -> ProblemText {
+    problem(format!("environment may have at most {max} names and patterns"))
+}
+
+// MCP servers
+
+pub(super) fn no_such_server(name: &str) -> ProblemText {
+    problem(format!("no server {} is configured, so \"enabled\" has no effect", quoted(name)))
+}
+
+pub(super) fn too_many_servers(max: usize) -> ProblemText {
+    problem(format!("there may be at most {max} servers"))
+}
+
+pub(super) fn server_without_type(name: &str, nearest: &str) -> ProblemText {
+    problem(format!("the server {} has no type", quoted(name)))
+        .hint(format!("add \"type\": {}", quoted(nearest)))
+}
+
+pub(super) fn unknown_server_type(kind: &str) -> ProblemText {
+    problem(format!("a server's type must be \"local\" or \"remote\", not {}", quoted(kind)))
+}
+
+pub(super) fn unknown_mcp_json_type(kind: &str) -> ProblemText {
+    let message =
+        problem(format!("a server's type must be \"stdio\" or \"http\", not {}", quoted(kind)));
+    match kind {
+        "sse" => message.hint("try \"http\": the older SSE transport is not supported"),
+        _ => message,
+    }
+}
+
+pub(super) fn server_lacks(name: &str, key: &str) -> ProblemText {
+    problem(format!("the server {} has no {key}", quoted(name)))
+}
+
+pub(super) fn command_is_a_string(line: &str) -> ProblemText {
+    let words: Vec<_> = line.split_whitespace().map(quoted).collect();
+    problem("a command must be a list of the program and its arguments")
+        .hint(format!("write [{}]", shown(&words.join(", "))))
+}
+
+pub(super) fn empty_command(name: &str) -> ProblemText {
+    problem(format!("the command of the server {} is empty", quoted(name)))
+}
+
+pub(super) fn not_a_web_address(url: &str) -> ProblemText {
+    problem(format!("{} does not begin with https:// or http://", quoted(url)))
+}
