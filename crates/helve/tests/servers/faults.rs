@@ -18,7 +18,9 @@ async fn one_that_hangs_when_it_starts_is_told_by_name() {
         others_work(&toolbox).await;
         assert_eq!(said(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
         let checked = toolbox.servers().check("stuck").await.unwrap();
-        let helve::servers::ServerStatus::Down(trouble) = checked.status else { panic!("{checked:?}") };
+        let helve::servers::ServerStatus::Down(trouble) = checked.status else {
+            panic!("{checked:?}")
+        };
         assert_eq!(trouble.to_string(), format!("it did not answer to {step} within 8 s"));
         toolbox.close().await;
     }
