@@ -4,7 +4,9 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use helve::{Content, ErrorKind, Input, News, Subscription, ToolOutput, ToolResult, What};
+use helve::{
+    Content, ErrorKind, EventDelivery, EventKind, Input, Subscription, ToolOutput, ToolResult,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -58,8 +60,8 @@ pub(crate) async fn asked_again() {
 
 async fn watch(mut events: Subscription, is_shown: Arc<AtomicBool>) {
     while let Some(news) = events.next().await {
-        if let News::Event(event) = news
-            && let What::Progress(progress) = event.what
+        if let EventDelivery::Event(event) = news
+            && let EventKind::Progress(progress) = event.what
             && let Some(text) = progress.text
         {
             is_shown.store(true, Ordering::Relaxed);

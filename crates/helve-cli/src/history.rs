@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use helve::journal::{After, Change, Changed};
+use helve::journal::{AfterImage, ChangedFile, RecordedChange};
 use helve::{Input, Toolbox, paths, visible};
 use serde_json::{Value, json};
 
@@ -66,18 +66,18 @@ pub(crate) async fn undo(
     call::make(common, "undo", input).await
 }
 
-fn print(toolbox: &Toolbox, file: &Changed) -> anyhow::Result<()> {
+fn print(toolbox: &Toolbox, file: &ChangedFile) -> anyhow::Result<()> {
     let name = shown(toolbox, &file.path);
     let before = file.before.as_ref().map(|image| &image.bytes[..]);
     let text = match &file.after {
-        After::Known(left) => {
+        AfterImage::Known(left) => {
             helve::difference(&name, before, left.as_ref().map(|image| &image.bytes[..]))
         }
-        After::Meant(_) => format!(
+        AfterImage::Meant(_) => format!(
             "{name}: the call was interrupted before it noted what it left; it found this:\n{}",
             helve::difference(&name, None, before)
         ),
-        After::Lost => format!(
+        AfterImage::Lost => format!(
             "{name}: what the call left is no longer known; it found this:\n{}",
             helve::difference(&name, None, before)
         ),
@@ -85,7 +85,7 @@ fn print(toolbox: &Toolbox, file: &Changed) -> anyhow::Result<()> {
     paint::out(&paint::difference(&text, ""))
 }
 
-fn as_json(toolbox: &Toolbox, change: &Change) -> Value {
+fn as_json(toolbox: &Toolbox, change: &RecordedChange) -> Value {
     let files: Vec<String> = change.files.iter().map(|file| shown(toolbox, &file.path)).collect();
     json!({
         "call": change.call,

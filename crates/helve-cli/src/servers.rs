@@ -1,6 +1,6 @@
 //! `helve mcp list` and `helve mcp check`: the MCP servers whose tools are used here.
 
-use helve::ServerTrouble;
+use helve::ServerError;
 use helve::config::ConfigLayer;
 use helve::servers::{ServerInfo, ServerStatus};
 use helve::visible::escape_line;
@@ -59,8 +59,8 @@ fn print(server: &ServerInfo) -> anyhow::Result<()> {
         ServerStatus::NotStarted => (DIM, "not started"),
         ServerStatus::Starting => (DIM, "starting"),
         ServerStatus::Ready { .. } => (GREEN, "ready"),
-        ServerStatus::Down(ServerTrouble::Off) => (DIM, "off"),
-        ServerStatus::Down(ServerTrouble::Untrusted) => (YELLOW, "waits for trust"),
+        ServerStatus::Down(ServerError::Off) => (DIM, "off"),
+        ServerStatus::Down(ServerError::Untrusted) => (YELLOW, "waits for trust"),
         ServerStatus::Down(_) => (RED, "down"),
     };
     paint::out(&format!(
@@ -103,27 +103,27 @@ fn whose(layer: ConfigLayer) -> &'static str {
 }
 
 /// What to do about it.
-fn advice(name: &str, trouble: &ServerTrouble) -> String {
+fn advice(name: &str, trouble: &ServerError) -> String {
     match trouble {
-        ServerTrouble::Unknown { known } if known.is_empty() => "; none is".into(),
-        ServerTrouble::Unknown { known } => format!("; there are: {}", known.join(", ")),
-        ServerTrouble::Untrusted => "; look at what it would run, then `helve trust`".into(),
-        ServerTrouble::Off => {
+        ServerError::Unknown { known } if known.is_empty() => "; none is".into(),
+        ServerError::Unknown { known } => format!("; there are: {}", known.join(", ")),
+        ServerError::Untrusted => "; look at what it would run, then `helve trust`".into(),
+        ServerError::Off => {
             format!("; \"mcp\": {{\"{name}\": {{\"enabled\": true}}}} switches it on")
         }
-        ServerTrouble::NeedsLogin { .. } => {
+        ServerError::NeedsLogin { .. } => {
             "; Helve cannot log in to servers yet: put a token into its \"headers\"".into()
         }
-        ServerTrouble::NoAnswer { .. } => "; if it is only slow, raise its \"timeout\"".into(),
-        ServerTrouble::NotStarted(_) => "; check \"command\" and \"cwd\"".into(),
-        ServerTrouble::Unreachable(_) => "; check \"url\" and \"headers\"".into(),
-        ServerTrouble::Ended { .. }
-        | ServerTrouble::TooLarge { .. }
-        | ServerTrouble::GaveUp { .. }
-        | ServerTrouble::Answered { .. }
-        | ServerTrouble::Nonsense
-        | ServerTrouble::Changed { .. }
-        | ServerTrouble::NoResources { .. } => String::new(),
+        ServerError::NoAnswer { .. } => "; if it is only slow, raise its \"timeout\"".into(),
+        ServerError::NotStarted(_) => "; check \"command\" and \"cwd\"".into(),
+        ServerError::Unreachable(_) => "; check \"url\" and \"headers\"".into(),
+        ServerError::Ended { .. }
+        | ServerError::TooLarge { .. }
+        | ServerError::GaveUp { .. }
+        | ServerError::Answered { .. }
+        | ServerError::Nonsense
+        | ServerError::Changed { .. }
+        | ServerError::NoResources { .. } => String::new(),
     }
 }
 
@@ -138,8 +138,8 @@ fn as_json(server: &ServerInfo) -> Value {
     let more = match status {
         ServerStatus::NotStarted => json!({"state": "not started"}),
         ServerStatus::Starting => json!({"state": "starting"}),
-        ServerStatus::Down(ServerTrouble::Off) => json!({"state": "off"}),
-        ServerStatus::Down(ServerTrouble::Untrusted) => json!({"state": "waits for trust"}),
+        ServerStatus::Down(ServerError::Off) => json!({"state": "off"}),
+        ServerStatus::Down(ServerError::Untrusted) => json!({"state": "waits for trust"}),
         ServerStatus::Down(trouble) => json!({"state": "down", "trouble": trouble.to_string()}),
         ServerStatus::Ready { reported_name, protocol, tools, has_resources, notes } => json!({
             "state": "ready",

@@ -14,7 +14,7 @@ pub trait AfterWrite: Send + Sync {
     fn format<'a>(&'a self, path: &'a Resolved, bytes: &'a Bytes) -> BoxFuture<'a, Option<Bytes>>;
 
     /// What is wrong with the files as they are now.
-    fn diagnose<'a>(&'a self, written: &'a [Written]) -> BoxFuture<'a, Vec<Diagnostic>>;
+    fn diagnose<'a>(&'a self, written: &'a [WrittenFile]) -> BoxFuture<'a, Vec<Diagnostic>>;
 }
 
 /// Something wrong with a file.
@@ -29,7 +29,7 @@ pub struct Diagnostic {
 
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenFile {
     pub path: PathBuf,
     /// The path for people.
     pub shown: String,

@@ -8,17 +8,17 @@ use bytes::Bytes;
 use helve_policy::{Action, Let, Refusal};
 use helve_text::merge;
 
-use crate::after::{Diagnostic, Written};
+use crate::after::{Diagnostic, WrittenFile};
 use crate::call::CallRef;
-use crate::dialect::Unmade;
-use crate::event::{What, now};
+use crate::dialect::CommitFailure;
+use crate::event::{EventKind, now};
 use crate::files::Files;
 use crate::gate::Grant;
-use crate::journal::{self, Before, Entry, EntryId, Image};
+use crate::journal::{self, BeforeImage, EntryId, FileImage, JournalEntry};
 use crate::machine::commit::{
-    self, CommitError, Committed, Content, ContentHash, Expect, FileMode, HardLinks,
+    self, CommitError, Committed, ContentHash, ExpectedContent, FileMode, HardLinks, MovedContent,
 };
-use crate::machine::{Machine, MachineError, Whole};
+use crate::machine::{FileContent, Machine, MachineError};
 use crate::output::ToolError;
 use crate::paths;
 use crate::resolved::Resolved;
@@ -33,16 +33,16 @@ const TRIES: usize = 8;
 const NEIGHBOUR: Duration = Duration::from_secs(10);
 
 /// A change that a tool wants made.
-pub struct Wanted {
+pub struct FileChange {
     pub path: Resolved,
     /// What the change was computed from; `None` where nothing was.
-    pub base: Option<Image>,
-    pub then: Then,
+    pub base: Option<FileImage>,
+    pub then: ChangeKind,
     pub rebase: Rebase,
 }
 
 /// What is to become of a file.
-pub enum Then {
+pub enum ChangeKind {
     Write {
         bytes: Bytes,
         mode: FileMode,
@@ -52,7 +52,7 @@ pub enum Then {
     /// Found under another name, with this content.
     Move {
         to: Box<Resolved>,
-        over: Option<Image>,
+        over: Option<FileImage>,
         bytes: Bytes,
     },
 }
@@ -67,8 +67,8 @@ pub enum Rebase {
 
 /// Changes that were made, and what neighbours said of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
-    pub written: Vec<Written>,
+pub struct AppliedChanges {
+    pub written: Vec<WrittenFile>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -76,7 +76,7 @@ impl Files {
     /// Loads a file for the tool's own use; `None` where nothing is.
     ///
     /// Denied: refused. To be asked: loaded, but nothing may be said of it before the call has asked.
-    pub async fn load(&self, path: &Resolved) -> Result<Option<Image>, ToolError> {
+    pub async fn load(&self, path: &Resolved) -> Result<Option<FileImage>, ToolError> {
         let words = self.session.dialect.words;
         for part in path.reading().parts {
             let verdict = self.session.gate.judge(&part).await;
@@ -96,37 +96,44 @@ impl Files {
     }
 
     /// Whether the session was shown a file, or wrote it, as it is now.
-    pub async fn shown(&self, path: &Resolved, now: &Image) -> Shown {
+    pub async fn shown(&self, path: &Resolved, now: &FileImage) -> Shown {
         self.session.was_shown(&path.real(), now).await
     }
 
     /// What a call changed, or the last one in this folder that changed a file.
-    pub async fn changed(&self, call: Option<&str>) -> Result<Option<journal::Change>, ToolError> {
+    pub async fn changed(
+        &self,
+        call: Option<&str>,
+    ) -> Result<Option<journal::RecordedChange>, ToolError> {
         let found = self.session.workspace.changed(call).await;
         found.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
     }
 
     /// Makes changes: all or none. Once begun it is not cancelled with its call.
-    pub async fn commit(&self, grant: &Grant<'_>, wanted: Vec<Wanted>) -> Result<Made, ToolError> {
+    pub async fn commit(
+        &self,
+        grant: &Grant<'_>,
+        wanted: Vec<FileChange>,
+    ) -> Result<AppliedChanges, ToolError> {
         let words = self.session.dialect.words;
         let mut acts = wanted.iter().flat_map(|want| want.touches());
         if !acts.all(|path| grant.covers(&Let::Edit(path.real()))) {
             return Err(words.not_granted());
         }
         let Some(first) = wanted.first() else {
-            return Ok(Made { written: Vec::new(), diagnostics: Vec::new() });
+            return Ok(AppliedChanges { written: Vec::new(), diagnostics: Vec::new() });
         };
         let shown = first.path.shown().to_string();
         let work = Work { session: self.session.clone(), call: self.call.clone() };
         let committing = tokio::spawn(async move { work.commit(wanted).await });
         let made = committing.await.unwrap_or_else(|failed| {
             let why = MachineError::Other(failed.to_string());
-            Err(Unmade::Journal { why: why.to_string() })
+            Err(CommitFailure::Journal { why: why.to_string() })
         });
         match made {
             Ok((made, edited)) => {
                 for path in edited {
-                    self.recorder.emit(&self.call, What::Edited { path });
+                    self.recorder.emit(&self.call, EventKind::Edited { path });
                 }
                 Ok(made)
             }
@@ -137,7 +144,7 @@ impl Files {
 
 /// What a commit came to, change by change.
 struct Done {
-    wanted: Vec<Wanted>,
+    wanted: Vec<FileChange>,
     meant: Vec<Option<ContentHash>>,
     committed: Vec<Committed>,
     moved_on: Vec<bool>,
@@ -150,13 +157,16 @@ struct Work {
 }
 
 impl Work {
-    async fn commit(&self, mut wanted: Vec<Wanted>) -> Result<(Made, Vec<PathBuf>), Unmade> {
+    async fn commit(
+        &self,
+        mut wanted: Vec<FileChange>,
+    ) -> Result<(AppliedChanges, Vec<PathBuf>), CommitFailure> {
         let mut moved_on = vec![false; wanted.len()];
         let machine = self.session.workspace.host().machine().clone();
         for _ in 0..TRIES {
             let meant = self.hashed(&wanted).await?;
             let entry = self.begin(&wanted, &meant).await?;
-            let changes = wanted.iter().map(Wanted::change).collect();
+            let changes = wanted.iter().map(FileChange::change).collect();
             let conflict = match machine.commit(changes).await {
                 Ok(committed) => {
                     let done = Done { wanted, meant, committed, moved_on };
@@ -168,35 +178,41 @@ impl Work {
                     if !matches!(error, CommitError::Torn { .. }) {
                         self.session.workspace.journal().void(entry);
                     }
-                    return Err(Unmade::Commit { shown: self.named(&wanted, &error), error });
+                    return Err(CommitFailure::Commit {
+                        shown: self.named(&wanted, &error),
+                        error,
+                    });
                 }
             };
             self.session.workspace.journal().void(entry);
             let Some(index) = wanted.iter().position(|want| want.concerns(&conflict.path())) else {
                 let error = CommitError::Conflict { at: conflict, found: None };
-                return Err(Unmade::Commit { shown: self.named(&wanted, &error), error });
+                return Err(CommitFailure::Commit { shown: self.named(&wanted, &error), error });
             };
             rebase(&*machine, &mut wanted[index]).await?;
             moved_on[index] = true;
         }
-        Err(Unmade::Stale { shown: wanted[0].path.shown().into(), now: None })
+        Err(CommitFailure::Stale { shown: wanted[0].path.shown().into(), now: None })
     }
 
     /// The hash of what each file is to hold, computed where nobody waits for this thread.
-    async fn hashed(&self, wanted: &[Wanted]) -> Result<Vec<Option<ContentHash>>, Unmade> {
-        let contents: Vec<_> = wanted.iter().map(Wanted::content).collect();
+    async fn hashed(
+        &self,
+        wanted: &[FileChange],
+    ) -> Result<Vec<Option<ContentHash>>, CommitFailure> {
+        let contents: Vec<_> = wanted.iter().map(FileChange::content).collect();
         let hash = |bytes: Option<Bytes>| bytes.map(|bytes| ContentHash::of(&bytes));
         let hashing = move || contents.into_iter().map(hash).collect();
         let hashed = tokio::task::spawn_blocking(hashing).await;
-        hashed.map_err(|failed| Unmade::Journal { why: failed.to_string() })
+        hashed.map_err(|failed| CommitFailure::Journal { why: failed.to_string() })
     }
 
     async fn begin(
         &self,
-        wanted: &[Wanted],
+        wanted: &[FileChange],
         meant: &[Option<ContentHash>],
-    ) -> Result<EntryId, Unmade> {
-        let entry = Entry {
+    ) -> Result<EntryId, CommitFailure> {
+        let entry = JournalEntry {
             call: self.call.id.to_string(),
             session: self.session.id.to_string(),
             tool: self.call.tool.clone(),
@@ -205,15 +221,19 @@ impl Work {
             files: wanted.iter().zip(meant).flat_map(|(want, meant)| want.before(*meant)).collect(),
         };
         let begun = self.session.workspace.journal().begin(&entry).await;
-        begun.map_err(|err| Unmade::Journal { why: err.to_string() })
+        begun.map_err(|err| CommitFailure::Journal { why: err.to_string() })
     }
 
-    async fn finish(&self, entry: EntryId, done: Done) -> Result<(Made, Vec<PathBuf>), Unmade> {
+    async fn finish(
+        &self,
+        entry: EntryId,
+        done: Done,
+    ) -> Result<(AppliedChanges, Vec<PathBuf>), CommitFailure> {
         let Done { wanted, meant, committed, moved_on } = done;
         let (mut written, mut after) = (Vec::new(), Vec::new());
         for (at, want) in wanted.iter().enumerate() {
             let now = want.content().zip(meant[at]).zip(committed[at].mode);
-            let now = now.map(|((bytes, hash), mode)| Image { bytes, mode, hash });
+            let now = now.map(|((bytes, hash), mode)| FileImage { bytes, mode, hash });
             let (made, left) = self.written(want, now, &committed[at], moved_on[at]).await;
             written.push(made);
             after.extend(want.after(left));
@@ -222,17 +242,17 @@ impl Work {
         self.session.workspace.journal().done(entry, &after).await.ok();
         let edited = wanted.iter().flat_map(|want| want.touches()).map(Resolved::real).collect();
         let diagnostics = self.diagnose(&written).await;
-        Ok((Made { written, diagnostics }, edited))
+        Ok((AppliedChanges { written, diagnostics }, edited))
     }
 
     /// What became of one file, and what is there since.
     async fn written(
         &self,
-        want: &Wanted,
-        now: Option<Image>,
+        want: &FileChange,
+        now: Option<FileImage>,
         done: &Committed,
         moved_on: bool,
-    ) -> (Written, Option<Image>) {
+    ) -> (WrittenFile, Option<FileImage>) {
         let target = want.target();
         let (mut now, mut is_formatted) = (now, false);
         if let Some(image) = &mut now
@@ -240,7 +260,7 @@ impl Work {
         {
             (*image, is_formatted) = (formatted, true);
         }
-        let written = Written {
+        let written = WrittenFile {
             path: target.real(),
             shown: target.shown().into(),
             bytes: now.as_ref().map(|image| image.bytes.clone()),
@@ -249,7 +269,7 @@ impl Work {
             links: want.links(),
             formatted: is_formatted,
         };
-        if let Then::Move { .. } = want.then {
+        if let ChangeKind::Move { .. } = want.then {
             self.session.forget(&want.path.real());
         }
         match &now {
@@ -260,7 +280,12 @@ impl Work {
     }
 
     /// Formatted bytes go in by a second compare-and-swap: only our own bytes are replaced by them.
-    async fn format(&self, path: &Resolved, image: &Image, links: HardLinks) -> Option<Image> {
+    async fn format(
+        &self,
+        path: &Resolved,
+        image: &FileImage,
+        links: HardLinks,
+    ) -> Option<FileImage> {
         let mut now = image.clone();
         for neighbour in self.session.workspace.after() {
             let formatting = neighbour.format(path, &now.bytes);
@@ -270,21 +295,21 @@ impl Work {
             if better == now.bytes {
                 continue;
             }
-            let change = commit::Change::Write {
+            let change = commit::CommitChange::Write {
                 at: path.place.clone(),
-                expect: Expect::Hash(now.hash),
+                expect: ExpectedContent::Hash(now.hash),
                 bytes: better.clone(),
                 mode: FileMode::Keep,
                 links,
             };
             if path.machine.commit(vec![change]).await.is_ok() {
-                now = Image::new(better, now.mode);
+                now = FileImage::new(better, now.mode);
             }
         }
         (now.bytes != image.bytes).then_some(now)
     }
 
-    async fn diagnose(&self, written: &[Written]) -> Vec<Diagnostic> {
+    async fn diagnose(&self, written: &[WrittenFile]) -> Vec<Diagnostic> {
         let mut all = Vec::new();
         for neighbour in self.session.workspace.after() {
             let looking = neighbour.diagnose(written);
@@ -293,7 +318,7 @@ impl Work {
         all
     }
 
-    fn named(&self, wanted: &[Wanted], error: &CommitError) -> String {
+    fn named(&self, wanted: &[FileChange], error: &CommitError) -> String {
         let at = match error {
             CommitError::Conflict { at, .. }
             | CommitError::ReadOnly { at }
@@ -309,22 +334,22 @@ impl Work {
     }
 }
 
-fn image(Whole { bytes, mode, hash }: Whole) -> Image {
-    Image { bytes, mode, hash }
+fn image(FileContent { bytes, mode, hash }: FileContent) -> FileImage {
+    FileImage { bytes, mode, hash }
 }
 
 /// Carries an approved change over to the file as it is now, where other lines changed.
-async fn rebase(machine: &dyn Machine, want: &mut Wanted) -> Result<(), Unmade> {
+async fn rebase(machine: &dyn Machine, want: &mut FileChange) -> Result<(), CommitFailure> {
     let shown = want.path.shown().to_string();
     let theirs = match machine.read(&want.path.place, MOST_BYTES).await {
         Ok(whole) => Some(image(whole)),
         Err(MachineError::NotFound) => None,
         Err(why) => {
             let error = CommitError::Failed { at: want.path.place.clone(), why };
-            return Err(Unmade::Commit { shown, error });
+            return Err(CommitFailure::Commit { shown, error });
         }
     };
-    let stale = || Unmade::Stale {
+    let stale = || CommitFailure::Stale {
         shown: shown.clone(),
         now: theirs.as_ref().map(|theirs| theirs.bytes.clone()),
     };
@@ -332,37 +357,37 @@ async fn rebase(machine: &dyn Machine, want: &mut Wanted) -> Result<(), Unmade> 
         return Err(stale());
     };
     match &mut want.then {
-        Then::Write { bytes, .. } | Then::Move { bytes, .. } => {
+        ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => {
             let merged = merge::merge3(&base.bytes, bytes, &theirs.bytes);
             *bytes = merged.map_err(|_conflict| stale())?.into();
         }
-        Then::Remove => return Err(stale()),
+        ChangeKind::Remove => return Err(stale()),
     }
     want.base = Some(theirs.clone());
     Ok(())
 }
 
-impl Wanted {
-    fn change(&self) -> commit::Change {
-        let expect = |base: &Option<Image>| {
-            base.as_ref().map_or(Expect::Absent, |base| Expect::Hash(base.hash))
+impl FileChange {
+    fn change(&self) -> commit::CommitChange {
+        let expect = |base: &Option<FileImage>| {
+            base.as_ref().map_or(ExpectedContent::Absent, |base| ExpectedContent::Hash(base.hash))
         };
         let at = self.path.place.clone();
         match &self.then {
-            Then::Write { bytes, mode, links } => commit::Change::Write {
+            ChangeKind::Write { bytes, mode, links } => commit::CommitChange::Write {
                 at,
                 expect: expect(&self.base),
                 bytes: bytes.clone(),
                 mode: *mode,
                 links: *links,
             },
-            Then::Remove => commit::Change::Remove { at, expect: expect(&self.base) },
-            Then::Move { to, over, bytes } => commit::Change::Move {
+            ChangeKind::Remove => commit::CommitChange::Remove { at, expect: expect(&self.base) },
+            ChangeKind::Move { to, over, bytes } => commit::CommitChange::Move {
                 from: at,
                 expect: expect(&self.base),
                 to: to.place.clone(),
                 over: expect(over),
-                content: Content::New(bytes.clone()),
+                content: MovedContent::New(bytes.clone()),
             },
         }
     }
@@ -370,8 +395,8 @@ impl Wanted {
     /// Every path that changes.
     fn touches(&self) -> Vec<&Resolved> {
         match &self.then {
-            Then::Write { .. } | Then::Remove => vec![&self.path],
-            Then::Move { to, .. } => vec![&self.path, to.as_ref()],
+            ChangeKind::Write { .. } | ChangeKind::Remove => vec![&self.path],
+            ChangeKind::Move { to, .. } => vec![&self.path, to.as_ref()],
         }
     }
 
@@ -382,41 +407,41 @@ impl Wanted {
     /// The path that the content is under afterwards.
     fn target(&self) -> &Resolved {
         match &self.then {
-            Then::Write { .. } | Then::Remove => &self.path,
-            Then::Move { to, .. } => to,
+            ChangeKind::Write { .. } | ChangeKind::Remove => &self.path,
+            ChangeKind::Move { to, .. } => to,
         }
     }
 
     /// What becomes of other names; a moved file is a new one.
     fn links(&self) -> HardLinks {
         match &self.then {
-            Then::Write { links, .. } => *links,
-            Then::Remove | Then::Move { .. } => HardLinks::Part,
+            ChangeKind::Write { links, .. } => *links,
+            ChangeKind::Remove | ChangeKind::Move { .. } => HardLinks::Part,
         }
     }
 
     fn content(&self) -> Option<Bytes> {
         match &self.then {
-            Then::Write { bytes, .. } | Then::Move { bytes, .. } => Some(bytes.clone()),
-            Then::Remove => None,
+            ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => Some(bytes.clone()),
+            ChangeKind::Remove => None,
         }
     }
 
-    fn before(&self, meant: Option<ContentHash>) -> Vec<Before> {
-        let own = |meant| Before { path: self.path.real(), image: self.base.clone(), meant };
+    fn before(&self, meant: Option<ContentHash>) -> Vec<BeforeImage> {
+        let own = |meant| BeforeImage { path: self.path.real(), image: self.base.clone(), meant };
         match &self.then {
-            Then::Write { .. } | Then::Remove => vec![own(meant)],
-            Then::Move { to, over, .. } => {
-                vec![own(None), Before { path: to.real(), image: over.clone(), meant }]
+            ChangeKind::Write { .. } | ChangeKind::Remove => vec![own(meant)],
+            ChangeKind::Move { to, over, .. } => {
+                vec![own(None), BeforeImage { path: to.real(), image: over.clone(), meant }]
             }
         }
     }
 
-    /// What is there afterwards, in the order of [`Wanted::before`].
-    fn after(&self, left: Option<Image>) -> Vec<Option<Image>> {
+    /// What is there afterwards, in the order of [`FileChange::before`].
+    fn after(&self, left: Option<FileImage>) -> Vec<Option<FileImage>> {
         match &self.then {
-            Then::Write { .. } | Then::Remove => vec![left],
-            Then::Move { .. } => vec![None, left],
+            ChangeKind::Write { .. } | ChangeKind::Remove => vec![left],
+            ChangeKind::Move { .. } => vec![None, left],
         }
     }
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use helve_policy::builtin;
 
-use crate::process::{Confine, Network};
+use crate::process::{Network, SandboxPlan};
 
-pub use denied::{Denied, MOST_DENIED, denied};
+pub use denied::{MOST_DENIED, SandboxDenial, denied};
 
 /// How programs are confined, from the loosest to the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +36,12 @@ impl Sandbox {
 
 /// What a program of a workspace is kept from. Both folders absolute, with every link followed; the scratch folder is the
 /// program's own, for its temporary files.
-pub fn plan(sandbox: Sandbox, network: Network, root: &Path, scratch: &Path) -> Option<Confine> {
+pub fn plan(
+    sandbox: Sandbox,
+    network: Network,
+    root: &Path,
+    scratch: &Path,
+) -> Option<SandboxPlan> {
     let (writable, protected): (Vec<PathBuf>, _) = match sandbox {
         Sandbox::Off => return None,
         Sandbox::WorkspaceWrite => {
@@ -44,12 +49,12 @@ pub fn plan(sandbox: Sandbox, network: Network, root: &Path, scratch: &Path) -> 
         }
         Sandbox::ReadOnly => (vec![scratch.into()], Vec::new()),
     };
-    Some(Confine { writable, protected, network })
+    Some(SandboxPlan { writable, protected, network })
 }
 
 /// The folders of git that a linked worktree works in, each absolute and with every link followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Linked {
+pub struct LinkedWorktree {
     /// What belongs to this worktree alone, below `worktrees` of the repository.
     pub own: PathBuf,
     /// What it shares: objects, refs, logs, as far as they are there.
@@ -58,7 +63,7 @@ pub struct Linked {
 
 /// Lets a program that writes in a linked worktree commit there, though the repository lies outside; settings and hooks
 /// stay out of reach.
-pub fn link(plan: &mut Confine, root: &Path, linked: Linked) {
+pub fn link(plan: &mut SandboxPlan, root: &Path, linked: LinkedWorktree) {
     if !plan.writable.iter().any(|folder| folder == root) {
         return;
     }
@@ -74,7 +79,7 @@ pub fn link(plan: &mut Confine, root: &Path, linked: Linked) {
 const OWN_PROTECTED: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
 
 /// Whether a plan lets nothing be changed at a path.
-pub fn denies(plan: &Confine, path: &Path) -> bool {
+pub fn denies(plan: &SandboxPlan, path: &Path) -> bool {
     let below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
     !below(&plan.writable) || below(&plan.protected)
 }

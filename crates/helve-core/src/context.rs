@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::BoxFuture;
 use crate::call::{CallRef, Origin, ToolCall, ToolResult};
 use crate::dialect::Words;
-use crate::event::{Progress, What};
+use crate::event::{EventKind, Progress};
 use crate::files::Files;
 use crate::gate::Grant;
 use crate::input::Input;
@@ -75,7 +75,7 @@ impl ToolContext {
 
     /// Tells whoever watches. Never waits.
     pub fn progress(&self, progress: Progress) {
-        self.emit(What::Progress(progress));
+        self.emit(EventKind::Progress(progress));
     }
 
     /// What one answer may hold.
@@ -100,7 +100,7 @@ impl ToolContext {
         self.nested.call(call, self.cancel.child_token()).await
     }
 
-    fn emit(&self, what: What) {
+    fn emit(&self, what: EventKind) {
         self.recorder.emit(&self.call, what);
     }
 }

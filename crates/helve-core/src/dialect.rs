@@ -11,8 +11,8 @@ use crate::input::BadInput;
 use crate::machine::MachineError;
 use crate::machine::commit::CommitError;
 use crate::output::{Saved, ToolError};
-use crate::server::ServerTrouble;
-use crate::validate::{Extra, Problem};
+use crate::server::ServerError;
+use crate::validate::{ArgumentProblem, UnknownParameter};
 
 /// Limits and words of one way of speaking to a model.
 pub struct Dialect {
@@ -23,7 +23,7 @@ pub struct Dialect {
 
 /// A cut that was made, with what the notice needs to know.
 #[derive(Debug)]
-pub struct Cut<'a> {
+pub struct OutputCut<'a> {
     pub pieces: Pieces<'a>,
     /// `None` when the whole could not be saved.
     pub saved: Option<&'a Saved>,
@@ -34,11 +34,11 @@ pub struct Cut<'a> {
 /// Everything the spine may have to say to a model.
 pub trait Words: Send + Sync {
     /// The kept text with a notice of what was cut and how to go on.
-    fn notice(&self, cut: &Cut<'_>) -> String;
+    fn notice(&self, cut: &OutputCut<'_>) -> String;
     fn bad_input(&self, tool: &str, bad: &BadInput) -> String;
-    fn invalid(&self, tool: &str, problems: &[Problem]) -> String;
+    fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String;
     /// Parameters that the tool does not have; appended to its answer.
-    fn ignored(&self, tool: &str, extra: &[Extra]) -> String;
+    fn ignored(&self, tool: &str, extra: &[UnknownParameter]) -> String;
     fn unknown(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
     fn refused(&self, refusal: &Refusal) -> ToolError;
     /// `shown` is the path that it is about.
@@ -48,7 +48,7 @@ pub trait Words: Send + Sync {
     /// The call failed over a file that nobody was asked about.
     fn unspoken(&self) -> ToolError;
     /// A change that was not made; `shown` is the file it began with.
-    fn unmade(&self, shown: &str, why: &Unmade) -> ToolError;
+    fn unmade(&self, shown: &str, why: &CommitFailure) -> ToolError;
     fn aborted(&self) -> ToolError;
     fn panicked(&self, tool: &str) -> ToolError;
     fn too_deep(&self, most: u8) -> ToolError;
@@ -56,7 +56,7 @@ pub trait Words: Send + Sync {
     fn not_granted(&self) -> ToolError;
     fn memory_failed(&self, why: &str) -> ToolError;
     /// An MCP server could not do its part.
-    fn server(&self, server: &str, trouble: &ServerTrouble) -> ToolError;
+    fn server(&self, server: &str, trouble: &ServerError) -> ToolError;
 }
 
 /// Why a text cannot name a file.
@@ -78,7 +78,7 @@ pub enum HookFault {
 
 /// Why nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unmade {
+pub enum CommitFailure {
     /// The file changed where the change applies; here is how it reads now.
     Stale {
         shown: String,

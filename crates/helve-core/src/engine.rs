@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use crate::BoxFuture;
 use crate::call::{CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
 use crate::context::{Memory, NestedCalls, ToolContext};
-use crate::dialect::Cut;
-use crate::event::{Outcome, What};
+use crate::dialect::OutputCut;
+use crate::event::{CallOutcome, EventKind};
 use crate::files::Files;
 use crate::hook;
 use crate::input::{self, Input};
@@ -30,7 +30,7 @@ use crate::session::Session;
 use crate::spec::{InputSpec, ToolSpec};
 use crate::store::Store;
 use crate::tool::AnyTool;
-use crate::validate::{Extra, validate};
+use crate::validate::{UnknownParameter, validate};
 
 /// The tool that a call to an unknown name becomes.
 const INVALID: &str = "invalid";
@@ -38,19 +38,19 @@ const INVALID: &str = "invalid";
 /// Runs calls.
 pub struct Engine {
     pub recorder: Recorder,
-    pub patience: Patience,
+    pub patience: EngineTimeouts,
 }
 
 /// How long the engine waits for others.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct EngineTimeouts {
     /// For a tool to notice that it was cancelled, before it is dropped.
     pub grace: Duration,
     /// For each hook.
     pub hook: Duration,
 }
 
-impl Default for Patience {
+impl Default for EngineTimeouts {
     fn default() -> Self {
         Self { grace: Duration::from_secs(2), hook: Duration::from_secs(10) }
     }
@@ -58,7 +58,7 @@ impl Default for Patience {
 
 impl Engine {
     pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { recorder: Recorder::new(store), patience: Patience::default() })
+        Arc::new(Self { recorder: Recorder::new(store), patience: EngineTimeouts::default() })
     }
 
     /// Waits until the history is on disk.
@@ -156,14 +156,14 @@ impl Life {
             Origin::Model | Origin::Person => None,
             Origin::Inside { parent } => Some(parent.clone()),
         };
-        self.emit(What::Started { tool: call.name.clone(), parent });
+        self.emit(EventKind::Started { tool: call.name.clone(), parent });
         let outcome = self.attempt(&mut call).await;
         let mut result = ToolResult { call: call.id.clone(), outcome };
         self.after(&call, &mut result).await;
         if let Ok(output) = &mut result.outcome {
             self.bound(output).await;
         }
-        self.emit(What::Finished(ended(&result)));
+        self.emit(EventKind::Finished(ended(&result)));
         result
     }
 
@@ -178,7 +178,7 @@ impl Life {
             return self.unknown(call).await;
         };
         let extras = self.decode(spec, tool, call)?;
-        self.emit(What::Running { input: Arc::new(told(&call.input)) });
+        self.emit(EventKind::Running { input: Arc::new(told(&call.input)) });
         let mut output = self.under_guard(&spec.name, tool, call.input.clone()).await?;
         if !extras.is_empty() {
             output.content.push(Content::Text(words.ignored(&spec.name, &extras)));
@@ -269,7 +269,7 @@ impl Life {
         spec: &ToolSpec,
         tool: &Arc<dyn AnyTool>,
         call: &mut ToolCall,
-    ) -> Result<Vec<Extra>, ToolError> {
+    ) -> Result<Vec<UnknownParameter>, ToolError> {
         call.input =
             unfit(&spec.input, std::mem::replace(&mut call.input, Input::Text(String::new())));
         let (InputSpec::Json(schema), Input::Json(args)) = (&spec.input, &mut call.input) else {
@@ -357,7 +357,7 @@ impl Life {
         let may_delegate = self.session.gate.judge(&Part::new("task", "*")).await.action
             != Action::Deny
             && self.tools.find("task").is_some();
-        let notice = self.session.dialect.words.notice(&Cut {
+        let notice = self.session.dialect.words.notice(&OutputCut {
             pieces,
             saved: output.saved.as_ref(),
             may_delegate,
@@ -372,7 +372,7 @@ impl Life {
         }
     }
 
-    fn emit(&self, what: What) {
+    fn emit(&self, what: EventKind) {
         self.recorder.emit(&self.who, what);
     }
 }
@@ -391,13 +391,13 @@ fn told(input: &Input) -> Value {
     }
 }
 
-fn ended(result: &ToolResult) -> Outcome {
+fn ended(result: &ToolResult) -> CallOutcome {
     match &result.outcome {
-        Ok(output) => Outcome::Completed {
+        Ok(output) => CallOutcome::Completed {
             title: output.title.clone(),
             metadata: output.metadata.clone(),
             output: output.joined(),
         },
-        Err(err) => Outcome::Failed { kind: err.kind, error: err.words() },
+        Err(err) => CallOutcome::Failed { kind: err.kind, error: err.words() },
     }
 }

@@ -16,7 +16,7 @@ use helve_text::wildcard;
 
 /// What is passed on of the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+pub struct EnvironmentPolicy {
     pub inherit: Inherit,
     /// Wildcards over names, case aside: these are passed on too.
     pub include: Vec<String>,
@@ -139,7 +139,7 @@ const SSH_ASKS_NOT: &str = "-oBatchMode=yes";
 
 /// Works out the environment of a program from that of this process.
 pub fn environment(
-    policy: &Policy,
+    policy: &EnvironmentPolicy,
     ambient: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Environment {
     let mut variables = Vec::new();
@@ -170,7 +170,7 @@ pub fn environment(
     Environment { variables, secrets }
 }
 
-fn passes(policy: &Policy, name: &str) -> bool {
+fn passes(policy: &EnvironmentPolicy, name: &str) -> bool {
     if any(policy.exclude.iter().map(String::as_str), name) {
         return false;
     }

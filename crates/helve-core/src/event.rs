@@ -27,12 +27,12 @@ pub struct Event {
     pub root: Arc<str>,
     pub session: Arc<str>,
     pub at: Millis,
-    pub what: What,
+    pub what: EventKind,
 }
 
 impl Event {
     /// Something that happens to a call now.
-    pub fn now(call: &CallRef, what: What) -> Self {
+    pub fn now(call: &CallRef, what: EventKind) -> Self {
         Self {
             call: call.id.clone(),
             root: call.root.clone(),
@@ -44,7 +44,7 @@ impl Event {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum EventKind {
     Started {
         tool: String,
         parent: Option<String>,
@@ -65,7 +65,7 @@ pub enum What {
     Answered {
         yes: bool,
     },
-    Finished(Outcome),
+    Finished(CallOutcome),
 }
 
 /// News from a running call. What is given replaces what was there.
@@ -87,14 +87,14 @@ impl Progress {
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum CallOutcome {
     Completed { title: String, metadata: Map<String, Value>, output: String },
     Failed { kind: ErrorKind, error: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum CallStatus {
     Pending,
     Running,
     Completed,
@@ -108,7 +108,7 @@ pub struct CallState {
     pub session: String,
     pub parent: Option<String>,
     pub tool: String,
-    pub status: Status,
+    pub status: CallStatus,
     pub input: Value,
     pub title: String,
     pub metadata: Map<String, Value>,
@@ -125,13 +125,13 @@ pub const INTERRUPTED: &str = "interrupted";
 impl CallState {
     /// The state after the first event of a call; `None` if the event is not the first.
     pub fn begin(event: &Event) -> Option<Self> {
-        let What::Started { tool, parent } = &event.what else { return None };
+        let EventKind::Started { tool, parent } = &event.what else { return None };
         Some(Self {
             id: event.call.to_string(),
             session: event.session.to_string(),
             parent: parent.clone(),
             tool: tool.clone(),
-            status: Status::Pending,
+            status: CallStatus::Pending,
             input: Value::Null,
             title: String::new(),
             metadata: Map::new(),
@@ -145,43 +145,43 @@ impl CallState {
 
     /// Moves on with the next event. A call that has ended stays as it is.
     pub fn fold(&mut self, event: &Event) {
-        if matches!(self.status, Status::Completed | Status::Error) {
+        if matches!(self.status, CallStatus::Completed | CallStatus::Error) {
             return;
         }
         match &event.what {
-            What::Started { .. }
-            | What::Edited { .. }
-            | What::Asked { .. }
-            | What::Answered { .. } => {}
-            What::Running { input } => {
-                self.status = Status::Running;
+            EventKind::Started { .. }
+            | EventKind::Edited { .. }
+            | EventKind::Asked { .. }
+            | EventKind::Answered { .. } => {}
+            EventKind::Running { input } => {
+                self.status = CallStatus::Running;
                 self.input = Value::clone(input);
                 self.started = Some(event.at);
             }
-            What::Progress(progress) => {
+            EventKind::Progress(progress) => {
                 if let Some(title) = &progress.title {
                     self.title.clone_from(title);
                 }
                 let news = progress.metadata.iter();
                 self.metadata.extend(news.map(|(key, value)| (key.clone(), value.clone())));
             }
-            What::Finished(outcome) => {
+            EventKind::Finished(outcome) => {
                 self.ended = Some(event.at);
                 self.finish(outcome);
             }
         }
     }
 
-    fn finish(&mut self, outcome: &Outcome) {
+    fn finish(&mut self, outcome: &CallOutcome) {
         match outcome {
-            Outcome::Completed { title, metadata, output } => {
-                self.status = Status::Completed;
+            CallOutcome::Completed { title, metadata, output } => {
+                self.status = CallStatus::Completed;
                 self.title.clone_from(title);
                 self.metadata.clone_from(metadata);
                 self.output = Some(output.clone());
             }
-            Outcome::Failed { error, .. } => {
-                self.status = Status::Error;
+            CallOutcome::Failed { error, .. } => {
+                self.status = CallStatus::Error;
                 self.error = Some(error.clone());
             }
         }
@@ -218,7 +218,7 @@ pub struct Subscription(broadcast::Receiver<Event>);
 
 /// What a subscriber receives.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum EventDelivery {
     Event(Event),
     /// This many were dropped because the subscriber was slow.
     Missed(u64),
@@ -226,10 +226,10 @@ pub enum News {
 
 impl Subscription {
     /// The next event; `None` when the bus is gone.
-    pub async fn next(&mut self) -> Option<News> {
+    pub async fn next(&mut self) -> Option<EventDelivery> {
         match self.0.recv().await {
-            Ok(event) => Some(News::Event(event)),
-            Err(broadcast::error::RecvError::Lagged(missed)) => Some(News::Missed(missed)),
+            Ok(event) => Some(EventDelivery::Event(event)),
+            Err(broadcast::error::RecvError::Lagged(missed)) => Some(EventDelivery::Missed(missed)),
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }

@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 use crate::call::CallRef;
 use crate::dialect::BadPath;
 use crate::gate::Grant;
-use crate::machine::{Kind, Listing, MachineError, Place, Window, Windowed};
+use crate::machine::{DirListing, FileKind, MachineError, Place, WindowLines, WindowRequest};
 use crate::output::ToolError;
 use crate::paths;
 use crate::recorder::Recorder;
 use crate::resolved::{Resolved, Roots, lexical};
 use crate::session::Session;
-use crate::shown::Seen;
+use crate::shown::SeenContent;
 
 /// The longest path that is looked at.
 const MOST_PATH: usize = 4096;
@@ -46,16 +46,16 @@ impl Files {
         &self,
         grant: &Grant<'_>,
         path: &Resolved,
-        want: Window,
-    ) -> Result<Windowed, ToolError> {
+        want: WindowRequest,
+    ) -> Result<WindowLines, ToolError> {
         self.demand(grant, path)?;
         let got = path.machine.window(&path.place, want).await;
         got.map_err(|err| self.session.dialect.words.machine(path.shown(), &err))
     }
 
     /// What this session overwrites it must have been shown: so it was of this.
-    pub fn showed(&self, path: &Resolved, got: &Windowed) {
-        self.session.saw(&path.real(), Seen::window(got));
+    pub fn showed(&self, path: &Resolved, got: &WindowLines) {
+        self.session.saw(&path.real(), SeenContent::window(got));
     }
 
     /// A whole file that reading was granted for, unless it is larger than `most`.
@@ -68,7 +68,7 @@ impl Files {
         self.demand(grant, path)?;
         let got = path.machine.read(&path.place, most).await;
         let got = got.map_err(|err| self.session.dialect.words.machine(path.shown(), &err))?;
-        self.session.saw(&path.real(), Seen::whole(got.hash));
+        self.session.saw(&path.real(), SeenContent::whole(got.hash));
         Ok(got.bytes)
     }
 
@@ -78,7 +78,7 @@ impl Files {
         grant: &Grant<'_>,
         path: &Resolved,
         most: usize,
-    ) -> Result<Listing, ToolError> {
+    ) -> Result<DirListing, ToolError> {
         self.demand(grant, path)?;
         let got = path.machine.list(&path.place, most).await;
         got.map_err(|err| self.session.dialect.words.machine(path.shown(), &err))
@@ -95,7 +95,7 @@ impl Files {
         let Some(folder) = real.parent() else { return Vec::new() };
         let Ok(beneath) = folder.strip_prefix(&path.place.anchor) else { return Vec::new() };
         let place = Place { anchor: path.place.anchor.clone(), beneath: beneath.into() };
-        let listing: Result<Listing, MachineError> = path.machine.list(&place, most).await;
+        let listing: Result<DirListing, MachineError> = path.machine.list(&place, most).await;
         let entries = listing.unwrap_or_default().entries;
         entries.into_iter().map(|entry| paths::shown(entry.name.as_ref()).into_owned()).collect()
     }
@@ -127,7 +127,7 @@ pub(crate) async fn look_up(session: &Session, path: &Path) -> Result<Resolved, 
     let root = session.workspace.root();
     // It was looked up when the workspace was opened.
     if path == root {
-        return Ok(judged(session, root, root.to_path_buf(), Some(Kind::Folder)));
+        return Ok(judged(session, root, root.to_path_buf(), Some(FileKind::Folder)));
     }
     let located = session.workspace.host().machine().locate(path).await?;
     Ok(judged(session, path, located.real, located.kind))
@@ -155,7 +155,7 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
     }
 }
 
-fn judged(session: &Session, given: &Path, real: PathBuf, kind: Option<Kind>) -> Resolved {
+fn judged(session: &Session, given: &Path, real: PathBuf, kind: Option<FileKind>) -> Resolved {
     let workspace = &session.workspace;
     let roots = Roots { root: workspace.root(), own: session.own_folders() };
     Resolved::new(workspace.host().machine().clone(), &roots, given, real, kind)

@@ -18,7 +18,7 @@ pub struct Flow<T, E> {
 
 /// The end at which the verb works.
 #[derive(Debug)]
-pub struct Source<T, E> {
+pub struct FlowSender<T, E> {
     items: mpsc::Sender<T>,
     end: oneshot::Sender<E>,
     stop: CancellationToken,
@@ -41,12 +41,12 @@ impl Drop for Stop {
 
 impl<T, E> Flow<T, E> {
     /// Both ends, with room for `most` items (at least one) between them.
-    pub fn channel(most: usize) -> (Source<T, E>, Self) {
+    pub fn channel(most: usize) -> (FlowSender<T, E>, Self) {
         let (give_item, items) = mpsc::channel(most.max(1));
         let (give_end, end) = oneshot::channel();
         let (stop, dropped) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         let _stop = Stop { token: stop.clone(), flag: dropped.clone() };
-        (Source { items: give_item, end: give_end, stop, dropped }, Self { items, end, _stop })
+        (FlowSender { items: give_item, end: give_end, stop, dropped }, Self { items, end, _stop })
     }
 
     /// A flow that is over before it began.
@@ -68,7 +68,7 @@ impl<T, E> Flow<T, E> {
     }
 }
 
-impl<T, E> Source<T, E> {
+impl<T, E> FlowSender<T, E> {
     /// Hands an item on. Waits for room, so it must not be called where waiting is forbidden. Whether anybody still listens.
     pub fn give(&self, item: T) -> bool {
         self.items.blocking_send(item).is_ok()

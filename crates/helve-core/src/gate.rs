@@ -10,8 +10,8 @@ use tokio::sync::{OnceCell, watch};
 
 use crate::BoxFuture;
 use crate::call::{CallRef, Origin};
-use crate::event::What;
-use crate::store::{Owner, Store};
+use crate::event::EventKind;
+use crate::store::{ApprovalOwner, Store};
 
 /// Whoever answers for a session. The door brings it: a terminal, an MCP client, a page.
 pub trait Person: Send + Sync {
@@ -30,9 +30,9 @@ impl Person for Nobody {
 }
 
 /// `--yes`: answers every ask. A deny never becomes an ask, so it stays a deny.
-pub struct SaysYes;
+pub struct AlwaysYes;
 
-impl Person for SaysYes {
+impl Person for AlwaysYes {
     fn approve<'a>(&'a self, _call: &'a CallRef, _ask: &'a Ask) -> BoxFuture<'a, Reply> {
         Box::pin(async { Reply::Yes(Scope::Once) })
     }
@@ -168,7 +168,7 @@ impl Gate {
         &self,
         mut ask: Ask,
         call: &'call CallRef,
-        tell: impl Fn(What),
+        tell: impl Fn(EventKind),
     ) -> Result<Grant<'call>, Refusal> {
         ask.from.clone_from(&self.from);
         let mut open = Vec::new();
@@ -205,8 +205,8 @@ impl Gate {
         }
     }
 
-    async fn put_to_person(&self, ask: &Ask, call: &CallRef, tell: impl Fn(What)) -> Reply {
-        tell(What::Asked { summary: summary(ask) });
+    async fn put_to_person(&self, ask: &Ask, call: &CallRef, tell: impl Fn(EventKind)) -> Reply {
+        tell(EventKind::Asked { summary: summary(ask) });
         let mut policy = self.shared.policy.subscribe();
         let settled =
             policy.wait_for(|policy| policy.judge_all(&self.more, &ask.parts) == Action::Allow);
@@ -215,13 +215,13 @@ impl Gate {
             // Another call's lasting yes covers this one too.
             _ = settled => Reply::Yes(Scope::Once),
         };
-        tell(What::Answered { yes: matches!(reply, Reply::Yes(_)) });
+        tell(EventKind::Answered { yes: matches!(reply, Reply::Yes(_)) });
         reply
     }
 
     /// Keeps a lasting yes: exactly the patterns that were shown for the parts that were open.
     async fn remember(&self, scope: Scope, open: &[(Part, Verdict)]) {
-        let Some(owner) = Owner::of(scope, &self.shared.session, &self.shared.root) else {
+        let Some(owner) = ApprovalOwner::of(scope, &self.shared.session, &self.shared.root) else {
             return;
         };
         let rules: Vec<Rule> = open.iter().flat_map(|(part, _)| part.approved(scope)).collect();

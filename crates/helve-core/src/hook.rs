@@ -31,7 +31,7 @@ pub trait Hook: Send + Sync {
     fn spawn<'a>(
         &'a self,
         _who: &'a CallRef,
-        _planned: &'a mut Planned,
+        _planned: &'a mut PlannedCommand,
     ) -> BoxFuture<'a, Result<(), Arc<str>>> {
         Box::pin(async { Ok(()) })
     }
@@ -49,7 +49,7 @@ pub trait Hook: Send + Sync {
 
 /// A shell command that is about to be judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedCommand {
     pub command: String,
     pub description: String,
     /// As the call gave it: relative to the root, or absolute.

@@ -10,36 +10,41 @@ use bytes::Bytes;
 
 use crate::BoxFuture;
 use crate::process::Processes;
-use commit::{Change, CommitError, Committed, ContentHash};
+use commit::{CommitChange, CommitError, Committed, ContentHash};
 
 pub mod commit;
 mod tree;
 
 pub use tree::{
-    Amount, BadPattern, Beyond, Case, Counts, Cutting, Ended, Find, FindFlow, Found, Hidden, Hit,
-    HitLine, Ignored, Order, Reach, Role, Search, SearchError, SearchFlow, Shape, Skipped, Syntax,
-    Tree,
+    BadPattern, CaseMode, FileCount, FileTree, FindFlow, FindOrder, FindRequest, FoundFile,
+    HiddenFiles, IgnoredMatches, IgnoredMode, LineCut, LineRole, MatchReach, MatchedFile,
+    MatchedLine, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchFlow, SearchRequest,
+    SkippedFiles, WalkEnd,
 };
 
 /// The verbs of a machine. They are coarse: one hop each. Dropping a returned future cancels the verb.
 pub trait Machine: Send + Sync {
     /// Follows every link of an absolute path as far as it exists. Says nothing of the content.
-    fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Located, MachineError>>;
+    fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>>;
 
     /// Some lines of a file of any size, in memory that depends on the window alone.
     fn window<'a>(
         &'a self,
         at: &'a Place,
-        want: Window,
-    ) -> BoxFuture<'a, Result<Windowed, MachineError>>;
+        want: WindowRequest,
+    ) -> BoxFuture<'a, Result<WindowLines, MachineError>>;
 
     /// A whole file, unless it is larger than `most`.
-    fn read<'a>(&'a self, at: &'a Place, most: u64) -> BoxFuture<'a, Result<Whole, MachineError>>;
+    fn read<'a>(
+        &'a self,
+        at: &'a Place,
+        most: u64,
+    ) -> BoxFuture<'a, Result<FileContent, MachineError>>;
 
     /// The only verb that changes files: all changes or none. Once begun it runs to its end, even if the future is dropped.
     fn commit(
         &self,
-        changes: Vec<Change>,
+        changes: Vec<CommitChange>,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>>;
 
     /// The names in a folder, at most `most` of them, in the order of their bytes.
@@ -47,13 +52,13 @@ pub trait Machine: Send + Sync {
         &'a self,
         at: &'a Place,
         most: usize,
-    ) -> BoxFuture<'a, Result<Listing, MachineError>>;
+    ) -> BoxFuture<'a, Result<DirListing, MachineError>>;
 
     /// Files of a tree by name, in an order that does not depend on how they were found.
-    fn find(&self, want: Find) -> FindFlow;
+    fn find(&self, want: FindRequest) -> FindFlow;
 
     /// Lines of the files of a tree, in an order that does not depend on how they were found.
-    fn search(&self, want: Search) -> SearchFlow;
+    fn search(&self, want: SearchRequest) -> SearchFlow;
 
     /// The processes of this same machine; `None` if it cannot start any.
     ///
@@ -82,15 +87,15 @@ impl Place {
 
 /// What [`Machine::locate`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
+pub struct LocatedPath {
     /// The path with every link followed; what does not exist yet is appended as given.
     pub real: PathBuf,
     /// `None` where nothing is there.
-    pub kind: Option<Kind>,
+    pub kind: Option<FileKind>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FileKind {
     File,
     Folder,
     /// Only in listings: a link that leads nowhere. Others are shown as what they lead to.
@@ -103,7 +108,7 @@ pub enum Kind {
 
 /// Which lines of a file are wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Window {
+pub struct WindowRequest {
     /// Counted from 1.
     pub first: u64,
     pub lines: u64,
@@ -116,10 +121,10 @@ pub struct Window {
 
 /// Some lines of a file, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Windowed {
+pub struct WindowLines {
     /// The kept bytes of the lines, one after the other, without line endings. UTF-16 comes as UTF-8.
     pub bytes: Bytes,
-    pub lines: Vec<Span>,
+    pub lines: Vec<LineSpan>,
     /// The first line of the window, counted from 1.
     pub first: u64,
     /// Whether lines follow the window.
@@ -131,14 +136,14 @@ pub struct Windowed {
     /// The bytes of the file that the window covers, line endings included.
     pub range: Range<u64>,
     /// What tells later whether the file is still the one that was read.
-    pub mark: Mark,
+    pub mark: ContentMark,
     /// The first bytes of the file, for telling text from other things.
     pub sample: Bytes,
 }
 
 /// What the content of a file is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum ContentMark {
     /// All of its bytes.
     Whole(ContentHash),
     /// The bytes of a window, in a file that is too large to look at all of it.
@@ -146,16 +151,16 @@ pub enum Mark {
     Nothing,
 }
 
-/// One line in [`Windowed::bytes`].
+/// One line in [`WindowLines::bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct LineSpan {
     /// Where the line ends in the kept bytes; it begins where the one before ends.
     pub end: usize,
     /// How many bytes of the line were left out.
     pub skipped: u64,
 }
 
-impl Windowed {
+impl WindowLines {
     /// The kept bytes of each line and how many were left out.
     pub fn each(&self) -> impl Iterator<Item = (&[u8], u64)> {
         let mut from = 0;
@@ -169,7 +174,7 @@ impl Windowed {
 
 /// A whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whole {
+pub struct FileContent {
     pub bytes: Bytes,
     /// The permission bits.
     pub mode: u32,
@@ -178,16 +183,16 @@ pub struct Whole {
 
 /// The names in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Listing {
-    pub entries: Vec<Entry>,
+pub struct DirListing {
+    pub entries: Vec<ListedEntry>,
     /// Names beyond those returned.
     pub left_out: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ListedEntry {
     pub name: OsString,
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Whether the name is a link to that.
     pub is_link: bool,
 }
@@ -200,7 +205,7 @@ pub enum MachineError {
     #[error("the system does not permit it")]
     NotPermitted,
     #[error("it is not a file")]
-    NotAFile(Kind),
+    NotAFile(FileKind),
     #[error("it is not a folder")]
     NotAFolder,
     #[error("the path changed while it was being opened")]

@@ -25,11 +25,14 @@ pub trait Processes: Send + Sync {
     fn watch<'a>(
         &'a self,
         id: &'a ProcessId,
-        want: Watch,
-    ) -> BoxFuture<'a, Result<Watched, ProcessError>>;
+        want: WatchRequest,
+    ) -> BoxFuture<'a, Result<WatchResult, ProcessError>>;
 
     /// The beginning and the end of everything it said so far.
-    fn output<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<Output, ProcessError>>;
+    fn output<'a>(
+        &'a self,
+        id: &'a ProcessId,
+    ) -> BoxFuture<'a, Result<ProcessOutput, ProcessError>>;
 
     /// Types into a terminal session.
     fn type_in<'a>(
@@ -53,7 +56,7 @@ pub trait Processes: Send + Sync {
     fn list(&self) -> BoxFuture<'_, Vec<Process>>;
 
     /// What confinement can be had here.
-    fn confinement(&self) -> BoxFuture<'_, Confinement>;
+    fn confinement(&self) -> BoxFuture<'_, SandboxSupport>;
 }
 
 /// How long a program may take to end when it is asked to.
@@ -69,11 +72,11 @@ pub struct Spawn {
     /// The whole environment.
     pub environment: Vec<(OsString, OsString)>,
     pub stdin: Stdin,
-    pub confine: Option<Confine>,
-    pub keep: Keep,
+    pub confine: Option<SandboxPlan>,
+    pub keep: OutputPolicy,
     pub lifetime: Lifetime,
     /// For whoever lists it.
-    pub about: About,
+    pub about: ProcessInfo,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +89,7 @@ pub enum Stdin {
 
 /// What a program is kept from. Reading is not restricted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confine {
+pub struct SandboxPlan {
     /// Writing is possible below these and nowhere else.
     pub writable: Vec<PathBuf>,
     /// Not below these, even where a folder above is writable.
@@ -104,7 +107,7 @@ pub enum Network {
 /// What is kept of the output, after control sequences were taken out, progress lines collapsed and
 /// secrets replaced.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Keep {
+pub struct OutputPolicy {
     /// Bytes kept in memory from the beginning and from the end.
     pub head: usize,
     pub tail: usize,
@@ -131,7 +134,7 @@ pub enum Lifetime {
 
 /// Whose program it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct ProcessInfo {
     pub command: String,
     pub description: String,
     pub call: String,
@@ -141,14 +144,14 @@ pub struct About {
 
 /// What to wait for and what to tell.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Watch {
+pub struct WatchRequest {
     /// Where telling begins, counted in bytes of output as kept.
     pub from: u64,
     /// At most so many bytes are told.
     pub most: usize,
     /// Which, if there are more.
     pub told: Excerpt,
-    pub until: Until,
+    pub until: WaitCondition,
     pub deadline: Duration,
 }
 
@@ -159,7 +162,7 @@ pub enum Excerpt {
     Oldest,
 }
 
-impl Watch {
+impl WatchRequest {
     /// Which bytes are told, of as many as were said.
     pub fn window(&self, said: u64) -> Range<u64> {
         let (from, most) = (self.from.min(said), self.most as u64);
@@ -171,7 +174,7 @@ impl Watch {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum WaitCondition {
     Now,
     /// The program itself has ended and what it said has been taken in. Others that it started may live on.
     Ended,
@@ -184,20 +187,20 @@ pub enum Until {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Watched {
+pub struct WatchResult {
     /// Output since `from`, on whole characters where it is UTF-8.
     pub text: Bytes,
     /// Bytes between `from` and the beginning of `text`.
     pub left_out: u64,
     /// The cursor to go on with.
     pub next: u64,
-    pub met: Met,
+    pub met: WaitOutcome,
     pub process: Process,
 }
 
 /// Why the waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Met {
+pub enum WaitOutcome {
     Yes,
     /// It cannot come any more: everything has ended.
     Never,
@@ -208,12 +211,12 @@ pub enum Met {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process {
     pub id: ProcessId,
-    pub about: About,
-    pub state: State,
+    pub about: ProcessInfo,
+    pub state: ProcessState,
     /// Other processes that it started and that live.
-    pub children: Vec<Member>,
+    pub children: Vec<ProcessMember>,
     /// One of it that turned to where it writes for its input, as editors without a terminal do: none can come.
-    pub waits: Option<Member>,
+    pub waits: Option<ProcessMember>,
     /// How long what lives has computed.
     pub worked: Duration,
     /// From its start to its end, or to now, by a clock that does not jump.
@@ -225,19 +228,19 @@ pub struct Process {
     pub is_foreign: bool,
     pub spool: Option<PathBuf>,
     /// What it asked the system for and did not get, each once, as far as this is told.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<DeniedCall>,
 }
 
 /// What a confined program asked the system for and did not get. What it may not write it learns from the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Withheld {
+pub enum DeniedCall {
     Network,
     /// To trace another process, or to look into its memory.
     Tracing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum State {
+pub enum ProcessState {
     Running,
     Exited(i32),
     /// By a signal, its number.
@@ -248,7 +251,7 @@ pub enum State {
 
 /// A process in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct ProcessMember {
     pub pid: u32,
     /// As in a list of processes, cut to a line.
     pub command: String,
@@ -256,7 +259,7 @@ pub struct Member {
 
 /// Everything a program said, or its two ends.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Output {
+pub struct ProcessOutput {
     /// All of it where `left_out` is 0.
     pub head: Bytes,
     pub left_out: u64,
@@ -285,7 +288,7 @@ pub enum Signal {
 
 /// What a machine can confine, and with what.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Confinement {
+pub struct SandboxSupport {
     pub writes: Support,
     pub protected: Support,
     pub network: Support,

@@ -9,14 +9,14 @@ use std::time::Duration;
 use crate::call::CallRef;
 use crate::process::Processes;
 use crate::session::Session;
-use crate::shell::{Leftovers, Shell, Timeouts};
+use crate::shell::{CommandTimeouts, Leftovers, Shell};
 
 mod judge;
 mod repository;
 mod run;
 
-pub use judge::{BadScript, Launch, steering, typing};
-pub use run::{How, NotStarted, Running};
+pub use judge::{BadScript, PreparedCommand, steering, typing};
+pub use run::{RunOptions, RunningCommand, StartError};
 
 /// One call's view of commands and the processes they start.
 pub struct Programs {
@@ -28,7 +28,7 @@ pub struct Programs {
 
 impl Programs {
     /// How long commands may take here; `None` if none can be run.
-    pub fn timeouts(&self) -> Option<Timeouts> {
+    pub fn timeouts(&self) -> Option<CommandTimeouts> {
         self.shell().map(|shell| shell.timeouts)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::call::CallRef;
-use crate::event::{Event, Events, What};
+use crate::event::{Event, EventKind, Events};
 use crate::store::Store;
 
 /// Sends events to subscribers and, unless it is off the record, to the store.
@@ -24,7 +24,7 @@ impl Recorder {
     }
 
     /// Never waits.
-    pub(crate) fn emit(&self, call: &CallRef, what: What) {
+    pub(crate) fn emit(&self, call: &CallRef, what: EventKind) {
         let event = Event::now(call, what);
         if let Some(store) = &self.store {
             store.append(&event);

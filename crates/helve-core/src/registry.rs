@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::session::Session;
-use crate::spec::{Caller, Switch, ToolSpec, Traits};
+use crate::spec::{Caller, ToolSpec, ToolSwitch, Traits};
 use crate::tool::AnyTool;
 
 /// Where a tool comes from. A higher layer shadows a lower one.
@@ -27,14 +27,14 @@ pub enum Layer {
 /// All tools of a workspace.
 #[derive(Default)]
 pub struct Registry {
-    entries: Mutex<Vec<Entry>>,
+    entries: Mutex<Vec<RegistryEntry>>,
     version: watch::Sender<u64>,
     /// How many are on their way to register something.
     expected: watch::Sender<usize>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct RegistryEntry {
     id: u64,
     layer: Layer,
     /// The dialect that the tool belongs to; `None` for all.
@@ -65,9 +65,9 @@ impl Drop for Registration {
 
 /// Somebody who is about to register tools. Dropping it says that they have, or will not.
 #[must_use = "dropping it says that nothing more is coming"]
-pub struct Expected(Arc<Registry>);
+pub struct PendingTools(Arc<Registry>);
 
-impl Drop for Expected {
+impl Drop for PendingTools {
     fn drop(&mut self) {
         self.0.expected.send_modify(|count| *count -= 1);
     }
@@ -96,16 +96,16 @@ impl Registry {
     ) -> Registration {
         let mut entries = self.entries.lock();
         let id = entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
-        entries.push(Entry { id, layer, dialect, tool });
+        entries.push(RegistryEntry { id, layer, dialect, tool });
         drop(entries);
         self.version.send_modify(|version| *version += 1);
         Registration { registry: self.clone(), id }
     }
 
     /// Says that tools are on their way, for those who can wait for them.
-    pub fn expect(self: &Arc<Self>) -> Expected {
+    pub fn expect(self: &Arc<Self>) -> PendingTools {
         self.expected.send_modify(|count| *count += 1);
-        Expected(self.clone())
+        PendingTools(self.clone())
     }
 
     /// Waits until nothing more is on its way, for at most `patience`.
@@ -142,7 +142,7 @@ impl Registry {
     pub fn offer(
         &self,
         who: &Caller,
-        switches: &[Switch],
+        switches: &[ToolSwitch],
         keep: impl Fn(&ToolSpec) -> bool,
     ) -> ToolSet {
         let mut entries = self.entries.lock().clone();
@@ -152,10 +152,10 @@ impl Registry {
         for entry in entries {
             let spec = entry.tool.spec(who);
             if spec.audience.hidden || spec.audience.admits(who) {
-                tools.insert(spec.name.clone(), Offered { spec, tool: entry.tool });
+                tools.insert(spec.name.clone(), OfferedTool { spec, tool: entry.tool });
             }
         }
-        tools.retain(|name, Offered { spec, .. }| {
+        tools.retain(|name, OfferedTool { spec, .. }| {
             spec.audience.hidden || (is_on(switches, name) && keep(spec))
         });
         ToolSet(Arc::new(tools))
@@ -169,19 +169,19 @@ fn tool_part(spec: &ToolSpec) -> Part {
     part
 }
 
-fn is_on(switches: &[Switch], name: &str) -> bool {
+fn is_on(switches: &[ToolSwitch], name: &str) -> bool {
     let last = switches.iter().rev().find(|switch| wildcard::matches(&switch.pattern, name));
     last.is_none_or(|switch| switch.on)
 }
 
-struct Offered {
+struct OfferedTool {
     spec: ToolSpec,
     tool: Arc<dyn AnyTool>,
 }
 
 /// An immutable snapshot: specs made once, tools kept alive while a call runs.
 #[derive(Clone, Default)]
-pub struct ToolSet(Arc<BTreeMap<String, Offered>>);
+pub struct ToolSet(Arc<BTreeMap<String, OfferedTool>>);
 
 impl ToolSet {
     /// The tools to list, by name.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use helve_policy::{Let, Part, Pattern, Request};
 
-use crate::machine::{Hidden, Ignored, Kind, Machine, Place, Tree};
+use crate::machine::{FileKind, FileTree, HiddenFiles, IgnoredMode, Machine, Place};
 use crate::paths;
 
 /// How long a walk may take unless the tool says otherwise.
@@ -19,7 +19,7 @@ const IGNORED_DEADLINE: Duration = Duration::from_millis(200);
 pub struct Resolved {
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) place: Place,
-    kind: Option<Kind>,
+    kind: Option<FileKind>,
     /// The texts that rules match: relative to the root inside it, absolute outside.
     subjects: Vec<String>,
     /// The folder that needs `external_directory`.
@@ -41,11 +41,11 @@ impl Resolved {
         roots: &Roots<'_>,
         given: &Path,
         real: PathBuf,
-        kind: Option<Kind>,
+        kind: Option<FileKind>,
     ) -> Self {
         let root = roots.root;
         let folder = match kind {
-            Some(Kind::Folder) => real.clone(),
+            Some(FileKind::Folder) => real.clone(),
             _ => real.parent().unwrap_or(Path::new("/")).to_path_buf(),
         };
         let own = roots.own.iter().find(|own| real.starts_with(own));
@@ -73,7 +73,7 @@ impl Resolved {
     }
 
     /// What was there when the path was looked up. It must not be reported before reading was granted.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<FileKind> {
         self.kind
     }
 
@@ -90,19 +90,19 @@ impl Resolved {
     /// Asks to look for something below this path, under the tool's own key. A single file is also read.
     pub fn searching(&self, permission: &'static str, subject: &str) -> Request {
         let mut parts = vec![Part::new(permission, subject).always_exactly()];
-        if self.kind != Some(Kind::Folder) {
+        if self.kind != Some(FileKind::Folder) {
             parts.push(self.part("read"));
         }
         self.request(Let::Read(self.real()), parts)
     }
 
     /// Everything below this path, hidden files included, ignored files excluded.
-    pub fn tree(&self) -> Tree {
-        Tree {
+    pub fn tree(&self) -> FileTree {
+        FileTree {
             at: self.place.clone(),
             globs: Vec::new(),
-            ignored: Ignored::Skip { peek: IGNORED_DEADLINE },
-            hidden: Hidden::Include,
+            ignored: IgnoredMode::Skip { peek: IGNORED_DEADLINE },
+            hidden: HiddenFiles::Include,
             deadline: WALK_DEADLINE,
         }
     }

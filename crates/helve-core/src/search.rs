@@ -5,7 +5,10 @@ use helve_policy::Readable;
 use crate::files::Files;
 use crate::flow::Flow;
 use crate::gate::Grant;
-use crate::machine::{Counts, Find, Found, Hit, Kind, MachineError, Search, SearchError};
+use crate::machine::{
+    FileKind, FindRequest, FoundFile, MachineError, MatchedFile, SearchCounts, SearchError,
+    SearchRequest,
+};
 use crate::resolved::Resolved;
 
 impl Files {
@@ -14,8 +17,8 @@ impl Files {
         &self,
         grant: &Grant<'_>,
         path: &Resolved,
-        mut want: Find,
-    ) -> Result<(Vec<Found>, Counts), SearchError> {
+        mut want: FindRequest,
+    ) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
         self.demand(grant, path).map_err(|_| SearchError::NotGranted)?;
         want.tree.at = path.place.clone();
         gather(path.machine.find(want)).await
@@ -26,15 +29,15 @@ impl Files {
         &self,
         grant: &Grant<'_>,
         path: &Resolved,
-        mut want: Search,
-    ) -> Result<(Vec<Hit>, Counts), SearchError> {
+        mut want: SearchRequest,
+    ) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
         self.demand(grant, path).map_err(|_| SearchError::NotGranted)?;
         want.tree.at = path.place.clone();
         let (policy, more) = self.session.gate.rules().await;
         let root = self.session.workspace.root();
         let readable = Readable::new(&policy, &more, root, &path.real());
         // A folder that has become a file since was not granted as a file.
-        let is_granted = path.kind() != Some(Kind::Folder);
+        let is_granted = path.kind() != Some(FileKind::Folder);
         want.readable = Some(if is_granted { readable.granted() } else { readable });
         gather(path.machine.search(want)).await
     }
@@ -42,8 +45,8 @@ impl Files {
 
 /// Reads a flow to its end. The machine holds it to what was wanted.
 async fn gather<T>(
-    mut flow: Flow<Vec<T>, Result<Counts, SearchError>>,
-) -> Result<(Vec<T>, Counts), SearchError> {
+    mut flow: Flow<Vec<T>, Result<SearchCounts, SearchError>>,
+) -> Result<(Vec<T>, SearchCounts), SearchError> {
     let mut all = Vec::new();
     while let Some(items) = flow.next().await {
         all.extend(items);

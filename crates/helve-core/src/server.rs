@@ -11,7 +11,7 @@ use crate::BoxFuture;
 ///
 /// Whoever makes one has taken the secrets of the server's configuration out of every text in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ServerTrouble {
+pub enum ServerError {
     #[error("no such server is set up")]
     Unknown { known: Vec<String> },
     #[error("it is switched off")]
@@ -25,14 +25,14 @@ pub enum ServerTrouble {
     #[error("it wants a login{}", said(.how))]
     NeedsLogin { how: String },
     #[error("it did not answer to {step} within {} s", .after.as_secs_f64())]
-    NoAnswer { step: Step, after: Duration },
+    NoAnswer { step: ServerStep, after: Duration },
     #[error("it ended{}", said(.why))]
     Ended { why: String },
     #[error("it sent a message of more than {most} bytes, and the connection was closed")]
     TooLarge { most: usize },
     /// It failed so often that it is left alone for a while.
     #[error("it failed {tries} times in a row, the last time because {last}")]
-    GaveUp { tries: u32, last: Box<ServerTrouble> },
+    GaveUp { tries: u32, last: Box<ServerError> },
     /// It answered with an error of the protocol.
     #[error("it answered with error {code}: {message}")]
     Answered { code: i64, message: String },
@@ -47,20 +47,20 @@ pub enum ServerTrouble {
 
 /// What a server was doing when it was last heard of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ServerStep {
     Start,
     List,
     Call,
     Resource,
 }
 
-impl std::fmt::Display for Step {
+impl std::fmt::Display for ServerStep {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
-            Step::Start => "`initialize`",
-            Step::List => "`tools/list`",
-            Step::Call => "the call",
-            Step::Resource => "the request for resources",
+            ServerStep::Start => "`initialize`",
+            ServerStep::List => "`tools/list`",
+            ServerStep::Call => "the call",
+            ServerStep::Resource => "the request for resources",
         })
     }
 }
@@ -78,32 +78,32 @@ pub trait Resources: Send + Sync {
     fn list<'a>(
         &'a self,
         server: &'a str,
-        what: Listing,
-    ) -> BoxFuture<'a, Result<Vec<Map<String, Value>>, ServerTrouble>>;
+        what: ResourceKind,
+    ) -> BoxFuture<'a, Result<Vec<Map<String, Value>>, ServerError>>;
 
     fn read<'a>(
         &'a self,
         server: &'a str,
         uri: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<Held>, ServerTrouble>>;
+    ) -> BoxFuture<'a, Result<Vec<ResourceItem>, ServerError>>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listing {
+pub enum ResourceKind {
     Resources,
     Templates,
 }
 
 /// One piece of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct ResourceItem {
     pub uri: String,
     pub mime: Option<String>,
-    pub body: Body,
+    pub body: ResourceBody,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum ResourceBody {
     Text(String),
     Bytes(Bytes),
 }

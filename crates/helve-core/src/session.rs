@@ -13,10 +13,10 @@ use serde_json::Value;
 use crate::call::CallRef;
 use crate::dialect::Dialect;
 use crate::gate::Gate;
-use crate::journal::Image;
+use crate::journal::FileImage;
 use crate::paths;
-use crate::shown::{Remembered, Seen, Shown};
-use crate::spec::{Caller, Switch};
+use crate::shown::{SeenContent, SeenFiles, Shown};
+use crate::spec::{Caller, ToolSwitch};
 use crate::store::{Outputs, Store, StoreError};
 use crate::workspace::Workspace;
 
@@ -29,25 +29,25 @@ pub struct Session {
     pub dialect: &'static Dialect,
     /// The dialect's limits, or what the config says instead.
     pub limits: Limits,
-    pub switches: Vec<Switch>,
+    pub switches: Vec<ToolSwitch>,
     pub store: Arc<dyn Store>,
     pub outputs: Arc<dyn Outputs>,
     /// What was shown of files; also kept by the store.
     pub shown: ShownFiles,
     /// The call that a sub-agent's session works for.
-    pub under: Option<Above>,
+    pub under: Option<ParentCall>,
 }
 
 /// The call that opened a sub-agent's session, and the session of that call.
 #[derive(Clone)]
-pub struct Above {
+pub struct ParentCall {
     pub call: Arc<CallRef>,
     pub session: Arc<Session>,
 }
 
 /// What a session was shown of files, in this process.
 #[derive(Default)]
-pub struct ShownFiles(Mutex<Remembered>);
+pub struct ShownFiles(Mutex<SeenFiles>);
 
 /// Something a session remembers across calls and processes, by type.
 pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
@@ -77,12 +77,12 @@ impl Session {
             store: self.store.clone(),
             outputs: self.outputs.clone(),
             shown: ShownFiles::default(),
-            under: Some(Above { call: under.clone(), session: self.clone() }),
+            under: Some(ParentCall { call: under.clone(), session: self.clone() }),
         })
     }
 
     /// Takes down what was shown of a file.
-    pub(crate) fn saw(&self, path: &Path, seen: Seen) {
+    pub(crate) fn saw(&self, path: &Path, seen: SeenContent) {
         self.note(path, &seen);
         let mut shown = self.shown.0.lock();
         shown.drop_kept(path);
@@ -90,8 +90,8 @@ impl Session {
     }
 
     /// Takes down what the session wrote itself.
-    pub(crate) fn wrote(&self, path: &Path, now: &Image) {
-        let seen = Seen::whole(now.hash);
+    pub(crate) fn wrote(&self, path: &Path, now: &FileImage) {
+        let seen = SeenContent::whole(now.hash);
         self.note(path, &seen);
         let mut shown = self.shown.0.lock();
         shown.keep(path, &now.bytes);
@@ -99,14 +99,14 @@ impl Session {
     }
 
     pub(crate) fn forget(&self, path: &Path) {
-        self.note(path, &Seen::default());
+        self.note(path, &SeenContent::default());
         let mut shown = self.shown.0.lock();
         shown.drop_kept(path);
-        shown.set(path, Seen::default());
+        shown.set(path, SeenContent::default());
     }
 
     /// Whether the session was shown, or wrote, what is in a file now.
-    pub(crate) async fn was_shown(&self, path: &Path, now: &Image) -> Shown {
+    pub(crate) async fn was_shown(&self, path: &Path, now: &FileImage) -> Shown {
         let seen = self.seen(path).await;
         if seen.is_empty() {
             Shown::Never
@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    async fn seen(&self, path: &Path) -> Seen {
+    async fn seen(&self, path: &Path) -> SeenContent {
         if let Some(seen) = self.shown.0.lock().get(path) {
             return seen.clone();
         }
@@ -127,7 +127,7 @@ impl Session {
     }
 
     /// Queued: never waits. The next process of this session will know.
-    fn note(&self, path: &Path, seen: &Seen) {
+    fn note(&self, path: &Path, seen: &SeenContent) {
         if let Ok(value) = serde_json::to_value(seen) {
             self.store.note(&self.id, &shown_key(path), value);
         }

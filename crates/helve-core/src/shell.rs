@@ -21,13 +21,13 @@ pub struct Shell {
     pub secrets: Vec<Bytes>,
     pub sandbox: Sandbox,
     pub network: Network,
-    pub timeouts: Timeouts,
+    pub timeouts: CommandTimeouts,
     pub leftovers: Leftovers,
 }
 
 /// How long a command may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct CommandTimeouts {
     /// Unless the call says otherwise.
     pub usual: Duration,
     /// The longest that a call may ask for.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::journal::Image;
+use crate::journal::FileImage;
 use crate::machine::commit::ContentHash;
-use crate::machine::{Mark, Windowed};
+use crate::machine::{ContentMark, WindowLines};
 
 /// How much of what was shown is kept to say later what changed.
 const MOST_KEPT: usize = 8 << 20;
@@ -28,7 +28,7 @@ pub enum Shown {
 
 /// What is remembered of one file, in a form that outlives the process: the newest that was shown or written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Seen {
+pub(crate) enum SeenContent {
     #[default]
     Nothing,
     Whole([u8; 32]),
@@ -41,19 +41,19 @@ pub(crate) enum Seen {
     },
 }
 
-impl Seen {
+impl SeenContent {
     pub(crate) fn whole(hash: ContentHash) -> Self {
         Self::Whole(hash.0)
     }
 
-    pub(crate) fn window(got: &Windowed) -> Self {
+    pub(crate) fn window(got: &WindowLines) -> Self {
         match got.mark {
-            Mark::Whole(hash) => Self::Whole(hash.0),
-            Mark::Window(hash) => {
+            ContentMark::Whole(hash) => Self::Whole(hash.0),
+            ContentMark::Window(hash) => {
                 let Range { start, end } = got.range;
                 Self::Piece { start, end, hash: hash.0, size: got.size }
             }
-            Mark::Nothing => Self::Nothing,
+            ContentMark::Nothing => Self::Nothing,
         }
     }
 
@@ -62,7 +62,7 @@ impl Seen {
     }
 
     /// Whether the file is still what was shown, as far as that can be told.
-    pub(crate) fn holds(&self, now: &Image) -> bool {
+    pub(crate) fn holds(&self, now: &FileImage) -> bool {
         match self {
             Self::Nothing => false,
             Self::Whole(hash) => *hash == now.hash.0,
@@ -78,18 +78,18 @@ impl Seen {
 
 /// What this process remembers: everything, and the content itself as far as there is room.
 #[derive(Default)]
-pub(crate) struct Remembered {
-    seen: HashMap<PathBuf, Seen>,
+pub(crate) struct SeenFiles {
+    seen: HashMap<PathBuf, SeenContent>,
     kept: HashMap<PathBuf, Bytes>,
     bytes: usize,
 }
 
-impl Remembered {
-    pub(crate) fn get(&self, path: &Path) -> Option<&Seen> {
+impl SeenFiles {
+    pub(crate) fn get(&self, path: &Path) -> Option<&SeenContent> {
         self.seen.get(path)
     }
 
-    pub(crate) fn set(&mut self, path: &Path, seen: Seen) {
+    pub(crate) fn set(&mut self, path: &Path, seen: SeenContent) {
         self.seen.insert(path.into(), seen);
     }
 

@@ -116,7 +116,7 @@ impl Traits {
 
 /// One line of the config's `tools` map, which switches tools on or off. The last match decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Switch {
+pub struct ToolSwitch {
     /// A tool's name, or a wildcard.
     pub pattern: String,
     pub on: bool,

@@ -46,7 +46,7 @@ pub trait Store: Send + Sync {
     /// Keeps an approval for as long as its scope says.
     fn remember<'a>(
         &'a self,
-        owner: Owner<'a>,
+        owner: ApprovalOwner<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
@@ -76,20 +76,20 @@ pub trait Store: Send + Sync {
 
 /// Who a lasting yes belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner<'a> {
+pub enum ApprovalOwner<'a> {
     Session(&'a str),
     Project(&'a Path),
     Everyone,
 }
 
-impl<'a> Owner<'a> {
+impl<'a> ApprovalOwner<'a> {
     /// `None` for a yes that does not last.
     pub fn of(scope: Scope, session: &'a str, root: &'a Path) -> Option<Self> {
         match scope {
             Scope::Once => None,
-            Scope::Session => Some(Owner::Session(session)),
-            Scope::Project => Some(Owner::Project(root)),
-            Scope::Everywhere => Some(Owner::Everyone),
+            Scope::Session => Some(ApprovalOwner::Session(session)),
+            Scope::Project => Some(ApprovalOwner::Project(root)),
+            Scope::Everywhere => Some(ApprovalOwner::Everyone),
         }
     }
 }

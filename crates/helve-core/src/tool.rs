@@ -11,7 +11,7 @@ use crate::context::ToolContext;
 use crate::input::Input;
 use crate::output::{ErrorKind, ToolError, ToolOutput};
 use crate::spec::{Audience, Caller, InputSpec, ToolSpec, Traits};
-use crate::validate::{self, Problem};
+use crate::validate::{self, ArgumentProblem};
 
 /// A tool with typed arguments. Each is one file: arguments, description, `run`, wording.
 pub trait Tool: Send + Sync + 'static {
@@ -36,7 +36,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// The tool's own message for invalid arguments; `None` leaves it to the dialect.
-    fn invalid(&self, _problems: &[Problem]) -> Option<String> {
+    fn invalid(&self, _problems: &[ArgumentProblem]) -> Option<String> {
         None
     }
 
@@ -52,7 +52,7 @@ pub trait AnyTool: Send + Sync {
     fn spec(&self, who: &Caller) -> ToolSpec;
 
     /// See [`Tool::invalid`].
-    fn invalid(&self, problems: &[Problem]) -> Option<String>;
+    fn invalid(&self, problems: &[ArgumentProblem]) -> Option<String>;
 
     /// Runs on input that satisfies the spec.
     fn call<'a>(
@@ -74,7 +74,7 @@ impl<T: Tool> AnyTool for T {
         }
     }
 
-    fn invalid(&self, problems: &[Problem]) -> Option<String> {
+    fn invalid(&self, problems: &[ArgumentProblem]) -> Option<String> {
         Tool::invalid(self, problems)
     }
 

@@ -10,18 +10,18 @@ const MOST_DEPTH: usize = 64;
 
 /// Something wrong with an argument.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
+pub struct ArgumentProblem {
     /// `todos[2].status`; empty for the arguments as a whole.
     pub path: String,
     pub expected: Expected,
-    pub found: Found,
+    pub found: FoundValue,
     /// A parameter that was given and may be the missing one misspelt.
     pub near: Option<String>,
 }
 
 /// A parameter that the tool does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extra {
+pub struct UnknownParameter {
     pub path: String,
     /// The known parameter it resembles.
     pub near: Option<String>,
@@ -44,7 +44,7 @@ pub enum Expected {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum FoundValue {
     Nothing,
     Value(Value),
     Length(u64),
@@ -55,8 +55,8 @@ pub enum Found {
 /// What validation has to say about arguments that it may have put right.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    pub problems: Vec<Problem>,
-    pub extras: Vec<Extra>,
+    pub problems: Vec<ArgumentProblem>,
+    pub extras: Vec<UnknownParameter>,
 }
 
 /// Checks arguments against a schema.
@@ -71,11 +71,11 @@ pub fn validate(schema: &Value, args: &mut Value) -> Findings {
 }
 
 /// A value that satisfies the schema and yet not the type behind it.
-pub(crate) fn beyond_schema(err: &serde_json::Error) -> Problem {
-    Problem {
+pub(crate) fn beyond_schema(err: &serde_json::Error) -> ArgumentProblem {
+    ArgumentProblem {
         path: String::new(),
         expected: Expected::Words(err.to_string()),
-        found: Found::Untold,
+        found: FoundValue::Untold,
         near: None,
     }
 }
@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
             return true;
         }
         let types = types.into_iter().map(String::from).collect();
-        self.problem(path, Expected::Types(types), Found::Value(value.clone()));
+        self.problem(path, Expected::Types(types), FoundValue::Value(value.clone()));
         false
     }
 
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
         };
         let listed = known.contains(value);
         if !listed {
-            self.problem(path, Expected::OneOf(known), Found::Value(value.clone()));
+            self.problem(path, Expected::OneOf(known), FoundValue::Value(value.clone()));
         }
         listed
     }
@@ -161,7 +161,7 @@ impl<'a> Walk<'a> {
             for (key, holds, expected) in bounds {
                 let Some(bound) = schema.get(key) else { continue };
                 if bound.as_f64().is_some_and(|bound| !holds(number, bound)) {
-                    self.problem(path, expected(bound.clone()), Found::Value(value.clone()));
+                    self.problem(path, expected(bound.clone()), FoundValue::Value(value.clone()));
                 }
             }
         }
@@ -172,10 +172,10 @@ impl<'a> Walk<'a> {
         };
         let length = length as u64;
         if let Some(least) = schema.get(least).and_then(Value::as_u64).filter(|n| length < *n) {
-            self.problem(path, Expected::LengthAtLeast(least), Found::Length(length));
+            self.problem(path, Expected::LengthAtLeast(least), FoundValue::Length(length));
         }
         if let Some(most) = schema.get(most).and_then(Value::as_u64).filter(|n| length > *n) {
-            self.problem(path, Expected::LengthAtMost(most), Found::Length(length));
+            self.problem(path, Expected::LengthAtMost(most), FoundValue::Length(length));
         }
     }
 
@@ -196,8 +196,8 @@ impl<'a> Walk<'a> {
                 let near = near.first().map(ToString::to_string);
                 let expected = expectation(known.get(*name));
                 let path = join(path, name);
-                let found = Found::Nothing;
-                self.findings.problems.push(Problem { path, expected, found, near });
+                let found = FoundValue::Nothing;
+                self.findings.problems.push(ArgumentProblem { path, expected, found, near });
             }
         }
         for (name, value) in members.iter_mut() {
@@ -231,7 +231,7 @@ impl<'a> Walk<'a> {
         for name in strangers.iter().take(MOST_PROBLEMS) {
             let near = near::nearest(name, known.keys().map(String::as_str), 1);
             let near = near.first().map(ToString::to_string);
-            self.findings.extras.push(Extra { path: join(path, name), near });
+            self.findings.extras.push(UnknownParameter { path: join(path, name), near });
         }
         strangers
     }
@@ -268,7 +268,7 @@ impl<'a> Walk<'a> {
             choices.iter().map(|choice| choice.get("const").cloned()).collect();
         if let Some(constants) = constants {
             if !constants.contains(value) {
-                self.problem(path, Expected::OneOf(constants), Found::Value(value.clone()));
+                self.problem(path, Expected::OneOf(constants), FoundValue::Value(value.clone()));
             }
             return;
         }
@@ -290,8 +290,8 @@ impl<'a> Walk<'a> {
         self.findings.problems.extend(closest.into_iter().flat_map(|found| found.problems));
     }
 
-    fn problem(&mut self, path: &str, expected: Expected, found: Found) {
-        let problem = Problem { path: path.into(), expected, found, near: None };
+    fn problem(&mut self, path: &str, expected: Expected, found: FoundValue) {
+        let problem = ArgumentProblem { path: path.into(), expected, found, near: None };
         self.findings.problems.push(problem);
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::after::AfterWrite;
 use crate::hook::Hook;
 use crate::host::Host;
-use crate::journal::{Change, Journal};
-use crate::process::Confinement;
+use crate::journal::{Journal, RecordedChange};
+use crate::process::SandboxSupport;
 use crate::shell::Shell;
 use crate::store::StoreError;
 
@@ -48,10 +48,10 @@ impl Workspace {
     }
 
     /// What confinement programs can have here.
-    pub async fn confinement(&self) -> Confinement {
+    pub async fn confinement(&self) -> SandboxSupport {
         match self.host.processes() {
             Some(processes) => processes.confinement().await,
-            None => Confinement::default(),
+            None => SandboxSupport::default(),
         }
     }
 
@@ -73,7 +73,7 @@ impl Workspace {
     }
 
     /// What a call changed, with the content before and after; the last change here, unless named.
-    pub async fn changed(&self, call: Option<&str>) -> Result<Option<Change>, StoreError> {
+    pub async fn changed(&self, call: Option<&str>) -> Result<Option<RecordedChange>, StoreError> {
         match call {
             Some(call) => self.journal.change(call).await,
             None => match self.journal.entries(&self.root, 1).await?.first() {

@@ -41,7 +41,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use helve_core::Switch;
+use helve_core::ToolSwitch;
 use helve_core::permission::{Rule, Source};
 
 pub use agent::{Agent, AgentMode, AgentOrigin};
@@ -65,8 +65,8 @@ pub struct Config {
     /// The project's rules: a separate wall, or appended to the user's, depending on trust.
     pub project: Vec<Rule>,
     /// The user's `tools` map.
-    pub switches: Vec<Switch>,
-    pub project_switches: Vec<Switch>,
+    pub switches: Vec<ToolSwitch>,
+    pub project_switches: Vec<ToolSwitch>,
     /// Built-in agents first, then in the order of their first mention. Disabled ones are omitted.
     pub agents: Vec<Agent>,
     pub tool_output: ToolOutputLimits,

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use helve_core::{AnyTool, Layer, Media, Registration, Registry, Resources, ServerTrouble};
+use helve_core::{AnyTool, Layer, Media, Registration, Registry, Resources, ServerError};
 use helve_text::near;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -138,7 +138,7 @@ impl Servers {
     }
 
     /// Starts one server and returns its state.
-    pub async fn check(&self, name: &str) -> Result<ServerInfo, ServerTrouble> {
+    pub async fn check(&self, name: &str) -> Result<ServerInfo, ServerError> {
         let managed = self.inner.managed(name)?;
         self.start(vec![managed]);
         self.inner.settled(std::iter::once(managed)).await;
@@ -199,12 +199,12 @@ async fn sync_registry(inner: Arc<Inner>) {
 }
 
 impl Inner {
-    fn managed(&self, name: &str) -> Result<&Arc<ManagedServer>, ServerTrouble> {
+    fn managed(&self, name: &str) -> Result<&Arc<ManagedServer>, ServerError> {
         self.servers.iter().find(|managed| managed.name() == name).ok_or_else(|| {
             let names: Vec<&str> = self.servers.iter().map(|managed| managed.name()).collect();
             let near = near::nearest(name, names.iter().copied(), 3);
             let known = if near.is_empty() { names } else { near };
-            ServerTrouble::Unknown { known: known.into_iter().map(str::to_owned).collect() }
+            ServerError::Unknown { known: known.into_iter().map(str::to_owned).collect() }
         })
     }
 
@@ -225,11 +225,11 @@ impl Inner {
     async fn resource_server(
         &self,
         name: &str,
-    ) -> Result<(Arc<ManagedServer>, Arc<LiveServer>), ServerTrouble> {
+    ) -> Result<(Arc<ManagedServer>, Arc<LiveServer>), ServerError> {
         let managed = self.managed(name)?;
         let live = managed.ready().await?;
         if !live.has_resources() {
-            return Err(ServerTrouble::NoResources { others: self.resource_servers() });
+            return Err(ServerError::NoResources { others: self.resource_servers() });
         }
         Ok((managed.clone(), live))
     }

@@ -9,7 +9,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use helve_core::process::Confine;
+use helve_core::process::SandboxPlan;
 use helve_machine::confine;
 
 fn main() -> ExitCode {
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         eprintln!("confined PLAN PROGRAM [ARGUMENT…]");
         return ExitCode::from(2);
     };
-    let plan: Confine = match serde_json::from_str(plan) {
+    let plan: SandboxPlan = match serde_json::from_str(plan) {
         Ok(plan) => plan,
         Err(err) => {
             eprintln!("invalid plan: {err}");

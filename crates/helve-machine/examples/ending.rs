@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use helve_core::process::{
-    About, Excerpt, Keep, Lifetime, ProcessId, Processes, Spawn, Stdin, Until, Watch,
+    Excerpt, Lifetime, OutputPolicy, ProcessId, ProcessInfo, Processes, Spawn, Stdin,
+    WaitCondition, WatchRequest,
 };
 use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 use tokio::task::JoinSet;
@@ -99,9 +100,14 @@ async fn start(
     script: &str,
 ) -> Outcome<(ProcessId, Vec<u32>)> {
     let id = programs.spawn(spawn(folder, script)).await?;
-    let until = Until::Text("ready".into());
-    let want =
-        Watch { from: 0, most: 0, told: Excerpt::Newest, until, deadline: Duration::from_secs(30) };
+    let until = WaitCondition::Text("ready".into());
+    let want = WatchRequest {
+        from: 0,
+        most: 0,
+        told: Excerpt::Newest,
+        until,
+        deadline: Duration::from_secs(30),
+    };
     programs.watch(&id, want).await?;
     let head = programs.output(&id).await?.head;
     let words = String::from_utf8_lossy(&head);
@@ -168,9 +174,9 @@ fn spawn(folder: &Path, script: &str) -> Spawn {
         environment: std::env::vars_os().collect(),
         stdin: Stdin::Closed,
         confine: None,
-        keep: Keep { head: 4096, tail: 4096, spool: None, secrets: Vec::new() },
+        keep: OutputPolicy { head: 4096, tail: 4096, spool: None, secrets: Vec::new() },
         lifetime: Lifetime::Helve,
-        about: About {
+        about: ProcessInfo {
             command: script.into(),
             description: String::new(),
             call: String::new(),

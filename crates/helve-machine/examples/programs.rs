@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use helve_core::process::{
-    About, Excerpt, Keep, Lifetime, Processes, Spawn, Spool, Stdin, Until, Watch,
+    Excerpt, Lifetime, OutputPolicy, ProcessInfo, Processes, Spawn, Spool, Stdin, WaitCondition,
+    WatchRequest,
 };
 use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 
@@ -80,14 +81,14 @@ async fn run_through_helve(
         environment: std::env::vars_os().collect(),
         stdin: Stdin::Closed,
         confine: None,
-        keep: Keep {
+        keep: OutputPolicy {
             head: 32 << 10,
             tail: 32 << 10,
             spool: Some(Spool { path: spool.clone(), most: 100 << 20 }),
             secrets: Vec::new(),
         },
         lifetime: Lifetime::Helve,
-        about: About {
+        about: ProcessInfo {
             command: script.into(),
             description: String::new(),
             call: String::new(),
@@ -97,11 +98,11 @@ async fn run_through_helve(
     };
     let began = Instant::now();
     let id = programs.spawn(spawn).await?;
-    let want = Watch {
+    let want = WatchRequest {
         from: 0,
         most: 0,
         told: Excerpt::Newest,
-        until: Until::Ended,
+        until: WaitCondition::Ended,
         deadline: Duration::from_secs(60),
     };
     programs.watch(&id, want).await?;

@@ -9,7 +9,6 @@ mod stage;
 mod sweep;
 mod sys;
 mod target;
-mod types;
 
 use helve_core::{MachineError, Place};
 use rustix::io::Errno;
@@ -21,10 +20,11 @@ use self::stage::FileRights;
 pub(crate) use self::sweep::SweptFolders;
 pub(crate) use self::sys::Syscalls;
 use self::target::{CommitTarget, InstallError, NewState, TargetProgress};
-pub use self::types::{
-    Change, CommitError, Committed, Content, ContentHash, Expect, FileMode, HardLinks, Left,
-};
 use crate::errors::machine_error;
+pub use helve_core::commit::{
+    CommitChange, CommitError, Committed, ContentHash, ExpectedContent, FileMode, HardLinks,
+    LeftChanged, MovedContent,
+};
 
 /// How often a step of a rollback or cleanup is attempted.
 const MAX_ATTEMPTS: usize = 3;
@@ -34,7 +34,7 @@ pub(crate) fn commit(
     sys: &Syscalls,
     locks: &PathLocks,
     swept: &SweptFolders,
-    changes: &[Change],
+    changes: &[CommitChange],
 ) -> Result<Vec<Committed>, CommitError> {
     let places = places(changes)?;
     let _locked = locks.acquire(sys, &places)?;
@@ -53,10 +53,10 @@ pub(crate) fn commit(
 }
 
 /// Returns every place that changes; an error if one is named twice.
-fn places(changes: &[Change]) -> Result<Vec<&Place>, CommitError> {
+fn places(changes: &[CommitChange]) -> Result<Vec<&Place>, CommitError> {
     let each = changes.iter().flat_map(|change| match change {
-        Change::Write { at, .. } | Change::Remove { at, .. } => vec![at],
-        Change::Move { from, to, .. } => vec![from, to],
+        CommitChange::Write { at, .. } | CommitChange::Remove { at, .. } => vec![at],
+        CommitChange::Move { from, to, .. } => vec![from, to],
     });
     let mut places: Vec<(_, &Place)> = each.map(|place| (place.path(), place)).collect();
     places.sort_by(|first, second| first.0.cmp(&second.0));
@@ -75,9 +75,9 @@ struct Transaction<'a> {
 
 impl<'a> Transaction<'a> {
     /// Compares the existing files with what is expected. Changes nothing.
-    fn plan(&mut self, change: &'a Change) -> Result<(), CommitError> {
+    fn plan(&mut self, change: &'a CommitChange) -> Result<(), CommitError> {
         match change {
-            Change::Write { at, expect, bytes, mode, links } => {
+            CommitChange::Write { at, expect, bytes, mode, links } => {
                 let mode = *mode;
                 let index =
                     self.target(at, *expect, NewState::Content { bytes, mode, rights_of: None })?;
@@ -87,15 +87,15 @@ impl<'a> Transaction<'a> {
                     target.new_state = NewState::InPlace { bytes, mode };
                 }
             }
-            Change::Remove { at, expect } => {
+            CommitChange::Remove { at, expect } => {
                 self.target(at, *expect, NewState::Absent)?;
             }
-            Change::Move { from, expect, to, over, content } => {
+            CommitChange::Move { from, expect, to, over, content } => {
                 // The new name is created before the old one is removed, so that the file always has a name.
                 let source = self.targets.len() + 1;
                 let new_state = match content {
-                    Content::Same => NewState::FileOf(source),
-                    Content::New(bytes) => {
+                    MovedContent::Same => NewState::FileOf(source),
+                    MovedContent::New(bytes) => {
                         NewState::Content { bytes, mode: FileMode::Keep, rights_of: Some(source) }
                     }
                 };
@@ -112,7 +112,7 @@ impl<'a> Transaction<'a> {
     fn target(
         &mut self,
         at: &'a Place,
-        expect: Expect,
+        expect: ExpectedContent,
         new_state: NewState<'a>,
     ) -> Result<usize, CommitError> {
         let fail = |errno| CommitError::Failed { at: at.clone(), why: machine_error(errno) };
@@ -123,8 +123,8 @@ impl<'a> Transaction<'a> {
         };
         let found = existing.as_ref().map(|file| file.hash);
         let expected = match expect {
-            Expect::Absent => None,
-            Expect::Hash(hash) => Some(hash),
+            ExpectedContent::Absent => None,
+            ExpectedContent::Hash(hash) => Some(hash),
         };
         if found != expected {
             return Err(CommitError::Conflict { at: at.clone(), found });
@@ -232,7 +232,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn committed(&self, changes: &[Change]) -> Vec<Committed> {
+    fn committed(&self, changes: &[CommitChange]) -> Vec<Committed> {
         let mut targets = self.targets.iter();
         let mut next = || {
             let target = targets.next();
@@ -245,8 +245,8 @@ impl<'a> Transaction<'a> {
             .iter()
             .map(|change| {
                 let (mode, file) = match change {
-                    Change::Write { .. } | Change::Remove { .. } => next(),
-                    Change::Move { .. } => {
+                    CommitChange::Write { .. } | CommitChange::Remove { .. } => next(),
+                    CommitChange::Move { .. } => {
                         let (mode, _) = next();
                         (mode, next().1)
                     }

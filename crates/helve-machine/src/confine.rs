@@ -38,7 +38,7 @@ pub use probe::probe;
 
 use std::io;
 
-use helve_core::process::Confine;
+use helve_core::process::SandboxPlan;
 
 /// Whether denied system calls of a confined process are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub enum DenialReports {
 /// `protected` paths need placeholders ([`create_placeholders`]). After an error the process may be partially confined
 /// and must exit.
 #[cfg(target_os = "linux")]
-pub fn apply(plan: &Confine, reports: DenialReports) -> io::Result<Option<DenialListener>> {
+pub fn apply(plan: &SandboxPlan, reports: DenialReports) -> io::Result<Option<DenialListener>> {
     let folder =
         std::env::current_dir().map_err(|err| with_context("finding the current folder", err))?;
     let owner = mounts::enter()?;

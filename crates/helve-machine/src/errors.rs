@@ -1,7 +1,7 @@
 //! Maps `errno` values and file types to the machine's own types.
 
 use helve_core::MachineError;
-use helve_core::machine::Kind;
+use helve_core::machine::FileKind;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
@@ -12,11 +12,11 @@ pub(crate) fn machine_error(errno: Errno) -> MachineError {
         Errno::NOENT => MachineError::NotFound,
         Errno::ACCESS | Errno::PERM => MachineError::NotPermitted,
         Errno::NOTDIR => MachineError::NotAFolder,
-        Errno::ISDIR => MachineError::NotAFile(Kind::Folder),
+        Errno::ISDIR => MachineError::NotAFile(FileKind::Folder),
         Errno::LOOP | Errno::XDEV | Errno::AGAIN | Errno::STALE => MachineError::Moved,
         Errno::MFILE | Errno::NFILE => MachineError::TooManyOpen,
         Errno::NAMETOOLONG => MachineError::Other("the name is too long".into()),
-        Errno::NXIO => MachineError::NotAFile(Kind::Other),
+        Errno::NXIO => MachineError::NotAFile(FileKind::Other),
         other => MachineError::Other(std::io::Error::from(other).to_string()),
     }
 }
@@ -25,15 +25,15 @@ pub(crate) fn type_of(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// Converts a file type to a [`Kind`]; `None` for a symbolic link, which is never shown as itself.
-pub(crate) fn kind(file_type: FileType) -> Option<Kind> {
+/// Converts a file type to a [`FileKind`]; `None` for a symbolic link, which is never shown as itself.
+pub(crate) fn kind(file_type: FileType) -> Option<FileKind> {
     match file_type {
-        FileType::RegularFile => Some(Kind::File),
-        FileType::Directory => Some(Kind::Folder),
+        FileType::RegularFile => Some(FileKind::File),
+        FileType::Directory => Some(FileKind::Folder),
         FileType::Symlink => None,
-        FileType::Fifo => Some(Kind::Fifo),
-        FileType::Socket => Some(Kind::Socket),
-        FileType::CharacterDevice | FileType::BlockDevice => Some(Kind::Device),
-        FileType::Unknown => Some(Kind::Other),
+        FileType::Fifo => Some(FileKind::Fifo),
+        FileType::Socket => Some(FileKind::Socket),
+        FileType::CharacterDevice | FileType::BlockDevice => Some(FileKind::Device),
+        FileType::Unknown => Some(FileKind::Other),
     }
 }

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use helve_core::Place;
 use helve_core::machine::{
-    Amount, Beyond, Counts, Ended, Find, FindFlow, Found, Ignored, Kind, Order, SearchError,
-    Skipped, Tree,
+    FileCount, FileKind, FileTree, FindFlow, FindOrder, FindRequest, FoundFile, IgnoredMatches,
+    IgnoredMode, SearchCounts, SearchError, SkippedFiles, WalkEnd,
 };
 use rustix::fs::Stat;
 
@@ -27,22 +27,25 @@ pub(crate) use newest::{Mtime, RankedFile};
 /// How many ignored files are listed as a hint.
 const MAX_IGNORED_HINTS: usize = 3;
 
-pub(crate) fn find(want: Find) -> FindFlow {
+pub(crate) fn find(want: FindRequest) -> FindFlow {
     walk::spawn_flow(&want.tree.clone(), move |stop| run(&want, stop))
 }
 
-fn run(want: &Find, stop: &StopSignal) -> Result<(Vec<Found>, Counts), SearchError> {
+fn run(
+    want: &FindRequest,
+    stop: &StopSignal,
+) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
     let tree = match walk::open_root(&want.tree.at)? {
         OpenedRoot::Folder(folder) => Arc::new(PreparedTree::new(&want.tree, folder)?),
         OpenedRoot::NotAFolder => return single_file(&want.tree.at),
     };
     let options = WalkOptions { filter: IgnoreFilter::of(want.tree.ignored), max_depth: MAX_DEPTH };
     let (found, mut counts, ignored_entries) = match &want.order {
-        Order::Newest => {
+        FindOrder::Newest => {
             newest::find(want.most, |visitors| walk::walk(&tree, options, stop, visitors))?
         }
-        Order::Near(name) => near::find(&tree, options, stop, name, want.most)?,
-        Order::Levels => {
+        FindOrder::Near(name) => near::find(&tree, options, stop, name, want.most)?,
+        FindOrder::Levels => {
             let (found, counts) = levels::find(&tree, options, stop, want.most)?;
             return Ok((found, counts));
         }
@@ -51,7 +54,7 @@ fn run(want: &Find, stop: &StopSignal) -> Result<(Vec<Found>, Counts), SearchErr
         let stop = stop.with_shorter_deadline(peek);
         let walk_ignored = |visitors| walk::walk_ignored(ignored_entries, &tree, &stop, visitors);
         let (found, beyond, _) = newest::find(MAX_IGNORED_HINTS, walk_ignored)?;
-        counts.beyond = Some(Beyond {
+        counts.beyond = Some(IgnoredMatches {
             matches: beyond.matches,
             files: beyond.files,
             first: found.into_iter().map(|found| found.path).collect(),
@@ -62,30 +65,37 @@ fn run(want: &Find, stop: &StopSignal) -> Result<(Vec<Found>, Counts), SearchErr
 }
 
 /// Returns how long to search ignored files, if nothing else was found.
-pub(crate) fn ignored_search_time(tree: &Tree, counts: &Counts) -> Option<Duration> {
-    let Ignored::Skip { peek } = tree.ignored else { return None };
-    let nothing = counts.matches == 0 && counts.ended == Ended::Complete;
-    let hidden = counts.skipped.ignored != Amount::default();
+pub(crate) fn ignored_search_time(tree: &FileTree, counts: &SearchCounts) -> Option<Duration> {
+    let IgnoredMode::Skip { peek } = tree.ignored else { return None };
+    let nothing = counts.matches == 0 && counts.ended == WalkEnd::Complete;
+    let hidden = counts.skipped.ignored != FileCount::default();
     (nothing && hidden && !peek.is_zero()).then_some(peek)
 }
 
 /// Handles a tree that is a single file.
-fn single_file(at: &Place) -> Result<(Vec<Found>, Counts), SearchError> {
+fn single_file(at: &Place) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
     let (_, stat) = open::file(at)?;
     let found = found_file(&[], Some(mtime(&stat)));
-    Ok((vec![found], file_counts(1, Skipped::default(), Ended::Complete)))
+    Ok((vec![found], file_counts(1, SkippedFiles::default(), WalkEnd::Complete)))
 }
 
-fn file_counts(files: u64, skipped: Skipped, ended: Ended) -> Counts {
-    Counts { matches: files, files, looked_at: files, skipped, ended, ..Counts::default() }
+fn file_counts(files: u64, skipped: SkippedFiles, ended: WalkEnd) -> SearchCounts {
+    SearchCounts {
+        matches: files,
+        files,
+        looked_at: files,
+        skipped,
+        ended,
+        ..SearchCounts::default()
+    }
 }
 
-fn found_file(path: &[u8], modified: Option<Mtime>) -> Found {
-    Found {
+fn found_file(path: &[u8], modified: Option<Mtime>) -> FoundFile {
+    FoundFile {
         path: OsStr::from_bytes(path).into(),
-        kind: Kind::File,
+        kind: FileKind::File,
         modified: modified.map(Mtime::to_system_time),
-        more: Amount::default(),
+        more: FileCount::default(),
     }
 }
 

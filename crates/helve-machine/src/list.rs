@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 
-use helve_core::machine::{Entry, Kind, Listing};
+use helve_core::machine::{DirListing, FileKind, ListedEntry};
 use helve_core::{MachineError, Place};
 use rustix::fs::{AtFlags, FileType, RawDir, RawMode, statat};
 use rustix::io::Errno;
@@ -22,7 +22,7 @@ pub(crate) fn list(
     at: &Place,
     most: usize,
     cancellation: &Cancellation,
-) -> Result<Listing, MachineError> {
+) -> Result<DirListing, MachineError> {
     let folder = open::folder(at)?;
     let (first, total) = smallest(&folder, most, cancellation)?;
     let left_out = total - first.len() as u64;
@@ -34,11 +34,11 @@ pub(crate) fn list(
         // Gone since it was listed: report the type that was listed.
         let (kind, is_link) = match final_kind(&folder, &name, listed_type) {
             Some(found) => found,
-            None => (kind(listed_type).unwrap_or(Kind::DeadLink), kind(listed_type).is_none()),
+            None => (kind(listed_type).unwrap_or(FileKind::DeadLink), kind(listed_type).is_none()),
         };
-        entries.push(Entry { name: OsString::from_vec(name.into_bytes()), kind, is_link });
+        entries.push(ListedEntry { name: OsString::from_vec(name.into_bytes()), kind, is_link });
     }
-    Ok(Listing { entries, left_out })
+    Ok(DirListing { entries, left_out })
 }
 
 /// Returns the `most` smallest names in order, and the total number of names.
@@ -78,7 +78,7 @@ fn smallest(
 }
 
 /// Returns what a name refers to and whether it is a link. Some file systems do not list the type with the name.
-fn final_kind(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<(Kind, bool)> {
+fn final_kind(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<(FileKind, bool)> {
     let file_type = match listed {
         FileType::Unknown => type_of(&statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?),
         known => known,
@@ -88,9 +88,9 @@ fn final_kind(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<(Kind, 
     }
     let found = match statat(folder, name, AtFlags::empty()) {
         Ok(stat) => kind(type_of(&stat))?,
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Kind::DeadLink,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => FileKind::DeadLink,
         // The target is somewhere this process may not look.
-        Err(_) => Kind::Other,
+        Err(_) => FileKind::Other,
     };
     Some((found, true))
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::machine::{
-    Find, FindFlow, Listing, Located, Search, SearchFlow, Whole, Window, Windowed,
+    DirListing, FileContent, FindFlow, FindRequest, LocatedPath, SearchFlow, SearchRequest,
+    WindowLines, WindowRequest,
 };
 use helve_core::process::Processes;
 use helve_core::{BoxFuture, Machine, MachineError, Place};
@@ -13,7 +14,9 @@ use helve_core::{BoxFuture, Machine, MachineError, Place};
 use crate::blocking::run_blocking;
 #[cfg(feature = "faults")]
 use crate::commit::faults::Faults;
-use crate::commit::{Change, CommitError, Committed, PathLocks, SweptFolders, Syscalls, commit};
+use crate::commit::{
+    CommitChange, CommitError, Committed, PathLocks, SweptFolders, Syscalls, commit,
+};
 use crate::errors::machine_error;
 use crate::process::LocalProcesses;
 use crate::{find, list, locate, read, search, window};
@@ -76,11 +79,11 @@ impl LocalMachine {
     /// Applies all changes or none. Once started it completes, even if the future is dropped.
     pub fn commit(
         &self,
-        changes: Vec<Change>,
+        changes: Vec<CommitChange>,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
         let shared = self.shared.clone();
         Box::pin(async move {
-            let Some(first) = changes.first().map(Change::at).cloned() else {
+            let Some(first) = changes.first().map(CommitChange::at).cloned() else {
                 return Ok(Vec::new());
             };
             let work =
@@ -103,7 +106,7 @@ impl Machine for LocalMachine {
         self.processes.clone().map(|processes| Arc::new(processes) as Arc<dyn Processes>)
     }
 
-    fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Located, MachineError>> {
+    fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>> {
         let (path, checked) = (path.to_owned(), self.check("locate"));
         run_blocking(LOCATE_TIMEOUT, move |_| checked.and_then(|()| locate::locate(&path)))
     }
@@ -111,8 +114,8 @@ impl Machine for LocalMachine {
     fn window<'a>(
         &'a self,
         at: &'a Place,
-        want: Window,
-    ) -> BoxFuture<'a, Result<Windowed, MachineError>> {
+        want: WindowRequest,
+    ) -> BoxFuture<'a, Result<WindowLines, MachineError>> {
         let at = at.clone();
         run_blocking(want.deadline, move |stop| window::window(&at, want, stop))
     }
@@ -121,13 +124,17 @@ impl Machine for LocalMachine {
         &'a self,
         at: &'a Place,
         most: usize,
-    ) -> BoxFuture<'a, Result<Listing, MachineError>> {
+    ) -> BoxFuture<'a, Result<DirListing, MachineError>> {
         let at = at.clone();
         let checked = self.check("list");
         run_blocking(READ_TIMEOUT, move |stop| checked.and_then(|()| list::list(&at, most, stop)))
     }
 
-    fn read<'a>(&'a self, at: &'a Place, most: u64) -> BoxFuture<'a, Result<Whole, MachineError>> {
+    fn read<'a>(
+        &'a self,
+        at: &'a Place,
+        most: u64,
+    ) -> BoxFuture<'a, Result<FileContent, MachineError>> {
         let at = at.clone();
         let checked = self.check("load");
         run_blocking(READ_TIMEOUT, move |stop| {
@@ -137,16 +144,16 @@ impl Machine for LocalMachine {
 
     fn commit(
         &self,
-        changes: Vec<Change>,
+        changes: Vec<CommitChange>,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
         LocalMachine::commit(self, changes)
     }
 
-    fn find(&self, want: Find) -> FindFlow {
+    fn find(&self, want: FindRequest) -> FindFlow {
         find::find(want)
     }
 
-    fn search(&self, want: Search) -> SearchFlow {
+    fn search(&self, want: SearchRequest) -> SearchFlow {
         search::search(want)
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 use helve_core::MachineError;
-use helve_core::machine::{Kind, Located};
+use helve_core::machine::{FileKind, LocatedPath};
 use rustix::fs::{AtFlags, CWD, readlinkat, statat};
 use rustix::io::Errno;
 
@@ -16,7 +16,7 @@ const MAX_LINKS: usize = 40;
 /// The longest path that the kernel accepts, without its final NUL.
 const MAX_PATH_BYTES: usize = 4095;
 
-pub(crate) fn locate(path: &Path) -> Result<Located, MachineError> {
+pub(crate) fn locate(path: &Path) -> Result<LocatedPath, MachineError> {
     if !path.is_absolute() {
         return Err(MachineError::Other("the path is not absolute".into()));
     }
@@ -25,7 +25,7 @@ pub(crate) fn locate(path: &Path) -> Result<Located, MachineError> {
     }
     let mut resolver = LinkResolver {
         real: PathBuf::from("/"),
-        kind: Some(Kind::Folder),
+        kind: Some(FileKind::Folder),
         remaining: Vec::new(),
         links: 0,
     };
@@ -36,13 +36,13 @@ pub(crate) fn locate(path: &Path) -> Result<Located, MachineError> {
             return Err(machine_error(Errno::NAMETOOLONG));
         }
     }
-    Ok(Located { real: resolver.real, kind: resolver.kind })
+    Ok(LocatedPath { real: resolver.real, kind: resolver.kind })
 }
 
 struct LinkResolver {
     /// The resolved part of the path, free of links.
     real: PathBuf,
-    kind: Option<Kind>,
+    kind: Option<FileKind>,
     /// The components still to resolve, the next one last.
     remaining: Vec<OsString>,
     links: usize,
@@ -61,11 +61,11 @@ impl LinkResolver {
     fn step(&mut self, name: &OsStr) -> Result<(), MachineError> {
         let is_up = name == "..";
         match self.kind {
-            Some(Kind::Folder) if is_up => {
+            Some(FileKind::Folder) if is_up => {
                 self.real.pop();
                 Ok(())
             }
-            Some(Kind::Folder) => self.enter(name),
+            Some(FileKind::Folder) => self.enter(name),
             None if is_up => Err(MachineError::NotFound),
             None => {
                 self.real.push(name);

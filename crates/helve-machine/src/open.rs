@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
-use helve_core::machine::Kind;
+use helve_core::machine::FileKind;
 use helve_core::{MachineError, Place};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat,
@@ -117,7 +117,7 @@ fn refuse_link(opened: OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
 fn regular(opened: &OwnedFd) -> Result<Stat, MachineError> {
     let stat = fstat(opened).map_err(machine_error)?;
     match kind(type_of(&stat)) {
-        Some(Kind::File) => Ok(stat),
+        Some(FileKind::File) => Ok(stat),
         Some(other) => Err(MachineError::NotAFile(other)),
         None => Err(MachineError::Moved),
     }

@@ -31,8 +31,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use helve_core::BoxFuture;
 use helve_core::process::{
-    Confinement, Output, Process, ProcessError, ProcessId, Processes, Signal, Spawn, SpawnError,
-    Support, Watch, Watched,
+    Process, ProcessError, ProcessId, ProcessOutput, Processes, SandboxSupport, Signal, Spawn,
+    SpawnError, Support, WatchRequest, WatchResult,
 };
 use parking_lot::Mutex;
 use tokio::io::unix::AsyncFd;
@@ -143,8 +143,8 @@ impl Processes for LocalProcesses {
     fn watch<'a>(
         &'a self,
         id: &'a ProcessId,
-        want: Watch,
-    ) -> BoxFuture<'a, Result<Watched, ProcessError>> {
+        want: WatchRequest,
+    ) -> BoxFuture<'a, Result<WatchResult, ProcessError>> {
         Box::pin(async move {
             match self.find(id).await? {
                 ProgramOwner::Ours(program) => watch::watch(program, want).await,
@@ -155,7 +155,10 @@ impl Processes for LocalProcesses {
         })
     }
 
-    fn output<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<Output, ProcessError>> {
+    fn output<'a>(
+        &'a self,
+        id: &'a ProcessId,
+    ) -> BoxFuture<'a, Result<ProcessOutput, ProcessError>> {
         Box::pin(async move {
             match self.find(id).await? {
                 ProgramOwner::Ours(program) => Ok(program.output()),
@@ -218,7 +221,7 @@ impl Processes for LocalProcesses {
         })
     }
 
-    fn confinement(&self) -> BoxFuture<'_, Confinement> {
+    fn confinement(&self) -> BoxFuture<'_, SandboxSupport> {
         let keeper = self.shared.settings.keeper.clone();
         Box::pin(async move {
             let found = match keeper {
@@ -226,10 +229,10 @@ impl Processes for LocalProcesses {
                 Err(why) => Err(why),
             };
             match found {
-                Ok(found) => Confinement { processes: keeper::process_limit_support(), ..found },
+                Ok(found) => SandboxSupport { processes: keeper::process_limit_support(), ..found },
                 Err(why) => {
                     let no = || Support::No(why.clone());
-                    Confinement { writes: no(), protected: no(), network: no(), processes: no() }
+                    SandboxSupport { writes: no(), protected: no(), network: no(), processes: no() }
                 }
             }
         })

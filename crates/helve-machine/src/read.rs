@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use helve_core::commit::ContentHash;
-use helve_core::machine::Whole;
+use helve_core::machine::FileContent;
 use helve_core::{MachineError, Place};
 use rustix::io::{Errno, read};
 
@@ -17,7 +17,7 @@ pub(crate) fn read_file(
     at: &Place,
     most: u64,
     cancellation: &Cancellation,
-) -> Result<Whole, MachineError> {
+) -> Result<FileContent, MachineError> {
     let (file, stat) = open::file(at)?;
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     if size > most {
@@ -44,5 +44,5 @@ pub(crate) fn read_file(
     }
     bytes.truncate(filled);
     let hash = ContentHash::of(&bytes);
-    Ok(Whole { bytes: Bytes::from(bytes), mode: stat.st_mode & 0o7777, hash })
+    Ok(FileContent { bytes: Bytes::from(bytes), mode: stat.st_mode & 0o7777, hash })
 }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use helve_core::MachineError;
 use helve_core::machine::{
-    Beyond, Counts, Ended, Hit, Search, SearchError, SearchFlow, Shape, Skipped,
+    IgnoredMatches, MatchedFile, ResultShape, SearchCounts, SearchError, SearchFlow, SearchRequest,
+    SkippedFiles, WalkEnd,
 };
 use parking_lot::Mutex;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
@@ -40,11 +41,14 @@ const MAX_FILE_BYTES: u64 = 512 << 20;
 /// How many ignored files are listed as a hint.
 const MAX_IGNORED_HINTS: usize = 3;
 
-pub(crate) fn search(want: Search) -> SearchFlow {
+pub(crate) fn search(want: SearchRequest) -> SearchFlow {
     walk::spawn_flow(&want.tree.clone(), move |stop| run(want, stop))
 }
 
-fn run(want: Search, stop: &StopSignal) -> Result<(Vec<Hit>, Counts), SearchError> {
+fn run(
+    want: SearchRequest,
+    stop: &StopSignal,
+) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
     let pattern = pattern::compile(&want)?;
     let opened = walk::open_root(&want.tree.at)?;
     let want = Arc::new(want);
@@ -62,8 +66,8 @@ fn run(want: Search, stop: &StopSignal) -> Result<(Vec<Hit>, Counts), SearchErro
         let task = SearchTask { stop: stop.clone(), ..task };
         let walk_ignored = |visitors| walk::walk_ignored(ignored_entries, &tree, &stop, visitors);
         let (newest, beyond, _) =
-            search_walk(&task, Shape::Counts { most: MAX_IGNORED_HINTS }, walk_ignored)?;
-        counts.beyond = Some(Beyond {
+            search_walk(&task, ResultShape::Counts { most: MAX_IGNORED_HINTS }, walk_ignored)?;
+        counts.beyond = Some(IgnoredMatches {
             matches: beyond.matches,
             files: beyond.files,
             first: newest.hits().into_iter().map(|hit| hit.path).collect(),
@@ -76,7 +80,7 @@ fn run(want: Search, stop: &StopSignal) -> Result<(Vec<Hit>, Counts), SearchErro
 /// What all search threads share.
 #[derive(Clone)]
 struct SearchTask {
-    want: Arc<Search>,
+    want: Arc<SearchRequest>,
     pattern: CompiledPattern,
     stop: StopSignal,
 }
@@ -84,16 +88,17 @@ struct SearchTask {
 /// Searches the files that `walk` visits.
 fn search_walk(
     task: &SearchTask,
-    shape: Shape,
+    shape: ResultShape,
     walk: impl FnOnce(Vec<SearchVisitor>) -> Result<WalkOutcome, MachineError>,
-) -> Result<(NewestMatches, Counts, IgnoredEntries), SearchError> {
+) -> Result<(NewestMatches, SearchCounts, IgnoredEntries), SearchError> {
     let newest = Arc::new(Mutex::new(NewestMatches::new(max_results(shape))));
-    let results: Vec<Arc<Mutex<Counts>>> =
+    let results: Vec<Arc<Mutex<SearchCounts>>> =
         (0..walk::thread_count()).map(|_| Arc::default()).collect();
-    let visitor = |result: &Arc<Mutex<Counts>>| SearchVisitor::new(task, shape, &newest, result);
+    let visitor =
+        |result: &Arc<Mutex<SearchCounts>>| SearchVisitor::new(task, shape, &newest, result);
     let WalkOutcome { skipped, ended, ignored_entries } =
         walk(results.iter().map(visitor).collect())?;
-    let mut counts = Counts { skipped, ended, ..Counts::default() };
+    let mut counts = SearchCounts { skipped, ended, ..SearchCounts::default() };
     for result in &results {
         let result = result.lock();
         counts.matches += result.matches;
@@ -106,10 +111,13 @@ fn search_walk(
 }
 
 /// Searches a file that was named explicitly, whatever its size.
-fn search_named(task: &SearchTask, shape: Shape) -> Result<(Vec<Hit>, Counts), SearchError> {
+fn search_named(
+    task: &SearchTask,
+    shape: ResultShape,
+) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
     let (file, stat) = open::file(&task.want.tree.at)?;
     let newest = Arc::new(Mutex::new(NewestMatches::new(max_results(shape))));
-    let result: Arc<Mutex<Counts>> = Arc::default();
+    let result: Arc<Mutex<SearchCounts>> = Arc::default();
     let mut visitor = SearchVisitor::new(task, shape, &newest, &result);
     let visit_end = match visitor.may_read(Path::new("")) {
         true => visitor.search_opened(&file, &stat, &[]),
@@ -117,38 +125,40 @@ fn search_named(task: &SearchTask, shape: Shape) -> Result<(Vec<Hit>, Counts), S
     };
     let newest = std::mem::replace(&mut *newest.lock(), NewestMatches::new(0));
     let ended = match visit_end {
-        VisitEnd::Complete => Ended::Complete,
-        VisitEnd::Interrupted => Ended::Deadline,
+        VisitEnd::Complete => WalkEnd::Complete,
+        VisitEnd::Interrupted => WalkEnd::Deadline,
     };
-    let counts = Counts { ended, ..result.lock().clone() };
+    let counts = SearchCounts { ended, ..result.lock().clone() };
     Ok((newest.hits(), counts))
 }
 
-fn max_results(shape: Shape) -> usize {
+fn max_results(shape: ResultShape) -> usize {
     match shape {
-        Shape::Lines { most, .. } | Shape::Counts { most } | Shape::Names { most } => most,
+        ResultShape::Lines { most, .. }
+        | ResultShape::Counts { most }
+        | ResultShape::Names { most } => most,
     }
 }
 
 /// Searches files on one thread.
 struct SearchVisitor {
-    want: Arc<Search>,
-    shape: Shape,
+    want: Arc<SearchRequest>,
+    shape: ResultShape,
     searcher: FileSearcher,
     newest: Arc<Mutex<NewestMatches>>,
-    result: Arc<Mutex<Counts>>,
+    result: Arc<Mutex<SearchCounts>>,
 }
 
 impl SearchVisitor {
     fn new(
         task: &SearchTask,
-        shape: Shape,
+        shape: ResultShape,
         newest: &Arc<Mutex<NewestMatches>>,
-        result: &Arc<Mutex<Counts>>,
+        result: &Arc<Mutex<SearchCounts>>,
     ) -> Self {
         let context = match shape {
-            Shape::Lines { context, .. } => context,
-            Shape::Counts { .. } | Shape::Names { .. } => 0,
+            ResultShape::Lines { context, .. } => context,
+            ResultShape::Counts { .. } | ResultShape::Names { .. } => 0,
         };
         let searcher = FileSearcher::new(task.pattern.clone(), context, task.stop.clone());
         Self {
@@ -177,10 +187,10 @@ impl SearchVisitor {
             result.files += 1;
             drop(result);
             let weight = match self.shape {
-                Shape::Lines { most, .. } => {
+                ResultShape::Lines { most, .. } => {
                     usize::try_from(found.matches).unwrap_or(most).min(most)
                 }
-                Shape::Counts { .. } | Shape::Names { .. } => 1,
+                ResultShape::Counts { .. } | ResultShape::Names { .. } => 1,
             };
             let matches = FileMatches { count: found.matches, weight, lines: found.lines };
             self.newest.lock().keep(modified, path, matches);
@@ -191,12 +201,14 @@ impl SearchVisitor {
     /// Decides how much to collect: lines are collected only for files that will be reported.
     fn collect_mode(&self, modified: Mtime, path: &[u8]) -> CollectMode {
         match self.shape {
-            Shape::Names { .. } => CollectMode::First,
-            Shape::Counts { .. } => CollectMode::Count,
-            Shape::Lines { most, cut, .. } => match self.newest.lock().would_keep(modified, path) {
-                true => CollectMode::Lines { most, cut },
-                false => CollectMode::Count,
-            },
+            ResultShape::Names { .. } => CollectMode::First,
+            ResultShape::Counts { .. } => CollectMode::Count,
+            ResultShape::Lines { most, cut, .. } => {
+                match self.newest.lock().would_keep(modified, path) {
+                    true => CollectMode::Lines { most, cut },
+                    false => CollectMode::Count,
+                }
+            }
         }
     }
 
@@ -204,7 +216,7 @@ impl SearchVisitor {
         self.want.readable.as_ref().is_none_or(|readable| readable.allows(path))
     }
 
-    fn skip(&self, note: fn(&mut Skipped)) -> VisitEnd {
+    fn skip(&self, note: fn(&mut SkippedFiles)) -> VisitEnd {
         note(&mut self.result.lock().skipped);
         VisitEnd::Complete
     }

@@ -12,7 +12,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use helve_core::machine::{self, Amount, Counts, Ended, Ignored, SearchError, Skipped, Tree};
+use helve_core::machine::{
+    self, FileCount, FileTree, IgnoredMode, SearchCounts, SearchError, SkippedFiles, WalkEnd,
+};
 use helve_core::{Flow, MachineError, Place};
 use parking_lot::Mutex;
 
@@ -30,9 +32,9 @@ const MAX_WAITING_BATCHES: usize = 4;
 
 /// Runs `work` on its own thread and returns its results as a flow.
 pub(crate) fn spawn_flow<T: Send + 'static>(
-    tree: &Tree,
-    work: impl FnOnce(&StopSignal) -> Result<(Vec<T>, Counts), SearchError> + Send + 'static,
-) -> Flow<Vec<T>, Result<Counts, SearchError>> {
+    tree: &FileTree,
+    work: impl FnOnce(&StopSignal) -> Result<(Vec<T>, SearchCounts), SearchError> + Send + 'static,
+) -> Flow<Vec<T>, Result<SearchCounts, SearchError>> {
     let (source, flow) = Flow::channel(MAX_WAITING_BATCHES);
     let deadline = tree.deadline;
     let body = move || {
@@ -89,7 +91,7 @@ pub(crate) struct PreparedTree {
     base: Vec<u8>,
     globs: Globs,
     rules: IgnoreRules,
-    hidden: machine::Hidden,
+    hidden: machine::HiddenFiles,
     enters_git: bool,
 }
 
@@ -104,8 +106,8 @@ pub(crate) enum IgnoreFilter {
 /// The result of a walk, apart from what its visitors collected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WalkOutcome {
-    pub(crate) skipped: Skipped,
-    pub(crate) ended: Ended,
+    pub(crate) skipped: SkippedFiles,
+    pub(crate) ended: WalkEnd,
     pub(crate) ignored_entries: IgnoredEntries,
 }
 
@@ -114,16 +116,16 @@ pub(crate) struct WalkOutcome {
 pub(crate) struct IgnoredEntries(Option<Vec<IgnoredEntry>>);
 
 impl IgnoreFilter {
-    pub(crate) fn of(ignored: Ignored) -> Self {
+    pub(crate) fn of(ignored: IgnoredMode) -> Self {
         match ignored {
-            Ignored::Skip { .. } => IgnoreFilter::NotIgnored,
-            Ignored::Include => IgnoreFilter::All,
+            IgnoredMode::Skip { .. } => IgnoreFilter::NotIgnored,
+            IgnoredMode::Include => IgnoreFilter::All,
         }
     }
 }
 
 impl PreparedTree {
-    pub(crate) fn new(tree: &Tree, folder: OwnedFd) -> Result<Self, SearchError> {
+    pub(crate) fn new(tree: &FileTree, folder: OwnedFd) -> Result<Self, SearchError> {
         let path = tree.at.path();
         let base = path.as_os_str().as_bytes();
         let base = base.strip_suffix(b"/").unwrap_or(base);
@@ -197,7 +199,7 @@ fn walk_from<V: Visitor>(
         walkers.map(|(visitor, result)| Walker::new(tree, options, stop, visitor, result));
     let walkers = walkers.collect();
     let ended = pool::run(roots, walkers, stop)?;
-    let (mut skipped, mut ignored_entries) = (Skipped::default(), Some(Vec::new()));
+    let (mut skipped, mut ignored_entries) = (SkippedFiles::default(), Some(Vec::new()));
     for result in &results {
         let result = std::mem::take(&mut *result.lock());
         skipped = add_skipped(skipped, result.skipped);
@@ -216,12 +218,12 @@ pub(crate) fn thread_count() -> usize {
 }
 
 /// Adds two counts of skipped entries.
-pub(crate) fn add_skipped(one: Skipped, other: Skipped) -> Skipped {
-    let amounts = |one: Amount, other: Amount| Amount {
+pub(crate) fn add_skipped(one: SkippedFiles, other: SkippedFiles) -> SkippedFiles {
+    let amounts = |one: FileCount, other: FileCount| FileCount {
         files: one.files + other.files,
         folders: one.folders + other.folders,
     };
-    Skipped {
+    SkippedFiles {
         ignored: amounts(one.ignored, other.ignored),
         hidden: amounts(one.hidden, other.hidden),
         left_out: amounts(one.left_out, other.left_out),

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
 use helve_core::commit::ContentHash;
-use helve_core::machine::{Mark, Window, Windowed};
+use helve_core::machine::{ContentMark, WindowLines, WindowRequest};
 use helve_core::{MachineError, Place};
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use rustix::io::{Errno, pread};
@@ -34,9 +34,9 @@ const READ_AHEAD_MIN_BYTES: u64 = 1024 * 1024;
 
 pub(crate) fn window(
     at: &Place,
-    want: Window,
+    want: WindowRequest,
     cancellation: &Cancellation,
-) -> Result<Windowed, MachineError> {
+) -> Result<WindowLines, MachineError> {
     let (file, stat) = open::file(at)?;
     read(file, u64::try_from(stat.st_size).unwrap_or(0), want, cancellation)
 }
@@ -44,9 +44,9 @@ pub(crate) fn window(
 fn read(
     file: OwnedFd,
     size: u64,
-    want: Window,
+    want: WindowRequest,
     cancellation: &Cancellation,
-) -> Result<Windowed, MachineError> {
+) -> Result<WindowLines, MachineError> {
     if size >= READ_AHEAD_MIN_BYTES {
         // Only a hint: it does not matter if the file system rejects it.
         fadvise(&file, 0, None, Advice::Sequential).unwrap_or(());
@@ -66,14 +66,16 @@ fn read(
     let more = windowed.more || blocks.is_cut_off();
     let size = blocks.size();
     let mark = match blocks.hash(0..size) {
-        Some(hash) => Mark::Whole(hash),
-        None => blocks.hash(windowed.range.clone()).map_or(Mark::Nothing, Mark::Window),
+        Some(hash) => ContentMark::Whole(hash),
+        None => {
+            blocks.hash(windowed.range.clone()).map_or(ContentMark::Nothing, ContentMark::Window)
+        }
     };
-    Ok(Windowed { size, more, mark, ..windowed })
+    Ok(WindowLines { size, more, mark, ..windowed })
 }
 
 enum ScanResult {
-    Done(Windowed),
+    Done(WindowLines),
     /// The file has carriage returns but no line feed, so carriage returns end its lines.
     OnlyCarriageReturns,
 }
@@ -116,7 +118,7 @@ fn scan(
                 // The range was counted in UTF-8 bytes, which the file does not contain: only the whole file is exact.
                 Some(_) => 0..blocks.size(),
             };
-            ScanResult::Done(Windowed { sample, range, ..windowed })
+            ScanResult::Done(WindowLines { sample, range, ..windowed })
         }
         None => ScanResult::OnlyCarriageReturns,
     })

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use expect_test::{Expect, expect};
-use helve_core::confine::{Denied, Sandbox, denied, plan};
-use helve_core::process::{Confine, Network, Support};
+use helve_core::confine::{Sandbox, SandboxDenial, denied, plan};
+use helve_core::process::{Network, SandboxPlan, Support};
 use helve_machine::confine::{create_placeholders, probe};
 
 /// The user that the program runs as.
@@ -57,7 +57,7 @@ impl Fixture {
         self.base.join("w")
     }
 
-    fn plan(&self, sandbox: Sandbox, network: Network) -> Confine {
+    fn plan(&self, sandbox: Sandbox, network: Network) -> SandboxPlan {
         plan(sandbox, network, &self.root(), &self.base.join("scratch")).unwrap()
     }
 
@@ -68,7 +68,7 @@ impl Fixture {
     }
 
     /// Runs a script confined and returns its output and errors, with the base folder replaced by `BASE`.
-    fn run(&self, plan: &Confine, script: &str) -> String {
+    fn run(&self, plan: &SandboxPlan, script: &str) -> String {
         let placeholders = create_placeholders(plan).unwrap();
         let mut command = match self.user {
             RunAs::Own => Command::new(helper()),
@@ -391,10 +391,10 @@ fn denials_are_named() {
         let script = "touch ../outside/n; touch .git/hooks/x; mv .git g; echo x > /dev/tcp/127.0.0.1/1; cat /nowhere";
         let output = fixture.run(&plan, script).replace("BASE", fixture.base.to_str().unwrap());
         let expected = [
-            Denied::Write(fixture.base.join("outside/n")),
-            Denied::Write(fixture.root().join(".git/hooks/x")),
-            Denied::Write(fixture.root().join(".git")),
-            Denied::Network(None),
+            SandboxDenial::Write(fixture.base.join("outside/n")),
+            SandboxDenial::Write(fixture.root().join(".git/hooks/x")),
+            SandboxDenial::Write(fixture.root().join(".git")),
+            SandboxDenial::Network(None),
         ];
         assert_eq!(denied(&plan, &fixture.root(), &output, &[]), expected);
     });

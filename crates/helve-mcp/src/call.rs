@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use helve_core::event::{News, Progress, What};
+use helve_core::event::{EventDelivery, EventKind, Progress};
 use helve_core::{BoxFuture, Input, Subscription, ToolCall, ToolResult};
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
@@ -115,9 +115,9 @@ async fn latest_progress(
             () = std::future::ready(()), if has_progress => return latest,
             () = ended.cancelled() => return latest,
         };
-        if let News::Event(event) = news
+        if let EventDelivery::Event(event) = news
             && *event.root == *call
-            && let What::Progress(progress) = event.what
+            && let EventKind::Progress(progress) = event.what
         {
             let before = latest.take().unwrap_or_default();
             latest = Some(Progress {

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use bytes::Bytes;
-use helve_core::media::{Document, Ended, Page, Unseen};
+use helve_core::media::{Document, MediaError, PageText, PagesEnd};
 use pdf_extract::{
     Error, MediaBox, ObjectId, OutputDev, OutputError, PlainTextOutput, Transform, output_doc_page,
 };
@@ -19,7 +19,7 @@ const MOST_PAGES: usize = 100_000;
 /// How many characters are put down between two looks at the clock.
 const BETWEEN: usize = 256;
 
-pub(super) fn look(bytes: &Bytes, limits: &Limits, until: Instant) -> Result<Document, Unseen> {
+pub(super) fn look(bytes: &Bytes, limits: &Limits, until: Instant) -> Result<Document, MediaError> {
     bounds::of_file(bytes, until).map_err(broken)?;
     let mut document = load(bytes)?;
     let ids: Vec<ObjectId> = document.page_iter().take(MOST_PAGES).collect();
@@ -28,18 +28,18 @@ pub(super) fn look(bytes: &Bytes, limits: &Limits, until: Instant) -> Result<Doc
     }
     bounds::forget_pictures(&mut document);
     let (mut pages, mut room) = (Vec::new(), limits.text_bytes);
-    let mut ended = Ended::AtTheEnd;
+    let mut ended = PagesEnd::AtTheEnd;
     for (number, id) in (1..).zip(&ids) {
         ended = match () {
-            () if Instant::now() > until => Ended::TimeIsUp,
-            () if room == 0 || pages.len() == limits.pages => Ended::Enough,
-            () => Ended::AtTheEnd,
+            () if Instant::now() > until => PagesEnd::TimeIsUp,
+            () if room == 0 || pages.len() == limits.pages => PagesEnd::Enough,
+            () => PagesEnd::AtTheEnd,
         };
-        if ended != Ended::AtTheEnd {
+        if ended != PagesEnd::AtTheEnd {
             break;
         }
         if !bounds::page_is_safe(&document, *id) {
-            ended = Ended::Unsafe;
+            ended = PagesEnd::Unsafe;
             break;
         }
         let (page, left) = page(&document, number, room, until);
@@ -49,9 +49,9 @@ pub(super) fn look(bytes: &Bytes, limits: &Limits, until: Instant) -> Result<Doc
     Ok(Document { count: ids.len(), pages, ended })
 }
 
-fn load(bytes: &Bytes) -> Result<pdf_extract::Document, Unseen> {
+fn load(bytes: &Bytes) -> Result<pdf_extract::Document, MediaError> {
     let failed = |error: Error| match error {
-        Error::InvalidPassword | Error::Decryption(_) => Unseen::Locked,
+        Error::InvalidPassword | Error::Decryption(_) => MediaError::Locked,
         other => broken(other),
     };
     let mut document = pdf_extract::Document::load_mem(bytes).map_err(failed)?;
@@ -69,7 +69,7 @@ fn page(
     number: u32,
     room: usize,
     until: Instant,
-) -> (Page, usize) {
+) -> (PageText, usize) {
     let left = Cell::new(room);
     let mut text = String::new();
     let reading = AssertUnwindSafe(|| {
@@ -82,9 +82,9 @@ fn page(
     let text: String =
         text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     let page = match (text.trim().is_empty(), whole) {
-        (false, _) => Page::Text(text.trim().into()),
-        (true, true) => Page::NoText,
-        (true, false) => Page::Unreadable,
+        (false, _) => PageText::Text(text.trim().into()),
+        (true, true) => PageText::NoText,
+        (true, false) => PageText::Unreadable,
     };
     (page, left.get())
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use helve_core::BoxFuture;
-use helve_core::media::{Format, Media, Seen, Unseen};
+use helve_core::media::{Media, MediaContent, MediaError, MediaFormat};
 use tokio::sync::{Semaphore, oneshot};
 
 /// What one look may cost.
@@ -74,14 +74,18 @@ impl Default for Decoder {
 }
 
 impl Media for Decoder {
-    fn look(&self, bytes: Bytes, format: Format) -> BoxFuture<'_, Result<Seen, Unseen>> {
+    fn look(
+        &self,
+        bytes: Bytes,
+        format: MediaFormat,
+    ) -> BoxFuture<'_, Result<MediaContent, MediaError>> {
         Box::pin(async move {
             let limits = self.limits;
             let size = bytes.len() as u64;
             if size > limits.file_bytes {
-                return Err(Unseen::TooLarge { size, most: limits.file_bytes });
+                return Err(MediaError::TooLarge { size, most: limits.file_bytes });
             }
-            let slow = Unseen::TimedOut(limits.time);
+            let slow = MediaError::TimedOut(limits.time);
             let looking = async {
                 let turn = self.turns.clone().acquire_owned().await;
                 let (tell, told) = oneshot::channel();
@@ -103,33 +107,46 @@ impl Media for Decoder {
 }
 
 /// Decoders meet bytes that their authors did not think of.
-fn guarded(bytes: &Bytes, format: Format, limits: &Limits) -> Result<Seen, Unseen> {
+fn guarded(
+    bytes: &Bytes,
+    format: MediaFormat,
+    limits: &Limits,
+) -> Result<MediaContent, MediaError> {
     let until = Instant::now() + limits.time * 3 / 4;
     catch_unwind(AssertUnwindSafe(|| look(bytes, format, limits, until)))
         .unwrap_or_else(|_panic| Err(broken("the decoder gave up")))
 }
 
-fn look(bytes: &Bytes, format: Format, limits: &Limits, until: Instant) -> Result<Seen, Unseen> {
+fn look(
+    bytes: &Bytes,
+    format: MediaFormat,
+    limits: &Limits,
+    until: Instant,
+) -> Result<MediaContent, MediaError> {
     if !begins_like(bytes, format) {
-        return Err(Unseen::NotThat);
+        return Err(MediaError::NotThat);
     }
     match format {
-        Format::Png | Format::Jpeg | Format::Gif | Format::Webp | Format::Bmp => {
-            picture::look(bytes, format, limits, until).map(Seen::Picture)
+        MediaFormat::Png
+        | MediaFormat::Jpeg
+        | MediaFormat::Gif
+        | MediaFormat::Webp
+        | MediaFormat::Bmp => {
+            picture::look(bytes, format, limits, until).map(MediaContent::Picture)
         }
-        Format::Pdf => document::look(bytes, limits, until).map(Seen::Document),
+        MediaFormat::Pdf => document::look(bytes, limits, until).map(MediaContent::Document),
     }
 }
 
 /// Readers of PDF take some bytes before its first line, so there are such files.
-fn begins_like(bytes: &Bytes, format: Format) -> bool {
+fn begins_like(bytes: &Bytes, format: MediaFormat) -> bool {
     let start = &bytes[..bytes.len().min(1024)];
-    Format::of_content(bytes) == Some(format)
-        || format == Format::Pdf && start.windows(5).any(|five| five == b"%PDF-")
+    MediaFormat::of_content(bytes) == Some(format)
+        || format == MediaFormat::Pdf && start.windows(5).any(|five| five == b"%PDF-")
 }
 
-fn broken(why: impl ToString) -> Unseen {
-    Unseen::Broken { why: why.to_string() }
+fn broken(why: impl ToString) -> MediaError {
+    MediaError::Broken { why: why.to_string() }
 }
 
 #[cfg(not(feature = "images"))]

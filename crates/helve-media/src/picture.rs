@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use fast_image_resize::Resizer;
-use helve_core::media::{Format, Frames, Picture, Size, Unseen};
+use helve_core::media::{Frames, MediaError, MediaFormat, Picture, PixelSize};
 use image::codecs::gif::GifDecoder;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::webp::WebPDecoder;
@@ -24,17 +24,17 @@ const QUALITIES: [u8; 5] = [80, 85, 70, 55, 40];
 
 pub(super) fn look(
     bytes: &Bytes,
-    format: Format,
+    format: MediaFormat,
     limits: &Limits,
     until: Instant,
-) -> Result<Picture, Unseen> {
+) -> Result<Picture, MediaError> {
     let original = measure(bytes, format)?;
     if u64::from(original.width) * u64::from(original.height) > limits.pixels {
-        return Err(Unseen::TooManyPixels { size: original, most: limits.pixels });
+        return Err(MediaError::TooManyPixels { size: original, most: limits.pixels });
     }
     let image = decode(bytes, format, limits)?;
     let frames = frames(bytes, format, limits);
-    let upright = Size { width: image.width(), height: image.height() };
+    let upright = PixelSize { width: image.width(), height: image.height() };
     let fits = original.width.max(original.height) <= limits.side
         && base64_size(bytes.len()) <= limits.base64_bytes;
     if fits && frames == Frames::One && is_readable_by_others(bytes, format) {
@@ -46,28 +46,28 @@ pub(super) fn look(
 }
 
 /// Others know no bitmaps, and may refuse a JPEG that was cut off, of which our decoder shows what there is.
-fn is_readable_by_others(bytes: &Bytes, format: Format) -> bool {
+fn is_readable_by_others(bytes: &Bytes, format: MediaFormat) -> bool {
     match format {
-        Format::Png | Format::Gif | Format::Webp => true,
-        Format::Jpeg => bytes.windows(2).rev().take(END).any(|two| two == [0xff, 0xd9]),
-        Format::Bmp | Format::Pdf => false,
+        MediaFormat::Png | MediaFormat::Gif | MediaFormat::Webp => true,
+        MediaFormat::Jpeg => bytes.windows(2).rev().take(END).any(|two| two == [0xff, 0xd9]),
+        MediaFormat::Bmp | MediaFormat::Pdf => false,
     }
 }
 
-fn reader(bytes: &Bytes, format: Format) -> Result<ImageReader<Cursor<&[u8]>>, Unseen> {
+fn reader(bytes: &Bytes, format: MediaFormat) -> Result<ImageReader<Cursor<&[u8]>>, MediaError> {
     let kind = match format {
-        Format::Png => ImageFormat::Png,
-        Format::Jpeg => ImageFormat::Jpeg,
-        Format::Gif => ImageFormat::Gif,
-        Format::Webp => ImageFormat::WebP,
-        Format::Bmp => ImageFormat::Bmp,
-        Format::Pdf => return Err(Unseen::NotThat),
+        MediaFormat::Png => ImageFormat::Png,
+        MediaFormat::Jpeg => ImageFormat::Jpeg,
+        MediaFormat::Gif => ImageFormat::Gif,
+        MediaFormat::Webp => ImageFormat::WebP,
+        MediaFormat::Bmp => ImageFormat::Bmp,
+        MediaFormat::Pdf => return Err(MediaError::NotThat),
     };
     Ok(ImageReader::with_format(Cursor::new(bytes), kind))
 }
 
 /// The size that the first bytes tell.
-fn measure(bytes: &Bytes, format: Format) -> Result<Size, Unseen> {
+fn measure(bytes: &Bytes, format: MediaFormat) -> Result<PixelSize, MediaError> {
     let mut reader = reader(bytes, format)?;
     // What is measured here is judged by the caller, which knows better words.
     reader.no_limits();
@@ -75,10 +75,10 @@ fn measure(bytes: &Bytes, format: Format) -> Result<Size, Unseen> {
     if width == 0 || height == 0 {
         return Err(broken("it has no pixels"));
     }
-    Ok(Size { width, height })
+    Ok(PixelSize { width, height })
 }
 
-fn decode(bytes: &Bytes, format: Format, limits: &Limits) -> Result<DynamicImage, Unseen> {
+fn decode(bytes: &Bytes, format: MediaFormat, limits: &Limits) -> Result<DynamicImage, MediaError> {
     let mut reader = reader(bytes, format)?;
     reader.limits(allowed(limits));
     let mut decoder = reader.into_decoder().map_err(failed)?;
@@ -101,16 +101,16 @@ fn allowed(limits: &Limits) -> image::Limits {
 }
 
 /// Whether it moves; the second frame is enough to tell.
-fn frames(bytes: &Bytes, format: Format, limits: &Limits) -> Frames {
+fn frames(bytes: &Bytes, format: MediaFormat, limits: &Limits) -> Frames {
     let moves = match format {
-        Format::Gif => GifDecoder::new(Cursor::new(bytes)).is_ok_and(|mut decoder| {
+        MediaFormat::Gif => GifDecoder::new(Cursor::new(bytes)).is_ok_and(|mut decoder| {
             decoder.set_limits(allowed(limits)).is_ok()
                 && decoder.into_frames().take(2).filter(Result::is_ok).count() == 2
         }),
-        Format::Webp => {
+        MediaFormat::Webp => {
             WebPDecoder::new(Cursor::new(bytes)).is_ok_and(|decoder| decoder.has_animation())
         }
-        Format::Png | Format::Jpeg | Format::Bmp | Format::Pdf => false,
+        MediaFormat::Png | MediaFormat::Jpeg | MediaFormat::Bmp | MediaFormat::Pdf => false,
     };
     if moves { Frames::FirstOfMany } else { Frames::One }
 }
@@ -118,30 +118,30 @@ fn frames(bytes: &Bytes, format: Format, limits: &Limits) -> Frames {
 /// The largest form that fits.
 fn shrink(
     image: DynamicImage,
-    format: Format,
+    format: MediaFormat,
     limits: &Limits,
     until: Instant,
-) -> Result<(&'static str, Bytes, Size), Unseen> {
-    let original = Size { width: image.width(), height: image.height() };
+) -> Result<(&'static str, Bytes, PixelSize), MediaError> {
+    let original = PixelSize { width: image.width(), height: image.height() };
     let mut image = narrowed(image);
     let mut size = fit(original, limits.side);
     for _ in 0..TRIES {
         if Instant::now() > until {
-            return Err(Unseen::TimedOut(limits.time));
+            return Err(MediaError::TimedOut(limits.time));
         }
-        if size != (Size { width: image.width(), height: image.height() }) {
+        if size != (PixelSize { width: image.width(), height: image.height() }) {
             image = resized(&image, size)?;
         }
         if let Some((mime, bytes)) = encode(&image, format, limits)? {
             return Ok((mime, bytes, size));
         }
-        if size == (Size { width: 1, height: 1 }) {
+        if size == (PixelSize { width: 1, height: 1 }) {
             break;
         }
         let smaller = |side: u32| (side * 3 / 4).max(1);
-        size = Size { width: smaller(size.width), height: smaller(size.height) };
+        size = PixelSize { width: smaller(size.width), height: smaller(size.height) };
     }
-    Err(Unseen::NotSmallEnough { size: original })
+    Err(MediaError::NotSmallEnough { size: original })
 }
 
 /// Eight bits a channel, as every reader takes them; grey stays grey.
@@ -153,7 +153,7 @@ fn narrowed(image: DynamicImage) -> DynamicImage {
     }
 }
 
-fn fit(size: Size, side: u32) -> Size {
+fn fit(size: PixelSize, side: u32) -> PixelSize {
     let longest = size.width.max(size.height);
     if longest <= side {
         return size;
@@ -162,11 +162,11 @@ fn fit(size: Size, side: u32) -> Size {
         let exact = u64::from(length) * u64::from(side) / u64::from(longest);
         u32::try_from(exact).unwrap_or(side).clamp(1, side)
     };
-    Size { width: scaled(size.width), height: scaled(size.height) }
+    PixelSize { width: scaled(size.width), height: scaled(size.height) }
 }
 
 /// Smooth, by a Lanczos window of three.
-fn resized(image: &DynamicImage, size: Size) -> Result<DynamicImage, Unseen> {
+fn resized(image: &DynamicImage, size: PixelSize) -> Result<DynamicImage, MediaError> {
     let mut smaller = DynamicImage::new(size.width, size.height, image.color());
     Resizer::new().resize(image, &mut smaller, None).map_err(broken)?;
     Ok(smaller)
@@ -175,11 +175,11 @@ fn resized(image: &DynamicImage, size: Size) -> Result<DynamicImage, Unseen> {
 /// The first way of writing it that is small enough. Photographs are worse than drawings as PNG, and drawings as JPEG.
 fn encode(
     image: &DynamicImage,
-    format: Format,
+    format: MediaFormat,
     limits: &Limits,
-) -> Result<Option<(&'static str, Bytes)>, Unseen> {
+) -> Result<Option<(&'static str, Bytes)>, MediaError> {
     let fits = |bytes: &[u8]| base64_size(bytes.len()) <= limits.base64_bytes;
-    if format != Format::Jpeg {
+    if format != MediaFormat::Jpeg {
         let mut bytes = Vec::new();
         image.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png).map_err(failed)?;
         if fits(&bytes) {
@@ -217,13 +217,13 @@ fn base64_size(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
-fn failed(error: ImageError) -> Unseen {
+fn failed(error: ImageError) -> MediaError {
     match error {
         ImageError::Limits(_) => too_much_memory(),
         other => broken(other),
     }
 }
 
-fn too_much_memory() -> Unseen {
+fn too_much_memory() -> MediaError {
     broken("it needs more memory than a picture may")
 }

@@ -5,7 +5,7 @@ mod pdf;
 use std::io::{Cursor, Write};
 
 use expect_test::{Expect, expect};
-use helve_core::media::Page;
+use helve_core::media::PageText;
 use image::codecs::gif::GifEncoder;
 use image::{DynamicImage, Frame, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
 use proptest::prelude::*;
@@ -13,20 +13,20 @@ use proptest::prelude::*;
 use self::pdf::{document, object, stream, text_page};
 use super::*;
 
-fn seen(decoder: &Decoder, bytes: &[u8], format: Format) -> Result<Seen, Unseen> {
+fn seen(decoder: &Decoder, bytes: &[u8], format: MediaFormat) -> Result<MediaContent, MediaError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(decoder.look(Bytes::copy_from_slice(bytes), format))
 }
 
 #[track_caller]
-fn check(bytes: &[u8], format: Format, expected: Expect) {
+fn check(bytes: &[u8], format: MediaFormat, expected: Expect) {
     check_within(Limits::default(), bytes, format, expected);
 }
 
 #[track_caller]
-fn check_within(limits: Limits, bytes: &[u8], format: Format, expected: Expect) {
+fn check_within(limits: Limits, bytes: &[u8], format: MediaFormat, expected: Expect) {
     let said = match seen(&Decoder::new(limits), bytes, format) {
-        Ok(Seen::Picture(it)) => {
+        Ok(MediaContent::Picture(it)) => {
             let back = image::load_from_memory(&it.bytes).unwrap();
             assert_eq!((back.width(), back.height()), (it.size.width, it.size.height));
             assert!(it.bytes.len().div_ceil(3) * 4 <= limits.base64_bytes);
@@ -35,7 +35,9 @@ fn check_within(limits: Limits, bytes: &[u8], format: Format, expected: Expect) 
             let size = format!("{}x{} of {}x{}", new.width, new.height, old.width, old.height);
             format!("{} {size}, {:?}, {kept}", it.mime, it.frames)
         }
-        Ok(Seen::Document(it)) => format!("{} pages, {:?}: {:?}", it.count, it.ended, it.pages),
+        Ok(MediaContent::Document(it)) => {
+            format!("{} pages, {:?}: {:?}", it.count, it.ended, it.pages)
+        }
         Err(why) => why.to_string(),
     };
     expected.assert_eq(&said);
@@ -79,13 +81,15 @@ fn moving(frames: usize) -> Vec<u8> {
 fn what_fits_stays_as_it_is() {
     let photo = photo(40, 30);
     for (kind, format, mime) in [
-        (ImageFormat::Png, Format::Png, "image/png"),
-        (ImageFormat::Jpeg, Format::Jpeg, "image/jpeg"),
-        (ImageFormat::Gif, Format::Gif, "image/gif"),
-        (ImageFormat::WebP, Format::Webp, "image/webp"),
+        (ImageFormat::Png, MediaFormat::Png, "image/png"),
+        (ImageFormat::Jpeg, MediaFormat::Jpeg, "image/jpeg"),
+        (ImageFormat::Gif, MediaFormat::Gif, "image/gif"),
+        (ImageFormat::WebP, MediaFormat::Webp, "image/webp"),
     ] {
         let bytes = written(&photo, kind);
-        let Ok(Seen::Picture(it)) = seen(&Decoder::default(), &bytes, format) else { panic!() };
+        let Ok(MediaContent::Picture(it)) = seen(&Decoder::default(), &bytes, format) else {
+            panic!()
+        };
         assert_eq!((it.mime, &it.bytes[..]), (mime, &bytes[..]));
     }
 }
@@ -93,59 +97,67 @@ fn what_fits_stays_as_it_is() {
 #[test]
 fn what_is_too_large_is_made_smaller() {
     let png = written(&photo(3000, 100), ImageFormat::Png);
-    check(&png, Format::Png, expect!["image/png 2000x66 of 3000x100, One, written anew"]);
+    check(&png, MediaFormat::Png, expect!["image/png 2000x66 of 3000x100, One, written anew"]);
     let jpeg = written(&photo(100, 2100), ImageFormat::Jpeg);
-    check(&jpeg, Format::Jpeg, expect!["image/jpeg 95x2000 of 100x2100, One, written anew"]);
+    check(&jpeg, MediaFormat::Jpeg, expect!["image/jpeg 95x2000 of 100x2100, One, written anew"]);
     let thin = written(&photo(9000, 1), ImageFormat::Png);
-    check(&thin, Format::Png, expect!["image/png 2000x1 of 9000x1, One, written anew"]);
+    check(&thin, MediaFormat::Png, expect!["image/png 2000x1 of 9000x1, One, written anew"]);
     let small = Limits { base64_bytes: 8_000, ..Limits::default() };
     let noise = written(&noise(200, 200), ImageFormat::Png);
     check_within(
         small,
         &noise,
-        Format::Png,
+        MediaFormat::Png,
         expect!["image/jpeg 150x150 of 200x200, One, written anew"],
     );
     let tiny = Limits { base64_bytes: 8, ..Limits::default() };
-    check_within(tiny, &noise, Format::Png, expect!["it cannot be made small enough"]);
+    check_within(tiny, &noise, MediaFormat::Png, expect!["it cannot be made small enough"]);
 }
 
 #[test]
 fn what_readers_do_not_know_becomes_what_they_know() {
     let bmp = written(&photo(12, 8), ImageFormat::Bmp);
-    check(&bmp, Format::Bmp, expect!["image/png 12x8 of 12x8, One, written anew"]);
-    check(&moving(1), Format::Gif, expect!["image/gif 20x10 of 20x10, One, as it was"]);
-    check(&moving(3), Format::Gif, expect!["image/png 20x10 of 20x10, FirstOfMany, written anew"]);
+    check(&bmp, MediaFormat::Bmp, expect!["image/png 12x8 of 12x8, One, written anew"]);
+    check(&moving(1), MediaFormat::Gif, expect!["image/gif 20x10 of 20x10, One, as it was"]);
+    check(
+        &moving(3),
+        MediaFormat::Gif,
+        expect!["image/png 20x10 of 20x10, FirstOfMany, written anew"],
+    );
 }
 
 #[test]
 fn what_claims_to_be_a_picture_and_is_not() {
-    check(b"just text\n", Format::Png, expect!["it is not what it claims to be"]);
-    check(b"", Format::Jpeg, expect!["it is not what it claims to be"]);
-    check(b"\x89PNG\r\n\x1a\n", Format::Png, expect!["it is damaged: unexpected end of file"]);
+    check(b"just text\n", MediaFormat::Png, expect!["it is not what it claims to be"]);
+    check(b"", MediaFormat::Jpeg, expect!["it is not what it claims to be"]);
+    check(b"\x89PNG\r\n\x1a\n", MediaFormat::Png, expect!["it is damaged: unexpected end of file"]);
     let png = written(&photo(40, 30), ImageFormat::Png);
-    check(&png[..png.len() / 2], Format::Png, expect!["it is damaged: unexpected end of file"]);
+    check(
+        &png[..png.len() / 2],
+        MediaFormat::Png,
+        expect!["it is damaged: unexpected end of file"],
+    );
     let gif = moving(1);
     check(
         &gif[..gif.len() / 2],
-        Format::Gif,
+        MediaFormat::Gif,
         expect!["it is damaged: Format error decoding Gif: Unexpected End of File"],
     );
     let webp = written(&photo(40, 30), ImageFormat::WebP);
     check(
         &webp[..webp.len() / 2],
-        Format::Webp,
+        MediaFormat::Webp,
         expect!["it is damaged: Format error decoding WebP: Corrupt bitstream"],
     );
     let jpeg = written(&photo(400, 300), ImageFormat::Jpeg);
     check(
         &jpeg[..jpeg.len() / 2],
-        Format::Jpeg,
+        MediaFormat::Jpeg,
         expect!["image/jpeg 400x300 of 400x300, One, written anew"],
     );
     check(
         &jpeg[..100],
-        Format::Jpeg,
+        MediaFormat::Jpeg,
         expect![[r#"
         it is damaged: Format error decoding Jpeg: I/O errors Not enough bytes, expected 64 but found 56
     "#]],
@@ -165,17 +177,26 @@ fn a_bomb_is_measured_before_it_is_decoded() {
     png.extend(&header);
     png.extend(crc.sum().to_be_bytes());
     png.extend(b"\0\0\0\0IDAT\x35\xaf\x06\x1e");
-    check(&png, Format::Png, expect!["it has 50000 × 50000 pixels, and 64000000 are the most"]);
+    check(
+        &png,
+        MediaFormat::Png,
+        expect!["it has 50000 × 50000 pixels, and 64000000 are the most"],
+    );
     let little = Limits { memory: 1000, ..Limits::default() };
     let photo = written(&photo(100, 100), ImageFormat::Png);
     check_within(
         little,
         &photo,
-        Format::Png,
+        MediaFormat::Png,
         expect!["it is damaged: it needs more memory than a picture may"],
     );
     let short = Limits { file_bytes: 100, ..Limits::default() };
-    check_within(short, &[0; 101], Format::Png, expect!["it has 101 bytes, and 100 are the most"]);
+    check_within(
+        short,
+        &[0; 101],
+        MediaFormat::Png,
+        expect!["it has 101 bytes, and 100 are the most"],
+    );
 }
 
 #[test]
@@ -183,32 +204,37 @@ fn a_document_is_read_page_by_page() {
     let two = document(&[text_page("Hello, world"), text_page("Second page"), stream("", "")]);
     check(
         &two,
-        Format::Pdf,
+        MediaFormat::Pdf,
         expect![[r#"3 pages, AtTheEnd: [Text("Hello, world"), Text("Second page"), NoText]"#]],
     );
     let blank = document(&[text_page("")]);
-    check(&blank, Format::Pdf, expect!["1 pages, AtTheEnd: [NoText]"]);
+    check(&blank, MediaFormat::Pdf, expect!["1 pages, AtTheEnd: [NoText]"]);
     let one = Limits { pages: 1, ..Limits::default() };
-    check_within(one, &two, Format::Pdf, expect![[r#"3 pages, Enough: [Text("Hello, world")]"#]]);
+    check_within(
+        one,
+        &two,
+        MediaFormat::Pdf,
+        expect![[r#"3 pages, Enough: [Text("Hello, world")]"#]],
+    );
     let short = Limits { text_bytes: 5, ..Limits::default() };
-    check_within(short, &two, Format::Pdf, expect![[r#"3 pages, Enough: [Text("Hell")]"#]]);
+    check_within(short, &two, MediaFormat::Pdf, expect![[r#"3 pages, Enough: [Text("Hell")]"#]]);
 }
 
 #[test]
 fn what_claims_to_be_a_document_and_is_not() {
-    check(b"<html>404</html>", Format::Pdf, expect!["it is not what it claims to be"]);
+    check(b"<html>404</html>", MediaFormat::Pdf, expect!["it is not what it claims to be"]);
     check(
         b"%PDF-1.7\nnothing more\n",
-        Format::Pdf,
+        MediaFormat::Pdf,
         expect!["it is damaged: failed parsing cross reference table: invalid start value"],
     );
     let whole = document(&[text_page("Hello")]);
     check(
         &whole[..whole.len() / 2],
-        Format::Pdf,
+        MediaFormat::Pdf,
         expect!["it is damaged: failed parsing cross reference table: invalid start value"],
     );
-    check(&document(&[]), Format::Pdf, expect!["it is damaged: it has no pages"]);
+    check(&document(&[]), MediaFormat::Pdf, expect!["it is damaged: it has no pages"]);
 }
 
 #[test]
@@ -218,18 +244,18 @@ fn a_document_that_unfolds_without_end_is_refused() {
     let squeezed = squeezed.finish().unwrap();
     let page = |content: Vec<u8>| pdf::Page { content, resources: String::new() };
     let once = object("/Filter /FlateDecode", &squeezed);
-    check(&document(&[page(once)]), Format::Pdf, expect!["1 pages, Unsafe: []"]);
+    check(&document(&[page(once)]), MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
     let twice = object("/Filter [/FlateDecode /FlateDecode]", &squeezed);
     check(
         &document(&[page(twice)]),
-        Format::Pdf,
+        MediaFormat::Pdf,
         expect!["it is damaged: a part of it is compressed twice"],
     );
     let wide =
         object("/Filter /FlateDecode /DecodeParms << /Predictor 12 /Columns 99999999999 >>", b"x");
     check(
         &document(&[page(wide)]),
-        Format::Pdf,
+        MediaFormat::Pdf,
         expect!["it is damaged: a number in it is out of all proportion"],
     );
 }
@@ -239,19 +265,19 @@ fn a_document_that_unfolds_without_end_is_refused() {
 fn long_digits_elsewhere_are_no_reason_to_refuse() {
     let usual = "/W [1 3 1] /ID [<19970829123456789012345678901234>] /Columns 5";
     let page = stream(usual, "BT /F1 12 Tf 20 100 Td (Fine) Tj ET");
-    check(&document(&[page]), Format::Pdf, expect![[r#"1 pages, AtTheEnd: [Text("Fine")]"#]]);
+    check(&document(&[page]), MediaFormat::Pdf, expect![[r#"1 pages, AtTheEnd: [Text("Fine")]"#]]);
     let widths = object("/W [1 99999999999 1]", b"x");
     let page = pdf::Page { content: widths, resources: String::new() };
     let expected = expect!["it is damaged: a number in it is out of all proportion"];
-    check(&document(&[page]), Format::Pdf, expected);
+    check(&document(&[page]), MediaFormat::Pdf, expected);
 }
 
 #[test]
 fn a_part_that_draws_itself_is_refused() {
     let itself = pdf::drawing_itself();
-    check(&itself, Format::Pdf, expect!["1 pages, Unsafe: []"]);
+    check(&itself, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
     let ancestor = pdf::own_ancestor();
-    check(&ancestor, Format::Pdf, expect!["1 pages, Unsafe: []"]);
+    check(&ancestor, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
 }
 
 #[test]
@@ -259,7 +285,7 @@ fn two_at_once_and_then_the_next() {
     let decoder = Decoder::default();
     let png = written(&photo(8, 8), ImageFormat::Png);
     for _ in 0..5 {
-        assert!(seen(&decoder, &png, Format::Png).is_ok());
+        assert!(seen(&decoder, &png, MediaFormat::Png).is_ok());
     }
 }
 
@@ -275,12 +301,12 @@ proptest! {
     ) {
         let photo = photo(20, 10);
         let (mut bytes, format) = match which {
-            0 => (written(&photo, ImageFormat::Png), Format::Png),
-            1 => (written(&photo, ImageFormat::Jpeg), Format::Jpeg),
-            2 => (moving(2), Format::Gif),
-            3 => (written(&photo, ImageFormat::WebP), Format::Webp),
-            4 => (written(&photo, ImageFormat::Bmp), Format::Bmp),
-            _ => (document(&[text_page("Hello")]), Format::Pdf),
+            0 => (written(&photo, ImageFormat::Png), MediaFormat::Png),
+            1 => (written(&photo, ImageFormat::Jpeg), MediaFormat::Jpeg),
+            2 => (moving(2), MediaFormat::Gif),
+            3 => (written(&photo, ImageFormat::WebP), MediaFormat::Webp),
+            4 => (written(&photo, ImageFormat::Bmp), MediaFormat::Bmp),
+            _ => (document(&[text_page("Hello")]), MediaFormat::Pdf),
         };
         for (at, byte) in flips {
             let at = at.index(bytes.len());
@@ -289,8 +315,8 @@ proptest! {
         bytes.truncate(cut.index(bytes.len()) + 1);
         bytes.extend(tail);
         match seen(&Decoder::default(), &bytes, format) {
-            Ok(Seen::Document(it)) => prop_assert!(it.pages.len() <= it.count),
-            Ok(Seen::Picture(it)) => prop_assert!(it.size.width.max(it.size.height) <= 2000),
+            Ok(MediaContent::Document(it)) => prop_assert!(it.pages.len() <= it.count),
+            Ok(MediaContent::Picture(it)) => prop_assert!(it.size.width.max(it.size.height) <= 2000),
             Err(why) => prop_assert!(!why.to_string().is_empty()),
         }
     }
@@ -303,6 +329,8 @@ fn a_page_that_fails_costs_itself_only() {
         resources: "/Font << /F1 << /Type /Font /Subtype /Type0 /Encoding /Nonsense >> >>".into(),
     };
     let both = document(&[strange, text_page("Good")]);
-    let Ok(Seen::Document(it)) = seen(&Decoder::default(), &both, Format::Pdf) else { panic!() };
-    assert_eq!(it.pages, [Page::Unreadable, Page::Text("Good".into())]);
+    let Ok(MediaContent::Document(it)) = seen(&Decoder::default(), &both, MediaFormat::Pdf) else {
+        panic!()
+    };
+    assert_eq!(it.pages, [PageText::Unreadable, PageText::Text("Good".into())]);
 }

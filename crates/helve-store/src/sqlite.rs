@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use helve_core::BoxFuture;
 use helve_core::event::{CallState, Event};
 use helve_core::permission::Rule;
-use helve_core::store::{Owner, Store, StoreError};
+use helve_core::store::{ApprovalOwner, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -150,7 +150,7 @@ impl Store for Sqlite {
 
     fn remember<'a>(
         &'a self,
-        owner: Owner<'a>,
+        owner: ApprovalOwner<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (owner, rule) = (rules::Holder::of(owner), rule.clone());
@@ -162,7 +162,11 @@ impl Store for Sqlite {
         session: &'a str,
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>> {
-        let holders = [Owner::Everyone, Owner::Project(root), Owner::Session(session)];
+        let holders = [
+            ApprovalOwner::Everyone,
+            ApprovalOwner::Project(root),
+            ApprovalOwner::Session(session),
+        ];
         let holders = holders.map(rules::Holder::of);
         self.ask(move |keeper| keeper.attempt(|base| rules::remembered(base, &holders)))
     }

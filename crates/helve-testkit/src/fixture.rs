@@ -26,11 +26,11 @@ use std::sync::Arc;
 use expect_test::Expect;
 use helve_core::builtin::{WrittenRules, policy};
 use helve_core::commit::ContentHash;
-use helve_core::journal::{Before, Entry, Image, Journal};
+use helve_core::journal::{BeforeImage, FileImage, Journal, JournalEntry};
 use helve_core::permission::Source;
 use helve_core::{
-    Action, AnyTool, Caller, Content, Dialect, Engine, Gate, Host, Input, Kind, Layer, Neighbours,
-    Registry, Reply, Rule, Scope, Session, ToolCall, ToolResult, Workspace,
+    Action, AnyTool, Caller, Content, Dialect, Engine, FileKind, Gate, Host, Input, Layer,
+    Neighbours, Registry, Reply, Rule, Scope, Session, ToolCall, ToolResult, Workspace,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -146,8 +146,8 @@ fn place(machine: &MemoryMachine, word: &str, rest: &str, body: &str) {
     let node = match word {
         "file" | "write" => Node::File(bytes::Bytes::copy_from_slice(body.as_bytes())),
         "bytes" => Node::File(hexadecimal(body).into()),
-        "fifo" => Node::Special(Kind::Fifo),
-        "device" => Node::Special(Kind::Device),
+        "fifo" => Node::Special(FileKind::Fifo),
+        "device" => Node::Special(FileKind::Device),
         "locked" => Node::Locked,
         "link" => {
             let (name, target) =
@@ -161,21 +161,21 @@ fn place(machine: &MemoryMachine, word: &str, rest: &str, body: &str) {
 }
 
 /// What a call notes before it writes.
-fn begun(machine: &MemoryMachine, rest: &str, body: &str) -> Entry {
+fn begun(machine: &MemoryMachine, rest: &str, body: &str) -> JournalEntry {
     let (call, name) = rest.split_once(' ').unwrap_or_else(|| panic!("`begun CALL NAME`: {rest}"));
     let path = Path::new(ROOT).join(name);
     let image = match machine.0.lock().get(&path) {
-        Some(Node::File(bytes)) => Some(Image::new(bytes.clone(), MODE)),
+        Some(Node::File(bytes)) => Some(FileImage::new(bytes.clone(), MODE)),
         Some(Node::Link(_) | Node::Special(_) | Node::Locked) | None => None,
     };
     let meant = Some(ContentHash::of(body.as_bytes()));
-    Entry {
+    JournalEntry {
         call: call.into(),
         session: "s".into(),
         tool: "edit".into(),
         root: ROOT.into(),
         at: 0,
-        files: vec![Before { path, image, meant }],
+        files: vec![BeforeImage { path, image, meant }],
     }
 }
 

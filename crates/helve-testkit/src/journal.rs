@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use helve_core::BoxFuture;
-use helve_core::journal::{After, Change, Changed, Entry, EntryId, Image, Journal};
+use helve_core::journal::{
+    AfterImage, ChangedFile, EntryId, FileImage, Journal, JournalEntry, RecordedChange,
+};
 use helve_core::store::StoreError;
 use parking_lot::Mutex;
 
@@ -19,13 +21,13 @@ struct Kept {
 
 struct One {
     id: EntryId,
-    entry: Entry,
+    entry: JournalEntry,
     /// What its files are since; not known while it is only begun.
-    left: Option<Vec<Option<Image>>>,
+    left: Option<Vec<Option<FileImage>>>,
 }
 
 impl Journal for MemoryJournal {
-    fn begin<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<EntryId, StoreError>> {
+    fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>> {
         let mut kept = self.0.lock();
         let id = EntryId(kept.begun);
         kept.begun += 1;
@@ -36,7 +38,7 @@ impl Journal for MemoryJournal {
     fn done<'a>(
         &'a self,
         id: EntryId,
-        after: &'a [Option<Image>],
+        after: &'a [Option<FileImage>],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let mut kept = self.0.lock();
         if let Some(one) = kept.entries.iter_mut().find(|one| one.id == id) {
@@ -53,9 +55,9 @@ impl Journal for MemoryJournal {
         &'a self,
         root: &'a Path,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<Change>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<RecordedChange>, StoreError>> {
         let kept = self.0.lock();
-        let mut found: Vec<Change> = Vec::new();
+        let mut found: Vec<RecordedChange> = Vec::new();
         for One { entry, .. } in kept.entries.iter().rev().filter(|one| one.entry.root == root) {
             if !found.iter().any(|known| known.call == entry.call) {
                 found.extend(kept.change(&entry.call));
@@ -65,7 +67,10 @@ impl Journal for MemoryJournal {
         Box::pin(async { Ok(found) })
     }
 
-    fn change<'a>(&'a self, call: &'a str) -> BoxFuture<'a, Result<Option<Change>, StoreError>> {
+    fn change<'a>(
+        &'a self,
+        call: &'a str,
+    ) -> BoxFuture<'a, Result<Option<RecordedChange>, StoreError>> {
         let found = self.0.lock().change(call);
         Box::pin(async { Ok(found) })
     }
@@ -73,10 +78,10 @@ impl Journal for MemoryJournal {
 
 impl Kept {
     /// Each file from what it was before the first commit of a call to what it was after the last.
-    fn change(&self, call: &str) -> Option<Change> {
-        let mut change: Option<Change> = None;
+    fn change(&self, call: &str) -> Option<RecordedChange> {
+        let mut change: Option<RecordedChange> = None;
         for One { entry, left, .. } in self.entries.iter().filter(|one| one.entry.call == call) {
-            let change = change.get_or_insert_with(|| Change {
+            let change = change.get_or_insert_with(|| RecordedChange {
                 call: entry.call.clone(),
                 session: entry.session.clone(),
                 tool: entry.tool.clone(),
@@ -85,12 +90,12 @@ impl Kept {
             });
             for (at, file) in entry.files.iter().enumerate() {
                 let left = left.as_ref().and_then(|left| left.get(at)).cloned();
-                let after = left.map_or(After::Meant(file.meant), After::Known);
+                let after = left.map_or(AfterImage::Meant(file.meant), AfterImage::Known);
                 match change.files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,
                     None => {
                         let (path, before) = (file.path.clone(), file.image.clone());
-                        change.files.push(Changed { path, before, after });
+                        change.files.push(ChangedFile { path, before, after });
                     }
                 }
             }

@@ -6,10 +6,13 @@ use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 use helve_core::BoxFuture;
-use helve_core::commit::{Change, CommitError, Committed, Content, ContentHash, Expect};
+use helve_core::commit::{
+    CommitChange, CommitError, Committed, ContentHash, ExpectedContent, MovedContent,
+};
 use helve_core::machine::{
-    Entry, Find, FindFlow, Kind, Listing, Located, Machine, MachineError, Mark, Place, Search,
-    SearchFlow, Span, Whole, Window, Windowed,
+    ContentMark, DirListing, FileContent, FileKind, FindFlow, FindRequest, LineSpan, ListedEntry,
+    LocatedPath, Machine, MachineError, Place, SearchFlow, SearchRequest, WindowLines,
+    WindowRequest,
 };
 use helve_text::view::{Encoding, View};
 use parking_lot::Mutex;
@@ -21,7 +24,7 @@ use crate::tree;
 pub enum Node {
     File(Bytes),
     Link(PathBuf),
-    Special(Kind),
+    Special(FileKind),
     /// The system refuses to open it.
     Locked,
 }
@@ -40,21 +43,21 @@ impl MemoryMachine {
         self.0.lock().insert(path.into(), Node::File(text.into()));
     }
 
-    fn kind(&self, path: &Path) -> Option<Kind> {
+    fn kind(&self, path: &Path) -> Option<FileKind> {
         let nodes = self.0.lock();
         match nodes.get(path) {
-            Some(Node::File(_) | Node::Locked) => Some(Kind::File),
-            Some(Node::Link(_)) => Some(Kind::DeadLink),
+            Some(Node::File(_) | Node::Locked) => Some(FileKind::File),
+            Some(Node::Link(_)) => Some(FileKind::DeadLink),
             Some(Node::Special(kind)) => Some(*kind),
             None => {
                 let beneath = |other: &PathBuf| other.starts_with(path) && other != path;
                 let folder = path == Path::new("/") || nodes.keys().any(beneath);
-                folder.then_some(Kind::Folder)
+                folder.then_some(FileKind::Folder)
             }
         }
     }
 
-    fn follow(&self, path: &Path) -> Result<Located, MachineError> {
+    fn follow(&self, path: &Path) -> Result<LocatedPath, MachineError> {
         let mut todo: Vec<OsString> = parts(path);
         let (mut real, mut links) = (PathBuf::from("/"), 0);
         while let Some(part) = todo.pop() {
@@ -79,7 +82,7 @@ impl MemoryMachine {
                 }
             }
         }
-        Ok(Located { kind: self.kind(&real), real })
+        Ok(LocatedPath { kind: self.kind(&real), real })
     }
 
     fn open(&self, at: &Place) -> Result<Bytes, MachineError> {
@@ -108,15 +111,15 @@ fn parts(path: &Path) -> Vec<OsString> {
 }
 
 impl Machine for MemoryMachine {
-    fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Located, MachineError>> {
+    fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>> {
         Box::pin(async move { self.follow(path) })
     }
 
     fn window<'a>(
         &'a self,
         at: &'a Place,
-        want: Window,
-    ) -> BoxFuture<'a, Result<Windowed, MachineError>> {
+        want: WindowRequest,
+    ) -> BoxFuture<'a, Result<WindowLines, MachineError>> {
         Box::pin(async move { Ok(window(&self.open(at)?, want)) })
     }
 
@@ -124,10 +127,10 @@ impl Machine for MemoryMachine {
         &'a self,
         at: &'a Place,
         most: usize,
-    ) -> BoxFuture<'a, Result<Listing, MachineError>> {
+    ) -> BoxFuture<'a, Result<DirListing, MachineError>> {
         Box::pin(async move {
             let folder = at.path();
-            if self.kind(&folder) != Some(Kind::Folder) {
+            if self.kind(&folder) != Some(FileKind::Folder) {
                 return Err(MachineError::NotAFolder);
             }
             let paths: Vec<PathBuf> = self.0.lock().keys().cloned().collect();
@@ -146,13 +149,21 @@ impl Machine for MemoryMachine {
                 let kind = located.ok().and_then(|located| located.kind);
                 let node = self.0.lock().get(&folder.join(&name)).cloned();
                 let is_link = matches!(node, Some(Node::Link(_)));
-                entries.push(Entry { name, kind: kind.unwrap_or(Kind::DeadLink), is_link });
+                entries.push(ListedEntry {
+                    name,
+                    kind: kind.unwrap_or(FileKind::DeadLink),
+                    is_link,
+                });
             }
-            Ok(Listing { entries, left_out })
+            Ok(DirListing { entries, left_out })
         })
     }
 
-    fn read<'a>(&'a self, at: &'a Place, most: u64) -> BoxFuture<'a, Result<Whole, MachineError>> {
+    fn read<'a>(
+        &'a self,
+        at: &'a Place,
+        most: u64,
+    ) -> BoxFuture<'a, Result<FileContent, MachineError>> {
         Box::pin(async move {
             let bytes = self.open(at)?;
             let size = bytes.len() as u64;
@@ -160,23 +171,23 @@ impl Machine for MemoryMachine {
                 return Err(MachineError::TooLarge { size, most });
             }
             let hash = ContentHash::of(&bytes);
-            Ok(Whole { bytes, mode: MODE, hash })
+            Ok(FileContent { bytes, mode: MODE, hash })
         })
     }
 
     fn commit(
         &self,
-        changes: Vec<Change>,
+        changes: Vec<CommitChange>,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
         let made = commit(&mut self.0.lock(), changes);
         Box::pin(async { made })
     }
 
-    fn find(&self, want: Find) -> FindFlow {
+    fn find(&self, want: FindRequest) -> FindFlow {
         tree::find(&self.0.lock(), &want)
     }
 
-    fn search(&self, want: Search) -> SearchFlow {
+    fn search(&self, want: SearchRequest) -> SearchFlow {
         tree::search(&self.0.lock(), &want)
     }
 }
@@ -184,7 +195,7 @@ impl Machine for MemoryMachine {
 /// Compares everything, then changes everything.
 fn commit(
     nodes: &mut BTreeMap<PathBuf, Node>,
-    changes: Vec<Change>,
+    changes: Vec<CommitChange>,
 ) -> Result<Vec<Committed>, CommitError> {
     let hash = |nodes: &BTreeMap<PathBuf, Node>, at: &Place| match nodes.get(&at.path()) {
         Some(Node::File(bytes)) => Some(ContentHash::of(bytes)),
@@ -193,10 +204,10 @@ fn commit(
     let mut compared = Vec::new();
     for change in &changes {
         match change {
-            Change::Write { at, expect, .. } | Change::Remove { at, expect } => {
+            CommitChange::Write { at, expect, .. } | CommitChange::Remove { at, expect } => {
                 compared.push((at, expect));
             }
-            Change::Move { from, expect, to, over, .. } => {
+            CommitChange::Move { from, expect, to, over, .. } => {
                 compared.extend([(from, expect), (to, over)]);
             }
         }
@@ -204,8 +215,8 @@ fn commit(
     for (at, expect) in compared {
         let found = hash(nodes, at);
         let holds = match expect {
-            Expect::Absent => found.is_none(),
-            Expect::Hash(expected) => found == Some(*expected),
+            ExpectedContent::Absent => found.is_none(),
+            ExpectedContent::Hash(expected) => found == Some(*expected),
         };
         if nodes.get(&at.path()) == Some(&Node::Locked) {
             return Err(CommitError::ReadOnly { at: at.clone() });
@@ -218,19 +229,19 @@ fn commit(
     for change in changes {
         let was = hash(nodes, change.at());
         let now = match change {
-            Change::Write { at, bytes, .. } => {
+            CommitChange::Write { at, bytes, .. } => {
                 nodes.insert(at.path(), Node::File(bytes.clone()));
                 Some(ContentHash::of(&bytes))
             }
-            Change::Remove { at, .. } => {
+            CommitChange::Remove { at, .. } => {
                 nodes.remove(&at.path());
                 None
             }
-            Change::Move { from, to, content, .. } => {
+            CommitChange::Move { from, to, content, .. } => {
                 let old = nodes.remove(&from.path());
                 let node = match content {
-                    Content::Same => old,
-                    Content::New(bytes) => Some(Node::File(bytes)),
+                    MovedContent::Same => old,
+                    MovedContent::New(bytes) => Some(Node::File(bytes)),
                 };
                 nodes.extend(node.map(|node| (to.path(), node)));
                 hash(nodes, &to)
@@ -241,16 +252,16 @@ fn commit(
     Ok(made)
 }
 
-fn window(bytes: &Bytes, want: Window) -> Windowed {
+fn window(bytes: &Bytes, want: WindowRequest) -> WindowLines {
     if let Ok(view) = View::new(bytes)
         && matches!(view.encoding(), Encoding::Utf16Le | Encoding::Utf16Be)
     {
         let text = Bytes::copy_from_slice(view.text().as_bytes());
-        return Windowed {
+        return WindowLines {
             sample: bytes.slice(..bytes.len().min(4096)),
             size: bytes.len() as u64,
             range: 0..bytes.len() as u64,
-            mark: Mark::Whole(ContentHash::of(bytes)),
+            mark: ContentMark::Whole(ContentHash::of(bytes)),
             ..window(&text, want)
         };
     }
@@ -268,13 +279,13 @@ fn window(bytes: &Bytes, want: Window) -> Windowed {
             break;
         }
         kept.extend_from_slice(&line[..keep]);
-        lines.push(Span { end: kept.len(), skipped: (line.len() - keep) as u64 });
+        lines.push(LineSpan { end: kept.len(), skipped: (line.len() - keep) as u64 });
     }
     let after = before.saturating_add(lines.len());
     let until = |count: usize| all.iter().take(count).map(|line| line.len()).sum::<usize>();
     let range = until(before)..until(after);
-    Windowed {
-        mark: Mark::Whole(ContentHash::of(marked)),
+    WindowLines {
+        mark: ContentMark::Whole(ContentHash::of(marked)),
         range: (range.start + mark) as u64..(range.end + mark) as u64,
         bytes: kept.into(),
         first: want.first,

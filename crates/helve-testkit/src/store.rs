@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helve_core::Saved;
-use helve_core::store::{Outputs, Owner, Store, StoreError};
+use helve_core::store::{ApprovalOwner, Outputs, Store, StoreError};
 use helve_core::{BoxFuture, CallState, Event, Rule};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -83,13 +83,13 @@ impl Store for MemoryStore {
 
     fn remember<'a>(
         &'a self,
-        owner: Owner<'a>,
+        owner: ApprovalOwner<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let kept = match owner {
-            Owner::Session(id) => Kept::Session(id.into()),
-            Owner::Project(root) => Kept::Project(root.into()),
-            Owner::Everyone => Kept::Everyone,
+            ApprovalOwner::Session(id) => Kept::Session(id.into()),
+            ApprovalOwner::Project(root) => Kept::Project(root.into()),
+            ApprovalOwner::Everyone => Kept::Everyone,
         };
         self.rules.lock().push((kept, rule.clone()));
         Box::pin(async { Ok(()) })

@@ -8,9 +8,10 @@ use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use helve_core::Flow;
 use helve_core::machine::{
-    Amount, BadPattern, Beyond, Case, Counts, Find, FindFlow, Found, Hidden, Hit, HitLine, Ignored,
-    Kind, MachineError, Order, Reach, Role, Search, SearchError, SearchFlow, Shape, Skipped,
-    Syntax, Tree,
+    BadPattern, CaseMode, FileCount, FileKind, FileTree, FindFlow, FindOrder, FindRequest,
+    FoundFile, HiddenFiles, IgnoredMatches, IgnoredMode, LineRole, MachineError, MatchReach,
+    MatchedFile, MatchedLine, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchFlow,
+    SearchRequest, SkippedFiles,
 };
 use helve_text::{lines, near};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -20,17 +21,17 @@ use crate::machine::Node;
 
 type Nodes = BTreeMap<PathBuf, Node>;
 
-pub(crate) fn find(nodes: &Nodes, want: &Find) -> FindFlow {
+pub(crate) fn find(nodes: &Nodes, want: &FindRequest) -> FindFlow {
     over(found(nodes, want))
 }
 
-pub(crate) fn search(nodes: &Nodes, want: &Search) -> SearchFlow {
+pub(crate) fn search(nodes: &Nodes, want: &SearchRequest) -> SearchFlow {
     over(hits(nodes, want))
 }
 
 fn over<T: Send + 'static>(
-    answer: Result<(Vec<T>, Counts), SearchError>,
-) -> Flow<Vec<T>, Result<Counts, SearchError>> {
+    answer: Result<(Vec<T>, SearchCounts), SearchError>,
+) -> Flow<Vec<T>, Result<SearchCounts, SearchError>> {
     let (source, flow) = Flow::channel(1);
     // Not on this thread, which may be one that must not wait.
     std::thread::spawn(move || match answer {
@@ -47,12 +48,13 @@ fn over<T: Send + 'static>(
 struct Walked {
     files: Vec<PathBuf>,
     ignored: Vec<PathBuf>,
-    skipped: Skipped,
+    skipped: SkippedFiles,
 }
 
-fn walk(nodes: &Nodes, tree: &Tree) -> Result<Walked, SearchError> {
+fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walked, SearchError> {
     let at = tree.at.path();
-    let mut walked = Walked { files: Vec::new(), ignored: Vec::new(), skipped: Skipped::default() };
+    let mut walked =
+        Walked { files: Vec::new(), ignored: Vec::new(), skipped: SkippedFiles::default() };
     match nodes.get(&at) {
         Some(Node::Special(kind)) => return Err(MachineError::NotAFile(*kind).into()),
         Some(Node::Link(_)) => return Err(MachineError::Moved.into()),
@@ -73,7 +75,7 @@ fn walk(nodes: &Nodes, tree: &Tree) -> Result<Walked, SearchError> {
         let is_git = beneath.iter().any(|name| name == ".git");
         let is_hidden = beneath.iter().any(|name| name.to_string_lossy().starts_with('.'));
         let folders = || path.ancestors().skip(1).take_while(|folder| **folder != *at);
-        if is_git || (is_hidden && tree.hidden == Hidden::Skip) {
+        if is_git || (is_hidden && tree.hidden == HiddenFiles::Skip) {
             continue;
         }
         if let Some(folder) = folders().filter(|it| globs.matched(it, true).is_ignore()).last() {
@@ -92,7 +94,7 @@ fn walk(nodes: &Nodes, tree: &Tree) -> Result<Walked, SearchError> {
         } && !globs.matched(path, false).is_ignore();
         match node {
             Node::Link(_) | Node::Special(_) => walked.skipped.special += 1,
-            Node::File(_) | Node::Locked if hidden && tree.ignored != Ignored::Include => {
+            Node::File(_) | Node::Locked if hidden && tree.ignored != IgnoredMode::Include => {
                 match folder {
                     None => walked.skipped.ignored.files += 1,
                     Some(folder) => {
@@ -138,47 +140,53 @@ fn rules(nodes: &Nodes) -> Vec<Gitignore> {
     rules
 }
 
-fn found(nodes: &Nodes, want: &Find) -> Result<(Vec<Found>, Counts), SearchError> {
+fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
     let Walked { files, ignored, skipped } = walk(nodes, &want.tree)?;
     let count = files.len() as u64;
-    let mut counts =
-        Counts { matches: count, files: count, looked_at: count, skipped, ..Counts::default() };
+    let mut counts = SearchCounts {
+        matches: count,
+        files: count,
+        looked_at: count,
+        skipped,
+        ..SearchCounts::default()
+    };
     if files.is_empty() && !ignored.is_empty() {
         let first = ignored.iter().take(3).cloned().collect();
         let files = ignored.len() as u64;
-        counts.beyond = Some(Beyond { matches: files, files, first, ..Beyond::default() });
+        counts.beyond =
+            Some(IgnoredMatches { matches: files, files, first, ..IgnoredMatches::default() });
     }
-    let file = |path: &PathBuf| Found {
+    let file = |path: &PathBuf| FoundFile {
         path: path.clone(),
-        kind: Kind::File,
+        kind: FileKind::File,
         modified: Some(SystemTime::UNIX_EPOCH),
-        more: Amount::default(),
+        more: FileCount::default(),
     };
-    let mut items: Vec<Found> = match &want.order {
-        Order::Newest => files.iter().map(file).collect(),
-        Order::Near(name) => {
+    let mut items: Vec<FoundFile> = match &want.order {
+        FindOrder::Newest => files.iter().map(file).collect(),
+        FindOrder::Near(name) => {
             let names: Vec<String> = files.iter().map(|path| last_name(path)).collect();
             let near = near::nearest(name, names.iter().map(String::as_str), want.most);
-            let mut called: Vec<Found> = Vec::new();
+            let mut called: Vec<FoundFile> = Vec::new();
             for name in near {
                 called.extend(files.iter().filter(|path| last_name(path) == name).map(file));
             }
             called
         }
-        Order::Levels => {
-            let mut all: Vec<Found> = files.iter().map(file).collect();
-            all.extend(folders(&files).into_iter().map(|path| Found {
+        FindOrder::Levels => {
+            let mut all: Vec<FoundFile> = files.iter().map(file).collect();
+            all.extend(folders(&files).into_iter().map(|path| FoundFile {
                 path,
-                kind: Kind::Folder,
+                kind: FileKind::Folder,
                 modified: None,
-                more: Amount::default(),
+                more: FileCount::default(),
             }));
-            let is_file = |one: &Found| one.kind == Kind::File;
+            let is_file = |one: &FoundFile| one.kind == FileKind::File;
             all.sort_by_key(|one| (one.path.iter().count(), is_file(one), one.path.clone()));
             let rest = all.split_off(want.most.min(all.len()));
             for one in rest {
-                let holds = |folder: &&mut Found| {
-                    folder.kind == Kind::Folder && one.path.starts_with(&folder.path)
+                let holds = |folder: &&mut FoundFile| {
+                    folder.kind == FileKind::Folder && one.path.starts_with(&folder.path)
                 };
                 let innermost =
                     all.iter_mut().filter(holds).max_by_key(|it| it.path.iter().count());
@@ -204,29 +212,32 @@ fn folders(files: &[PathBuf]) -> BTreeSet<PathBuf> {
     above.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_path_buf).collect()
 }
 
-fn hits(nodes: &Nodes, want: &Search) -> Result<(Vec<Hit>, Counts), SearchError> {
+fn hits(
+    nodes: &Nodes,
+    want: &SearchRequest,
+) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
     let matcher = matcher(want)?;
     let walked = walk(nodes, &want.tree)?;
-    let mut counts = Counts { skipped: walked.skipped, ..Counts::default() };
+    let mut counts = SearchCounts { skipped: walked.skipped, ..SearchCounts::default() };
     let hits = hits_in(nodes, want, &matcher, &walked.files, &mut counts);
     if hits.is_empty() && !walked.ignored.is_empty() {
-        let mut beyond = Counts::default();
+        let mut beyond = SearchCounts::default();
         let hidden = hits_in(nodes, want, &matcher, &walked.ignored, &mut beyond);
         let first = hidden.into_iter().take(3).map(|hit| hit.path).collect();
-        let Counts { matches, files, .. } = beyond;
-        counts.beyond = Some(Beyond { matches, files, first, ..Beyond::default() });
+        let SearchCounts { matches, files, .. } = beyond;
+        counts.beyond = Some(IgnoredMatches { matches, files, first, ..IgnoredMatches::default() });
     }
     Ok((kept(hits, want.shape), counts))
 }
 
 fn hits_in(
     nodes: &Nodes,
-    want: &Search,
+    want: &SearchRequest,
     matcher: &RegexMatcher,
     files: &[PathBuf],
-    counts: &mut Counts,
-) -> Vec<Hit> {
-    let mut hits: Vec<Hit> = Vec::new();
+    counts: &mut SearchCounts,
+) -> Vec<MatchedFile> {
+    let mut hits: Vec<MatchedFile> = Vec::new();
     for file in files {
         if want.readable.as_ref().is_some_and(|readable| !readable.allows(file)) {
             counts.skipped.unasked += 1;
@@ -249,10 +260,12 @@ fn hits_in(
 }
 
 /// What the shape asks for.
-fn kept(hits: Vec<Hit>, shape: Shape) -> Vec<Hit> {
+fn kept(hits: Vec<MatchedFile>, shape: ResultShape) -> Vec<MatchedFile> {
     match shape {
-        Shape::Names { most } | Shape::Counts { most } => hits.into_iter().take(most).collect(),
-        Shape::Lines { most, .. } => {
+        ResultShape::Names { most } | ResultShape::Counts { most } => {
+            hits.into_iter().take(most).collect()
+        }
+        ResultShape::Lines { most, .. } => {
             let mut left = most as u64;
             let mut told = Vec::new();
             for mut hit in hits {
@@ -261,7 +274,7 @@ fn kept(hits: Vec<Hit>, shape: Shape) -> Vec<Hit> {
                 }
                 let mut seen = 0;
                 hit.lines.retain(|line| {
-                    seen += u64::from(line.role == Role::Match);
+                    seen += u64::from(line.role == LineRole::Match);
                     seen <= left
                 });
                 left -= left.min(hit.matches);
@@ -272,29 +285,34 @@ fn kept(hits: Vec<Hit>, shape: Shape) -> Vec<Hit> {
     }
 }
 
-fn matcher(want: &Search) -> Result<RegexMatcher, SearchError> {
+fn matcher(want: &SearchRequest) -> Result<RegexMatcher, SearchError> {
     let pattern = &want.pattern;
     let bad = |at, what: String| SearchError::Pattern(BadPattern { at, what });
-    if want.syntax == Syntax::Regex {
+    if want.syntax == PatternSyntax::Regex {
         regex_syntax::ast::parse::Parser::new().parse(pattern).map_err(|err| {
             let span = err.span();
             bad(span.start.offset..span.end.offset, err.kind().to_string())
         })?;
     }
     let mut builder = RegexMatcherBuilder::new();
-    builder.multi_line(true).fixed_strings(want.syntax == Syntax::Literal);
-    builder.case_insensitive(want.case == Case::Ignored);
+    builder.multi_line(true).fixed_strings(want.syntax == PatternSyntax::Literal);
+    builder.case_insensitive(want.case == CaseMode::Ignored);
     match want.reach {
-        Reach::OneLine => builder.line_terminator(Some(b'\n')),
-        Reach::ManyLines => builder.dot_matches_new_line(true),
+        MatchReach::OneLine => builder.line_terminator(Some(b'\n')),
+        MatchReach::ManyLines => builder.dot_matches_new_line(true),
     };
     builder.build(pattern).map_err(|err| bad(0..pattern.len(), err.to_string()))
 }
 
-fn hit(path: &Path, bytes: &[u8], want: &Search, matcher: &RegexMatcher) -> Option<Hit> {
+fn hit(
+    path: &Path,
+    bytes: &[u8],
+    want: &SearchRequest,
+    matcher: &RegexMatcher,
+) -> Option<MatchedFile> {
     let text = String::from_utf8_lossy(bytes);
     let numbered: Vec<&str> = text.lines().collect();
-    let mut roles: BTreeMap<usize, (Role, std::ops::Range<usize>)> = BTreeMap::new();
+    let mut roles: BTreeMap<usize, (LineRole, std::ops::Range<usize>)> = BTreeMap::new();
     let mut matches = 0;
     let starts: Vec<usize> =
         numbered.iter().map(|line| line.as_ptr() as usize - text.as_ptr() as usize).collect();
@@ -306,17 +324,17 @@ fn hit(path: &Path, bytes: &[u8], want: &Search, matcher: &RegexMatcher) -> Opti
             let (first, last) =
                 (line_at(found.start()), line_at(found.end().max(found.start() + 1) - 1));
             if numbered.is_empty()
-                || roles.get(&first).is_some_and(|(role, _)| *role != Role::Context)
+                || roles.get(&first).is_some_and(|(role, _)| *role != LineRole::Context)
             {
                 return true;
             }
             matches += 1;
             roles.insert(
                 first,
-                (Role::Match, found.start() - starts[first]..found.end() - starts[first]),
+                (LineRole::Match, found.start() - starts[first]..found.end() - starts[first]),
             );
             for rest in first + 1..=last {
-                roles.insert(rest, (Role::Rest, 0..0));
+                roles.insert(rest, (LineRole::Rest, 0..0));
             }
             true
         })
@@ -325,19 +343,19 @@ fn hit(path: &Path, bytes: &[u8], want: &Search, matcher: &RegexMatcher) -> Opti
         return None;
     }
     let lines = match want.shape {
-        Shape::Lines { context, cut, .. } => {
+        ResultShape::Lines { context, cut, .. } => {
             let told: Vec<usize> = roles.keys().copied().collect();
             for line in told {
                 let around = line.saturating_sub(context)..(line + context + 1).min(numbered.len());
                 for near in around {
-                    roles.entry(near).or_insert((Role::Context, 0..0));
+                    roles.entry(near).or_insert((LineRole::Context, 0..0));
                 }
             }
-            let line = |(line, (role, found)): (&usize, &(Role, std::ops::Range<usize>))| {
+            let line = |(line, (role, found)): (&usize, &(LineRole, std::ops::Range<usize>))| {
                 let text = numbered[*line];
                 let most = if text.chars().count() > cut.longest { cut.kept } else { cut.longest };
                 let clipped = lines::clip_around(text, found.clone(), most);
-                HitLine {
+                MatchedLine {
                     number: *line as u64 + 1,
                     role: *role,
                     text: clipped.text.into(),
@@ -347,7 +365,7 @@ fn hit(path: &Path, bytes: &[u8], want: &Search, matcher: &RegexMatcher) -> Opti
             };
             roles.iter().map(line).collect()
         }
-        Shape::Counts { .. } | Shape::Names { .. } => Vec::new(),
+        ResultShape::Counts { .. } | ResultShape::Names { .. } => Vec::new(),
     };
-    Some(Hit { path: path.into(), modified: SystemTime::UNIX_EPOCH, matches, lines })
+    Some(MatchedFile { path: path.into(), modified: SystemTime::UNIX_EPOCH, matches, lines })
 }

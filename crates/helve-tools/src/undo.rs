@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use helve_core::journal::Change;
+use helve_core::journal::RecordedChange;
 use helve_core::{
     AnyTool, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits, paths,
 };
@@ -74,7 +74,7 @@ fn said(undone: Undone) -> ToolOutput {
     }
 }
 
-fn summary(change: &Change) -> String {
+fn summary(change: &RecordedChange) -> String {
     let names = change.files.iter().take(MAX_NAMED).map(|file| file_name(&file.path));
     let more = if change.files.len() > MAX_NAMED { " …" } else { "" };
     let names = names.collect::<Vec<_>>().join(", ");

@@ -3,7 +3,7 @@
 //! `cargo run -p helve --example ask`
 #![expect(clippy::print_stdout, reason = "an example talks to a terminal")]
 
-use helve::{Ask, BoxFuture, CallRef, News, Person, Reply, Scope, Toolbox, What};
+use helve::{Ask, BoxFuture, CallRef, EventDelivery, EventKind, Person, Reply, Scope, Toolbox};
 use serde_json::json;
 
 /// Says yes to reading and no to anything else.
@@ -29,10 +29,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut events = toolbox.events();
     let watching = tokio::spawn(async move {
-        while let Some(News::Event(event)) = events.next().await {
+        while let Some(EventDelivery::Event(event)) = events.next().await {
             match event.what {
-                What::Started { tool, .. } => println!("  started: {tool}"),
-                What::Finished(_) => println!("  finished"),
+                EventKind::Started { tool, .. } => println!("  started: {tool}"),
+                EventKind::Finished(_) => println!("  finished"),
                 _ => {}
             }
         }

@@ -8,8 +8,8 @@ use helve_core::commit::HardLinks;
 use helve_core::shell::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
-    Action, AnyTool, Caller, Engine, Hook, Host, Journal, Kind, Layer, Machine, Media, Neighbours,
-    Person, Policy, Registry, Rule, SaysYes, Source, Switch, Workspace,
+    Action, AlwaysYes, AnyTool, Caller, Engine, FileKind, Hook, Host, Journal, Layer, Machine,
+    Media, Neighbours, Person, Policy, Registry, Rule, Source, ToolSwitch, Workspace,
 };
 use helve_ext::config::{self, Agent, Config, ConfigPaths, Disk, Trust, gather};
 use helve_machine::LocalMachine;
@@ -194,7 +194,7 @@ impl Builder {
 
     /// Answers every question with yes. Never lifts a deny.
     pub fn yes(self) -> Self {
-        self.person(SaysYes)
+        self.person(AlwaysYes)
     }
 
     /// Sees every call before and after.
@@ -312,7 +312,7 @@ pub(crate) fn stance(
     trust: TrustState,
     basis: &Basis,
     agent: &Agent,
-) -> (Policy, Vec<Switch>) {
+) -> (Policy, Vec<ToolSwitch>) {
     let written = WrittenRules {
         user: config.user.clone(),
         project: config.project.clone(),
@@ -329,7 +329,7 @@ pub(crate) fn stance(
     switches.extend(agent.switches.clone());
     let brought = [&config.project_switches, &agent.project_switches];
     // Until it is trusted, a project can switch tools off, not on.
-    let counts = |switch: &&Switch| trust == TrustState::Trusted || !switch.on;
+    let counts = |switch: &&ToolSwitch| trust == TrustState::Trusted || !switch.on;
     switches.extend(brought.into_iter().flatten().filter(counts).cloned());
     (policy, switches)
 }
@@ -394,7 +394,7 @@ async fn root(
     };
     let unreachable = |why: String| BuildError::Unreachable { path: start.clone(), why };
     let located = machine.locate(&start).await.map_err(|err| unreachable(err.to_string()))?;
-    if located.kind != Some(Kind::Folder) {
+    if located.kind != Some(FileKind::Folder) {
         return Err(BuildError::NotAFolder(start));
     }
     if dir.is_some() {

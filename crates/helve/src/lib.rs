@@ -35,15 +35,15 @@ pub use shell::KEEPER;
 pub use toolbox::{Explanation, Toolbox, TrustState};
 
 pub use helve_core::confine::Sandbox;
-pub use helve_core::event::{News, What};
+pub use helve_core::event::{EventDelivery, EventKind};
 pub use helve_core::journal;
 pub use helve_core::paths;
-pub use helve_core::process::{Confinement, Support};
+pub use helve_core::process::{SandboxSupport, Support};
 pub use helve_core::{
-    Action, AnyTool, Ask, BoxFuture, CallRef, CallState, Content, ErrorKind, Event, Flavour, Hook,
-    Host, Input, Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule, SaysYes, Scope,
-    ServerTrouble, Source, Status, Subscription, Tool, ToolContext, ToolError, ToolOutput,
-    ToolResult, ToolSet, ToolSpec, Traits, Verdict, fit,
+    Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content, ErrorKind,
+    Event, Flavour, Hook, Host, Input, Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule,
+    Scope, ServerError, Source, Subscription, Tool, ToolContext, ToolError, ToolOutput, ToolResult,
+    ToolSet, ToolSpec, Traits, Verdict, fit,
 };
 pub use helve_ext::config;
 #[cfg(feature = "servers")]

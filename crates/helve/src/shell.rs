@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use helve_core::environment;
-use helve_core::shell::{Leftovers, Shell, Timeouts};
+use helve_core::shell::{CommandTimeouts, Leftovers, Shell};
 use helve_ext::config::{self, Config};
 use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 use helve_text::shell::ShellLanguage;
@@ -48,7 +48,7 @@ pub(crate) fn shell(
         secrets: environment.secrets,
         sandbox: config.sandbox.mode(),
         network: config.sandbox.network(),
-        timeouts: Timeouts { usual: millis(&config.bash.timeout, TIMEOUT).min(most), most },
+        timeouts: CommandTimeouts { usual: millis(&config.bash.timeout, TIMEOUT).min(most), most },
         leftovers,
     }
 }

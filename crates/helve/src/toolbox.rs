@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use helve_core::journal::Change;
-use helve_core::process::Confinement;
+use helve_core::journal::RecordedChange;
+use helve_core::process::SandboxSupport;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, Caller, Engine, ErrorKind, Gate, Input, Nobody, Part, Person, Policy, Registry,
-    Session, Subscription, Switch, ToolCall, ToolResult, ToolSet, Verdict, Workspace,
+    Session, Subscription, ToolCall, ToolResult, ToolSet, ToolSwitch, Verdict, Workspace,
 };
 use helve_ext::config::Config;
 use helve_text::cut::Limits;
@@ -30,7 +30,7 @@ pub struct Toolbox {
     pub(crate) policy: Policy,
     /// Who answers, if the builder named somebody; a door may bring whoever sits at its client.
     pub(crate) person: Option<Arc<dyn Person>>,
-    pub(crate) switches: Vec<Switch>,
+    pub(crate) switches: Vec<ToolSwitch>,
     pub(crate) caller: Caller,
     pub(crate) limits: Limits,
     pub(crate) store: Arc<dyn Store>,
@@ -238,7 +238,7 @@ impl Toolbox {
     }
 
     /// What confinement programs can have here.
-    pub async fn confinement(&self) -> Confinement {
+    pub async fn confinement(&self) -> SandboxSupport {
         self.workspace.confinement().await
     }
 
@@ -260,12 +260,12 @@ impl Toolbox {
     }
 
     /// What calls changed in this folder, newest first.
-    pub async fn history(&self, most: usize) -> std::io::Result<Vec<Change>> {
+    pub async fn history(&self, most: usize) -> std::io::Result<Vec<RecordedChange>> {
         self.workspace.journal().entries(self.root(), most).await
     }
 
     /// What a call changed, with the content before and after; the last change, unless named.
-    pub async fn change(&self, call: Option<&str>) -> std::io::Result<Option<Change>> {
+    pub async fn change(&self, call: Option<&str>) -> std::io::Result<Option<RecordedChange>> {
         self.workspace.changed(call).await
     }
 

@@ -6,11 +6,11 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::denies;
-use crate::process::{Confine, Network, Withheld};
+use crate::process::{DeniedCall, Network, SandboxPlan};
 
 /// Something that a sandbox denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Denied {
+pub enum SandboxDenial {
     Write(PathBuf),
     /// The host, where it was named.
     Network(Option<String>),
@@ -25,23 +25,28 @@ const LONGEST_LINE: usize = 4096;
 
 /// What a plan denied a program that ran in `folder`, in the order it said so, each once; then what the system refused
 /// it and it did not speak of.
-pub fn denied(plan: &Confine, folder: &Path, output: &str, withheld: &[Withheld]) -> Vec<Denied> {
+pub fn denied(
+    plan: &SandboxPlan,
+    folder: &Path,
+    output: &str,
+    withheld: &[DeniedCall],
+) -> Vec<SandboxDenial> {
     let mut all = said(plan, folder, output);
-    let network = |one: &Denied| matches!(one, Denied::Network(_));
+    let network = |one: &SandboxDenial| matches!(one, SandboxDenial::Network(_));
     for what in withheld {
         match what {
-            Withheld::Network if all.iter().any(network) => {}
-            Withheld::Network => all.push(Denied::Network(None)),
-            Withheld::Tracing => all.push(Denied::Tracing),
+            DeniedCall::Network if all.iter().any(network) => {}
+            DeniedCall::Network => all.push(SandboxDenial::Network(None)),
+            DeniedCall::Tracing => all.push(SandboxDenial::Tracing),
         }
     }
     all
 }
 
-fn said(plan: &Confine, folder: &Path, output: &str) -> Vec<Denied> {
+fn said(plan: &SandboxPlan, folder: &Path, output: &str) -> Vec<SandboxDenial> {
     let mut all = Vec::new();
     for line in output.lines().filter(|line| line.len() <= LONGEST_LINE) {
-        let write = write(plan, folder, line).map(Denied::Write);
+        let write = write(plan, folder, line).map(SandboxDenial::Write);
         for one in write.into_iter().chain(network(plan, line)) {
             if !all.contains(&one) {
                 all.push(one);
@@ -62,7 +67,7 @@ const BUSY: &str = "device or resource busy";
 /// What they say of devices.
 const NO_PERMISSION: &str = "permission denied";
 
-fn write(plan: &Confine, folder: &Path, line: &str) -> Option<PathBuf> {
+fn write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf> {
     let low = line.to_ascii_lowercase();
     let is = |path: &Path| match () {
         () if low.contains(READ_ONLY) => denies(plan, path) || is_beside_protected(plan, path),
@@ -79,7 +84,7 @@ fn write(plan: &Confine, folder: &Path, line: &str) -> Option<PathBuf> {
 }
 
 /// Whether something protected is at or below a path inside a writable folder.
-fn holds_protected(plan: &Confine, path: &Path) -> bool {
+fn holds_protected(plan: &SandboxPlan, path: &Path) -> bool {
     let is_writable = plan.writable.iter().any(|folder| path.starts_with(folder));
     let near = |it: &PathBuf| it.starts_with(path) || path.starts_with(it);
     is_writable && plan.protected.iter().any(near)
@@ -87,7 +92,7 @@ fn holds_protected(plan: &Confine, path: &Path) -> bool {
 
 /// Whether something protected is in the same folder below a writable one, or further down in it. Where that folder was
 /// not there, all of it is kept.
-fn is_beside_protected(plan: &Confine, path: &Path) -> bool {
+fn is_beside_protected(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below =
         |folder: &Path| plan.writable.iter().any(|top| folder.starts_with(top) && folder != top);
     let mut folders = plan.protected.iter().flat_map(|it| it.ancestors().skip(1));
@@ -160,7 +165,7 @@ const UNREACHABLE: [&str; 10] = [
     "socket: operation not permitted",
 ];
 
-fn network(plan: &Confine, line: &str) -> Option<Denied> {
+fn network(plan: &SandboxPlan, line: &str) -> Option<SandboxDenial> {
     match plan.network {
         Network::On => return None,
         Network::Off => {}
@@ -170,5 +175,5 @@ fn network(plan: &Confine, line: &str) -> Option<Denied> {
     let after = low.find(phrase).and_then(|at| line.get(at + phrase.len()..)).unwrap_or_default();
     let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-');
     let host = after.split(ends).next().filter(|it| phrase.ends_with(' ') && it.contains('.'));
-    Some(Denied::Network(host.map(|it| it.trim_end_matches('.').to_owned())))
+    Some(SandboxDenial::Network(host.map(|it| it.trim_end_matches('.').to_owned())))
 }

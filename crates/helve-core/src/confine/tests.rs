@@ -5,10 +5,10 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{Denied, Linked, Sandbox, denied, denies, link, plan};
-use crate::process::{Confine, Network, Withheld};
+use super::{LinkedWorktree, Sandbox, SandboxDenial, denied, denies, link, plan};
+use crate::process::{DeniedCall, Network, SandboxPlan};
 
-fn sandbox(sandbox: Sandbox) -> Confine {
+fn sandbox(sandbox: Sandbox) -> SandboxPlan {
     plan(sandbox, Network::Off, Path::new("/w"), Path::new("/scratch")).unwrap()
 }
 
@@ -27,7 +27,7 @@ fn plans() {
 
 #[test]
 fn a_linked_worktree_can_commit_and_nothing_more() {
-    let linked = Linked {
+    let linked = LinkedWorktree {
         own: "/r/.git/worktrees/w".into(),
         shared: vec!["/r/.git/objects".into(), "/r/.git/refs".into()],
     };
@@ -73,11 +73,11 @@ fn what_a_plan_denies() {
 #[track_caller]
 fn check(output: &str, expect: Expect) {
     let all = denied(&sandbox(Sandbox::WorkspaceWrite), Path::new("/w/src"), output, &[]);
-    let word = |one: &Denied| match one {
-        Denied::Write(path) => format!("write {}", path.display()),
-        Denied::Network(Some(host)) => format!("network {host}"),
-        Denied::Network(None) => "network".into(),
-        Denied::Tracing => "tracing".into(),
+    let word = |one: &SandboxDenial| match one {
+        SandboxDenial::Write(path) => format!("write {}", path.display()),
+        SandboxDenial::Network(Some(host)) => format!("network {host}"),
+        SandboxDenial::Network(None) => "network".into(),
+        SandboxDenial::Tracing => "tracing".into(),
     };
     expect.assert_eq(&all.iter().map(word).collect::<Vec<_>>().join(", "));
 }
@@ -119,18 +119,18 @@ fn denied_network() {
     );
     check("ping: socket: Operation not permitted", expect!["network"]);
     check("connect: Network is unreachable\nconnect: Network is unreachable", expect!["network"]);
-    let on = Confine { network: Network::On, ..sandbox(Sandbox::WorkspaceWrite) };
+    let on = SandboxPlan { network: Network::On, ..sandbox(Sandbox::WorkspaceWrite) };
     assert_eq!(denied(&on, Path::new("/w"), "connect: Network is unreachable", &[]), []);
 }
 
 #[test]
 fn what_the_system_refused_is_told_once() {
     let plan = sandbox(Sandbox::WorkspaceWrite);
-    let withheld = [Withheld::Network, Withheld::Tracing];
+    let withheld = [DeniedCall::Network, DeniedCall::Tracing];
     let silent = denied(&plan, Path::new("/w"), "", &withheld);
-    assert_eq!(silent, [Denied::Network(None), Denied::Tracing]);
+    assert_eq!(silent, [SandboxDenial::Network(None), SandboxDenial::Tracing]);
     let named = denied(&plan, Path::new("/w"), "Could not resolve host: example.com", &withheld);
-    assert_eq!(named, [Denied::Network(Some("example.com".into())), Denied::Tracing]);
+    assert_eq!(named, [SandboxDenial::Network(Some("example.com".into())), SandboxDenial::Tracing]);
 }
 
 #[test]
@@ -147,7 +147,7 @@ proptest! {
             let said = format!("{before}{phrase}{after}");
             let plan = sandbox(Sandbox::WorkspaceWrite);
             for one in denied(&plan, Path::new("/w"), &said, &[]) {
-                prop_assert!(!matches!(one, Denied::Write(path) if !denies(&plan, &path)));
+                prop_assert!(!matches!(one, SandboxDenial::Write(path) if !denies(&plan, &path)));
             }
         }
     }

@@ -4,15 +4,15 @@ use std::ffi::OsString;
 
 use expect_test::{Expect, expect};
 
-use super::{ANSWERS, Environment, Inherit, Policy, environment, is_secret};
+use super::{ANSWERS, Environment, EnvironmentPolicy, Inherit, environment, is_secret};
 
-fn given(policy: &Policy, ambient: &[(&str, &str)]) -> Environment {
+fn given(policy: &EnvironmentPolicy, ambient: &[(&str, &str)]) -> Environment {
     environment(policy, ambient.iter().map(|(name, value)| (name.into(), value.into())))
 }
 
 /// What is passed on, without what is always set.
 #[track_caller]
-fn check(policy: &Policy, ambient: &[(&str, &str)], expect: Expect) {
+fn check(policy: &EnvironmentPolicy, ambient: &[(&str, &str)], expect: Expect) {
     let environment = given(policy, ambient);
     let always = |name: &str| {
         name.starts_with("GIT_CONFIG_")
@@ -46,21 +46,25 @@ fn words(all: &[&str]) -> Vec<String> {
 
 #[test]
 fn what_is_passed_on() {
-    let policy = Policy::default();
+    let policy = EnvironmentPolicy::default();
     check(
         &policy,
         AMBIENT,
         expect![[r#"FOO=1 GITHUB_TOKEN=ghp_0123456789 LC_ALL=C PATH=/bin | b"ghp_0123456789""#]],
     );
-    let core = Policy { inherit: Inherit::Core, include: words(&["F*"]), ..Policy::default() };
+    let core = EnvironmentPolicy {
+        inherit: Inherit::Core,
+        include: words(&["F*"]),
+        ..EnvironmentPolicy::default()
+    };
     check(&core, AMBIENT, expect![[r#"FOO=1 LC_ALL=C PATH=/bin | b"ghp_0123456789""#]]);
-    let none = Policy { inherit: Inherit::None, ..Policy::default() };
+    let none = EnvironmentPolicy { inherit: Inherit::None, ..EnvironmentPolicy::default() };
     check(&none, AMBIENT, expect![[r#" | b"ghp_0123456789""#]]);
 }
 
 #[test]
 fn exclude_wins_over_include_and_set_over_both() {
-    let policy = Policy {
+    let policy = EnvironmentPolicy {
         include: words(&["*TOKEN", "ld_preload"]),
         exclude: words(&["github_*", "PATH"]),
         set: vec![
@@ -68,7 +72,7 @@ fn exclude_wins_over_include_and_set_over_both() {
             ("PAGER".into(), "less".into()),
             ("MY_SECRET".into(), "set-by-hand".into()),
         ],
-        ..Policy::default()
+        ..EnvironmentPolicy::default()
     };
     check(
         &policy,
@@ -81,14 +85,14 @@ fn exclude_wins_over_include_and_set_over_both() {
 
 #[test]
 fn code_is_included_by_name_only() {
-    let policy = Policy { include: words(&["*"]), ..Policy::default() };
+    let policy = EnvironmentPolicy { include: words(&["*"]), ..EnvironmentPolicy::default() };
     check(&policy, &[("LD_PRELOAD", "/x.so"), ("ENV", "/x"), ("A", "1")], expect!["A=1 | "]);
 }
 
 #[test]
 fn nothing_waits_for_somebody() {
     let environment =
-        given(&Policy::default(), &[("EDITOR", "vim"), ("TERM", "xterm"), ("CI", "x")]);
+        given(&EnvironmentPolicy::default(), &[("EDITOR", "vim"), ("TERM", "xterm"), ("CI", "x")]);
     let value = |name: &str| {
         let found = environment.variables.iter().filter(|(it, _)| it == name);
         found.map(|(_, value)| value.clone()).collect::<Vec<_>>()
@@ -103,12 +107,12 @@ fn nothing_waits_for_somebody() {
 fn git_settings_are_appended() {
     let own =
         [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "user.name"), ("GIT_CONFIG_VALUE_0", "x")];
-    let environment = given(&Policy::default(), &own);
+    let environment = given(&EnvironmentPolicy::default(), &own);
     let has =
         |name: &str, value: &str| environment.variables.contains(&(name.into(), value.into()));
     assert!(has("GIT_CONFIG_KEY_0", "user.name") && has("GIT_CONFIG_KEY_1", "core.fsmonitor"));
     assert!(has("GIT_CONFIG_VALUE_1", "false") && has("GIT_CONFIG_COUNT", "6"));
-    let environment = given(&Policy::default(), &[("GIT_SSH_COMMAND", "ssh -i key")]);
+    let environment = given(&EnvironmentPolicy::default(), &[("GIT_SSH_COMMAND", "ssh -i key")]);
     let ssh = (OsString::from("GIT_SSH_COMMAND"), OsString::from("ssh -i key -oBatchMode=yes"));
     assert!(environment.variables.contains(&ssh));
 }
@@ -174,7 +178,7 @@ fn values_of_secrets() {
         ("D_KEY", "éééééééé"),
     ];
     check(
-        &Policy { inherit: Inherit::None, ..Policy::default() },
+        &EnvironmentPolicy { inherit: Inherit::None, ..EnvironmentPolicy::default() },
         &ambient,
         expect![[
             r#" | b"padded-value" b"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9""#

@@ -25,30 +25,30 @@ impl std::fmt::Debug for ContentHash {
 
 /// One change to files. A commit takes several, and makes all of them or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum CommitChange {
     /// The file has these bytes afterwards. Missing folders are created.
     Write {
         at: Place,
-        expect: Expect,
+        expect: ExpectedContent,
         bytes: Bytes,
         mode: FileMode,
         links: HardLinks,
     },
     Remove {
         at: Place,
-        expect: Expect,
+        expect: ExpectedContent,
     },
     /// The file is found under `to` afterwards, with new bytes if they are given. It keeps its mode and attributes.
     Move {
         from: Place,
-        expect: Expect,
+        expect: ExpectedContent,
         to: Place,
-        over: Expect,
-        content: Content,
+        over: ExpectedContent,
+        content: MovedContent,
     },
 }
 
-impl Change {
+impl CommitChange {
     /// The place that is changed, or that a file is moved from.
     pub fn at(&self) -> &Place {
         match self {
@@ -59,7 +59,7 @@ impl Change {
 
 /// What must be there for a change to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
+pub enum ExpectedContent {
     Absent,
     Hash(ContentHash),
 }
@@ -83,7 +83,7 @@ pub enum HardLinks {
 
 /// What a moved file contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum MovedContent {
     Same,
     New(Bytes),
 }
@@ -124,12 +124,12 @@ pub enum CommitError {
         at: Place,
         why: MachineError,
         /// Files that stayed changed, and where their old content lies.
-        left: Vec<Left>,
+        left: Vec<LeftChanged>,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct LeftChanged {
     pub changed: PathBuf,
     pub old: Option<PathBuf>,
 }

@@ -6,26 +6,26 @@ use std::time::{Duration, SystemTime};
 
 use helve_policy::Readable;
 
-use super::{Kind, MachineError, Place};
+use super::{FileKind, MachineError, Place};
 use crate::flow::Flow;
 
 /// A folder, and which of the files in it are meant. Links are not followed, and `.git` is not entered.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct FileTree {
     /// A folder, or one file, which is meant whatever the globs and rules say.
     pub at: Place,
     /// Globs as in `.gitignore`: the last that matches decides, `!` leaves out. One without a slash is about names,
     /// one with a slash about paths below `at`. Where all leave out, everything else is meant.
     pub globs: Vec<String>,
-    pub ignored: Ignored,
-    pub hidden: Hidden,
+    pub ignored: IgnoredMode,
+    pub hidden: HiddenFiles,
     /// After this the answer is what was found by then.
     pub deadline: Duration,
 }
 
 /// What becomes of files that ignore rules hide: `.gitignore`, `.ignore`, `.rgignore`, git's own excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ignored {
+pub enum IgnoredMode {
     /// Passed over and counted. Where nothing else is found, so much time is spent on what they hold.
     Skip {
         peek: Duration,
@@ -35,23 +35,23 @@ pub enum Ignored {
 
 /// What becomes of names that begin with a dot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hidden {
+pub enum HiddenFiles {
     Include,
     Skip,
 }
 
 /// Which files there are.
 #[derive(Clone, Debug)]
-pub struct Find {
-    pub tree: Tree,
-    pub order: Order,
+pub struct FindRequest {
+    pub tree: FileTree,
+    pub order: FindOrder,
     /// How many are told.
     pub most: usize,
 }
 
 /// What comes first. The order is total, so that the same call has the same answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum FindOrder {
     /// Files by their time of change, newest first; then by path.
     Newest,
     /// Files and folders, level by level, in each the folders first; then by path.
@@ -62,44 +62,44 @@ pub enum Order {
 
 /// Something that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundFile {
     /// Below the tree; empty where the tree is one file.
     pub path: PathBuf,
-    pub kind: Kind,
+    pub kind: FileKind,
     /// `None` where the order does not need it.
     pub modified: Option<SystemTime>,
     /// What lies below a folder and is neither told nor below another one that is. Only where levels are told.
-    pub more: Amount,
+    pub more: FileCount,
 }
 
 /// What is looked for, in which files.
 #[derive(Clone, Debug)]
-pub struct Search {
-    pub tree: Tree,
+pub struct SearchRequest {
+    pub tree: FileTree,
     pub pattern: String,
-    pub syntax: Syntax,
-    pub case: Case,
-    pub reach: Reach,
-    pub shape: Shape,
+    pub syntax: PatternSyntax,
+    pub case: CaseMode,
+    pub reach: MatchReach,
+    pub shape: ResultShape,
     /// Whose content may be told; the other files are counted and nothing more. `None`: all.
     pub readable: Option<Readable>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
+pub enum PatternSyntax {
     Regex,
     /// The pattern stands for itself.
     Literal,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Case {
+pub enum CaseMode {
     AsWritten,
     Ignored,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum MatchReach {
     OneLine,
     /// A match may go on over lines, and `.` stands for their ends too. A pattern that spells a line break out reaches over it in any case.
     ManyLines,
@@ -107,9 +107,9 @@ pub enum Reach {
 
 /// What is told of the files that match, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ResultShape {
     /// The first `most` matching lines, with `context` lines around each.
-    Lines { most: usize, context: usize, cut: Cutting },
+    Lines { most: usize, context: usize, cut: LineCut },
     /// How many matches each of `most` files has.
     Counts { most: usize },
     /// Which `most` files match at all.
@@ -118,28 +118,28 @@ pub enum Shape {
 
 /// A line of more than `longest` characters is cut to `kept` characters around the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cutting {
+pub struct LineCut {
     pub longest: usize,
     pub kept: usize,
 }
 
 /// A file with matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct MatchedFile {
     /// Below the tree; empty where the tree is one file.
     pub path: PathBuf,
     pub modified: SystemTime,
     /// All matching lines of the file, told or not; 1 where only names are wanted.
     pub matches: u64,
-    pub lines: Vec<HitLine>,
+    pub lines: Vec<MatchedLine>,
 }
 
 /// A line of a file with matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HitLine {
+pub struct MatchedLine {
     /// Counted from 1.
     pub number: u64,
-    pub role: Role,
+    pub role: LineRole,
     /// Without its ending. What is not text in the file's encoding is replaced.
     pub text: String,
     pub is_cut_before: bool,
@@ -147,7 +147,7 @@ pub struct HitLine {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum LineRole {
     Match,
     /// Goes on with the match of the line before.
     Rest,
@@ -156,7 +156,7 @@ pub enum Role {
 
 /// What a walk through a tree came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SearchCounts {
     /// Matching lines, or files found; exact unless the walk was cut short.
     pub matches: u64,
     /// Files with a match, or files found.
@@ -164,15 +164,15 @@ pub struct Counts {
     /// Files that were searched, or found.
     pub looked_at: u64,
     /// What lies below the tree and is neither told nor below a folder that is. Only where levels are told.
-    pub more: Amount,
-    pub skipped: Skipped,
-    pub ended: Ended,
+    pub more: FileCount,
+    pub skipped: SkippedFiles,
+    pub ended: WalkEnd,
     /// What ignored files hold, where nothing else was found.
-    pub beyond: Option<Beyond>,
+    pub beyond: Option<IgnoredMatches>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ended {
+pub enum WalkEnd {
     #[default]
     Complete,
     /// The deadline came first.
@@ -181,14 +181,14 @@ pub enum Ended {
 
 /// Files and folders that were passed over, and why. A folder counts as one: nobody looked into it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedFiles {
     /// By ignore rules.
-    pub ignored: Amount,
-    pub hidden: Amount,
+    pub ignored: FileCount,
+    pub hidden: FileCount,
     /// By a glob that leaves out.
-    pub left_out: Amount,
+    pub left_out: FileCount,
     /// The system refused, or they vanished or changed into something else meanwhile.
-    pub unreadable: Amount,
+    pub unreadable: FileCount,
     pub binary: u64,
     pub too_large: u64,
     /// Links, FIFOs, sockets, devices.
@@ -198,20 +198,20 @@ pub struct Skipped {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct FileCount {
     pub files: u64,
     pub folders: u64,
 }
 
 /// A glance at ignored files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beyond {
+pub struct IgnoredMatches {
     pub matches: u64,
     pub files: u64,
     /// A few of them, newest first.
     pub first: Vec<PathBuf>,
     /// Whether all of them were looked at in the time that there was.
-    pub ended: Ended,
+    pub ended: WalkEnd,
 }
 
 /// Why there is no answer at all.
@@ -237,6 +237,6 @@ pub struct BadPattern {
 }
 
 /// Files in batches, in order; then what was counted.
-pub type FindFlow = Flow<Vec<Found>, Result<Counts, SearchError>>;
+pub type FindFlow = Flow<Vec<FoundFile>, Result<SearchCounts, SearchError>>;
 /// Matching files in batches, in order; then what was counted.
-pub type SearchFlow = Flow<Vec<Hit>, Result<Counts, SearchError>>;
+pub type SearchFlow = Flow<Vec<MatchedFile>, Result<SearchCounts, SearchError>>;

@@ -10,8 +10,8 @@ use helve_text::shell::{self as script, Doubt, DoubtKind, Script, ShellContext};
 
 use super::{Programs, repository};
 use crate::files;
-use crate::hook::{self, Planned};
-use crate::machine::{self, Kind};
+use crate::hook::{self, PlannedCommand};
+use crate::machine::{self, FileKind};
 use crate::output::ToolError;
 use crate::resolved::Resolved;
 use crate::shell::Shell;
@@ -24,13 +24,13 @@ const MAX_FACTS: usize = 4096;
 const MAX_NAMES: usize = 10_000;
 
 /// A script that was read, with everything it may do.
-pub struct Launch {
-    pub(super) planned: Planned,
+pub struct PreparedCommand {
+    pub(super) planned: PlannedCommand,
     pub(super) folder: Resolved,
     parts: Vec<Part>,
 }
 
-impl Launch {
+impl PreparedCommand {
     /// The script as the hooks left it.
     pub fn command(&self) -> &str {
         &self.planned.command
@@ -83,9 +83,9 @@ impl Programs {
         command: &str,
         description: &str,
         folder: Option<&str>,
-    ) -> Result<Result<Launch, BadScript>, ToolError> {
+    ) -> Result<Result<PreparedCommand, BadScript>, ToolError> {
         let Some(shell) = self.shell() else { return Ok(Err(BadScript::NoShell)) };
-        let mut planned = Planned {
+        let mut planned = PlannedCommand {
             command: command.into(),
             description: description.into(),
             folder: folder.filter(|folder| !folder.is_empty()).unwrap_or(".").into(),
@@ -101,17 +101,17 @@ impl Programs {
         }
         let folder = files::resolve(&self.session, &planned.folder).await?;
         let parts = self.parts(shell, &planned, &folder).await;
-        Ok(Ok(Launch { planned, folder, parts }))
+        Ok(Ok(PreparedCommand { planned, folder, parts }))
     }
 
-    async fn parts(&self, shell: &Shell, planned: &Planned, folder: &Resolved) -> Vec<Part> {
+    async fn parts(&self, shell: &Shell, planned: &PlannedCommand, folder: &Resolved) -> Vec<Part> {
         let around = surroundings(shell, planned, &folder.real());
         let (read, mut parts) = self.wants(planned, &around).await;
         parts.extend(repository::parts(&self.session, &folder.real(), &read).await);
         parts
     }
 
-    async fn wants(&self, planned: &Planned, around: &ShellContext) -> (Script, Vec<Part>) {
+    async fn wants(&self, planned: &PlannedCommand, around: &ShellContext) -> (Script, Vec<Part>) {
         let source = &planned.command;
         let first = script::analyze(source, around);
         let mut facts = GatheredFacts::default();
@@ -152,16 +152,20 @@ impl Programs {
     /// `None` where there are too many, or it cannot be told.
     async fn names(&self, folder: &Path) -> Option<Vec<DirEntry>> {
         let folder = files::look_up(&self.session, folder).await.ok()?;
-        if folder.kind() != Some(Kind::Folder) {
+        if folder.kind() != Some(FileKind::Folder) {
             return Some(Vec::new());
         }
         let listing = folder.machine.list(&folder.place, MAX_NAMES).await.ok()?;
         if listing.left_out > 0 {
             return None;
         }
-        let entry = |entry: machine::Entry| {
+        let entry = |entry: machine::ListedEntry| {
             let name = entry.name.into_string().ok()?;
-            Some(DirEntry { name, is_link: entry.is_link, is_folder: entry.kind == Kind::Folder })
+            Some(DirEntry {
+                name,
+                is_link: entry.is_link,
+                is_folder: entry.kind == FileKind::Folder,
+            })
         };
         listing.entries.into_iter().map(entry).collect()
     }
@@ -183,7 +187,7 @@ fn readable(command: &str) -> Result<(), BadScript> {
 /// The shell's environment, with what a hook set.
 pub(super) fn environment<'a>(
     shell: &'a Shell,
-    planned: &Planned,
+    planned: &PlannedCommand,
 ) -> Cow<'a, [(OsString, OsString)]> {
     let mut all = Cow::Borrowed(&*shell.environment);
     for (name, value) in &planned.environment {
@@ -194,7 +198,7 @@ pub(super) fn environment<'a>(
     all
 }
 
-fn surroundings(shell: &Shell, planned: &Planned, folder: &Path) -> ShellContext {
+fn surroundings(shell: &Shell, planned: &PlannedCommand, folder: &Path) -> ShellContext {
     let environment = environment(shell, planned);
     let home = environment.iter().find(|(name, _)| name == "HOME");
     let home = home.and_then(|(_, value)| value.to_str()).map(String::from);

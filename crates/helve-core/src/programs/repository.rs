@@ -14,9 +14,9 @@ use helve_policy::Part;
 use helve_text::git_config::{self, GitSetting};
 use helve_text::shell::{AccessKind, FileTarget, Run, Script, WordRole};
 
-use crate::confine::Linked;
+use crate::confine::LinkedWorktree;
 use crate::files;
-use crate::machine::Kind;
+use crate::machine::FileKind;
 use crate::session::Session;
 
 mod modules;
@@ -66,10 +66,10 @@ pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> 
 ///
 /// What its `.git` says may have been written by anybody, so the repository must say the same: it names the workspace, and
 /// is where the worktree's own folder lies.
-pub(super) async fn linked(session: &Session) -> Option<Linked> {
+pub(super) async fn linked(session: &Session) -> Option<LinkedWorktree> {
     let look = Look { session, moment: Moment::Looking };
     let dot = session.workspace.root().join(".git");
-    if look.kind(&dot).await != Some(Kind::File) {
+    if look.kind(&dot).await != Some(FileKind::File) {
         return None;
     }
     let own = look.own(session.workspace.root()).await?;
@@ -88,13 +88,13 @@ pub(super) async fn linked(session: &Session) -> Option<Linked> {
     for name in ["objects", "refs", "logs"] {
         let folder = common.join(name);
         // One that leads elsewhere is not made writable.
-        if look.kind(&folder).await == Some(Kind::Folder)
+        if look.kind(&folder).await == Some(FileKind::Folder)
             && look.real(&folder).await.as_ref() == Some(&folder)
         {
             shared.push(folder);
         }
     }
-    Some(Linked { own, shared })
+    Some(LinkedWorktree { own, shared })
 }
 
 /// When a run's git comes to what it may run; `None` for another program.
@@ -153,14 +153,14 @@ impl Look<'_> {
     async fn own(&self, folder: &Path) -> Option<PathBuf> {
         let dot = folder.join(".git");
         let kind = self.kind(&dot).await;
-        if kind == Some(Kind::Folder) {
+        if kind == Some(FileKind::Folder) {
             return Some(dot);
         }
-        if kind == Some(Kind::File) {
+        if kind == Some(FileKind::File) {
             return Some(folder.join(self.path_in(&dot, b"gitdir: ").await?));
         }
         // Newer gits refuse a bare one that lies about; older ones work in it.
-        let is_bare = self.kind(&folder.join("HEAD")).await == Some(Kind::File);
+        let is_bare = self.kind(&folder.join("HEAD")).await == Some(FileKind::File);
         is_bare.then(|| folder.to_path_buf())
     }
 
@@ -179,8 +179,8 @@ impl Look<'_> {
         let names_commit =
             matches!(hash.len(), 40 | 64) && hash.bytes().all(|c| c.is_ascii_hexdigit());
         (head.starts_with("ref: refs/") || names_commit)
-            && self.kind(&common.join("objects")).await == Some(Kind::Folder)
-            && self.kind(&common.join("refs")).await == Some(Kind::Folder)
+            && self.kind(&common.join("objects")).await == Some(FileKind::Folder)
+            && self.kind(&common.join("refs")).await == Some(FileKind::Folder)
     }
 
     async fn read_repository(
@@ -207,7 +207,7 @@ impl Look<'_> {
     }
 
     async fn read_config(&self, path: &Path, named: &mut Vec<String>) -> Vec<GitSetting> {
-        if self.kind(path).await != Some(Kind::File) {
+        if self.kind(path).await != Some(FileKind::File) {
             return Vec::new();
         }
         let settings = self.text(path).await.and_then(|text| git_config::parse(&text));
@@ -250,7 +250,7 @@ impl Look<'_> {
         path.kind().map(|_| path.real())
     }
 
-    async fn kind(&self, path: &Path) -> Option<Kind> {
+    async fn kind(&self, path: &Path) -> Option<FileKind> {
         files::look_up(self.session, path).await.ok()?.kind()
     }
 
@@ -269,7 +269,7 @@ impl Look<'_> {
 
     async fn bytes(&self, path: &Path, most: u64) -> Option<Bytes> {
         let path = files::look_up(self.session, path).await.ok()?;
-        if path.kind() != Some(Kind::File) {
+        if path.kind() != Some(FileKind::File) {
             return None;
         }
         Some(path.machine.read(&path.place, most).await.ok()?.bytes)
@@ -279,7 +279,7 @@ impl Look<'_> {
         let Ok(folder) = files::look_up(self.session, folder).await else {
             return Names::default();
         };
-        if folder.kind() != Some(Kind::Folder) {
+        if folder.kind() != Some(FileKind::Folder) {
             return Names::default();
         }
         let Ok(listing) = folder.machine.list(&folder.place, MOST_NAMES).await else {

@@ -8,12 +8,13 @@ use helve_policy::{Let, ProcessId};
 use helve_text::redact::redacted;
 
 use super::judge::environment;
-use super::{Launch, Programs, repository};
+use super::{PreparedCommand, Programs, repository};
 use crate::confine::{self, Sandbox};
 use crate::gate::Grant;
 use crate::process::{
-    About, Confine, Confinement, Keep, Lifetime, Output, Process, ProcessError, Processes, Signal,
-    Spawn, SpawnError, Spool, Stdin, Watch, Watched,
+    Lifetime, OutputPolicy, Process, ProcessError, ProcessInfo, ProcessOutput, Processes,
+    SandboxPlan, SandboxSupport, Signal, Spawn, SpawnError, Spool, Stdin, WatchRequest,
+    WatchResult,
 };
 use crate::shell::Shell;
 
@@ -22,7 +23,7 @@ const MAX_SPOOLED: u64 = 100 << 20;
 
 /// How a granted script is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct How {
+pub struct RunOptions {
     pub stdin: Stdin,
     pub lifetime: Lifetime,
 }
@@ -32,16 +33,16 @@ impl Programs {
     pub async fn start(
         &self,
         grant: &Grant<'_>,
-        launch: &Launch,
-        how: How,
-    ) -> Result<Running, NotStarted> {
-        let shell = self.shell().ok_or(NotStarted::NoShell)?;
-        let processes = self.processes().ok_or(NotStarted::NoShell)?;
+        launch: &PreparedCommand,
+        how: RunOptions,
+    ) -> Result<RunningCommand, StartError> {
+        let shell = self.shell().ok_or(StartError::NoShell)?;
+        let processes = self.processes().ok_or(StartError::NoShell)?;
         if let Err(why) = &shell.language {
-            return Err(NotStarted::Spawn(SpawnError::NoKeeper(why.clone())));
+            return Err(StartError::Spawn(SpawnError::NoKeeper(why.clone())));
         }
         if !grant.covers(&launch.act()) {
-            return Err(NotStarted::NotGranted);
+            return Err(StartError::NotGranted);
         }
         let mut program = shell.program.clone();
         program.push(launch.planned.command.clone().into());
@@ -57,9 +58,9 @@ impl Programs {
             environment,
             stdin: how.stdin,
             confine: confine.clone(),
-            keep: Keep { head: room, tail: room, spool, secrets: shell.secrets.clone() },
+            keep: OutputPolicy { head: room, tail: room, spool, secrets: shell.secrets.clone() },
             lifetime: how.lifetime,
-            about: About {
+            about: ProcessInfo {
                 command: launch.planned.command.clone(),
                 description: launch.planned.description.clone(),
                 call: self.call.id.to_string(),
@@ -67,16 +68,16 @@ impl Programs {
                 root: self.session.workspace.root().to_path_buf(),
             },
         };
-        let id = processes.spawn(want).await.map_err(NotStarted::Spawn)?;
-        Ok(Running::new(processes, shell, id, confine, Ends::WithTheCall))
+        let id = processes.spawn(want).await.map_err(StartError::Spawn)?;
+        Ok(RunningCommand::new(processes, shell, id, confine, Ends::WithTheCall))
     }
 
     /// A program that was started before, for what was granted.
-    pub fn open(&self, grant: &Grant<'_>, id: &ProcessId) -> Option<Running> {
+    pub fn open(&self, grant: &Grant<'_>, id: &ProcessId) -> Option<RunningCommand> {
         if !grant.covers(&Let::Steer(id.clone())) {
             return None;
         }
-        Some(Running::new(self.processes()?, self.shell()?, id.clone(), None, Ends::Apart))
+        Some(RunningCommand::new(self.processes()?, self.shell()?, id.clone(), None, Ends::Apart))
     }
 
     /// The programs of this workspace, whichever Helve runs them.
@@ -90,7 +91,7 @@ impl Programs {
         all
     }
 
-    pub async fn confinement(&self) -> Confinement {
+    pub async fn confinement(&self) -> SandboxSupport {
         self.session.workspace.confinement().await
     }
 
@@ -104,13 +105,13 @@ impl Programs {
         &self,
         shell: &Shell,
         environment: &mut Vec<(OsString, OsString)>,
-    ) -> Result<Option<Confine>, NotStarted> {
+    ) -> Result<Option<SandboxPlan>, StartError> {
         if shell.sandbox == Sandbox::Off {
             return Ok(None);
         }
         let scratch = self.session.outputs.scratch(&self.session.id).map_err(|error| {
             let why = format!("there is no folder for temporary files: {error}");
-            NotStarted::Spawn(SpawnError::NotConfined(why))
+            StartError::Spawn(SpawnError::NotConfined(why))
         })?;
         environment.retain(|(name, _)| name != "TMPDIR");
         environment.push(("TMPDIR".into(), scratch.clone().into()));
@@ -124,12 +125,12 @@ impl Programs {
 }
 
 /// A program that this call may watch and steer.
-pub struct Running {
+pub struct RunningCommand {
     processes: Arc<dyn Processes>,
     secrets: Vec<Bytes>,
     pub id: ProcessId,
     /// What it is kept from, where this call started it.
-    pub confine: Option<Confine>,
+    pub confine: Option<SandboxPlan>,
     ends: Ends,
 }
 
@@ -140,25 +141,25 @@ enum Ends {
     Apart,
 }
 
-impl Running {
+impl RunningCommand {
     fn new(
         processes: Arc<dyn Processes>,
         shell: &Shell,
         id: ProcessId,
-        confine: Option<Confine>,
+        confine: Option<SandboxPlan>,
         ends: Ends,
     ) -> Self {
-        Running { processes, secrets: shell.secrets.clone(), id, confine, ends }
+        RunningCommand { processes, secrets: shell.secrets.clone(), id, confine, ends }
     }
 
     /// Waits until something holds, then tells what was said since a cursor.
-    pub async fn watch(&self, want: Watch) -> Result<Watched, ProcessError> {
+    pub async fn watch(&self, want: WatchRequest) -> Result<WatchResult, ProcessError> {
         let mut watched = self.processes.watch(&self.id, want).await?;
         hide(&mut watched.process, &self.secrets);
         Ok(watched)
     }
 
-    pub async fn output(&self) -> Result<Output, ProcessError> {
+    pub async fn output(&self) -> Result<ProcessOutput, ProcessError> {
         self.processes.output(&self.id).await
     }
 
@@ -181,7 +182,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     /// A call that was dropped in the middle leaves nothing running.
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -201,7 +202,7 @@ fn hide(process: &mut Process, secrets: &[Bytes]) {
 
 /// Why a granted script did not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotStarted {
+pub enum StartError {
     NoShell,
     NotGranted,
     Spawn(SpawnError),

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::output::{ToolError, ToolOutput};
 use crate::spec::{Audience, InputSpec};
-use crate::validate::Problem;
+use crate::validate::ArgumentProblem;
 use crate::{BoxFuture, Input, ToolContext};
 
 struct Fake {
@@ -28,7 +28,7 @@ impl AnyTool for Fake {
         }
     }
 
-    fn invalid(&self, _problems: &[Problem]) -> Option<String> {
+    fn invalid(&self, _problems: &[ArgumentProblem]) -> Option<String> {
         None
     }
 
@@ -85,7 +85,7 @@ fn switches_have_wildcards_and_the_last_one_decides() {
         registry.register(Layer::Builtin, fake(name, "")).keep();
     }
     let switch =
-        |pattern: &str, on| Switch { pattern: pattern.into(), on, source: Source::Program };
+        |pattern: &str, on| ToolSwitch { pattern: pattern.into(), on, source: Source::Program };
     let switches = [switch("todo*", false), switch("todoread", true)];
     let offered = registry.offer(&Caller::default(), &switches, |_| true);
     check(&offered, expect!["read: , todoread: "]);

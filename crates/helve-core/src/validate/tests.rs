@@ -30,7 +30,7 @@ fn check(args: Value, expected: Expect) {
     let mut seen = String::new();
     for problem in &findings.problems {
         let near = problem.near.as_deref().map(|near| format!(" near {near}")).unwrap_or_default();
-        let Problem { path, expected, found, .. } = problem;
+        let ArgumentProblem { path, expected, found, .. } = problem;
         seen.push_str(&format!("{path}: {expected:?}, {found:?}{near}\n"));
     }
     for extra in &findings.extras {

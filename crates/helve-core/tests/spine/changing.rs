@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helve_core::CallRef;
-use helve_core::event::What;
+use helve_core::event::EventKind;
 use helve_core::{
-    Action, AfterWrite, Ask, BoxFuture, Diagnostic, Person, Reply, Resolved, Scope, Written,
+    Action, AfterWrite, Ask, BoxFuture, Diagnostic, Person, Reply, Resolved, Scope, WrittenFile,
 };
 use helve_testkit::{MemoryMachine, Node};
 use serde_json::json;
@@ -83,7 +83,7 @@ impl AfterWrite for Loud {
         Box::pin(async { Some(bytes.to_ascii_uppercase().into()) })
     }
 
-    fn diagnose<'a>(&'a self, written: &'a [Written]) -> BoxFuture<'a, Vec<Diagnostic>> {
+    fn diagnose<'a>(&'a self, written: &'a [WrittenFile]) -> BoxFuture<'a, Vec<Diagnostic>> {
         let each = written.iter().map(|written| Diagnostic {
             shown: written.shown.clone(),
             line: 1,
@@ -122,7 +122,7 @@ async fn every_file_that_changed_is_told() {
     edit(&stage, "hello", "bye").await;
     let seen = drain(&mut events, 4).await;
     let edited = seen.iter().find_map(|event| match &event.what {
-        What::Edited { path } => Some(path.clone()),
+        EventKind::Edited { path } => Some(path.clone()),
         _ => None,
     });
     assert_eq!(edited, Some("/w/a.txt".into()));

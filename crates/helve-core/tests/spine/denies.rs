@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use helve_core::CallRef;
-use helve_core::store::{Owner, Store};
+use helve_core::store::{ApprovalOwner, Store};
 use helve_core::{
-    Action, BoxFuture, Gate, Hook, Input, Pattern, Reply, Rule, SaysYes, Scope, Source, ToolCall,
+    Action, AlwaysYes, BoxFuture, Gate, Hook, Input, Pattern, Reply, Rule, Scope, Source, ToolCall,
 };
 use helve_testkit::Scripted;
 use serde_json::json;
@@ -60,7 +60,7 @@ async fn a_sub_agent_does_not_lift_it() {
 async fn a_flag_does_not_lift_it() {
     let mut setting = denying();
     setting.written.flags = vec![rule("read", "*", Action::Allow)];
-    setting.person = Arc::new(SaysYes);
+    setting.person = Arc::new(AlwaysYes);
     assert_eq!(setting.build().read("secret.txt").await, FORBIDDEN);
 }
 
@@ -91,7 +91,11 @@ async fn a_hook_does_not_lift_it_and_is_judged_by_what_it_left() {
 #[tokio::test]
 async fn a_remembered_approval_does_not_lift_it() {
     let setting = denying();
-    for owner in [Owner::Session("s"), Owner::Project("/w".as_ref()), Owner::Everyone] {
+    for owner in [
+        ApprovalOwner::Session("s"),
+        ApprovalOwner::Project("/w".as_ref()),
+        ApprovalOwner::Everyone,
+    ] {
         let approved = Rule {
             permission: "read".into(),
             pattern: Pattern::any(),

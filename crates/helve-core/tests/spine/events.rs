@@ -1,8 +1,8 @@
 //! What happens is told in order, kept as a state, and never waits for who listens.
 
 use expect_test::expect;
-use helve_core::event::{News, Progress, What};
-use helve_core::{CallState, Status, Store, ToolOutput};
+use helve_core::event::{EventDelivery, EventKind, Progress};
+use helve_core::{CallState, CallStatus, Store, ToolOutput};
 use serde_json::json;
 
 use crate::stage::{Setting, does, drain};
@@ -50,7 +50,7 @@ async fn a_failed_call_keeps_its_error() {
     let stage = Setting::default().build();
     stage.read("nowhere").await;
     let calls = stage.store.calls(None, 10).await.unwrap();
-    assert_eq!(calls[0].status, Status::Error);
+    assert_eq!(calls[0].status, CallStatus::Error);
     assert_eq!(calls[0].error.as_deref(), Some("nowhere does not exist."));
 }
 
@@ -67,14 +67,14 @@ async fn a_subscriber_that_sleeps_blocks_nobody_and_is_told_what_it_missed() {
     let stage = Setting::default().tool(tool).build();
     let mut asleep = stage.engine.recorder.events.subscribe();
     assert!(stage.call("chatty", json!({})).await.outcome.is_ok());
-    assert!(matches!(asleep.next().await, Some(News::Missed(missed)) if missed > 900_000));
+    assert!(matches!(asleep.next().await, Some(EventDelivery::Missed(missed)) if missed > 900_000));
     let mut last = None;
-    while let Some(News::Event(event)) = asleep.next().await {
-        let finished = matches!(event.what, What::Finished(_));
+    while let Some(EventDelivery::Event(event)) = asleep.next().await {
+        let finished = matches!(event.what, EventKind::Finished(_));
         last = Some(event);
         if finished {
             break;
         }
     }
-    assert!(matches!(last.unwrap().what, What::Finished(_)));
+    assert!(matches!(last.unwrap().what, EventKind::Finished(_)));
 }

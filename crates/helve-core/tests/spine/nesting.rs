@@ -92,7 +92,7 @@ impl AnyTool for Crowd {
         spec
     }
 
-    fn invalid(&self, _problems: &[helve_core::validate::Problem]) -> Option<String> {
+    fn invalid(&self, _problems: &[helve_core::validate::ArgumentProblem]) -> Option<String> {
         None
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::builtin::{WrittenRules, policy};
-use helve_core::engine::Patience;
+use helve_core::engine::EngineTimeouts;
 use helve_core::{
     Action, AfterWrite, AnyTool, Ask, Caller, Engine, Event, Gate, Hook, Host, Layer, Neighbours,
     Nobody, Person, Policy, Recorder, Registry, Rule, Session, Source, Tool, ToolCall, ToolContext,
@@ -33,7 +33,7 @@ pub(crate) struct Setting {
     pub(crate) person: Arc<dyn Person>,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) tools: Vec<Arc<dyn AnyTool>>,
-    pub(crate) patience: Patience,
+    pub(crate) patience: EngineTimeouts,
 }
 
 impl Default for Setting {
@@ -42,7 +42,7 @@ impl Default for Setting {
         let (written, store) = (WrittenRules::default(), Arc::default());
         let (machine, person, after) = (Arc::default(), Arc::new(Nobody), Vec::new());
         let short = Duration::from_millis(50);
-        let patience = Patience { grace: short, hook: short };
+        let patience = EngineTimeouts { grace: short, hook: short };
         Self { machine, written, hooks, after, person, store, tools, patience }
     }
 }
@@ -162,7 +162,7 @@ where
         spec
     }
 
-    fn invalid(&self, _problems: &[helve_core::validate::Problem]) -> Option<String> {
+    fn invalid(&self, _problems: &[helve_core::validate::ArgumentProblem]) -> Option<String> {
         None
     }
 
@@ -195,8 +195,8 @@ pub(crate) async fn drain(events: &mut helve_core::Subscription, most: usize) ->
     let mut seen = Vec::new();
     while seen.len() < most {
         match events.next().await {
-            Some(helve_core::event::News::Event(event)) => seen.push(event),
-            Some(helve_core::event::News::Missed(_)) => {}
+            Some(helve_core::event::EventDelivery::Event(event)) => seen.push(event),
+            Some(helve_core::event::EventDelivery::Missed(_)) => {}
             None => break,
         }
     }

@@ -1,6 +1,6 @@
 //! Agents from JSON, Markdown and the built-in list, merged field by field. Each field keeps its source.
 
-use helve_core::Switch;
+use helve_core::ToolSwitch;
 use helve_core::permission::{Rule, Source};
 
 use super::config_file::{Authority, ConfigFile, ExpandMode};
@@ -29,8 +29,8 @@ pub struct Agent {
     pub rules: Vec<Rule>,
     /// Project rules: another narrowing wall while the project is untrusted, later rules of the same wall afterwards.
     pub project_rules: Vec<Rule>,
-    pub switches: Vec<Switch>,
-    pub project_switches: Vec<Switch>,
+    pub switches: Vec<ToolSwitch>,
+    pub project_switches: Vec<ToolSwitch>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

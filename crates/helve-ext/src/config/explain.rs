@@ -1,6 +1,6 @@
 //! Lists every setting in effect, with its source.
 
-use helve_core::Switch;
+use helve_core::ToolSwitch;
 use helve_core::permission::{Rule, Source};
 use helve_core::process::Network;
 
@@ -129,7 +129,7 @@ fn list_rules<'a>(
     })
 }
 
-fn list_switch(above: &[&str], switch: &Switch) -> SettingLine {
+fn list_switch(above: &[&str], switch: &ToolSwitch) -> SettingLine {
     let mut key = above.to_vec();
     key.extend(["tools", &switch.pattern]);
     SettingLine::new(&key, switch.on.to_string(), &switch.source)

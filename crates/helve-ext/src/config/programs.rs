@@ -4,7 +4,7 @@
 //! may remove variables. An invalid sandbox setting counts as the strictest.
 
 use helve_core::confine::Sandbox;
-use helve_core::environment::{Inherit, Policy};
+use helve_core::environment::{EnvironmentPolicy, Inherit};
 use helve_core::process::Network;
 
 use super::config_file::{Authority, ConfigFile, ExpandMode};
@@ -59,9 +59,9 @@ impl EnvironmentSection {
         self.inherit = Some(WithSource::new(restricted, file.source(field.value.at)));
     }
 
-    pub fn policy(&self) -> Policy {
+    pub fn policy(&self) -> EnvironmentPolicy {
         let values = |all: &[WithSource<String>]| all.iter().map(|it| it.value.clone()).collect();
-        Policy {
+        EnvironmentPolicy {
             inherit: self.inherit(),
             include: values(&self.include),
             exclude: values(&self.exclude),

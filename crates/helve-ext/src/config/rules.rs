@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use helve_core::Switch;
+use helve_core::ToolSwitch;
 use helve_core::permission::{Action, Pattern, Rule, Source};
 
 use super::config_file::{ConfigFile, ExpandMode};
@@ -18,7 +18,7 @@ const MAX_RULES: usize = 2_000;
 #[derive(Debug, Default)]
 pub(super) struct RuleList {
     rules: Vec<RuleEntry>,
-    switches: Vec<Switch>,
+    switches: Vec<ToolSwitch>,
     /// Where the first mistake is.
     broken: Option<Source>,
 }
@@ -43,7 +43,7 @@ impl RuleList {
 
     /// Returns the final rules and switches. In a broken list denies and asks hold, and everything else asks: what could not
     /// be interpreted may have been a deny.
-    pub(super) fn finish(self) -> (Vec<Rule>, Vec<Switch>) {
+    pub(super) fn finish(self) -> (Vec<Rule>, Vec<ToolSwitch>) {
         let rules = self.rules.into_iter().map(|kept| kept.rule);
         let Some(source) = self.broken else { return (rules.collect(), self.switches) };
         let mut closed = vec![Rule::new("*", "*", Action::Ask, source.clone())];
@@ -234,7 +234,7 @@ impl RuleList {
             let rule = Rule::new(group, "*", Action::Deny, source.clone());
             self.rules.push(RuleEntry { rule, tool: Some(name.to_owned()) });
         }
-        self.switches.push(Switch { pattern: name.to_owned(), on, source });
+        self.switches.push(ToolSwitch { pattern: name.to_owned(), on, source });
     }
 
     /// Reports repeated keys: nobody can tell which one was meant.

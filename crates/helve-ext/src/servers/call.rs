@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helve_core::event::Progress;
-use helve_core::server::Step;
-use helve_core::{Ask, Part, ServerTrouble, ToolContext, ToolError};
+use helve_core::server::ServerStep;
+use helve_core::{Ask, Part, ServerError, ToolContext, ToolError};
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ElicitResult,
@@ -31,7 +31,7 @@ const MAX_QUESTIONS: usize = 5;
 
 /// Why a call failed.
 pub(super) enum CallError {
-    Server(ServerTrouble),
+    Server(ServerError),
     /// The call was aborted. The error is worded by the session.
     Aborted(ToolError),
 }
@@ -44,12 +44,12 @@ pub(super) async fn run(
     ctx: &ToolContext,
 ) -> Result<CallToolResult, CallError> {
     let idle_limit = managed.config.timeout.as_ref().map_or(IDLE_LIMIT, |given| given.value);
-    let failed = |error| CallError::Server(trouble(managed, error, Step::Call, idle_limit));
+    let failed = |error| CallError::Server(trouble(managed, error, ServerStep::Call, idle_limit));
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let call_guard = live.events.begin_call();
     let sending = live.peer.send_cancellable_request(request, PeerRequestOptions::no_options());
-    let no_answer = ServerTrouble::NoAnswer { step: Step::Call, after: idle_limit };
+    let no_answer = ServerError::NoAnswer { step: ServerStep::Call, after: idle_limit };
     let mut handle = match timeout(idle_limit, sending).await {
         Ok(sent) => sent.map_err(failed)?,
         Err(_) => return Err(CallError::Server(no_answer)),
@@ -63,7 +63,7 @@ pub(super) async fn run(
             answer = &mut handle.rx => {
                 return match answer {
                     Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-                    Ok(Ok(_)) => Err(CallError::Server(ServerTrouble::Nonsense)),
+                    Ok(Ok(_)) => Err(CallError::Server(ServerError::Nonsense)),
                     Ok(Err(error)) => Err(failed(error)),
                     // The reason becomes known a little later.
                     Err(_gone) => Err(CallError::Server(reason_of_end(managed).await)),
@@ -88,7 +88,7 @@ pub(super) async fn run(
                 return Err(CallError::Aborted(ctx.words().aborted()));
             }
             () = live.closed.cancelled() => {
-                return Err(CallError::Server(ServerTrouble::Ended { why: "it was closed".into() }));
+                return Err(CallError::Server(ServerError::Ended { why: "it was closed".into() }));
             }
         }
     }
@@ -100,8 +100,8 @@ fn cancel(handle: RequestHandle<RoleClient>, why: &'static str) {
 }
 
 /// Returns why the connection ended during a call.
-async fn reason_of_end(managed: &Arc<ManagedServer>) -> ServerTrouble {
-    managed.failure().await.unwrap_or(ServerTrouble::Ended { why: String::new() })
+async fn reason_of_end(managed: &Arc<ManagedServer>) -> ServerError {
+    managed.failure().await.unwrap_or(ServerError::Ended { why: String::new() })
 }
 
 /// Puts a server's question to the person, under the rules for `question`.

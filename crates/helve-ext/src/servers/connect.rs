@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use helve_core::ServerTrouble;
-use helve_core::server::Step;
+use helve_core::ServerError;
+use helve_core::server::ServerStep;
 use http::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::service::{ClientInitializeError, RunningService, serve_client};
@@ -38,17 +38,17 @@ pub(super) enum Endpoint {
 
 impl Endpoint {
     /// Returns why the connection ended. Ends the process if it is still running.
-    pub(super) async fn finish(&self, managed: &ManagedServer) -> ServerTrouble {
+    pub(super) async fn finish(&self, managed: &ManagedServer) -> ServerError {
         match self {
-            Endpoint::Remote => ServerTrouble::Ended { why: "the connection was closed".into() },
+            Endpoint::Remote => ServerError::Ended { why: "the connection was closed".into() },
             Endpoint::Local { process, report } => {
                 let why = managed.secrets.hide(&process.describe_end().await);
                 process.stop();
                 process.wait().await;
                 if report.too_large() {
-                    ServerTrouble::TooLarge { most: MAX_LINE }
+                    ServerError::TooLarge { most: MAX_LINE }
                 } else {
-                    ServerTrouble::Ended { why }
+                    ServerError::Ended { why }
                 }
             }
         }
@@ -62,7 +62,7 @@ impl Endpoint {
     }
 }
 
-pub(super) async fn open(managed: &ManagedServer) -> Result<Connection, ServerTrouble> {
+pub(super) async fn open(managed: &ManagedServer) -> Result<Connection, ServerError> {
     let limit = managed.start_limit();
     let events = Arc::new(ServerEvents::default());
     let handler = EventHandler(events.clone());
@@ -85,21 +85,21 @@ pub(super) async fn open(managed: &ManagedServer) -> Result<Connection, ServerTr
     let service = match opening {
         Ok(Ok(service)) => service,
         Ok(Err(error)) => return Err(handshake_failed(managed, &endpoint, &error).await),
-        Err(_) => return Err(no_answer(managed, &endpoint, Step::Start).await),
+        Err(_) => return Err(no_answer(managed, &endpoint, ServerStep::Start).await),
     };
     let live = LiveServer::new(service.peer().clone(), events, endpoint.note());
     match timeout(limit, live.refresh_tools(managed)).await {
         Ok(Ok(())) => Ok(Connection { live: Arc::new(live), service, endpoint }),
         Ok(Err(trouble)) => match endpoint.finish(managed).await {
             // That the server ended says more than that it did not answer.
-            ended @ (ServerTrouble::Ended { .. } | ServerTrouble::TooLarge { .. })
-                if matches!(trouble, ServerTrouble::Ended { .. }) =>
+            ended @ (ServerError::Ended { .. } | ServerError::TooLarge { .. })
+                if matches!(trouble, ServerError::Ended { .. }) =>
             {
                 Err(ended)
             }
             _ => Err(trouble),
         },
-        Err(_) => Err(no_answer(managed, &endpoint, Step::List).await),
+        Err(_) => Err(no_answer(managed, &endpoint, ServerStep::List).await),
     }
 }
 
@@ -108,7 +108,7 @@ async fn start_process(
     command: &[WithSource<String>],
     environment: &[(String, WithSource<String>)],
     cwd: Option<&WithSource<String>>,
-) -> Result<ServerProcess, ServerTrouble> {
+) -> Result<ServerProcess, ServerError> {
     let command: Vec<String> = command.iter().map(|word| word.value.clone()).collect();
     let environment: Vec<(String, String)> =
         environment.iter().map(|(name, given)| (name.clone(), given.value.clone())).collect();
@@ -118,20 +118,20 @@ async fn start_process(
     process.map_err(|err| not_started(managed, &err))
 }
 
-async fn no_answer(managed: &ManagedServer, endpoint: &Endpoint, step: Step) -> ServerTrouble {
+async fn no_answer(managed: &ManagedServer, endpoint: &Endpoint, step: ServerStep) -> ServerError {
     if let Endpoint::Local { process, .. } = endpoint {
         process.stop();
         process.wait().await;
     }
-    ServerTrouble::NoAnswer { step, after: managed.start_limit() }
+    ServerError::NoAnswer { step, after: managed.start_limit() }
 }
 
-fn not_started(managed: &ManagedServer, err: &std::io::Error) -> ServerTrouble {
+fn not_started(managed: &ManagedServer, err: &std::io::Error) -> ServerError {
     let ServerTransport::Local { command, .. } = &managed.config.transport else {
-        return ServerTrouble::NotStarted(err.to_string());
+        return ServerError::NotStarted(err.to_string());
     };
     let program = command.first().map_or("", WithSource::as_written);
-    ServerTrouble::NotStarted(match err.kind() {
+    ServerError::NotStarted(match err.kind() {
         std::io::ErrorKind::NotFound => {
             format!("no program {program:?}, or its working directory is missing")
         }
@@ -139,20 +139,20 @@ fn not_started(managed: &ManagedServer, err: &std::io::Error) -> ServerTrouble {
     })
 }
 
-fn unreachable(managed: &ManagedServer, why: &str) -> ServerTrouble {
-    ServerTrouble::Unreachable(managed.secrets.hide(why))
+fn unreachable(managed: &ManagedServer, why: &str) -> ServerError {
+    ServerError::Unreachable(managed.secrets.hide(why))
 }
 
 async fn handshake_failed(
     managed: &ManagedServer,
     endpoint: &Endpoint,
     error: &ClientInitializeError,
-) -> ServerTrouble {
+) -> ServerError {
     match error {
         ClientInitializeError::ConnectionClosed(_) => endpoint.finish(managed).await,
         ClientInitializeError::JsonRpcError(error) => {
             endpoint.finish(managed).await;
-            ServerTrouble::Answered {
+            ServerError::Answered {
                 code: error.code.0.into(),
                 message: managed.secrets.hide(&short(&error.message)),
             }
@@ -160,7 +160,7 @@ async fn handshake_failed(
         ClientInitializeError::TransportError { error, .. } => {
             let cause: &(dyn std::error::Error + 'static) = error.error.as_ref();
             match find_cause::<AuthRequiredError>(cause) {
-                Some(auth) => ServerTrouble::NeedsLogin {
+                Some(auth) => ServerError::NeedsLogin {
                     how: managed.secrets.hide(&short(&auth.www_authenticate_header)),
                 },
                 None if matches!(endpoint, Endpoint::Local { .. }) => {
@@ -175,7 +175,7 @@ async fn handshake_failed(
         // The other variants quote whole messages.
         _ => {
             endpoint.finish(managed).await;
-            ServerTrouble::Nonsense
+            ServerError::Nonsense
         }
     }
 }
@@ -201,7 +201,7 @@ pub(super) fn short(text: &str) -> String {
 fn header_map(
     managed: &ManagedServer,
     headers: &[(String, WithSource<String>)],
-) -> Result<HashMap<HeaderName, HeaderValue>, ServerTrouble> {
+) -> Result<HashMap<HeaderName, HeaderValue>, ServerError> {
     let pair = |(name, given): &(String, WithSource<String>)| {
         let bad = |what: &str| {
             unreachable(managed, &format!("the header {name:?} has an invalid {what}"))

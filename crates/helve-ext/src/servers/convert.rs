@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use helve_core::media::{Format, Seen};
+use helve_core::media::{MediaContent, MediaFormat};
 use helve_core::{Content, ErrorKind, Media, ToolError, ToolOutput};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
@@ -116,12 +116,12 @@ impl ContentCollector<'_> {
             return self.texts.push(omit("it is not base64"));
         };
         let bytes = Bytes::from(bytes);
-        if let Some(format) = Format::of_content(&bytes) {
+        if let Some(format) = MediaFormat::of_content(&bytes) {
             match self.media.look(bytes.clone(), format).await {
-                Ok(Seen::Picture(picture)) => {
+                Ok(MediaContent::Picture(picture)) => {
                     self.attach(Content::Media { mime: picture.mime.into(), data: picture.bytes })
                 }
-                Ok(Seen::Document(_)) => {
+                Ok(MediaContent::Document(_)) => {
                     self.attach(Content::Media { mime: format.mime().into(), data: bytes });
                 }
                 Err(why) => self.texts.push(omit(&why.to_string())),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_core::ServerTrouble;
+use helve_core::ServerError;
 
 use super::Inner;
 use super::connect::short;
@@ -38,7 +38,7 @@ pub enum ServerStatus {
         /// Anything unusual: names that were taken, tools ignored, lines skipped.
         notes: Vec<String>,
     },
-    Down(ServerTrouble),
+    Down(ServerError),
 }
 
 /// The names of a server's tool.

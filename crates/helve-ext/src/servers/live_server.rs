@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::ServerTrouble;
-use helve_core::server::Step;
+use helve_core::ServerError;
+use helve_core::server::ServerStep;
 use parking_lot::Mutex;
 use rmcp::model::{ErrorData, PaginatedRequestParams, ServerPeerInfo};
 use rmcp::service::{Peer, ServiceError};
@@ -64,7 +64,7 @@ impl LiveServer {
     }
 
     /// Reads the list of tools again.
-    pub(super) async fn refresh_tools(&self, managed: &ManagedServer) -> Result<(), ServerTrouble> {
+    pub(super) async fn refresh_tools(&self, managed: &ManagedServer) -> Result<(), ServerError> {
         let has_tools = self.info().is_some_and(|info| info.capabilities.tools.is_some());
         let tools = if has_tools { self.list(managed).await? } else { Vec::new() };
         let (tools, notes) =
@@ -74,11 +74,12 @@ impl LiveServer {
         Ok(())
     }
 
-    async fn list(&self, managed: &ManagedServer) -> Result<Vec<Tool>, ServerTrouble> {
+    async fn list(&self, managed: &ManagedServer) -> Result<Vec<Tool>, ServerError> {
         let (mut tools, mut cursor) = (Vec::new(), None);
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = with_timeout(managed, Step::List, self.peer.list_tools(Some(page))).await?;
+            let page =
+                with_timeout(managed, ServerStep::List, self.peer.list_tools(Some(page))).await?;
             tools.extend(page.tools);
             cursor = page.next_cursor;
             if cursor.is_none() || tools.len() > MAX_TOOLS {
@@ -92,39 +93,39 @@ impl LiveServer {
 /// Waits for an answer within the time limit.
 pub(super) async fn with_timeout<T>(
     managed: &ManagedServer,
-    step: Step,
+    step: ServerStep,
     request: impl Future<Output = Result<T, ServiceError>>,
-) -> Result<T, ServerTrouble> {
+) -> Result<T, ServerError> {
     let after = managed.start_limit();
     match timeout(after, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(trouble(managed, error, step, after)),
-        Err(_) => Err(ServerTrouble::NoAnswer { step, after }),
+        Err(_) => Err(ServerError::NoAnswer { step, after }),
     }
 }
 
 pub(super) fn trouble(
     managed: &ManagedServer,
     error: ServiceError,
-    step: Step,
+    step: ServerStep,
     after: Duration,
-) -> ServerTrouble {
+) -> ServerError {
     match error {
         ServiceError::McpError(error) => answered(managed, &error),
         ServiceError::TransportSend(error) => {
-            ServerTrouble::Unreachable(managed.secrets.hide(&short(&error.error.to_string())))
+            ServerError::Unreachable(managed.secrets.hide(&short(&error.error.to_string())))
         }
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
-            ServerTrouble::Ended { why: String::new() }
+            ServerError::Ended { why: String::new() }
         }
-        ServiceError::Timeout { .. } => ServerTrouble::NoAnswer { step, after },
-        _ => ServerTrouble::Nonsense,
+        ServiceError::Timeout { .. } => ServerError::NoAnswer { step, after },
+        _ => ServerError::Nonsense,
     }
 }
 
-fn answered(managed: &ManagedServer, error: &ErrorData) -> ServerTrouble {
+fn answered(managed: &ManagedServer, error: &ErrorData) -> ServerError {
     let message = managed.secrets.hide(&short(&error.message));
-    ServerTrouble::Answered { code: error.code.0.into(), message }
+    ServerError::Answered { code: error.code.0.into(), message }
 }
 
 /// Identifies the program or URL behind a server's name: another program under the same name is another server.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::ServerTrouble;
+use helve_core::ServerError;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -55,7 +55,7 @@ pub(super) enum RunState {
 
 #[derive(Clone)]
 pub(super) struct Failure {
-    pub(super) trouble: ServerTrouble,
+    pub(super) trouble: ServerError,
     tries: u32,
     since: Instant,
     /// Whether the server will be restarted automatically.
@@ -92,10 +92,10 @@ impl ManagedServer {
     }
 
     /// Checks whether the server may be started at all.
-    pub(super) fn check_allowed(&self) -> Result<(), ServerTrouble> {
+    pub(super) fn check_allowed(&self) -> Result<(), ServerError> {
         match (*self.config.enabled, self.config.state) {
-            (_, SettingState::NeedsTrust) => Err(ServerTrouble::Untrusted),
-            (false, SettingState::Active) => Err(ServerTrouble::Off),
+            (_, SettingState::NeedsTrust) => Err(ServerError::Untrusted),
+            (false, SettingState::Active) => Err(ServerError::Off),
             (true, SettingState::Active) => Ok(()),
         }
     }
@@ -120,7 +120,7 @@ impl ManagedServer {
     }
 
     /// Waits until the server is ready, or has failed once more.
-    pub(super) async fn ready(self: &Arc<Self>) -> Result<Arc<LiveServer>, ServerTrouble> {
+    pub(super) async fn ready(self: &Arc<Self>) -> Result<Arc<LiveServer>, ServerError> {
         self.check_allowed()?;
         let failed_tries = match self.state() {
             RunState::Down(failure)
@@ -142,13 +142,13 @@ impl ManagedServer {
             Ok(RunState::Ready(live)) => Ok(live.clone()),
             Ok(RunState::Down(failure)) => Err(failure.trouble.clone()),
             Ok(RunState::Idle | RunState::Starting) | Err(_) => {
-                Err(ServerTrouble::Ended { why: String::new() })
+                Err(ServerError::Ended { why: String::new() })
             }
         }
     }
 
     /// Returns why the server went down, which is known shortly after it did.
-    pub(super) async fn failure(&self) -> Option<ServerTrouble> {
+    pub(super) async fn failure(&self) -> Option<ServerError> {
         let mut state = self.state.subscribe();
         let down = state.wait_for(|state| matches!(state, RunState::Down(_)));
         match timeout(Duration::from_secs(3), down).await.ok()?.as_deref() {
@@ -202,7 +202,7 @@ impl ManagedServer {
             let will_retry = tries < MAX_TRIES && is_transient(&trouble);
             let trouble = match trouble {
                 trouble if tries < MAX_TRIES => trouble,
-                last => ServerTrouble::GaveUp { tries, last: Box::new(last) },
+                last => ServerError::GaveUp { tries, last: Box::new(last) },
             };
             let failure = Failure { trouble, tries, since: Instant::now(), will_retry };
             self.state.send_replace(RunState::Down(failure));
@@ -225,7 +225,7 @@ impl ManagedServer {
     }
 
     /// Handles a connection until it ends, and returns why it did.
-    async fn supervise(&self, connection: Connection) -> ServerTrouble {
+    async fn supervise(&self, connection: Connection) -> ServerError {
         let Connection { live, service, endpoint } = connection;
         self.state.send_replace(RunState::Ready(live.clone()));
         self.changed.notify_one();
@@ -256,21 +256,21 @@ impl ManagedServer {
 }
 
 /// Whether starting the server again may help.
-fn is_transient(trouble: &ServerTrouble) -> bool {
+fn is_transient(trouble: &ServerError) -> bool {
     match trouble {
-        ServerTrouble::NotStarted(_)
-        | ServerTrouble::NeedsLogin { .. }
-        | ServerTrouble::Off
-        | ServerTrouble::Untrusted
-        | ServerTrouble::Unknown { .. }
-        | ServerTrouble::GaveUp { .. } => false,
-        ServerTrouble::Unreachable(_)
-        | ServerTrouble::NoAnswer { .. }
-        | ServerTrouble::Ended { .. }
-        | ServerTrouble::TooLarge { .. }
-        | ServerTrouble::Answered { .. }
-        | ServerTrouble::Nonsense
-        | ServerTrouble::Changed { .. }
-        | ServerTrouble::NoResources { .. } => true,
+        ServerError::NotStarted(_)
+        | ServerError::NeedsLogin { .. }
+        | ServerError::Off
+        | ServerError::Untrusted
+        | ServerError::Unknown { .. }
+        | ServerError::GaveUp { .. } => false,
+        ServerError::Unreachable(_)
+        | ServerError::NoAnswer { .. }
+        | ServerError::Ended { .. }
+        | ServerError::TooLarge { .. }
+        | ServerError::Answered { .. }
+        | ServerError::Nonsense
+        | ServerError::Changed { .. }
+        | ServerError::NoResources { .. } => true,
     }
 }

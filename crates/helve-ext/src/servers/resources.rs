@@ -4,8 +4,8 @@ use std::sync::Weak;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use helve_core::server::{Body, Held, Listing, Step};
-use helve_core::{BoxFuture, Resources, ServerTrouble};
+use helve_core::server::{ResourceBody, ResourceItem, ResourceKind, ServerStep};
+use helve_core::{BoxFuture, Resources, ServerError};
 use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams, ResourceContents};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -35,8 +35,8 @@ impl Resources for ResourcesHandle {
     fn list<'a>(
         &'a self,
         server: &'a str,
-        what: Listing,
-    ) -> BoxFuture<'a, Result<Vec<Map<String, Value>>, ServerTrouble>> {
+        what: ResourceKind,
+    ) -> BoxFuture<'a, Result<Vec<Map<String, Value>>, ServerError>> {
         Box::pin(async move {
             let inner = self.inner()?;
             let (managed, live) = inner.resource_server(server).await?;
@@ -44,15 +44,15 @@ impl Resources for ResourcesHandle {
             for _ in 0..MAX_PAGES {
                 let page = Some(PaginatedRequestParams::default().with_cursor(cursor));
                 cursor = match what {
-                    Listing::Resources => {
+                    ResourceKind::Resources => {
                         let request = live.peer.list_resources(page);
-                        let page = with_timeout(&managed, Step::Resource, request).await?;
+                        let page = with_timeout(&managed, ServerStep::Resource, request).await?;
                         items.extend(page.resources.iter().filter_map(entry));
                         page.next_cursor
                     }
-                    Listing::Templates => {
+                    ResourceKind::Templates => {
                         let request = live.peer.list_resource_templates(page);
-                        let page = with_timeout(&managed, Step::Resource, request).await?;
+                        let page = with_timeout(&managed, ServerStep::Resource, request).await?;
                         items.extend(page.resource_templates.iter().filter_map(entry));
                         page.next_cursor
                     }
@@ -70,20 +70,20 @@ impl Resources for ResourcesHandle {
         &'a self,
         server: &'a str,
         uri: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<Held>, ServerTrouble>> {
+    ) -> BoxFuture<'a, Result<Vec<ResourceItem>, ServerError>> {
         Box::pin(async move {
             let inner = self.inner()?;
             let (managed, live) = inner.resource_server(server).await?;
             let request = live.peer.read_resource(ReadResourceRequestParams::new(uri));
-            let read = with_timeout(&managed, Step::Resource, request).await?;
+            let read = with_timeout(&managed, ServerStep::Resource, request).await?;
             Ok(read.contents.into_iter().filter_map(to_resource).collect())
         })
     }
 }
 
 impl ResourcesHandle {
-    fn inner(&self) -> Result<std::sync::Arc<Inner>, ServerTrouble> {
-        self.0.upgrade().ok_or(ServerTrouble::Ended { why: "Helve is shutting down".into() })
+    fn inner(&self) -> Result<std::sync::Arc<Inner>, ServerError> {
+        self.0.upgrade().ok_or(ServerError::Ended { why: "Helve is shutting down".into() })
     }
 }
 
@@ -94,14 +94,14 @@ fn entry(item: &impl Serialize) -> Option<Map<String, Value>> {
     }
 }
 
-fn to_resource(contents: ResourceContents) -> Option<Held> {
+fn to_resource(contents: ResourceContents) -> Option<ResourceItem> {
     Some(match contents {
         ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
-            Held { uri, mime: mime_type, body: Body::Text(text) }
+            ResourceItem { uri, mime: mime_type, body: ResourceBody::Text(text) }
         }
         ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
             let bytes = STANDARD.decode(&blob).unwrap_or_default();
-            Held { uri, mime: mime_type, body: Body::Bytes(bytes.into()) }
+            ResourceItem { uri, mime: mime_type, body: ResourceBody::Bytes(bytes.into()) }
         }
         _ => return None,
     })

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use helve_core::permission::Let;
-use helve_core::validate::Problem;
+use helve_core::validate::ArgumentProblem;
 use helve_core::{
-    AnyTool, Ask, Audience, BoxFuture, Caller, Input, InputSpec, Media, Part, ServerTrouble,
+    AnyTool, Ask, Audience, BoxFuture, Caller, Input, InputSpec, Media, Part, ServerError,
     ToolContext, ToolError, ToolOutput, ToolSpec, Traits,
 };
 use serde_json::{Map, Value};
@@ -39,7 +39,7 @@ impl AnyTool for ServerTool {
         }
     }
 
-    fn invalid(&self, _problems: &[Problem]) -> Option<String> {
+    fn invalid(&self, _problems: &[ArgumentProblem]) -> Option<String> {
         None
     }
 
@@ -76,7 +76,7 @@ impl ServerTool {
         let tool = &self.definition.tool;
         // The approval covers the definition that was shown, not one that replaced it since.
         if !live.tools().iter().any(|now| now.hash == self.definition.hash) {
-            return Err(words(ServerTrouble::Changed { tool: tool.clone() }));
+            return Err(words(ServerError::Changed { tool: tool.clone() }));
         }
         match call::run(&self.managed, &live, tool, arguments, ctx).await {
             Ok(result) => {

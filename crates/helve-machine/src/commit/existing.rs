@@ -3,13 +3,13 @@
 use std::ffi::CStr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use helve_core::machine::Kind;
+use helve_core::machine::FileKind;
 use helve_core::{MachineError, Place};
 use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use super::sys::Syscalls;
-use super::types::{CommitError, ContentHash};
+use super::{CommitError, ContentHash};
 use crate::errors::{kind, machine_error, type_of};
 
 const BLOCK_BYTES: usize = 256 * 1024;
@@ -95,7 +95,7 @@ fn failure(at: &Place, why: MachineError) -> CommitError {
 
 fn check_kind(stat: &Stat, at: &Place) -> Result<(), CommitError> {
     match kind(type_of(stat)) {
-        Some(Kind::File) => Ok(()),
+        Some(FileKind::File) => Ok(()),
         Some(other) => Err(failure(at, MachineError::NotAFile(other))),
         None => Err(failure(at, MachineError::Moved)),
     }

@@ -9,8 +9,8 @@ use helve_core::Place;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 
+use super::CommitError;
 use super::sys::Syscalls;
-use super::types::CommitError;
 use crate::errors::machine_error;
 
 /// Number of locks shared by all paths. A fixed, small number keeps the count of open files low and needs no cleanup.

@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Gid, Mode, Stat, Uid};
 use rustix::io::Errno;
 
+use super::FileMode;
 use super::existing::{ExistingFile, FileIdentity, FileStamp, each_block};
 use super::locks::random;
 use super::retry;
 use super::sys::Syscalls;
-use super::types::FileMode;
 
 const MAX_ATTEMPTS: usize = 16;
 /// The Linux limit for the names or a value of extended attributes.

@@ -14,7 +14,7 @@ use super::folders::FolderId;
 use super::retry;
 use super::stage::{self, PERMISSIONS, StagedFile, temporary_name, write_all};
 use super::sys::Syscalls;
-use super::types::{FileMode, Left};
+use super::{FileMode, LeftChanged};
 use crate::errors::machine_error;
 
 #[derive(Debug)]
@@ -265,7 +265,11 @@ impl CommitTarget<'_> {
     }
 
     /// Restores the old state. Anything that another process put there since is left alone.
-    pub(super) fn roll_back(&mut self, sys: &Syscalls, folder: BorrowedFd<'_>) -> Result<(), Left> {
+    pub(super) fn roll_back(
+        &mut self,
+        sys: &Syscalls,
+        folder: BorrowedFd<'_>,
+    ) -> Result<(), LeftChanged> {
         let progress = std::mem::take(&mut self.progress);
         let restored = match (&progress.overwritten, progress.is_installed, &progress.backup) {
             (Some(written), _, _) => self.write_back(sys, written),
@@ -317,14 +321,19 @@ impl CommitTarget<'_> {
     }
 
     /// Renames the backup so that it is not swept, and returns where it is.
-    fn leftover(&self, sys: &Syscalls, folder: BorrowedFd<'_>, backup: Option<CString>) -> Left {
+    fn leftover(
+        &self,
+        sys: &Syscalls,
+        folder: BorrowedFd<'_>,
+        backup: Option<CString>,
+    ) -> LeftChanged {
         let old = backup.map(|backup| {
             let kept = kept_name(&backup);
             let name = if sys.rename(folder, &backup, &kept).is_ok() { kept } else { backup };
             let name = OsStr::from_bytes(name.as_bytes());
             self.at.path().with_file_name(name)
         });
-        Left { changed: self.at.path(), old }
+        LeftChanged { changed: self.at.path(), old }
     }
 
     /// Removes the old file. A failure is ignored: the next commit sweeps it.

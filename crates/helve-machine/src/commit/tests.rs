@@ -49,7 +49,7 @@ impl Fixture {
         self.root.path().join(name)
     }
 
-    fn commit(&self, changes: &[Change]) -> Result<Vec<Committed>, CommitError> {
+    fn commit(&self, changes: &[CommitChange]) -> Result<Vec<Committed>, CommitError> {
         let locks = PathLocks::new(self.locks.path().join("locks"), Duration::from_secs(10));
         let sys = Syscalls { faults: self.faults.clone() };
         commit(&sys, &locks, &SweptFolders::default(), changes)
@@ -60,15 +60,15 @@ impl Fixture {
     }
 
     /// Expects the current content.
-    fn expect(&self, name: &str) -> Expect {
+    fn expect(&self, name: &str) -> ExpectedContent {
         match fs::read(self.path(name)) {
-            Ok(content) => Expect::Hash(ContentHash::of(&content)),
-            Err(_) => Expect::Absent,
+            Ok(content) => ExpectedContent::Hash(ContentHash::of(&content)),
+            Err(_) => ExpectedContent::Absent,
         }
     }
 
-    fn write(&self, name: &str, content: &str) -> Change {
-        Change::Write {
+    fn write(&self, name: &str, content: &str) -> CommitChange {
+        CommitChange::Write {
             at: self.at(name),
             expect: self.expect(name),
             bytes: Bytes::copy_from_slice(content.as_bytes()),
@@ -77,27 +77,27 @@ impl Fixture {
         }
     }
 
-    fn remove(&self, name: &str) -> Change {
-        Change::Remove { at: self.at(name), expect: self.expect(name) }
+    fn remove(&self, name: &str) -> CommitChange {
+        CommitChange::Remove { at: self.at(name), expect: self.expect(name) }
     }
 
-    fn rename(&self, from: &str, to: &str, content: Content) -> Change {
+    fn rename(&self, from: &str, to: &str, content: MovedContent) -> CommitChange {
         let (expect, over) = (self.expect(from), self.expect(to));
-        Change::Move { from: self.at(from), expect, to: self.at(to), over, content }
+        CommitChange::Move { from: self.at(from), expect, to: self.at(to), over, content }
     }
 
     /// Parses changes: `name = content`, `- name`, `from > to`, `from > to = content`.
-    fn changes(&self, lines: &str) -> Vec<Change> {
+    fn changes(&self, lines: &str) -> Vec<CommitChange> {
         let change = |line: &str| match (
             line.strip_prefix("- "),
             line.split_once(" > "),
             line.split_once(" = "),
         ) {
             (Some(name), _, _) => self.remove(name),
-            (None, Some((from, to)), None) => self.rename(from, to, Content::Same),
+            (None, Some((from, to)), None) => self.rename(from, to, MovedContent::Same),
             (None, Some((from, _)), Some((before, content))) => {
                 let to = before.split_once(" > ").map_or(before, |(_, to)| to);
-                self.rename(from, to, Content::New(Bytes::copy_from_slice(content.as_bytes())))
+                self.rename(from, to, MovedContent::New(Bytes::copy_from_slice(content.as_bytes())))
             }
             (None, None, Some((name, content))) => self.write(name, content),
             (None, None, None) => panic!("not a change: {line}"),

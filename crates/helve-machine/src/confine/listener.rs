@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use helve_core::process::Withheld;
+use helve_core::process::DeniedCall;
 
 use super::syscalls;
 
@@ -29,7 +29,7 @@ impl AsFd for DenialListener {
 impl DenialListener {
     /// Denies a suspended call and returns what it was. Call it when the handle is readable; `None` if the calling process
     /// is gone by then.
-    pub fn deny_next(&self) -> io::Result<Option<Withheld>> {
+    pub fn deny_next(&self) -> io::Result<Option<DeniedCall>> {
         let deny_next = || -> io::Result<libc::c_int> {
             let call = syscalls::receive_call(self.as_fd())?;
             syscalls::deny_call(self.as_fd(), call.id, libc::EPERM)?;
@@ -37,9 +37,9 @@ impl DenialListener {
         };
         match deny_next() {
             Ok(number) if libc::c_long::from(number) == libc::SYS_socket => {
-                Ok(Some(Withheld::Network))
+                Ok(Some(DeniedCall::Network))
             }
-            Ok(_) => Ok(Some(Withheld::Tracing)),
+            Ok(_) => Ok(Some(DeniedCall::Tracing)),
             Err(err) => match err.raw_os_error() {
                 Some(libc::ENOENT | libc::EINTR) => Ok(None),
                 Some(_) | None => Err(err),

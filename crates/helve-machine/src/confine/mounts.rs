@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use helve_core::process::Confine;
+use helve_core::process::SandboxPlan;
 use rustix::fs::CWD;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
@@ -68,7 +68,7 @@ impl IdMaps {
 }
 
 /// Makes everything read-only except the plan's writable folders.
-pub(super) fn build(plan: &Confine) -> io::Result<()> {
+pub(super) fn build(plan: &SandboxPlan) -> io::Result<()> {
     let mut writable = plan.writable.clone();
     // Outer folders come first; they would hide the inner mounts otherwise.
     writable.sort();
@@ -105,7 +105,7 @@ fn attach(tree: &OwnedFd, path: &Path) -> io::Result<()> {
 
 /// Mounts each protected path on itself read-only. The folders between it and the writable folder are mounted on
 /// themselves too, because a mount point can be neither renamed nor removed.
-fn protect(plan: &Confine) -> io::Result<()> {
+fn protect(plan: &SandboxPlan) -> io::Result<()> {
     let mut mounted: Vec<PathBuf> = plan.writable.clone();
     let mut protected: Vec<_> = plan.protected.iter().collect();
     protected.sort();

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use helve_core::process::Confine;
+use helve_core::process::SandboxPlan;
 use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::process::geteuid;
 
@@ -28,7 +28,7 @@ pub struct Placeholders {
 const COMMONDIR: &str = "commondir";
 
 /// Creates placeholders for missing protected paths. Keep the result until all processes of the program have ended.
-pub fn create_placeholders(plan: &Confine) -> io::Result<Placeholders> {
+pub fn create_placeholders(plan: &SandboxPlan) -> io::Result<Placeholders> {
     let mut placeholders = Placeholders::default();
     for path in &plan.protected {
         let Some(protected_path) = protect(plan, path)? else { continue };
@@ -107,7 +107,7 @@ pub(super) enum PathState {
 }
 
 /// Returns what protects a path; `None` if the path is not writable anyway.
-pub(super) fn protect(plan: &Confine, protected: &Path) -> io::Result<Option<ProtectedPath>> {
+pub(super) fn protect(plan: &SandboxPlan, protected: &Path) -> io::Result<Option<ProtectedPath>> {
     let above = plan.writable.iter().filter(|folder| protected.starts_with(folder));
     let Some(top) = above.max_by_key(|folder| folder.components().count()) else { return Ok(None) };
     let relative = protected.strip_prefix(top).map_err(io::Error::other)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::sync::OnceLock;
 
-use helve_core::process::{Confinement, Support};
+use helve_core::process::{SandboxSupport, Support};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::UnshareFlags;
 
@@ -12,18 +12,18 @@ use super::mounts::{IdMaps, NamespaceOwner};
 use super::syscalls;
 
 /// Returns what is supported. Tried once and cached.
-pub fn probe() -> Confinement {
-    static FOUND: OnceLock<Confinement> = OnceLock::new();
+pub fn probe() -> SandboxSupport {
+    static FOUND: OnceLock<SandboxSupport> = OnceLock::new();
     FOUND.get_or_init(detect).clone()
 }
 
 /// The first Landlock version that supports renames between folders.
 const MIN_LANDLOCK_VERSION: u32 = 2;
 
-fn detect() -> Confinement {
+fn detect() -> SandboxSupport {
     let processes = Support::No("not checked".into());
     match describe_mechanisms() {
-        Ok(describe_mechanisms) => Confinement {
+        Ok(describe_mechanisms) => SandboxSupport {
             writes: Support::Yes(describe_mechanisms.clone()),
             protected: Support::Yes(describe_mechanisms.clone()),
             network: Support::Yes(describe_mechanisms),
@@ -31,7 +31,7 @@ fn detect() -> Confinement {
         },
         Err(why) => {
             let no = || Support::No(why.clone());
-            Confinement { writes: no(), protected: no(), network: no(), processes }
+            SandboxSupport { writes: no(), protected: no(), network: no(), processes }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use helve_core::process::Confine;
+use helve_core::process::SandboxPlan;
 use landlock::{
     ABI, Access, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
     RulesetStatus, Scope,
@@ -56,7 +56,7 @@ const HARMLESS_DEVICES: [&str; 8] = [
     "/dev/pts",
 ];
 
-pub(super) fn restrict(plan: &Confine) -> io::Result<()> {
+pub(super) fn restrict(plan: &SandboxPlan) -> io::Result<()> {
     let status =
         landlock(plan).map_err(|err| with_context("setting up Landlock", io::Error::other(err)))?;
     match status {
@@ -65,7 +65,7 @@ pub(super) fn restrict(plan: &Confine) -> io::Result<()> {
     }
 }
 
-fn landlock(plan: &Confine) -> Result<RulesetStatus, Box<dyn std::error::Error + Send + Sync>> {
+fn landlock(plan: &SandboxPlan) -> Result<RulesetStatus, Box<dyn std::error::Error + Send + Sync>> {
     // Terminals need ioctl, and the harmful requests need a capability.
     let write_access = AccessFs::from_write(LANDLOCK_ABI) & !BitFlags::from(AccessFs::IoctlDev);
     let shared = PathBuf::from("/dev/shm");

@@ -2,13 +2,13 @@
 
 use std::io;
 
-use helve_core::process::{Confine, Confinement, Support};
+use helve_core::process::{SandboxPlan, SandboxSupport, Support};
 
 const REASON: &str = "programs can be confined on Linux only";
 
-pub fn probe() -> Confinement {
+pub fn probe() -> SandboxSupport {
     let no = || Support::No(REASON.into());
-    Confinement { writes: no(), protected: no(), network: no(), processes: no() }
+    SandboxSupport { writes: no(), protected: no(), network: no(), processes: no() }
 }
 
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ impl Placeholders {
     pub fn remove_within(self, _: std::time::Duration) {}
 }
 
-pub fn create_placeholders(_: &Confine) -> io::Result<Placeholders> {
+pub fn create_placeholders(_: &SandboxPlan) -> io::Result<Placeholders> {
     Err(io::Error::new(io::ErrorKind::Unsupported, REASON))
 }
 
@@ -26,6 +26,6 @@ pub fn create_placeholders(_: &Confine) -> io::Result<Placeholders> {
 #[derive(Debug)]
 pub enum DenialListener {}
 
-pub fn apply(_: &Confine, _: super::DenialReports) -> io::Result<Option<DenialListener>> {
+pub fn apply(_: &SandboxPlan, _: super::DenialReports) -> io::Result<Option<DenialListener>> {
     Err(io::Error::new(io::ErrorKind::Unsupported, REASON))
 }

@@ -4,7 +4,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use helve_core::MachineError;
-use helve_core::machine::{Amount, Counts, Ended, Found, Kind};
+use helve_core::machine::{FileCount, FileKind, FoundFile, SearchCounts, WalkEnd};
 use parking_lot::Mutex;
 
 use super::{file_counts, path};
@@ -19,12 +19,12 @@ pub(super) fn find(
     options: WalkOptions,
     stop: &StopSignal,
     most: usize,
-) -> Result<(Vec<Found>, Counts), MachineError> {
+) -> Result<(Vec<FoundFile>, SearchCounts), MachineError> {
     let mut max_depth = 1;
     loop {
         let (lines, ended) = first_lines(tree, WalkOptions { max_depth, ..options }, stop, most)?;
         let is_enough = lines.len() >= most
-            || ended == Ended::Deadline
+            || ended == WalkEnd::Deadline
             || max_depth >= MAX_DEPTH
             || !lines.iter().any(|line| line.depth == max_depth && line.kind == LineKind::Folder);
         if is_enough {
@@ -54,7 +54,7 @@ fn first_lines(
     options: WalkOptions,
     stop: &StopSignal,
     most: usize,
-) -> Result<(Vec<TreeLine>, Ended), MachineError> {
+) -> Result<(Vec<TreeLine>, WalkEnd), MachineError> {
     let results: Vec<Arc<Mutex<BinaryHeap<TreeLine>>>> =
         (0..walk::thread_count()).map(|_| Arc::default()).collect();
     let visitor =
@@ -107,21 +107,21 @@ fn count_rest(
     options: WalkOptions,
     stop: &StopSignal,
     lines: Vec<TreeLine>,
-) -> Result<(Vec<Found>, Counts), MachineError> {
+) -> Result<(Vec<FoundFile>, SearchCounts), MachineError> {
     let folders = lines.iter().filter(|line| line.kind == LineKind::Folder);
     let sections: HashMap<Box<[u8]>, usize> =
         folders.enumerate().map(|(at, line)| (line.path.clone(), at + 1)).collect();
     let sections = Arc::new(sections);
-    let results: Vec<Arc<Mutex<Vec<Amount>>>> = (0..walk::thread_count())
-        .map(|_| Arc::new(Mutex::new(vec![Amount::default(); sections.len() + 1])))
+    let results: Vec<Arc<Mutex<Vec<FileCount>>>> = (0..walk::thread_count())
+        .map(|_| Arc::new(Mutex::new(vec![FileCount::default(); sections.len() + 1])))
         .collect();
-    let visitor = |result: &Arc<Mutex<Vec<Amount>>>| CountVisitor {
+    let visitor = |result: &Arc<Mutex<Vec<FileCount>>>| CountVisitor {
         sections: sections.clone(),
         result: result.clone(),
     };
     let WalkOutcome { skipped, ended, .. } =
         walk::walk(tree, options, stop, results.iter().map(visitor).collect())?;
-    let mut sums = vec![Amount::default(); sections.len() + 1];
+    let mut sums = vec![FileCount::default(); sections.len() + 1];
     for result in &results {
         for (sum, amount) in sums.iter_mut().zip(result.lock().iter()) {
             sum.files += amount.files;
@@ -141,11 +141,11 @@ fn count_rest(
     }
     let mut counts = file_counts(files, skipped, ended);
     counts.more = sums[0];
-    let found = lines.into_iter().map(|line| Found {
-        more: sections.get(&line.path).map_or(Amount::default(), |at| sums[*at]),
+    let found = lines.into_iter().map(|line| FoundFile {
+        more: sections.get(&line.path).map_or(FileCount::default(), |at| sums[*at]),
         kind: match line.kind {
-            LineKind::File => Kind::File,
-            LineKind::Folder => Kind::Folder,
+            LineKind::File => FileKind::File,
+            LineKind::Folder => FileKind::Folder,
         },
         path: path(&line.path),
         modified: None,
@@ -155,7 +155,7 @@ fn count_rest(
 
 struct CountVisitor {
     sections: Arc<HashMap<Box<[u8]>, usize>>,
-    result: Arc<Mutex<Vec<Amount>>>,
+    result: Arc<Mutex<Vec<FileCount>>>,
 }
 
 impl Visitor for CountVisitor {

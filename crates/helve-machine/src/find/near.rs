@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helve_core::MachineError;
-use helve_core::machine::{Counts, Found};
+use helve_core::machine::{FoundFile, SearchCounts};
 use helve_text::near::nearest;
 use parking_lot::Mutex;
 
@@ -22,7 +22,7 @@ pub(super) fn find(
     stop: &StopSignal,
     name: &str,
     most: usize,
-) -> Result<(Vec<Found>, Counts, IgnoredEntries), MachineError> {
+) -> Result<(Vec<FoundFile>, SearchCounts, IgnoredEntries), MachineError> {
     let results: Vec<Arc<Mutex<SimilarNames>>> =
         (0..walk::thread_count()).map(|_| Arc::default()).collect();
     let visitor = |result: &Arc<Mutex<SimilarNames>>| NearVisitor {

@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use helve_core::MachineError;
-use helve_core::machine::{Counts, Found, Skipped};
+use helve_core::machine::{FoundFile, SearchCounts, SkippedFiles};
 use parking_lot::Mutex;
 use rustix::fs::{AtFlags, statat};
 
@@ -91,7 +91,7 @@ impl<T> Eq for RankedFile<T> {}
 pub(super) fn find(
     most: usize,
     walk: impl FnOnce(Vec<NewestVisitor>) -> Result<WalkOutcome, MachineError>,
-) -> Result<(Vec<Found>, Counts, IgnoredEntries), MachineError> {
+) -> Result<(Vec<FoundFile>, SearchCounts, IgnoredEntries), MachineError> {
     let results: Vec<Arc<Mutex<NewestResult>>> =
         (0..walk::thread_count()).map(|_| Arc::new(Mutex::new(NewestResult::new(most)))).collect();
     let WalkOutcome { skipped, ended, ignored_entries } =
@@ -111,8 +111,8 @@ pub(super) fn find(
     Ok((found, counts, ignored_entries))
 }
 
-fn vanished_files(files: u64) -> Skipped {
-    let mut skipped = Skipped::default();
+fn vanished_files(files: u64) -> SkippedFiles {
+    let mut skipped = SkippedFiles::default();
     skipped.unreadable.files = files;
     skipped
 }

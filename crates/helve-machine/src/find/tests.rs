@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use expect_test::{Expect, expect};
-use helve_core::machine::{Hidden, MachineError};
+use helve_core::machine::{HiddenFiles, MachineError};
 
 use super::*;
 use crate::fixture::{folder, place, run};
 
-fn want(at: Place, order: Order, most: usize) -> Find {
-    let tree = Tree {
+fn want(at: Place, order: FindOrder, most: usize) -> FindRequest {
+    let tree = FileTree {
         at,
         globs: Vec::new(),
-        ignored: Ignored::Skip { peek: Duration::from_secs(60) },
-        hidden: Hidden::Include,
+        ignored: IgnoredMode::Skip { peek: Duration::from_secs(60) },
+        hidden: HiddenFiles::Include,
         deadline: Duration::from_secs(60),
     };
-    Find { tree, order, most }
+    FindRequest { tree, order, most }
 }
 
-fn collect(want: Find) -> Result<(Vec<Found>, Counts), SearchError> {
+fn collect(want: FindRequest) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
     run(async {
         let mut flow = find(want);
         let mut all = Vec::new();
@@ -48,20 +48,20 @@ fn files(names: &[&str]) -> tempfile::TempDir {
 }
 
 #[track_caller]
-fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut Find), expected: Expect) {
-    let mut want = want(place(root, beneath), Order::Newest, 100);
+fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut FindRequest), expected: Expect) {
+    let mut want = want(place(root, beneath), FindOrder::Newest, 100);
     change(&mut want);
     let (found, counts) = collect(want).unwrap();
     let mut text = String::new();
-    let amount = |more: Amount| match (more.files, more.folders) {
+    let amount = |more: FileCount| match (more.files, more.folders) {
         (0, 0) => String::new(),
         (files, folders) => format!(" +{files} files +{folders} folders"),
     };
     for one in &found {
-        let slash = if one.kind == Kind::Folder { "/" } else { "" };
+        let slash = if one.kind == FileKind::Folder { "/" } else { "" };
         text.push_str(&format!("{}{slash}{}\n", one.path.display(), amount(one.more)));
     }
-    let Amount { files, folders } = counts.skipped.ignored;
+    let FileCount { files, folders } = counts.skipped.ignored;
     text.push_str(&format!(
         "{} files{}, ignored {files}+{folders}",
         counts.files,
@@ -119,7 +119,7 @@ fn newest_first() {
         1 files, ignored 0+0
     "]],
     );
-    let gone = collect(want(place(root.path(), "gone"), Order::Newest, 1));
+    let gone = collect(want(place(root.path(), "gone"), FindOrder::Newest, 1));
     assert_eq!(gone, Err(SearchError::Machine(MachineError::NotFound)));
 }
 
@@ -142,7 +142,7 @@ fn files_of_the_same_age_are_ordered_by_path() {
         5 files, ignored 0+0
     "]],
     );
-    let (found, _) = collect(want(place(root.path(), ""), Order::Newest, 1)).unwrap();
+    let (found, _) = collect(want(place(root.path(), ""), FindOrder::Newest, 1)).unwrap();
     assert_eq!(found[0].modified, Some(SystemTime::UNIX_EPOCH - Duration::from_millis(1500)));
 }
 
@@ -164,7 +164,7 @@ fn a_glob_finds_ignored_files_only_as_a_hint() {
         "",
         |want| {
             want.tree.globs = vec!["**/*.js".into()];
-            want.tree.ignored = Ignored::Include;
+            want.tree.ignored = IgnoredMode::Include;
         },
         expect![[r"
             node_modules/x/a.js
@@ -193,7 +193,8 @@ fn many_ignored_files_are_searched_for_hints_too() {
 fn level_by_level() {
     let root = files(&["z", "a/x", "a/b/y", "a/b/c/w", "b/v", "b/u", ".h"]);
     fs::create_dir(root.path().join("empty")).unwrap();
-    let levels = |most| move |want: &mut Find| (want.order, want.most) = (Order::Levels, most);
+    let levels =
+        |most| move |want: &mut FindRequest| (want.order, want.most) = (FindOrder::Levels, most);
     check_at(
         root.path(),
         "",
@@ -254,7 +255,7 @@ fn most_similar_names_first() {
         files(&["src/main.rs", "src/lib.rs", "app/main.rs", "app/mian.py", "docs/readme.md"]);
     let near = |name: &str| {
         let name = name.to_string();
-        move |want: &mut Find| (want.order, want.most) = (Order::Near(name), 3)
+        move |want: &mut FindRequest| (want.order, want.most) = (FindOrder::Near(name), 3)
     };
     check_at(
         root.path(),
@@ -296,7 +297,7 @@ fn very_deep_folders_are_skipped() {
     }
     fs::create_dir_all(&path).unwrap();
     fs::write(path.join("f"), "").unwrap();
-    let (found, counts) = collect(want(place(root.path(), ""), Order::Newest, 9)).unwrap();
+    let (found, counts) = collect(want(place(root.path(), ""), FindOrder::Newest, 9)).unwrap();
     let unreadable = counts.skipped.unreadable.folders;
     assert!(found.is_empty() && unreadable == 1, "{found:?} {counts:?}");
 }
@@ -326,7 +327,7 @@ fn a_dropped_flow_ends_its_threads() {
     let stop = StopSignal::new(stopped.clone(), Duration::from_secs(600));
     let opened = walk::open_root(&place(root.path(), "")).unwrap();
     let OpenedRoot::Folder(opened) = opened else { panic!("not a folder") };
-    let tree = want(place(root.path(), ""), Order::Newest, 1).tree;
+    let tree = want(place(root.path(), ""), FindOrder::Newest, 1).tree;
     let tree = Arc::new(PreparedTree::new(&tree, opened).unwrap());
     let visitors = (0..4).map(|_| Endless(begun.clone(), stop.clone(), alive.clone())).collect();
     let options = WalkOptions { filter: IgnoreFilter::All, max_depth: MAX_DEPTH };
@@ -336,7 +337,7 @@ fn a_dropped_flow_ends_its_threads() {
     }
     let dropped = Instant::now();
     stopped.store(true, Ordering::Relaxed);
-    assert_eq!(walking.join().unwrap().unwrap().ended, Ended::Deadline);
+    assert_eq!(walking.join().unwrap().unwrap().ended, WalkEnd::Deadline);
     while Arc::strong_count(&alive) > 1 {
         std::thread::yield_now();
         assert!(dropped.elapsed() < Duration::from_secs(10), "threads are still running");
@@ -354,7 +355,7 @@ fn a_panicking_visitor_ends_the_walk() {
     let root = files(&["a"]);
     let opened = walk::open_root(&place(root.path(), "")).unwrap();
     let OpenedRoot::Folder(opened) = opened else { panic!("not a folder") };
-    let tree = want(place(root.path(), ""), Order::Newest, 1).tree;
+    let tree = want(place(root.path(), ""), FindOrder::Newest, 1).tree;
     let tree = Arc::new(PreparedTree::new(&tree, opened).unwrap());
     let stop = StopSignal::new(Arc::default(), Duration::from_secs(60));
     let options = WalkOptions { filter: IgnoreFilter::All, max_depth: MAX_DEPTH };

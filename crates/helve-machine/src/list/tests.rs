@@ -12,7 +12,7 @@ use super::*;
 use crate::LocalMachine;
 use crate::fixture::{as_nobody, folder, place, run};
 
-fn listed(root: &Path, beneath: &str, most: usize) -> Result<Listing, MachineError> {
+fn listed(root: &Path, beneath: &str, most: usize) -> Result<DirListing, MachineError> {
     run(LocalMachine::new().list(&place(root, beneath), most))
 }
 
@@ -86,7 +86,7 @@ fn unlistable_paths_are_reported() {
     fs::create_dir(at("empty")).unwrap();
     symlink("empty", at("link")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, at("fifo"), rustix::fs::Mode::RUSR).unwrap();
-    assert_eq!(listed(root.path(), "empty", 9), Ok(Listing::default()));
+    assert_eq!(listed(root.path(), "empty", 9), Ok(DirListing::default()));
     assert_eq!(listed(root.path(), "f", 9), Err(MachineError::NotAFolder));
     assert_eq!(listed(root.path(), "fifo", 9), Err(MachineError::NotAFolder));
     assert_eq!(listed(root.path(), "gone", 9), Err(MachineError::NotFound));

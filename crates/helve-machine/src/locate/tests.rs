@@ -12,7 +12,7 @@ use crate::fixture::{as_nobody, folder};
 fn format_located(root: &Path, path: &str) -> String {
     let root = root.canonicalize().expect("the folder exists");
     match locate(&root.join(path)) {
-        Ok(Located { real, kind }) => match (real.strip_prefix(&root), kind) {
+        Ok(LocatedPath { real, kind }) => match (real.strip_prefix(&root), kind) {
             (Ok(rest), Some(kind)) => format!("~/{} {kind:?}", rest.display()),
             (Ok(rest), None) => format!("~/{} nothing", rest.display()),
             (Err(_), Some(kind)) => format!("{} {kind:?}", real.display()),
@@ -153,7 +153,7 @@ fn names_of_any_bytes() {
     let odd = OsStr::from_bytes(b"caf\xe9\n\x1b[31m");
     fs::write(root.path().join(odd), "").unwrap();
     let real = root.path().canonicalize().unwrap().join(odd);
-    assert_eq!(locate(&real), Ok(Located { real, kind: Some(Kind::File) }));
+    assert_eq!(locate(&real), Ok(LocatedPath { real, kind: Some(FileKind::File) }));
     let nul = root.path().join(OsStr::from_bytes(b"a\0b"));
     assert_eq!(locate(&nul), Err(MachineError::Other("the path contains a NUL byte".into())));
     assert_eq!(locate(Path::new("a")), Err(MachineError::Other("the path is not absolute".into())));

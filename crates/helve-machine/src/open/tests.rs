@@ -118,12 +118,12 @@ fn only_regular_files_are_read() {
     rustix::fs::mkfifoat(CWD, at("fifo"), Mode::RUSR | Mode::WUSR).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
     let kind = |name: &str| file(&place(root.path(), name)).map(|_| ());
-    assert_eq!(kind("folder"), Err(MachineError::NotAFile(Kind::Folder)));
-    assert_eq!(kind("fifo"), Err(MachineError::NotAFile(Kind::Fifo)));
-    assert_eq!(kind("socket"), Err(MachineError::NotAFile(Kind::Socket)));
-    assert_eq!(kind(""), Err(MachineError::NotAFile(Kind::Folder)));
+    assert_eq!(kind("folder"), Err(MachineError::NotAFile(FileKind::Folder)));
+    assert_eq!(kind("fifo"), Err(MachineError::NotAFile(FileKind::Fifo)));
+    assert_eq!(kind("socket"), Err(MachineError::NotAFile(FileKind::Socket)));
+    assert_eq!(kind(""), Err(MachineError::NotAFile(FileKind::Folder)));
     let device = file(&place(Path::new("/dev"), "zero")).map(|_| ());
-    assert_eq!(device, Err(MachineError::NotAFile(Kind::Device)));
+    assert_eq!(device, Err(MachineError::NotAFile(FileKind::Device)));
 }
 
 #[test]

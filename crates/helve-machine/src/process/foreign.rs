@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use helve_core::process::{
-    Met, Output, Process, ProcessError, ProcessId, State, Until, Watch, Watched,
+    Process, ProcessError, ProcessId, ProcessOutput, ProcessState, WaitCondition, WaitOutcome,
+    WatchRequest, WatchResult,
 };
 use memchr::memmem;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -40,7 +41,7 @@ pub(super) fn find(folder: &Path, id: &ProcessId) -> Result<ProgramRecord, Proce
 pub(super) fn describe(record: &ProgramRecord) -> Process {
     let warden = if record.is_over { None } else { record.warden() };
     let state = match (&warden, record.state) {
-        (None, State::Running) => State::Lost,
+        (None, ProcessState::Running) => ProcessState::Lost,
         (Some(_) | None, state) => state,
     };
     let program = Pid::from_raw(record.program);
@@ -67,7 +68,7 @@ fn output_length(record: &ProgramRecord) -> u64 {
     record.spool.as_deref().map_or(0, spool::length)
 }
 
-pub(super) fn output(record: &ProgramRecord) -> Output {
+pub(super) fn output(record: &ProgramRecord) -> ProcessOutput {
     let bytes = output_length(record);
     let read = |from, to| match &record.spool {
         Some(path) => spool::read(path, from, to).unwrap_or_default(),
@@ -80,7 +81,7 @@ pub(super) fn output(record: &ProgramRecord) -> Output {
     let head =
         Bytes::copy_from_slice(if tail.is_empty() { &head } else { without_partial_end(&head) });
     let tail = Bytes::copy_from_slice(&tail[partial_start_len(&tail)..]);
-    Output {
+    ProcessOutput {
         left_out: bytes.saturating_sub((head.len() + tail.len()) as u64),
         head,
         tail,
@@ -136,8 +137,8 @@ fn wait(warden: &WardenHandle, most: Duration) -> Survivors {
 pub(super) async fn watch(
     folder: PathBuf,
     record: ProgramRecord,
-    want: Watch,
-) -> Result<Watched, ProcessError> {
+    want: WatchRequest,
+) -> Result<WatchResult, ProcessError> {
     let deadline = Instant::now().checked_add(want.deadline);
     let mut watching = ForeignWatch { folder, record, want, searched: 0, gone: None };
     loop {
@@ -160,7 +161,7 @@ pub(super) async fn watch(
 struct ForeignWatch {
     folder: PathBuf,
     record: ProgramRecord,
-    want: Watch,
+    want: WatchRequest,
     /// How much of the output was searched for a text.
     searched: u64,
     /// When it was first noticed that no process is left.
@@ -169,7 +170,7 @@ struct ForeignWatch {
 
 impl ForeignWatch {
     /// Returns the result if the condition is met or cannot be met any more.
-    fn check(&mut self, is_expired: bool) -> Option<Watched> {
+    fn check(&mut self, is_expired: bool) -> Option<WatchResult> {
         // Without a record the program is gone too, and how it ended is unknown.
         let read = ProgramRecord::read(&self.folder, &self.record.id);
         let is_recorded = read.is_some();
@@ -184,9 +185,9 @@ impl ForeignWatch {
             }
         }
         let met = match self.is_met(&process, is_over) {
-            true => Met::Yes,
-            false if is_over => Met::Never,
-            false if is_expired => Met::Deadline,
+            true => WaitOutcome::Yes,
+            false if is_over => WaitOutcome::Never,
+            false if is_expired => WaitOutcome::Deadline,
             false => return None,
         };
         let (from, window) = (self.want.from, self.want.window(process.said));
@@ -199,18 +200,18 @@ impl ForeignWatch {
         }
         let begin = begin + cut as u64;
         let (left_out, next) = (begin - from.min(begin), begin + text.len() as u64);
-        Some(Watched { text: text.into(), left_out, next, met, process })
+        Some(WatchResult { text: text.into(), left_out, next, met, process })
     }
 
     fn is_met(&mut self, process: &Process, is_over: bool) -> bool {
         match &self.want.until {
-            Until::Now => true,
-            Until::Ended => process.state != State::Running,
-            Until::AllEnded => is_over,
-            Until::Port(number) => {
+            WaitCondition::Now => true,
+            WaitCondition::Ended => process.state != ProcessState::Running,
+            WaitCondition::AllEnded => is_over,
+            WaitCondition::Port(number) => {
                 self.record.warden().is_some_and(|warden| port::is_open(warden.pid, *number))
             }
-            Until::Text(text) => {
+            WaitCondition::Text(text) => {
                 let finder = memmem::Finder::new(text).into_owned();
                 self.contains_text(&finder, process.said)
             }

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_core::process::Met;
+use helve_core::process::WaitOutcome;
 use rustix::process::Pid;
 
 use super::program::Program;
@@ -14,17 +14,17 @@ use super::{blocking, tree};
 /// Poll interval; opening a port is not notified.
 const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
-pub(super) async fn wait_until_open(program: Arc<Program>, port: u16) -> Met {
+pub(super) async fn wait_until_open(program: Arc<Program>, port: u16) -> WaitOutcome {
     let status = program.status();
     loop {
         let is_over = status.borrow().all_ended.is_some();
         let program = program.clone();
         let is_open = move || program.with_warden(|warden| is_open(warden, port));
         if let Ok(Some(true)) = blocking(is_open).await {
-            return Met::Yes;
+            return WaitOutcome::Yes;
         }
         if is_over {
-            return Met::Never;
+            return WaitOutcome::Never;
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use helve_core::process::{About, Keep, Output, Process, ProcessId, Spawn, State, Stdin, Withheld};
+use helve_core::process::{
+    DeniedCall, OutputPolicy, Process, ProcessId, ProcessInfo, ProcessOutput, ProcessState, Spawn,
+    Stdin,
+};
 use parking_lot::Mutex;
 use rustix::net::Shutdown;
 use rustix::process::Pid;
@@ -31,7 +34,7 @@ const LINE_TIMEOUT_AFTER_END: Duration = Duration::from_millis(30);
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) id: ProcessId,
-    pub(super) about: About,
+    pub(super) about: ProcessInfo,
     warden: Pid,
     /// Unknown if the warden was killed before it reported it.
     pid: Option<Pid>,
@@ -61,7 +64,7 @@ struct ReceivedOutput {
     is_reading: bool,
     /// Whether an incomplete line is held back.
     is_holding: bool,
-    withheld: Vec<Withheld>,
+    withheld: Vec<DeniedCall>,
 }
 
 #[derive(Debug)]
@@ -87,7 +90,7 @@ enum WardenUse {
 /// The part of the state that changes while it runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProgramStatus {
-    pub(super) state: State,
+    pub(super) state: ProcessState,
     ended: Option<Instant>,
     /// The program itself writes nothing more.
     pub(super) is_drained: bool,
@@ -104,7 +107,7 @@ pub(super) struct ProgramStatus {
 
 impl ProgramStatus {
     pub(super) fn has_ended(&self) -> bool {
-        self.state != State::Running && (self.is_drained || self.is_closed())
+        self.state != ProcessState::Running && (self.is_drained || self.is_closed())
     }
 
     /// The output is complete and the placeholders are removed.
@@ -133,7 +136,7 @@ impl Program {
     ) -> Arc<Program> {
         let now = Instant::now();
         let status = ProgramStatus {
-            state: State::Running,
+            state: ProcessState::Running,
             ended: None,
             is_drained: false,
             is_output_complete: false,
@@ -142,7 +145,7 @@ impl Program {
             is_recorded: false,
             is_finished: false,
         };
-        let Keep { head, tail, spool, secrets: _ } = &spawn.keep;
+        let OutputPolicy { head, tail, spool, secrets: _ } = &spawn.keep;
         Arc::new(Program {
             id,
             about: spawn.about.clone(),
@@ -260,10 +263,10 @@ impl Program {
         self.spool.clone().map(|path| (path, self.received.lock().spooled))
     }
 
-    pub(super) fn output(&self) -> Output {
+    pub(super) fn output(&self) -> ProcessOutput {
         let received = self.received.lock();
         let ends = received.buffer.ends();
-        Output {
+        ProcessOutput {
             head: ends.head,
             left_out: ends.left_out,
             tail: ends.tail,

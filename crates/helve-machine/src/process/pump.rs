@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use helve_core::process::Keep;
+use helve_core::process::OutputPolicy;
 use helve_text::redact::Redactor;
 use helve_text::terminal::Plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -55,7 +55,11 @@ enum ReadOutcome {
 }
 
 impl Pump {
-    pub(super) fn new(source: Arc<AsyncFd<OwnedFd>>, keep: &Keep, program: Arc<Program>) -> Self {
+    pub(super) fn new(
+        source: Arc<AsyncFd<OwnedFd>>,
+        keep: &OutputPolicy,
+        program: Arc<Program>,
+    ) -> Self {
         let redactor = (!keep.secrets.is_empty()).then(|| Redactor::new(&keep.secrets));
         Pump {
             source,

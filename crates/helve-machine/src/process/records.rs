@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use helve_core::process::{About, ProcessId, State};
+use helve_core::process::{ProcessId, ProcessInfo, ProcessState};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ProgramRecord {
     pub(super) id: ProcessId,
-    pub(super) about: About,
+    pub(super) about: ProcessInfo,
     pub(super) warden: i32,
     /// Start time of the warden (the process that watches over the program), so that no other process is mistaken for it.
     pub(super) started: u64,
@@ -36,7 +36,7 @@ pub(super) struct ProgramRecord {
     pub(super) began: u64,
     pub(super) spool: Option<PathBuf>,
     pub(super) is_terminal: bool,
-    pub(super) state: State,
+    pub(super) state: ProcessState,
     /// Duration in milliseconds, once the program itself has ended.
     pub(super) took: Option<u64>,
     /// All its processes have ended.

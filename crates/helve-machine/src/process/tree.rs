@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use helve_core::process::{GRACE, Member};
+use helve_core::process::{GRACE, ProcessMember};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -134,8 +134,8 @@ fn read_children(parent: Pid) -> Vec<Pid> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct TreeSnapshot {
     /// All except the program itself.
-    pub(super) children: Vec<Member>,
-    pub(super) waits: Option<Member>,
+    pub(super) children: Vec<ProcessMember>,
+    pub(super) waits: Option<ProcessMember>,
     pub(super) worked: Duration,
 }
 
@@ -179,7 +179,7 @@ pub(super) fn count(warden: Pid) -> usize {
     all.filter(|pid| ProcStat::of(*pid).is_some_and(|stat| stat.is_alive())).count()
 }
 
-fn member(pid: Pid, stat: ProcStat) -> Member {
+fn member(pid: Pid, stat: ProcStat) -> ProcessMember {
     let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
     let line: String = String::from_utf8_lossy(&line)
         .trim_end_matches('\0')
@@ -188,7 +188,7 @@ fn member(pid: Pid, stat: ProcStat) -> Member {
         .take(MAX_COMMAND_CHARS)
         .collect();
     let command = if line.is_empty() { stat.name } else { line };
-    Member { pid: pid.as_raw_nonzero().get().unsigned_abs(), command }
+    ProcessMember { pid: pid.as_raw_nonzero().get().unsigned_abs(), command }
 }
 
 /// Sends signals to all living descendants of a process, and returns which received them.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helve_core::process::{Met, ProcessError, Until, Watch, Watched};
+use helve_core::process::{ProcessError, WaitCondition, WaitOutcome, WatchRequest, WatchResult};
 use memchr::memmem;
 use tokio::sync::watch;
 
@@ -14,7 +14,10 @@ use super::{blocking, spool};
 /// How many bytes are searched for a text at once.
 const SEARCH_BYTES: u64 = 256 * 1024;
 
-pub(super) async fn watch(program: Arc<Program>, want: Watch) -> Result<Watched, ProcessError> {
+pub(super) async fn watch(
+    program: Arc<Program>,
+    want: WatchRequest,
+) -> Result<WatchResult, ProcessError> {
     let met = wait(&program, &want).await;
     let process = match program.has_all_ended() {
         true => program.describe(),
@@ -25,30 +28,30 @@ pub(super) async fn watch(program: Arc<Program>, want: Watch) -> Result<Watched,
     };
     let (from, bytes) = read_new(&program, &want).await?;
     let left_out = from.saturating_sub(want.from);
-    Ok(Watched { left_out, next: from + bytes.len() as u64, text: bytes, met, process })
+    Ok(WatchResult { left_out, next: from + bytes.len() as u64, text: bytes, met, process })
 }
 
-async fn wait(program: &Arc<Program>, want: &Watch) -> Met {
+async fn wait(program: &Arc<Program>, want: &WatchRequest) -> WaitOutcome {
     let mut status = program.status();
     let waiting = async {
         match &want.until {
-            Until::Now => Met::Yes,
-            Until::Ended => wait_for_status(&mut status, ProgramStatus::has_ended).await,
-            Until::AllEnded => wait_for_status(&mut status, ProgramStatus::is_done).await,
-            Until::Text(text) => wait_for_text(program, &mut status, text, want.from).await,
-            Until::Port(port) => super::port::wait_until_open(program.clone(), *port).await,
+            WaitCondition::Now => WaitOutcome::Yes,
+            WaitCondition::Ended => wait_for_status(&mut status, ProgramStatus::has_ended).await,
+            WaitCondition::AllEnded => wait_for_status(&mut status, ProgramStatus::is_done).await,
+            WaitCondition::Text(text) => wait_for_text(program, &mut status, text, want.from).await,
+            WaitCondition::Port(port) => super::port::wait_until_open(program.clone(), *port).await,
         }
     };
-    tokio::time::timeout(want.deadline, waiting).await.unwrap_or(Met::Deadline)
+    tokio::time::timeout(want.deadline, waiting).await.unwrap_or(WaitOutcome::Deadline)
 }
 
 async fn wait_for_status(
     status: &mut watch::Receiver<ProgramStatus>,
     holds: fn(&ProgramStatus) -> bool,
-) -> Met {
+) -> WaitOutcome {
     match status.wait_for(|status| holds(status) || status.is_done()).await {
-        Ok(status) if holds(&status) => Met::Yes,
-        Ok(_) | Err(_) => Met::Never,
+        Ok(status) if holds(&status) => WaitOutcome::Yes,
+        Ok(_) | Err(_) => WaitOutcome::Never,
     }
 }
 
@@ -57,7 +60,7 @@ async fn wait_for_text(
     status: &mut watch::Receiver<ProgramStatus>,
     text: &str,
     from: u64,
-) -> Met {
+) -> WaitOutcome {
     let finder = memmem::Finder::new(text);
     let overlap = text.len().saturating_sub(1) as u64;
     let mut length = program.output_length();
@@ -75,15 +78,15 @@ async fn wait_for_text(
                 None => (program.pieces(begin, said), said),
             };
             if pieces.iter().any(|piece| finder.find(piece).is_some()) {
-                return Met::Yes;
+                return WaitOutcome::Yes;
             }
             searched = end;
         }
         if text.is_empty() {
-            return Met::Yes;
+            return WaitOutcome::Yes;
         }
         if is_done {
-            return Met::Never;
+            return WaitOutcome::Never;
         }
         tokio::select! {
             _ = status.changed() => {}
@@ -106,7 +109,7 @@ async fn read_range(program: &Program, from: u64, to: u64) -> Option<Vec<u8>> {
 }
 
 /// Returns the output since the cursor that fits, and its offset.
-async fn read_new(program: &Program, want: &Watch) -> Result<(u64, Bytes), ProcessError> {
+async fn read_new(program: &Program, want: &WatchRequest) -> Result<(u64, Bytes), ProcessError> {
     let status = *program.status().borrow();
     let said = *program.output_length().borrow();
     let window = want.window(said);

@@ -11,7 +11,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use helve_core::process::{Confine, Network, Spawn, SpawnError, State, Stdin, Withheld};
+use helve_core::process::{
+    DeniedCall, Network, ProcessState, SandboxPlan, Spawn, SpawnError, Stdin,
+};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -44,7 +46,7 @@ pub(super) struct StartRequest {
     pub(super) folder: PathBuf,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) is_terminal: bool,
-    pub(super) confine: Option<Confine>,
+    pub(super) confine: Option<SandboxPlan>,
 }
 
 impl StartRequest {
@@ -78,7 +80,7 @@ impl StartRequest {
             is_terminal: decoder.flag()?,
             confine: match decoder.flag()? {
                 false => None,
-                true => Some(Confine {
+                true => Some(SandboxPlan {
                     writable: decoder.list(|decoder| decoder.text().map(PathBuf::from))?,
                     protected: decoder.list(|decoder| decoder.text().map(PathBuf::from))?,
                     network: if decoder.flag()? { Network::On } else { Network::Off },
@@ -211,11 +213,11 @@ impl StartReply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WardenEvent {
     /// The program itself has ended.
-    Ended(State),
+    Ended(ProcessState),
     /// All its processes have ended; the warden had to end this many.
     AllEnded(u32),
     /// One of its processes was denied this. Reported once for each kind.
-    Withheld(Withheld),
+    Withheld(DeniedCall),
 }
 
 impl WardenEvent {
@@ -223,12 +225,12 @@ impl WardenEvent {
 
     pub(super) fn encode(self) -> [u8; Self::SIZE] {
         let (kind, number) = match self {
-            WardenEvent::Ended(State::Exited(code)) => (b'e', code.to_le_bytes()),
-            WardenEvent::Ended(State::Killed(signal)) => (b'k', signal.to_le_bytes()),
-            WardenEvent::Ended(State::Lost | State::Running) => (b'l', [0; 4]),
+            WardenEvent::Ended(ProcessState::Exited(code)) => (b'e', code.to_le_bytes()),
+            WardenEvent::Ended(ProcessState::Killed(signal)) => (b'k', signal.to_le_bytes()),
+            WardenEvent::Ended(ProcessState::Lost | ProcessState::Running) => (b'l', [0; 4]),
             WardenEvent::AllEnded(count) => (b'a', count.to_le_bytes()),
-            WardenEvent::Withheld(Withheld::Network) => (b'n', [0; 4]),
-            WardenEvent::Withheld(Withheld::Tracing) => (b't', [0; 4]),
+            WardenEvent::Withheld(DeniedCall::Network) => (b'n', [0; 4]),
+            WardenEvent::Withheld(DeniedCall::Tracing) => (b't', [0; 4]),
         };
         let [a, b, c, d] = number;
         [kind, a, b, c, d]
@@ -236,12 +238,12 @@ impl WardenEvent {
 
     pub(super) fn decode([kind, number @ ..]: [u8; Self::SIZE]) -> Option<WardenEvent> {
         Some(match kind {
-            b'e' => WardenEvent::Ended(State::Exited(i32::from_le_bytes(number))),
-            b'k' => WardenEvent::Ended(State::Killed(i32::from_le_bytes(number))),
-            b'l' => WardenEvent::Ended(State::Lost),
+            b'e' => WardenEvent::Ended(ProcessState::Exited(i32::from_le_bytes(number))),
+            b'k' => WardenEvent::Ended(ProcessState::Killed(i32::from_le_bytes(number))),
+            b'l' => WardenEvent::Ended(ProcessState::Lost),
             b'a' => WardenEvent::AllEnded(u32::from_le_bytes(number)),
-            b'n' => WardenEvent::Withheld(Withheld::Network),
-            b't' => WardenEvent::Withheld(Withheld::Tracing),
+            b'n' => WardenEvent::Withheld(DeniedCall::Network),
+            b't' => WardenEvent::Withheld(DeniedCall::Tracing),
             _ => return None,
         })
     }

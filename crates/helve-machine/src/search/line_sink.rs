@@ -7,7 +7,7 @@ use std::sync::Arc;
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
-use helve_core::machine::{Cutting, HitLine, Role};
+use helve_core::machine::{LineCut, LineRole, MatchedLine};
 use helve_text::lines::clip_around;
 
 use crate::walk::StopSignal;
@@ -21,7 +21,7 @@ pub(super) enum CollectMode {
     /// The lines of the first `most` matches; further matches are only counted.
     Lines {
         most: usize,
-        cut: Cutting,
+        cut: LineCut,
     },
     Count,
     /// Only whether there is a match: stops at the first.
@@ -35,7 +35,7 @@ pub(super) struct LineSink {
     /// Whether the stop signal came before the end.
     pub(super) is_interrupted: bool,
     pub(super) matches: u64,
-    pub(super) lines: Vec<HitLine>,
+    pub(super) lines: Vec<MatchedLine>,
 }
 
 impl LineSink {
@@ -49,12 +49,12 @@ impl LineSink {
         self.lines.clear();
     }
 
-    fn keep(&mut self, number: Option<u64>, role: Role, line: &[u8], cut: Cutting) {
+    fn keep(&mut self, number: Option<u64>, role: LineRole, line: &[u8], cut: LineCut) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let found = match role {
-            Role::Match if line.len() > cut.longest => self.match_range(line),
-            Role::Match | Role::Rest | Role::Context => 0..0,
+            LineRole::Match if line.len() > cut.longest => self.match_range(line),
+            LineRole::Match | LineRole::Rest | LineRole::Context => 0..0,
         };
         self.lines.push(hit_line(number.unwrap_or(0), role, line, found, cut));
     }
@@ -75,7 +75,7 @@ impl Sink for &mut LineSink {
             CollectMode::First => return Ok(false),
             CollectMode::Lines { most, cut } if self.matches <= most as u64 => {
                 for (at, line) in found.lines().enumerate() {
-                    let role = if at == 0 { Role::Match } else { Role::Rest };
+                    let role = if at == 0 { LineRole::Match } else { LineRole::Rest };
                     let number = found.line_number().map(|first| first + at as u64);
                     self.keep(number, role, line, cut);
                 }
@@ -94,7 +94,7 @@ impl Sink for &mut LineSink {
                 SinkContextKind::Before | SinkContextKind::Other => self.matches < most as u64,
             };
             if is_kept {
-                self.keep(near.line_number(), Role::Context, near.bytes(), cut);
+                self.keep(near.line_number(), LineRole::Context, near.bytes(), cut);
             }
         }
         Ok(true)
@@ -102,10 +102,16 @@ impl Sink for &mut LineSink {
 }
 
 /// Converts a line to text and truncates it around the match.
-fn hit_line(number: u64, role: Role, line: &[u8], found: Range<usize>, cut: Cutting) -> HitLine {
+fn hit_line(
+    number: u64,
+    role: LineRole,
+    line: &[u8],
+    found: Range<usize>,
+    cut: LineCut,
+) -> MatchedLine {
     if line.len() <= cut.longest {
         let text = String::from_utf8_lossy(line).into_owned();
-        return HitLine { number, role, text, is_cut_before: false, is_cut_after: false };
+        return MatchedLine { number, role, text, is_cut_before: false, is_cut_after: false };
     }
     // A character has at most four bytes, so this range contains everything that may be shown.
     let reach = cut.longest.max(cut.kept).saturating_mul(4).saturating_add(4);
@@ -118,7 +124,7 @@ fn hit_line(number: u64, role: Role, line: &[u8], found: Range<usize>, cut: Cutt
     let most = if is_whole { cut.longest } else { cut.kept };
     let length = found.end.saturating_sub(found.start).min(after.len());
     let clipped = clip_around(&text, before.len()..before.len() + length, most);
-    HitLine {
+    MatchedLine {
         number,
         role,
         text: clipped.text.into(),

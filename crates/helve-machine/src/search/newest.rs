@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use helve_core::machine::{Hit, HitLine, Role};
+use helve_core::machine::{LineRole, MatchedFile, MatchedLine};
 
 use crate::find::{Mtime, RankedFile, path};
 
@@ -20,7 +20,7 @@ pub(super) struct FileMatches {
     pub(super) count: u64,
     /// How many of the requested matches this file counts for: one if only files are counted.
     pub(super) weight: usize,
-    pub(super) lines: Vec<HitLine>,
+    pub(super) lines: Vec<MatchedLine>,
 }
 
 impl NewestMatches {
@@ -49,7 +49,7 @@ impl NewestMatches {
     }
 
     /// Returns the matches, newest first. The last file is shortened to the lines that fit.
-    pub(super) fn hits(self) -> Vec<Hit> {
+    pub(super) fn hits(self) -> Vec<MatchedFile> {
         let mut room = self.most;
         let mut hits = Vec::new();
         for RankedFile { modified, path: bytes, data } in self.kept.into_sorted_vec() {
@@ -62,18 +62,18 @@ impl NewestMatches {
             }
             room = room.saturating_sub(data.weight);
             let modified = modified.to_system_time();
-            hits.push(Hit { path: path(&bytes), modified, matches: data.count, lines });
+            hits.push(MatchedFile { path: path(&bytes), modified, matches: data.count, lines });
         }
         hits
     }
 }
 
 /// Truncates the lines after `most` matches and the context that follows the last of them.
-fn shorten(lines: &mut Vec<HitLine>, most: usize) {
-    let matches = lines.iter().enumerate().filter(|(_, line)| line.role == Role::Match);
+fn shorten(lines: &mut Vec<MatchedLine>, most: usize) {
+    let matches = lines.iter().enumerate().filter(|(_, line)| line.role == LineRole::Match);
     let Some(beyond) = matches.map(|(at, _)| at).nth(most) else { return };
     // Context lines between two matches belong to the second match only if they directly precede it.
-    let last = lines[..beyond].iter().rposition(|line| line.role != Role::Context);
+    let last = lines[..beyond].iter().rposition(|line| line.role != LineRole::Context);
     let last = last.map_or(0, |last| last + 1);
     let adjoins = |at: &usize| *at > last && lines[*at - 1].number + 1 != lines[*at].number;
     let end = (last..=beyond).find(adjoins).unwrap_or(beyond);

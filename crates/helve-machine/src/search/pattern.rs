@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use grep_matcher::LineTerminator;
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
-use helve_core::machine::{BadPattern, Case, Reach, Search, SearchError, Syntax};
+use helve_core::machine::{
+    BadPattern, CaseMode, MatchReach, PatternSyntax, SearchError, SearchRequest,
+};
 
 /// Maximum length of a pattern.
 const MAX_PATTERN_BYTES: usize = 64 * 1024;
@@ -20,12 +22,12 @@ const MAX_CACHE_BYTES: usize = 8 << 20;
 pub(super) struct CompiledPattern {
     pub(super) matcher: Arc<RegexMatcher>,
     pub(super) line_terminator: LineTerminator,
-    pub(super) reach: Reach,
+    pub(super) reach: MatchReach,
     /// Whether the pattern is literal ASCII, which has the same bytes in every supported single-byte encoding.
     pub(super) is_literal_ascii: bool,
 }
 
-pub(super) fn compile(want: &Search) -> Result<CompiledPattern, SearchError> {
+pub(super) fn compile(want: &SearchRequest) -> Result<CompiledPattern, SearchError> {
     let pattern = &want.pattern;
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(invalid(
@@ -33,11 +35,11 @@ pub(super) fn compile(want: &Search) -> Result<CompiledPattern, SearchError> {
             format!("a pattern has at most {MAX_PATTERN_BYTES} bytes"),
         ));
     }
-    if want.syntax == Syntax::Regex {
+    if want.syntax == PatternSyntax::Regex {
         check(pattern)?;
     }
     // `$` also matches before `\r\n`, unless the pattern mentions `\r` itself.
-    let is_regex = want.syntax == Syntax::Regex;
+    let is_regex = want.syntax == PatternSyntax::Regex;
     let crlf =
         is_regex && pattern.contains('$') && !pattern.contains("\\r") && !pattern.contains('\r');
     let line_terminator = if crlf { LineTerminator::crlf() } else { LineTerminator::byte(b'\n') };
@@ -46,25 +48,25 @@ pub(super) fn compile(want: &Search) -> Result<CompiledPattern, SearchError> {
         .multi_line(true)
         .crlf(crlf)
         .fixed_strings(!is_regex)
-        .case_insensitive(want.case == Case::Ignored)
+        .case_insensitive(want.case == CaseMode::Ignored)
         .nest_limit(MAX_GROUP_DEPTH)
         .size_limit(MAX_COMPILED_BYTES)
         .dfa_size_limit(MAX_CACHE_BYTES);
     let compiled = match want.reach {
-        Reach::ManyLines => {
+        MatchReach::ManyLines => {
             let built = builder.line_terminator(None).dot_matches_new_line(true);
-            built.build(pattern).map(|matcher| (matcher, Reach::ManyLines))
+            built.build(pattern).map(|matcher| (matcher, MatchReach::ManyLines))
         }
-        Reach::OneLine => {
+        MatchReach::OneLine => {
             if !crlf {
                 builder.line_terminator(Some(b'\n'));
             }
             match builder.build(pattern) {
                 Err(err) if matches!(err.kind(), ErrorKind::NotAllowed(_)) => {
                     let across = builder.line_terminator(None);
-                    across.build(pattern).map(|matcher| (matcher, Reach::ManyLines))
+                    across.build(pattern).map(|matcher| (matcher, MatchReach::ManyLines))
                 }
-                built => built.map(|matcher| (matcher, Reach::OneLine)),
+                built => built.map(|matcher| (matcher, MatchReach::OneLine)),
             }
         }
     };

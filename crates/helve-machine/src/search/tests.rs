@@ -10,34 +10,36 @@ use std::time::{Duration, SystemTime};
 use expect_test::{Expect, expect};
 use helve_core::Place;
 use helve_core::machine::{
-    Amount, Case, Cutting, Hidden, Ignored, Kind, MachineError, Reach, Role, Syntax, Tree,
+    CaseMode, FileCount, FileKind, FileTree, HiddenFiles, IgnoredMode, LineCut, LineRole,
+    MachineError, MatchReach, PatternSyntax,
 };
 
 use super::*;
 use crate::fixture::{as_nobody, folder, place, run};
 
-const LINES: Shape = Shape::Lines { most: 100, context: 0, cut: Cutting { longest: 40, kept: 20 } };
+const LINES: ResultShape =
+    ResultShape::Lines { most: 100, context: 0, cut: LineCut { longest: 40, kept: 20 } };
 
-fn want(at: Place, pattern: &str) -> Search {
-    let tree = Tree {
+fn want(at: Place, pattern: &str) -> SearchRequest {
+    let tree = FileTree {
         at,
         globs: Vec::new(),
-        ignored: Ignored::Skip { peek: Duration::from_secs(60) },
-        hidden: Hidden::Include,
+        ignored: IgnoredMode::Skip { peek: Duration::from_secs(60) },
+        hidden: HiddenFiles::Include,
         deadline: Duration::from_secs(60),
     };
-    Search {
+    SearchRequest {
         tree,
         pattern: pattern.into(),
-        syntax: Syntax::Regex,
-        case: Case::AsWritten,
-        reach: Reach::OneLine,
+        syntax: PatternSyntax::Regex,
+        case: CaseMode::AsWritten,
+        reach: MatchReach::OneLine,
         shape: LINES,
         readable: None,
     }
 }
 
-fn collect(want: Search) -> Result<(Vec<Hit>, Counts), SearchError> {
+fn collect(want: SearchRequest) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
     run(async {
         let mut flow = search(want);
         let mut hits = Vec::new();
@@ -65,7 +67,7 @@ fn files(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     root
 }
 
-fn format_hits(hits: &[Hit], counts: &Counts) -> String {
+fn format_hits(hits: &[MatchedFile], counts: &SearchCounts) -> String {
     let mut text = String::new();
     for hit in hits {
         text.push_str(&format!(
@@ -75,9 +77,9 @@ fn format_hits(hits: &[Hit], counts: &Counts) -> String {
         ));
         for line in &hit.lines {
             let mark = match line.role {
-                Role::Match => ':',
-                Role::Rest => '+',
-                Role::Context => '-',
+                LineRole::Match => ':',
+                LineRole::Rest => '+',
+                LineRole::Context => '-',
             };
             let dots = |is_cut| if is_cut { "…" } else { "" };
             let (before, after) = (dots(line.is_cut_before), dots(line.is_cut_after));
@@ -85,18 +87,18 @@ fn format_hits(hits: &[Hit], counts: &Counts) -> String {
         }
     }
     text.push_str(&format!("{} in {} of {}", counts.matches, counts.files, counts.looked_at));
-    let Skipped { ignored, hidden, left_out, unreadable, .. } = counts.skipped;
+    let SkippedFiles { ignored, hidden, left_out, unreadable, .. } = counts.skipped;
     for (why, amount) in [
         ("ignored", ignored),
         ("hidden", hidden),
         ("left out", left_out),
         ("unreadable", unreadable),
     ] {
-        if amount != Amount::default() {
+        if amount != FileCount::default() {
             text.push_str(&format!(", {why} {}+{}", amount.files, amount.folders));
         }
     }
-    let Skipped { binary, too_large, special, .. } = counts.skipped;
+    let SkippedFiles { binary, too_large, special, .. } = counts.skipped;
     for (why, count) in [("binary", binary), ("too large", too_large), ("special", special)] {
         if count > 0 {
             text.push_str(&format!(", {why} {count}"));
@@ -112,16 +114,16 @@ fn format_hits(hits: &[Hit], counts: &Counts) -> String {
 }
 
 #[track_caller]
-fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut Search), expected: Expect) {
+fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut SearchRequest), expected: Expect) {
     let mut want = want(place(root, beneath), "x");
     change(&mut want);
     let (hits, counts) = collect(want).unwrap();
-    assert_eq!(counts.ended, Ended::Complete);
+    assert_eq!(counts.ended, WalkEnd::Complete);
     expected.assert_eq(&format_hits(&hits, &counts));
 }
 
 #[track_caller]
-fn check(content: &[(&str, &[u8])], change: impl FnOnce(&mut Search), expected: Expect) {
+fn check(content: &[(&str, &[u8])], change: impl FnOnce(&mut SearchRequest), expected: Expect) {
     check_at(files(content).path(), "", change, expected);
 }
 
@@ -153,7 +155,8 @@ fn newest_files_first_then_by_path() {
         root.path(),
         "",
         |want| {
-            want.shape = Shape::Lines { most: 3, context: 1, cut: Cutting { longest: 9, kept: 9 } }
+            want.shape =
+                ResultShape::Lines { most: 3, context: 1, cut: LineCut { longest: 9, kept: 9 } }
         },
         expect![[r"
             new 1
@@ -169,7 +172,7 @@ fn newest_files_first_then_by_path() {
     check_at(
         root.path(),
         "",
-        |want| want.shape = Shape::Counts { most: 2 },
+        |want| want.shape = ResultShape::Counts { most: 2 },
         expect![[r"
         new 1
         a/old 1
@@ -179,7 +182,7 @@ fn newest_files_first_then_by_path() {
     check_at(
         root.path(),
         "",
-        |want| want.shape = Shape::Names { most: 9 },
+        |want| want.shape = ResultShape::Names { most: 9 },
         expect![[r"
         new 1
         a/old 1
@@ -193,7 +196,7 @@ fn newest_files_first_then_by_path() {
 fn context_stays_with_its_match() {
     let text = b"1\n2\nx3\n4\n5\n6\n7\nx8\n9\nx10\n11\n";
     let shape =
-        |most, context| Shape::Lines { most, context, cut: Cutting { longest: 9, kept: 9 } };
+        |most, context| ResultShape::Lines { most, context, cut: LineCut { longest: 9, kept: 9 } };
     check(
         &[("f", text)],
         |want| want.shape = shape(9, 1),
@@ -276,7 +279,7 @@ fn ignored_files_are_counted_and_searched_for_hints() {
     check(
         content,
         |want| {
-            want.tree.ignored = Ignored::Include;
+            want.tree.ignored = IgnoredMode::Include;
             want.pattern = "z".into();
         },
         expect![[r"
@@ -289,7 +292,7 @@ fn ignored_files_are_counted_and_searched_for_hints() {
     );
     check(
         content,
-        |want| want.tree.hidden = Hidden::Skip,
+        |want| want.tree.hidden = HiddenFiles::Skip,
         expect![[r"
         keep.log 1
           1: x y
@@ -557,8 +560,8 @@ fn large_files_are_searched_block_by_block() {
 #[test]
 fn multi_line_matches() {
     let content: &[(&str, &[u8])] = &[("f", b"a {\n  b\n}\nc\n")];
-    let many = |want: &mut Search| {
-        want.reach = Reach::ManyLines;
+    let many = |want: &mut SearchRequest| {
+        want.reach = MatchReach::ManyLines;
         want.pattern = r"\{.*\}".into();
     };
     check(
@@ -596,7 +599,7 @@ fn literals_and_case() {
     let content: &[(&str, &[u8])] = &[("f", b"a.b(\naxb(\nA.B(\n")];
     check(
         content,
-        |want| (want.syntax, want.pattern) = (Syntax::Literal, "a.b(".into()),
+        |want| (want.syntax, want.pattern) = (PatternSyntax::Literal, "a.b(".into()),
         expect![[r"
         f 1
           1: a.b(
@@ -606,8 +609,8 @@ fn literals_and_case() {
     check(
         content,
         |want| {
-            (want.syntax, want.pattern) = (Syntax::Literal, "a.b(".into());
-            want.case = Case::Ignored;
+            (want.syntax, want.pattern) = (PatternSyntax::Literal, "a.b(".into());
+            want.case = CaseMode::Ignored;
         },
         expect![[r"
             f 2
@@ -656,7 +659,7 @@ fn non_text_files_are_skipped() {
     check_at(
         root.path(),
         "",
-        |want| want.shape = Shape::Names { most: 9 },
+        |want| want.shape = ResultShape::Names { most: 9 },
         expect![[r"
         late 1
         1 in 1 of 1, binary 1, too large 1, special 3
@@ -672,7 +675,7 @@ fn non_text_files_are_skipped() {
     );
     let named = |name: &str| collect(want(place(root.path(), name), "x"));
     let failed = |why| Err(SearchError::Machine(why));
-    assert_eq!(named("fifo"), failed(MachineError::NotAFile(Kind::Fifo)));
+    assert_eq!(named("fifo"), failed(MachineError::NotAFile(FileKind::Fifo)));
     assert_eq!(named("loop"), failed(MachineError::Moved));
     assert_eq!(named("gone"), failed(MachineError::NotFound));
 }
@@ -777,14 +780,14 @@ fn at_the_deadline_partial_results_are_returned() {
     let mut none = want(place(root.path(), ""), "x");
     none.tree.deadline = Duration::ZERO;
     let (hits, counts) = collect(none).unwrap();
-    assert_eq!((hits.len(), counts.ended), (0, Ended::Deadline));
+    assert_eq!((hits.len(), counts.ended), (0, WalkEnd::Deadline));
     // A file that was named explicitly is always started.
     let root = files(&[("f", &b"x\n".repeat(3000))]);
     let mut some = want(place(root.path(), "f"), "x");
     some.tree.deadline = Duration::ZERO;
     let (hits, counts) = collect(some).unwrap();
     let reported = (hits[0].lines.len(), hits[0].matches, counts.matches, counts.ended);
-    assert_eq!(reported, (100, 1024, 1024, Ended::Deadline));
+    assert_eq!(reported, (100, 1024, 1024, WalkEnd::Deadline));
 }
 
 #[test]
@@ -802,7 +805,7 @@ fn vanishing_files_cause_no_error() {
         });
         for _ in 0..200 {
             let (hits, counts) = collect(want(place(root.path(), ""), "x")).unwrap();
-            assert_eq!((hits.len(), counts.matches, counts.ended), (1, 1, Ended::Complete));
+            assert_eq!((hits.len(), counts.matches, counts.ended), (1, 1, WalkEnd::Complete));
         }
         stopped.store(true, Ordering::Relaxed);
     });

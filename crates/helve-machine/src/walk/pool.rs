@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use helve_core::MachineError;
-use helve_core::machine::Ended;
+use helve_core::machine::WalkEnd;
 use parking_lot::{Condvar, Mutex};
 
 use super::stop::StopSignal;
@@ -104,7 +104,7 @@ pub(super) fn run<W: Send + 'static>(
     first: Vec<W>,
     workers: Vec<impl Worker<W>>,
     stop: &StopSignal,
-) -> Result<Ended, MachineError> {
+) -> Result<WalkEnd, MachineError> {
     let state = PoolState {
         items: Vec::new(),
         busy: 0,
@@ -152,7 +152,7 @@ pub(super) fn run<W: Send + 'static>(
     if has_unprocessed {
         return Err(MachineError::Other("no thread could be started".into()));
     }
-    Ok(if is_interrupted { Ended::Deadline } else { Ended::Complete })
+    Ok(if is_interrupted { WalkEnd::Deadline } else { WalkEnd::Complete })
 }
 
 fn start<W: Send + 'static>(mut worker: impl Worker<W>, queue: Arc<WorkQueue<W>>) {

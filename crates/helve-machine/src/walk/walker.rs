@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use helve_core::machine::{self, Amount, Skipped};
+use helve_core::machine::{self, FileCount, SkippedFiles};
 use parking_lot::Mutex;
 use rustix::fs::{FileType, OFlags};
 
@@ -86,7 +86,7 @@ pub(super) struct Walker<V> {
     stop: StopSignal,
     visitor: V,
     result: Arc<Mutex<WalkerResult>>,
-    skipped: Skipped,
+    skipped: SkippedFiles,
     names: FolderNames,
     /// The absolute path of the current entry.
     path: Vec<u8>,
@@ -119,7 +119,7 @@ impl<V: Visitor> Walker<V> {
             stop: stop.clone(),
             visitor,
             result: result.clone(),
-            skipped: Skipped::default(),
+            skipped: SkippedFiles::default(),
             names: FolderNames::default(),
             path: Vec::new(),
             files: Vec::new(),
@@ -215,7 +215,7 @@ impl<V: Visitor> Walker<V> {
         if name == b".git" && !self.tree.enters_git {
             return Decision::Skip;
         }
-        if self.tree.hidden == machine::Hidden::Skip && name.starts_with(b".") {
+        if self.tree.hidden == machine::HiddenFiles::Skip && name.starts_with(b".") {
             return self.skip(kind, |skipped| &mut skipped.hidden);
         }
         let glob_match = match kind {
@@ -265,7 +265,7 @@ impl<V: Visitor> Walker<V> {
         }
     }
 
-    fn skip(&mut self, kind: EntryKind, why: fn(&mut Skipped) -> &mut Amount) -> Decision {
+    fn skip(&mut self, kind: EntryKind, why: fn(&mut SkippedFiles) -> &mut FileCount) -> Decision {
         let amount = why(&mut self.skipped);
         match kind {
             EntryKind::Folder => amount.folders += 1,
@@ -377,7 +377,7 @@ enum Decision {
 /// What one thread skipped.
 #[derive(Default)]
 pub(super) struct WalkerResult {
-    pub(super) skipped: Skipped,
+    pub(super) skipped: SkippedFiles,
     pub(super) ignored: Vec<IgnoredEntry>,
 }
 

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use helve_core::machine::{Mark, Span, Window, Windowed};
+use helve_core::machine::{ContentMark, LineSpan, WindowLines, WindowRequest};
 use memchr::{memchr, memchr_iter};
 
-/// Upper limit on the requested number of lines, because each costs a [`Span`] even when it is empty.
+/// Upper limit on the requested number of lines, because each costs a [`LineSpan`] even when it is empty.
 const MAX_LINES: u64 = 1 << 20;
 /// How many kept bytes may be removed again at the end of a line: a carriage return, or a truncated character.
 const MAX_TRIMMED_BYTES: usize = 4;
@@ -19,7 +19,7 @@ pub(super) enum Feed {
 }
 
 pub(super) struct LineWindow {
-    want: Window,
+    want: WindowRequest,
     terminator: Terminator,
     /// Newlines still to skip before the window begins.
     to_skip: u64,
@@ -28,7 +28,7 @@ pub(super) struct LineWindow {
     /// Whether bytes followed the last skipped newline.
     has_partial_line: bool,
     kept: Vec<u8>,
-    spans: Vec<Span>,
+    spans: Vec<LineSpan>,
     line: CurrentLine,
     more: bool,
     /// Total size of the blocks fed before this one.
@@ -59,17 +59,18 @@ struct CurrentLine {
 }
 
 impl LineWindow {
-    pub(super) fn new(want: Window) -> Self {
+    pub(super) fn new(want: WindowRequest) -> Self {
         Self::with_terminator(want, Terminator::UnseenLineFeed { has_carriage_return: false })
     }
 
     /// Splits at carriage returns, for a file without line feeds.
-    pub(super) fn with_carriage_returns(want: Window) -> Self {
+    pub(super) fn with_carriage_returns(want: WindowRequest) -> Self {
         Self::with_terminator(want, Terminator::CarriageReturn)
     }
 
-    fn with_terminator(want: Window, terminator: Terminator) -> Self {
-        let want = Window { first: want.first.max(1), lines: want.lines.min(MAX_LINES), ..want };
+    fn with_terminator(want: WindowRequest, terminator: Terminator) -> Self {
+        let want =
+            WindowRequest { first: want.first.max(1), lines: want.lines.min(MAX_LINES), ..want };
         Self {
             want,
             terminator,
@@ -125,7 +126,7 @@ impl LineWindow {
     }
 
     /// Returns the window; `None` if the file has carriage returns but no line feed, so that it has to be scanned again.
-    pub(super) fn finish(mut self) -> Option<Windowed> {
+    pub(super) fn finish(mut self) -> Option<WindowLines> {
         if self.terminator == (Terminator::UnseenLineFeed { has_carriage_return: true }) {
             return None;
         }
@@ -134,7 +135,7 @@ impl LineWindow {
             self.extend_range(self.fed);
         }
         let before = self.skipped_lines + u64::from(self.has_partial_line);
-        Some(Windowed {
+        Some(WindowLines {
             seen: before + self.spans.len() as u64,
             bytes: Bytes::from(self.kept),
             lines: self.spans,
@@ -142,7 +143,7 @@ impl LineWindow {
             more: self.more,
             size: 0,
             range: self.covered_range.unwrap_or(self.fed..self.fed),
-            mark: Mark::Nothing,
+            mark: ContentMark::Nothing,
             sample: Bytes::new(),
         })
     }
@@ -218,7 +219,7 @@ impl LineWindow {
         }
         self.kept.truncate(end);
         self.line.start = end;
-        self.spans.push(Span { end, skipped: length - kept as u64 });
+        self.spans.push(LineSpan { end, skipped: length - kept as u64 });
     }
 
     /// Terminator the window before the current line.

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use helve_core::Machine;
-use helve_core::machine::Kind;
+use helve_core::machine::FileKind;
 
 use super::*;
 use crate::LocalMachine;
 use crate::fixture::{folder, place, run};
 
-const ALL: Window = Window {
+const ALL: WindowRequest = WindowRequest {
     first: 1,
     lines: 2_000,
     line_bytes: 2_000,
@@ -21,16 +21,16 @@ const ALL: Window = Window {
 };
 const GIGABYTE: u64 = 1 << 30;
 
-fn windowed(root: &Path, name: &str, want: Window) -> Result<Windowed, MachineError> {
+fn windowed(root: &Path, name: &str, want: WindowRequest) -> Result<WindowLines, MachineError> {
     run(LocalMachine::new().window(&place(root, name), want))
 }
 
-fn texts(windowed: &Windowed) -> Vec<String> {
+fn texts(windowed: &WindowLines) -> Vec<String> {
     windowed.each().map(|(line, _)| String::from_utf8_lossy(line).into_owned()).collect()
 }
 
 #[track_caller]
-fn check(content: &[u8], want: Window, expected: &[&str]) {
+fn check(content: &[u8], want: WindowRequest, expected: &[&str]) {
     let root = folder();
     fs::write(root.path().join("f"), content).unwrap();
     let windowed = windowed(root.path(), "f", want).unwrap();
@@ -44,10 +44,10 @@ fn small_files() {
     check(b"", ALL, &[]);
     check(b"a\r\nb", ALL, &["a", "b"]);
     check(b"\xff\xfea\0\r\0\n\0\xe9\0\n\0", ALL, &["a", "é"]);
-    check(b"\xfe\xff\0a\0\n\0b", Window { first: 2, ..ALL }, &["b"]);
+    check(b"\xfe\xff\0a\0\n\0b", WindowRequest { first: 2, ..ALL }, &["b"]);
     check("\u{feff}a\n".as_bytes(), ALL, &["a"]);
     check(b"\xef\xbb", ALL, &["\u{fffd}"]);
-    check(b"a\rb\rc", Window { first: 2, ..ALL }, &["b", "c"]);
+    check(b"a\rb\rc", WindowRequest { first: 2, ..ALL }, &["b", "c"]);
     check(b"\xff\xfea\0\r\0b\0", ALL, &["a", "b"]);
 }
 
@@ -55,13 +55,13 @@ fn small_files() {
 fn block_boundaries_may_fall_anywhere() {
     for length in [BLOCK_BYTES - 2, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1] {
         let content = format!("{}\r\nlast", "é".repeat(length / 2) + &"x".repeat(length % 2));
-        check(content.as_bytes(), Window { first: 2, ..ALL }, &["last"]);
+        check(content.as_bytes(), WindowRequest { first: 2, ..ALL }, &["last"]);
         let root = folder();
         fs::write(root.path().join("f"), &content).unwrap();
         let windowed = windowed(root.path(), "f", ALL).unwrap();
         assert_eq!(
             windowed.lines[0],
-            helve_core::machine::Span { end: 2_000, skipped: length as u64 - 2_000 }
+            helve_core::machine::LineSpan { end: 2_000, skipped: length as u64 - 2_000 }
         );
         assert_eq!((windowed.seen, windowed.more), (2, false));
     }
@@ -75,13 +75,14 @@ fn a_million_lines() {
         content += &format!("line {n}\n");
     }
     fs::write(root.path().join("f"), &content).unwrap();
-    let last = windowed(root.path(), "f", Window { first: 998_001, ..ALL }).unwrap();
+    let last = windowed(root.path(), "f", WindowRequest { first: 998_001, ..ALL }).unwrap();
     assert_eq!((last.lines.len(), last.seen, last.more), (2_000, 1_000_000, false));
     assert_eq!(texts(&last)[0], "line 998001");
     assert_eq!(texts(&last)[1_999], "line 1000000");
-    let next = windowed(root.path(), "f", Window { first: 1_000_001, ..ALL }).unwrap();
+    let next = windowed(root.path(), "f", WindowRequest { first: 1_000_001, ..ALL }).unwrap();
     assert_eq!((next.lines.len(), next.seen, next.more), (0, 1_000_000, false));
-    let middle = windowed(root.path(), "f", Window { first: 500_000, lines: 1, ..ALL }).unwrap();
+    let middle =
+        windowed(root.path(), "f", WindowRequest { first: 500_000, lines: 1, ..ALL }).unwrap();
     assert_eq!((texts(&middle), middle.more), (vec!["line 500000".to_owned()], true));
 }
 
@@ -102,7 +103,7 @@ fn a_gigabyte_file_needs_little_memory() {
     fs::File::options().append(true).open(&path).unwrap().write_all(b"\nlast").unwrap();
     let before = peak_memory();
     let all = windowed(root.path(), "f", ALL).unwrap();
-    let last = windowed(root.path(), "f", Window { first: 3, ..ALL }).unwrap();
+    let last = windowed(root.path(), "f", WindowRequest { first: 3, ..ALL }).unwrap();
     let grown = peak_memory() - before;
     assert_eq!(
         all.each().map(|(line, skipped)| line.len() as u64 + skipped).collect::<Vec<_>>(),
@@ -131,7 +132,7 @@ fn the_deadline_is_kept() {
     let root = folder();
     fs::File::create(root.path().join("f")).unwrap().set_len(GIGABYTE * 64).unwrap();
     let deadline = Duration::from_millis(20);
-    let result = windowed(root.path(), "f", Window { deadline, ..ALL });
+    let result = windowed(root.path(), "f", WindowRequest { deadline, ..ALL });
     assert_eq!(result, Err(MachineError::TimedOut(deadline)));
 }
 
@@ -173,7 +174,8 @@ fn a_file_may_be_written_during_reading() {
             }
         });
         for _ in 0..10 {
-            let windowed = windowed(root.path(), "f", Window { first: u64::MAX, ..ALL }).unwrap();
+            let windowed =
+                windowed(root.path(), "f", WindowRequest { first: u64::MAX, ..ALL }).unwrap();
             // The size may be taken in the middle of a write.
             assert_eq!(windowed.seen, windowed.size.div_ceil(5));
         }
@@ -186,7 +188,7 @@ fn files_without_a_size() {
     let status = windowed(proc, "status", ALL).unwrap();
     assert!(texts(&status)[0].starts_with("Name:\t"));
     assert!(status.seen > 10 && !status.more && status.size > 100);
-    assert_eq!(windowed(proc, "fd", ALL), Err(MachineError::NotAFile(Kind::Folder)));
+    assert_eq!(windowed(proc, "fd", ALL), Err(MachineError::NotAFile(FileKind::Folder)));
     assert_eq!(windowed(proc, "exe", ALL), Err(MachineError::Moved));
 }
 
@@ -196,8 +198,11 @@ fn other_kinds_than_files_are_rejected() {
     fs::create_dir(root.path().join("folder")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, root.path().join("fifo"), rustix::fs::Mode::RUSR)
         .unwrap();
-    assert_eq!(windowed(root.path(), "folder", ALL), Err(MachineError::NotAFile(Kind::Folder)));
-    assert_eq!(windowed(root.path(), "fifo", ALL), Err(MachineError::NotAFile(Kind::Fifo)));
+    assert_eq!(windowed(root.path(), "folder", ALL), Err(MachineError::NotAFile(FileKind::Folder)));
+    assert_eq!(windowed(root.path(), "fifo", ALL), Err(MachineError::NotAFile(FileKind::Fifo)));
     assert_eq!(windowed(root.path(), "gone", ALL), Err(MachineError::NotFound));
-    assert_eq!(windowed(Path::new("/dev"), "zero", ALL), Err(MachineError::NotAFile(Kind::Device)));
+    assert_eq!(
+        windowed(Path::new("/dev"), "zero", ALL),
+        Err(MachineError::NotAFile(FileKind::Device))
+    );
 }

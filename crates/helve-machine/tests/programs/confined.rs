@@ -1,22 +1,22 @@
 //! Tests of confined programs: restrictions hold, and denials are reported.
 
 use helve_core::process::{
-    Confine, Network, Processes, SpawnError, Support, Until, Watched, Withheld,
+    DeniedCall, Network, Processes, SandboxPlan, SpawnError, Support, WaitCondition, WatchResult,
 };
 
 use crate::fixture::{Fixture, TEST_TIMEOUT, becomes_true, refused, run};
 
-fn plan(fixture: &Fixture, network: Network) -> Option<Confine> {
-    Some(Confine { writable: vec![fixture.root().into()], protected: Vec::new(), network })
+fn plan(fixture: &Fixture, network: Network) -> Option<SandboxPlan> {
+    Some(SandboxPlan { writable: vec![fixture.root().into()], protected: Vec::new(), network })
 }
 
 /// Runs a script confined until all its processes have ended; `None` if confinement is not supported.
-async fn until_all_ended(fixture: &Fixture, network: Network, script: &str) -> Option<Watched> {
+async fn until_all_ended(fixture: &Fixture, network: Network, script: &str) -> Option<WatchResult> {
     let mut spawn = fixture.bash(script);
     spawn.confine = plan(fixture, network);
     let started = fixture.programs.spawn(spawn).await;
     match fixture.programs.confinement().await.network {
-        Support::Yes(_) => Some(fixture.until(&started.unwrap(), Until::AllEnded).await),
+        Support::Yes(_) => Some(fixture.until(&started.unwrap(), WaitCondition::AllEnded).await),
         Support::No(_) => {
             assert!(matches!(refused(started), SpawnError::NotConfined(_)));
             None
@@ -35,7 +35,7 @@ fn a_confined_program_writes_where_it_may_or_does_not_start() {
             "echo in > open/file; echo out > closed/file; sleep 1000 & echo $! ready; wait";
         let mut spawn = fixture.bash(script);
         let protected = open.join("protected");
-        spawn.confine = Some(Confine {
+        spawn.confine = Some(SandboxPlan {
             writable: vec![open.clone()],
             protected: vec![protected.clone()],
             network: Network::Off,
@@ -44,11 +44,11 @@ fn a_confined_program_writes_where_it_may_or_does_not_start() {
         match fixture.programs.confinement().await.writes {
             Support::Yes(_) => {
                 let id = started.unwrap();
-                fixture.until(&id, Until::Text("ready".into())).await;
+                fixture.until(&id, WaitCondition::Text("ready".into())).await;
                 assert!(open.join("file").exists() && !closed.join("file").exists());
                 assert!(protected.exists());
                 assert_eq!(fixture.programs.end(&id).await, Ok(2));
-                fixture.until(&id, Until::AllEnded).await;
+                fixture.until(&id, WaitCondition::AllEnded).await;
                 // The placeholder is removed with the program.
                 assert!(becomes_true(TEST_TIMEOUT, || !protected.exists()).await);
             }
@@ -78,11 +78,11 @@ fn each_kind_of_denial_is_reported_once() {
         let both = format!("{CONNECT}; {TRACE}");
         for (network, script, expected, expected_output) in [
             (Network::Off, "echo done", vec![], "done\n"),
-            (Network::Off, &many, vec![Withheld::Network], "done\n"),
-            (Network::Off, &parallel, vec![Withheld::Network], "done\n"),
-            (Network::Off, &later, vec![Withheld::Network], "done\n"),
-            (Network::Off, &both, vec![Withheld::Network, Withheld::Tracing], "ptrace -1 1\n"),
-            (Network::On, &both, vec![Withheld::Tracing], "ptrace -1 1\n"),
+            (Network::Off, &many, vec![DeniedCall::Network], "done\n"),
+            (Network::Off, &parallel, vec![DeniedCall::Network], "done\n"),
+            (Network::Off, &later, vec![DeniedCall::Network], "done\n"),
+            (Network::Off, &both, vec![DeniedCall::Network, DeniedCall::Tracing], "ptrace -1 1\n"),
+            (Network::On, &both, vec![DeniedCall::Tracing], "ptrace -1 1\n"),
         ] {
             let Some(watched) = until_all_ended(&fixture, network, script).await else { return };
             assert_eq!(watched.process.withheld, expected, "{script}");
@@ -90,7 +90,7 @@ fn each_kind_of_denial_is_reported_once() {
         }
         // An unconfined program is not reported.
         let unconfined = fixture.start(CONNECT).await;
-        assert_eq!(fixture.until(&unconfined, Until::AllEnded).await.process.withheld, []);
+        assert_eq!(fixture.until(&unconfined, WaitCondition::AllEnded).await.process.withheld, []);
     });
 }
 
@@ -101,8 +101,8 @@ fn a_program_in_a_denied_call_can_be_ended() {
         let mut spawn = fixture.bash(&format!("echo begun; while :; do {CONNECT}; done"));
         spawn.confine = plan(&fixture, Network::Off);
         let Ok(id) = fixture.programs.spawn(spawn).await else { return };
-        fixture.until(&id, Until::Text("begun".into())).await;
+        fixture.until(&id, WaitCondition::Text("begun".into())).await;
         assert!(fixture.programs.end(&id).await.is_ok());
-        assert_eq!(fixture.until(&id, Until::AllEnded).await.process.children, []);
+        assert_eq!(fixture.until(&id, WaitCondition::AllEnded).await.process.children, []);
     });
 }

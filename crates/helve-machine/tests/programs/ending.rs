@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use helve_core::process::{Processes, State, Support, Until};
+use helve_core::process::{ProcessState, Processes, Support, WaitCondition};
 
 use crate::fixture::{Fixture, Stalls, becomes_true, is_alive, pids, run};
 
@@ -12,7 +12,7 @@ const MAX_END_TIME: Duration = Duration::from_secs(1);
 /// Starts a script that prints process ids and `ready`, ends it, and checks that none of the processes is left.
 async fn check_ends(fixture: &Fixture, script: &str, least: usize) {
     let id = fixture.start(script).await;
-    fixture.until(&id, Until::Text("ready".into())).await;
+    fixture.until(&id, WaitCondition::Text("ready".into())).await;
     let pids = pids(&fixture.programs.output(&id).await.unwrap().head);
     assert!(pids.len() >= least && pids.iter().all(|pid| is_alive(*pid)), "{pids:?}");
     let stalls = Stalls::begin();
@@ -24,8 +24,8 @@ async fn check_ends(fixture: &Fixture, script: &str, least: usize) {
     assert!(left.is_empty(), "{script}: {left:?} of {pids:?} live");
     assert!(took < MAX_END_TIME + stalled, "{script}: {took:?}, stalled for {stalled:?}");
     assert!(ended >= 1, "{script}: {ended}");
-    let watched = fixture.until(&id, Until::AllEnded).await;
-    assert!(watched.process.children.is_empty() && watched.process.state != State::Running);
+    let watched = fixture.until(&id, WaitCondition::AllEnded).await;
+    assert!(watched.process.children.is_empty() && watched.process.state != ProcessState::Running);
 }
 
 const ROUNDS: usize = 20;
@@ -81,11 +81,11 @@ fn a_background_process_lives_on_and_can_be_ended() {
         for _ in 0..ROUNDS {
             let (began, stalls) = (Instant::now(), Stalls::begin());
             let id = fixture.start("sleep 1000 & echo $!").await;
-            let watched = fixture.until(&id, Until::Ended).await;
+            let watched = fixture.until(&id, WaitCondition::Ended).await;
             let took = began.elapsed();
             assert!(took < Duration::from_secs(2) + stalls.end(), "{took:?}");
             let pid = pids(&watched.text)[0];
-            assert_eq!(watched.process.state, State::Exited(0));
+            assert_eq!(watched.process.state, ProcessState::Exited(0));
             let children: Vec<_> =
                 watched.process.children.iter().map(|c| (c.pid, &*c.command)).collect();
             assert_eq!(children, [(pid, "sleep 1000")]);
@@ -104,8 +104,8 @@ fn a_program_that_kills_its_warden_is_ended() {
             let id = fixture
                 .start("setsid sleep 1000 & echo $$ $! ready; kill -KILL $PPID; sleep 1000")
                 .await;
-            let watched = fixture.until(&id, Until::AllEnded).await;
-            assert_eq!(watched.process.state, State::Lost);
+            let watched = fixture.until(&id, WaitCondition::AllEnded).await;
+            assert_eq!(watched.process.state, ProcessState::Lost);
             let pids = pids(&watched.text);
             assert!(becomes_true(MAX_END_TIME, || !pids.iter().any(|pid| is_alive(*pid))).await);
         }
@@ -148,9 +148,9 @@ fn a_fork_bomb_is_contained_and_ended() {
             return println!("skipped: no control group");
         }
         let id = fixture.start("bomb() { bomb | bomb & }; bomb; sleep 1000").await;
-        fixture.until(&id, Until::Text("Resource temporarily unavailable".into())).await;
+        fixture.until(&id, WaitCondition::Text("Resource temporarily unavailable".into())).await;
         assert!(fixture.programs.end(&id).await.unwrap() > 1000);
-        let watched = fixture.until(&id, Until::AllEnded).await;
+        let watched = fixture.until(&id, WaitCondition::AllEnded).await;
         assert_eq!(watched.process.children, []);
         assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");
     });
@@ -164,7 +164,7 @@ fn a_program_that_kills_its_warden_and_keeper_is_ended() {
         let id = fixture
             .start("keeper=$(ps -o ppid= -p $PPID); echo $$ ready; kill -KILL $PPID $keeper; exec sleep 1000")
             .await;
-        let watched = fixture.until(&id, Until::AllEnded).await;
+        let watched = fixture.until(&id, WaitCondition::AllEnded).await;
         let pid = pids(&watched.text)[0];
         assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");
         if has_control_group {
@@ -192,10 +192,10 @@ fn abandoning_a_wait_does_not_end_the_program() {
         // While it runs, and while its remaining output is awaited.
         for script in ["echo $$ ready; exec sleep 1000", "sleep 1000 & echo $! ready"] {
             let id = fixture.start(script).await;
-            fixture.until(&id, Until::Text("ready".into())).await;
+            fixture.until(&id, WaitCondition::Text("ready".into())).await;
             let pid = pids(&fixture.programs.output(&id).await.unwrap().head)[0];
             for milliseconds in [0, 1, 10] {
-                let waiting = fixture.until(&id, Until::AllEnded);
+                let waiting = fixture.until(&id, WaitCondition::AllEnded);
                 let patience = Duration::from_millis(milliseconds);
                 assert!(tokio::time::timeout(patience, waiting).await.is_err());
             }

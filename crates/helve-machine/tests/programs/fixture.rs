@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use helve_core::process::{
-    About, Excerpt, Keep, Lifetime, Output, ProcessId, Processes, Spawn, SpawnError, Spool, State,
-    Stdin, Until, Watch, Watched,
+    Excerpt, Lifetime, OutputPolicy, ProcessId, ProcessInfo, ProcessOutput, ProcessState,
+    Processes, Spawn, SpawnError, Spool, Stdin, WaitCondition, WatchRequest, WatchResult,
 };
 use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 
@@ -40,16 +40,21 @@ impl Fixture {
         self.programs.spawn(self.bash(script)).await.unwrap()
     }
 
-    pub(crate) async fn until(&self, id: &ProcessId, until: Until) -> Watched {
-        let want =
-            Watch { from: 0, most: 1 << 20, told: Excerpt::Newest, until, deadline: TEST_TIMEOUT };
+    pub(crate) async fn until(&self, id: &ProcessId, until: WaitCondition) -> WatchResult {
+        let want = WatchRequest {
+            from: 0,
+            most: 1 << 20,
+            told: Excerpt::Newest,
+            until,
+            deadline: TEST_TIMEOUT,
+        };
         self.programs.watch(id, want).await.unwrap()
     }
 
     /// Runs a script until the shell has ended.
-    pub(crate) async fn run(&self, script: &str) -> (State, Output) {
+    pub(crate) async fn run(&self, script: &str) -> (ProcessState, ProcessOutput) {
         let id = self.start(script).await;
-        let watched = self.until(&id, Until::Ended).await;
+        let watched = self.until(&id, WaitCondition::Ended).await;
         (watched.process.state, self.programs.output(&id).await.unwrap())
     }
 
@@ -75,9 +80,9 @@ pub(crate) fn bash(folder: &Path, script: &str) -> Spawn {
         environment: vec![("PATH".into(), path)],
         stdin: Stdin::Closed,
         confine: None,
-        keep: Keep { head: 64 << 10, tail: 64 << 10, spool: None, secrets: Vec::new() },
+        keep: OutputPolicy { head: 64 << 10, tail: 64 << 10, spool: None, secrets: Vec::new() },
         lifetime: Lifetime::Helve,
-        about: About {
+        about: ProcessInfo {
             command: script.into(),
             description: String::new(),
             call: "call".into(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use helve_core::process::{Lifetime, Processes, Until};
+use helve_core::process::{Lifetime, Processes, WaitCondition};
 use helve_machine::LocalProcesses;
 
 use crate::fixture::{Fixture, bash, becomes_true, is_alive, pids, run, settings, spooled};
@@ -94,7 +94,7 @@ fn a_killed_keeper_is_replaced_and_its_programs_can_be_ended() {
     run(async {
         let fixture = Fixture::new();
         let id = fixture.start("ps -o ppid= -p $PPID; echo $$ ready; sleep 1000").await;
-        fixture.until(&id, Until::Text("ready".into())).await;
+        fixture.until(&id, WaitCondition::Text("ready".into())).await;
         let pids = pids(&fixture.programs.output(&id).await.unwrap().head);
         let [keeper, shell] = pids[..] else { panic!("{pids:?}") };
         Command::new("kill").args(["-KILL", &keeper.to_string()]).status().unwrap();
@@ -118,7 +118,7 @@ fn a_detached_program_outlives_its_helve_and_can_be_ended_by_others() {
         drop(programs);
         std::fs::write(folder.path().join("go"), "").unwrap();
         let fixture = Fixture { programs: LocalProcesses::new(settings(folder.path())), folder };
-        let watched = fixture.until(&id, Until::Text("two".into())).await;
+        let watched = fixture.until(&id, WaitCondition::Text("two".into())).await;
         assert!(watched.process.is_foreign && watched.text.ends_with(b" one\ntwo\n"));
         let pid = pids(&watched.text)[0];
         assert!(is_alive(pid));
@@ -127,8 +127,8 @@ fn a_detached_program_outlives_its_helve_and_can_be_ended_by_others() {
         assert!(fixture.programs.end(&id).await.unwrap() >= 1);
         assert!(!is_alive(pid));
         // How it ended is still known later.
-        let ended = fixture.until(&id, Until::AllEnded).await.process;
-        assert_eq!(ended.state, helve_core::process::State::Killed(15));
+        let ended = fixture.until(&id, WaitCondition::AllEnded).await.process;
+        assert_eq!(ended.state, helve_core::process::ProcessState::Killed(15));
     });
 }
 
@@ -139,8 +139,8 @@ fn a_detached_program_reports_its_end_or_why_it_did_not_start() {
         let mut spawn = spooled(fixture.bash("echo said; exit 7"), 1 << 20);
         spawn.lifetime = Lifetime::Beyond;
         let id = fixture.programs.spawn(spawn).await.unwrap();
-        let watched = fixture.until(&id, Until::AllEnded).await;
-        assert_eq!(watched.process.state, helve_core::process::State::Exited(7));
+        let watched = fixture.until(&id, WaitCondition::AllEnded).await;
+        assert_eq!(watched.process.state, helve_core::process::ProcessState::Exited(7));
         let output = fixture.programs.output(&id).await.unwrap();
         assert_eq!((&*output.head, output.lines), (&b"said\n"[..], 1));
         let mut missing = fixture.bash("");

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use helve_core::process::{Lifetime, ProcessError, Processes, SpawnError, State, Until};
+use helve_core::process::{
+    Lifetime, ProcessError, ProcessState, Processes, SpawnError, WaitCondition,
+};
 use helve_machine::LocalProcesses;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -31,8 +33,8 @@ fn a_thousand_programs_leave_no_file_open() {
             let some: Vec<_> = some.map(tokio::spawn).collect();
             for (n, id) in some.into_iter().enumerate() {
                 let id = id.await.unwrap().unwrap();
-                let ended = fixture.until(&id, Until::AllEnded).await.process.state;
-                assert_eq!(ended, State::Exited(i32::try_from(n).unwrap()));
+                let ended = fixture.until(&id, WaitCondition::AllEnded).await.process.state;
+                assert_eq!(ended, ProcessState::Exited(i32::try_from(n).unwrap()));
                 assert!(ids.insert(id));
             }
         }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use helve_core::process::{ProcessError, ProcessId, Processes, Signal, State, Until};
+use helve_core::process::{
+    ProcessError, ProcessId, ProcessState, Processes, Signal, WaitCondition,
+};
 use helve_machine::LocalProcesses;
 
 use crate::fixture::{Fixture, becomes_true, is_alive, pids, run, settings, spooled};
@@ -23,9 +25,9 @@ fn another_helve_lists_watches_signals_and_ends_it() {
             folder: tempfile::tempdir().unwrap(),
         };
         let [process] = &other.programs.list().await[..] else { panic!("not one process") };
-        assert!(process.is_foreign && process.id == id && process.state == State::Running);
+        assert!(process.is_foreign && process.id == id && process.state == ProcessState::Running);
         assert_eq!(process.about.command, script);
-        let watched = other.until(&id, Until::Text("ready".into())).await;
+        let watched = other.until(&id, WaitCondition::Text("ready".into())).await;
         let pid = pids(&watched.text)[0];
         // The signal may hit a child that has no trap yet.
         while !other.programs.output(&id).await.unwrap().head.ends_with(b"heard\n") {
@@ -38,7 +40,10 @@ fn another_helve_lists_watches_signals_and_ends_it() {
         assert!(!is_alive(pid));
         assert!(becomes_true(TIMEOUT, || !recorded.exists()).await);
         assert!(other.programs.list().await.is_empty());
-        assert_ne!(fixture.until(&id, Until::AllEnded).await.process.state, State::Running);
+        assert_ne!(
+            fixture.until(&id, WaitCondition::AllEnded).await.process.state,
+            ProcessState::Running
+        );
     });
 }
 
@@ -97,16 +102,16 @@ fn a_record_with_invalid_times_is_harmless() {
             jumped["began"] = began.into();
             std::fs::write(&recorded, jumped.to_string()).unwrap();
             let [process] = &other.programs.list().await[..] else { panic!("not one process") };
-            assert_eq!((&process.id, process.state), (&id, State::Running));
-            let want = helve_core::process::Watch {
+            assert_eq!((&process.id, process.state), (&id, ProcessState::Running));
+            let want = helve_core::process::WatchRequest {
                 from: 0,
                 most: 10,
                 told: helve_core::process::Excerpt::Newest,
-                until: Until::AllEnded,
+                until: WaitCondition::AllEnded,
                 deadline: Duration::from_millis(20),
             };
             let watched = other.programs.watch(&id, want).await.unwrap();
-            assert_eq!(watched.met, helve_core::process::Met::Deadline);
+            assert_eq!(watched.met, helve_core::process::WaitOutcome::Deadline);
         }
         assert!(other.programs.end(&id).await.unwrap() >= 1);
     });

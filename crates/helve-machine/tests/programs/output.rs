@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use helve_core::process::{Processes, State, Until};
+use helve_core::process::{ProcessState, Processes, WaitCondition};
 
 use crate::fixture::{Fixture, run, spooled};
 
@@ -13,8 +13,8 @@ fn large_output_is_kept_at_both_ends_and_spooled_whole() {
         let fixture = Fixture::new();
         let spawn = spooled(fixture.bash("seq 1000000"), 100 << 20);
         let id = fixture.programs.spawn(spawn).await.unwrap();
-        let watched = fixture.until(&id, Until::Ended).await;
-        assert_eq!(watched.process.state, State::Exited(0));
+        let watched = fixture.until(&id, WaitCondition::Ended).await;
+        assert_eq!(watched.process.state, ProcessState::Exited(0));
         let output = fixture.programs.output(&id).await.unwrap();
         assert_eq!((output.lines, output.bytes), (1_000_000, 6_888_896));
         assert!(output.head.starts_with(b"1\n2\n") && output.tail.ends_with(b"\n1000000\n"));
@@ -45,7 +45,7 @@ fn an_incomplete_line_is_returned_while_others_hold_the_pipe() {
     run(async {
         let fixture = Fixture::new();
         let id = fixture.start("sleep 1000 & printf 'no end'").await;
-        assert_eq!(&*fixture.until(&id, Until::Ended).await.text, b"no end");
+        assert_eq!(&*fixture.until(&id, WaitCondition::Ended).await.text, b"no end");
         fixture.programs.end(&id).await.unwrap();
     });
 }
@@ -58,7 +58,7 @@ fn secrets_are_neither_kept_nor_spooled() {
         let mut spawn = spooled(fixture.bash(script), 1 << 20);
         spawn.keep.secrets = vec![Bytes::from("hunter2hunter2")];
         let id = fixture.programs.spawn(spawn).await.unwrap();
-        fixture.until(&id, Until::Ended).await;
+        fixture.until(&id, WaitCondition::Ended).await;
         let output = fixture.programs.output(&id).await.unwrap();
         let expected = "the key is [redacted], see\n";
         assert_eq!((&*output.head, output.redacted), (expected.as_bytes(), 1));
@@ -83,7 +83,10 @@ fn a_flood_needs_little_memory_and_is_spooled_up_to_the_limit() {
             let began = Instant::now();
             let spawn = spooled(fixture.bash(script), 10 << 20);
             let id = fixture.programs.spawn(spawn).await.unwrap();
-            assert_eq!(fixture.until(&id, Until::Ended).await.process.state, State::Exited(0));
+            assert_eq!(
+                fixture.until(&id, WaitCondition::Ended).await.process.state,
+                ProcessState::Exited(0)
+            );
             assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
             let output = fixture.programs.output(&id).await.unwrap();
             assert_eq!(output.bytes, 64 << 20);
@@ -103,11 +106,11 @@ fn a_spool_is_private_and_never_replaces_a_file() {
         let spawn = spooled(fixture.bash("echo one"), 1 << 20);
         let path = spawn.keep.spool.clone().unwrap().path;
         let id = fixture.programs.spawn(spawn.clone()).await.unwrap();
-        fixture.until(&id, Until::Ended).await;
+        fixture.until(&id, WaitCondition::Ended).await;
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         std::fs::write(&path, "mine").unwrap();
         let id = fixture.programs.spawn(spawn).await.unwrap();
-        fixture.until(&id, Until::Ended).await;
+        fixture.until(&id, WaitCondition::Ended).await;
         let output = fixture.programs.output(&id).await.unwrap();
         assert_eq!((&*output.head, output.spooled.unwrap().1), (&b"one\n"[..], 0));
         assert_eq!(std::fs::read_to_string(path).unwrap(), "mine");

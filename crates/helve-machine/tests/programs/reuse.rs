@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use std::process::Command;
 use std::time::Duration;
 
-use helve_core::process::{Confine, Network, ProcessId, Processes, Signal, Support, Until};
+use helve_core::process::{
+    Network, ProcessId, Processes, SandboxPlan, Signal, Support, WaitCondition,
+};
 
 use crate::fixture::{Fixture, becomes_true, is_alive, pids, run};
 
@@ -18,7 +20,7 @@ async fn warden(fixture: &Fixture, id: &ProcessId) -> u32 {
 
 async fn warden_of_next(fixture: &Fixture) -> u32 {
     let id = fixture.start("echo $PPID").await;
-    fixture.until(&id, Until::AllEnded).await;
+    fixture.until(&id, WaitCondition::AllEnded).await;
     warden(fixture, &id).await
 }
 
@@ -71,11 +73,14 @@ fn a_program_does_not_affect_the_next_one() {
             "prlimit --pid $PPID --nofile=20; renice -n 5 $PPID; python3 -c 'import os
 os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
         let mut confined = fixture.bash(&format!("{change}; {affect_warden}"));
-        confined.confine =
-            Some(Confine { writable: Vec::new(), protected: Vec::new(), network: Network::Off });
+        confined.confine = Some(SandboxPlan {
+            writable: Vec::new(),
+            protected: Vec::new(),
+            network: Network::Off,
+        });
         if let Support::Yes(_) = fixture.programs.confinement().await.writes {
             let id = fixture.programs.spawn(confined).await.unwrap();
-            fixture.until(&id, Until::AllEnded).await;
+            fixture.until(&id, WaitCondition::AllEnded).await;
         }
         assert_eq!(fixture.output_of(inspect).await, before);
         assert_eq!(
@@ -91,15 +96,15 @@ fn an_exposed_or_signalled_warden_is_not_reused() {
         let fixture = Fixture::new();
         let script = "echo $PPID ready; while [ ! -e go ]; do sleep 0.01; done";
         let recorded = fixture.start(script).await;
-        fixture.until(&recorded, Until::Text("ready".into())).await;
+        fixture.until(&recorded, WaitCondition::Text("ready".into())).await;
         let record = fixture.root().join("run").join(format!("{}.json", recorded.0));
         assert!(becomes_true(TIMEOUT, || record.exists()).await);
         std::fs::write(fixture.root().join("go"), "").unwrap();
-        fixture.until(&recorded, Until::AllEnded).await;
+        fixture.until(&recorded, WaitCondition::AllEnded).await;
         let signalled = fixture.start("echo $PPID ready; exec sleep 1000").await;
-        fixture.until(&signalled, Until::Text("ready".into())).await;
+        fixture.until(&signalled, WaitCondition::Text("ready".into())).await;
         fixture.programs.signal(&signalled, Signal::Kill).await.unwrap();
-        fixture.until(&signalled, Until::AllEnded).await;
+        fixture.until(&signalled, WaitCondition::AllEnded).await;
         for id in [recorded, signalled] {
             let warden = warden(&fixture, &id).await;
             assert!(becomes_true(TIMEOUT, || !is_alive(warden)).await);
@@ -187,6 +192,6 @@ fn a_warden_without_keeper_is_not_reused() {
 /// Like [`warden_of_next`], for a program that is still running.
 async fn warden_of_next_running(fixture: &Fixture) -> u32 {
     let id = fixture.start("echo $PPID said; exec sleep 1000").await;
-    fixture.until(&id, Until::Text("said".into())).await;
+    fixture.until(&id, WaitCondition::Text("said".into())).await;
     warden(fixture, &id).await
 }

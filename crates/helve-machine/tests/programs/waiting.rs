@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use helve_core::process::{
-    Excerpt, Met, ProcessError, ProcessId, Processes, Signal, State, Until, Watch,
+    Excerpt, ProcessError, ProcessId, ProcessState, Processes, Signal, WaitCondition, WaitOutcome,
+    WatchRequest,
 };
 
 use crate::fixture::{Fixture, TEST_TIMEOUT, pids, run, spooled};
@@ -16,10 +17,18 @@ fn the_deadline_holds_whatever_the_program_does() {
             let id = fixture.start(script).await;
             let deadline = Duration::from_millis(50);
             let began = Instant::now();
-            let want =
-                Watch { from: 0, most: 10, told: Excerpt::Newest, until: Until::Ended, deadline };
+            let want = WatchRequest {
+                from: 0,
+                most: 10,
+                told: Excerpt::Newest,
+                until: WaitCondition::Ended,
+                deadline,
+            };
             let watched = fixture.programs.watch(&id, want).await.unwrap();
-            assert_eq!((watched.met, watched.process.state), (Met::Deadline, State::Running));
+            assert_eq!(
+                (watched.met, watched.process.state),
+                (WaitOutcome::Deadline, ProcessState::Running)
+            );
             assert!(began.elapsed() >= deadline && watched.text.len() <= 10);
             fixture.programs.end(&id).await.unwrap();
         }
@@ -31,16 +40,22 @@ fn impossible_conditions_are_reported() {
     run(async {
         let fixture = Fixture::new();
         let id = fixture.start("echo one").await;
-        assert_eq!(fixture.until(&id, Until::Text("two".into())).await.met, Met::Never);
-        assert_eq!(fixture.until(&id, Until::Text("one".into())).await.met, Met::Yes);
-        assert_eq!(fixture.until(&id, Until::Port(1)).await.met, Met::Never);
-        assert_eq!(fixture.until(&id, Until::AllEnded).await.met, Met::Yes);
+        assert_eq!(
+            fixture.until(&id, WaitCondition::Text("two".into())).await.met,
+            WaitOutcome::Never
+        );
+        assert_eq!(
+            fixture.until(&id, WaitCondition::Text("one".into())).await.met,
+            WaitOutcome::Yes
+        );
+        assert_eq!(fixture.until(&id, WaitCondition::Port(1)).await.met, WaitOutcome::Never);
+        assert_eq!(fixture.until(&id, WaitCondition::AllEnded).await.met, WaitOutcome::Yes);
         let unknown = ProcessId("unknown".into());
-        let want = Watch {
+        let want = WatchRequest {
             from: 0,
             most: 1,
             told: Excerpt::Newest,
-            until: Until::Now,
+            until: WaitCondition::Now,
             deadline: TEST_TIMEOUT,
         };
         assert_eq!(fixture.programs.watch(&unknown, want).await, Err(ProcessError::Unknown));
@@ -56,26 +71,31 @@ fn reading_continues_from_a_cursor_at_character_boundaries() {
         let script = "printf 'a\\303'; read < go1; printf '\\244b'; read < go2; seq 100000";
         let script = &format!("mkfifo go1 go2; echo ready; {script}");
         let id = fixture.programs.spawn(spooled(fixture.bash(script), 10 << 20)).await.unwrap();
-        fixture.until(&id, Until::Text("ready\na".into())).await;
+        fixture.until(&id, WaitCondition::Text("ready\na".into())).await;
         let next = |from, until| {
-            let want =
-                Watch { from, most: 1 << 20, told: Excerpt::Newest, until, deadline: TEST_TIMEOUT };
+            let want = WatchRequest {
+                from,
+                most: 1 << 20,
+                told: Excerpt::Newest,
+                until,
+                deadline: TEST_TIMEOUT,
+            };
             fixture.programs.watch(&id, want)
         };
-        let first = next(6, Until::Now).await.unwrap();
+        let first = next(6, WaitCondition::Now).await.unwrap();
         assert_eq!((&*first.text, first.left_out, first.next), (&b"a"[..], 0, 7));
         std::fs::write(fixture.root().join("go1"), "\n").unwrap();
-        let second = next(first.next, Until::Text("b".into())).await.unwrap();
+        let second = next(first.next, WaitCondition::Text("b".into())).await.unwrap();
         assert_eq!((&*second.text, second.next), ("äb".as_bytes(), 10));
         std::fs::write(fixture.root().join("go2"), "\n").unwrap();
-        let third = next(second.next, Until::AllEnded).await.unwrap();
+        let third = next(second.next, WaitCondition::AllEnded).await.unwrap();
         // More than the memory holds: read from the spool.
         assert_eq!((third.text.len(), third.left_out), (588_895, 0));
-        let want = Watch {
+        let want = WatchRequest {
             from: 0,
             most: 7,
             told: Excerpt::Newest,
-            until: Until::Now,
+            until: WaitCondition::Now,
             deadline: TEST_TIMEOUT,
         };
         let newest = fixture.programs.watch(&id, want).await.unwrap();
@@ -90,14 +110,19 @@ fn only_a_port_of_the_program_itself_is_awaited() {
         let server = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1', 0)); \
                       time.sleep(0.1); s.listen(); print(s.getsockname()[1], flush=True); time.sleep(1000)";
         let id = fixture.start(&format!("python3 -c \"{server}\"")).await;
-        let printed = fixture.until(&id, Until::Text("\n".into())).await;
+        let printed = fixture.until(&id, WaitCondition::Text("\n".into())).await;
         let port = u16::try_from(pids(&printed.text)[0]).unwrap();
-        assert_eq!(fixture.until(&id, Until::Port(port)).await.met, Met::Yes);
+        assert_eq!(fixture.until(&id, WaitCondition::Port(port)).await.met, WaitOutcome::Yes);
         let other = fixture.start("sleep 1000").await;
         let deadline = Duration::from_millis(100);
-        let want =
-            Watch { from: 0, most: 1, told: Excerpt::Newest, until: Until::Port(port), deadline };
-        assert_eq!(fixture.programs.watch(&other, want).await.unwrap().met, Met::Deadline);
+        let want = WatchRequest {
+            from: 0,
+            most: 1,
+            told: Excerpt::Newest,
+            until: WaitCondition::Port(port),
+            deadline,
+        };
+        assert_eq!(fixture.programs.watch(&other, want).await.unwrap().met, WaitOutcome::Deadline);
         fixture.programs.end(&id).await.unwrap();
         fixture.programs.end(&other).await.unwrap();
     });

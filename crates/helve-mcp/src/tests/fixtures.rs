@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use helve_core::dialect::{BadPath, HookFault, Unmade};
+use helve_core::dialect::{BadPath, CommitFailure, HookFault};
 use helve_core::event::Progress;
 use helve_core::machine::MachineError;
-use helve_core::validate::{Extra, Problem};
+use helve_core::validate::{ArgumentProblem, UnknownParameter};
 use helve_core::workspace::Neighbours;
 use helve_core::{
-    AnyTool, Ask, BadInput, Caller, Content, Cut, Dialect, Engine, ErrorKind, Gate, Host, Layer,
-    Part, Pattern, Policy, Refusal, Registry, Session, Tool, ToolContext, ToolError, ToolOutput,
-    Traits, Words, Workspace,
+    AnyTool, Ask, BadInput, Caller, Content, Dialect, Engine, ErrorKind, Gate, Host, Layer,
+    OutputCut, Part, Pattern, Policy, Refusal, Registry, Session, Tool, ToolContext, ToolError,
+    ToolOutput, Traits, Words, Workspace,
 };
 use helve_testkit::{MemoryJournal, MemoryMachine, MemoryOutputs, MemoryStore};
 use helve_text::cut::{Keep, Limits};
@@ -254,7 +254,7 @@ static PLAIN: Dialect =
 struct PlainWords;
 
 impl Words for PlainWords {
-    fn notice(&self, cut: &Cut<'_>) -> String {
+    fn notice(&self, cut: &OutputCut<'_>) -> String {
         format!("{} lines", cut.pieces.head.lines().count())
     }
 
@@ -262,12 +262,12 @@ impl Words for PlainWords {
         format!("{tool}: {bad:?}")
     }
 
-    fn invalid(&self, tool: &str, problems: &[Problem]) -> String {
+    fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String {
         let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
         format!("{tool}: wrong are {paths:?}")
     }
 
-    fn ignored(&self, tool: &str, extra: &[Extra]) -> String {
+    fn ignored(&self, tool: &str, extra: &[UnknownParameter]) -> String {
         let paths: Vec<&str> = extra.iter().map(|extra| extra.path.as_str()).collect();
         format!("{tool}: ignored {paths:?}")
     }
@@ -302,7 +302,7 @@ impl Words for PlainWords {
         failed("unspoken")
     }
 
-    fn unmade(&self, shown: &str, _why: &Unmade) -> ToolError {
+    fn unmade(&self, shown: &str, _why: &CommitFailure) -> ToolError {
         failed(shown)
     }
 
@@ -330,7 +330,7 @@ impl Words for PlainWords {
         failed(why)
     }
 
-    fn server(&self, server: &str, trouble: &helve_core::ServerTrouble) -> ToolError {
+    fn server(&self, server: &str, trouble: &helve_core::ServerError) -> ToolError {
         failed(&format!("{server}: {trouble}"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use helve_core::event::{CallState, Event, Outcome, Progress, Status, What};
+use helve_core::event::{CallOutcome, CallState, CallStatus, Event, EventKind, Progress};
 use rusqlite::{Connection, Row, params};
 use serde_json::{Map, Value, json};
 
@@ -31,22 +31,24 @@ const HANDFUL: i64 = 200;
 /// What of an event is worth queueing: nothing more than the state of its call will hold.
 pub(crate) fn note(event: &Event) -> Option<Event> {
     let what = match &event.what {
-        What::Started { .. } | What::Running { .. } => event.what.clone(),
-        What::Asked { .. } | What::Answered { .. } | What::Edited { .. } => return None,
-        What::Progress(progress) => {
+        EventKind::Started { .. } | EventKind::Running { .. } => event.what.clone(),
+        EventKind::Asked { .. } | EventKind::Answered { .. } | EventKind::Edited { .. } => {
+            return None;
+        }
+        EventKind::Progress(progress) => {
             let Progress { title, metadata, text: _, done: _ } = progress;
             if title.is_none() && metadata.is_empty() {
                 return None;
             }
             let (title, metadata) = (title.clone(), metadata.clone());
-            What::Progress(Progress { title, metadata, ..Progress::default() })
+            EventKind::Progress(Progress { title, metadata, ..Progress::default() })
         }
-        What::Finished(Outcome::Completed { title, metadata, output }) => {
+        EventKind::Finished(CallOutcome::Completed { title, metadata, output }) => {
             let (title, metadata, output) = (title.clone(), metadata.clone(), clip(output, TEXT));
-            What::Finished(Outcome::Completed { title, metadata, output })
+            EventKind::Finished(CallOutcome::Completed { title, metadata, output })
         }
-        What::Finished(Outcome::Failed { kind, error }) => {
-            What::Finished(Outcome::Failed { kind: *kind, error: clip(error, TEXT) })
+        EventKind::Finished(CallOutcome::Failed { kind, error }) => {
+            EventKind::Finished(CallOutcome::Failed { kind: *kind, error: clip(error, TEXT) })
         }
     };
     let Event { call, root, session, at, what: _ } = event;
@@ -62,8 +64,8 @@ pub(crate) fn write(
     call: &CallState,
 ) -> rusqlite::Result<i64> {
     let owner = match call.status {
-        Status::Pending | Status::Running => Some(owner),
-        Status::Completed | Status::Error => None,
+        CallStatus::Pending | CallStatus::Running => Some(owner),
+        CallStatus::Completed | CallStatus::Error => None,
     };
     // Where the row is gone a new one takes its place.
     let mut statement = connection.prepare_cached(
@@ -134,10 +136,10 @@ fn of(
 
 fn decode(row: &Row<'_>) -> rusqlite::Result<Option<CallState>> {
     let status = match row.get::<_, String>(4)?.as_str() {
-        "pending" => Status::Pending,
-        "running" => Status::Running,
-        "completed" => Status::Completed,
-        "error" => Status::Error,
+        "pending" => CallStatus::Pending,
+        "running" => CallStatus::Running,
+        "completed" => CallStatus::Completed,
+        "error" => CallStatus::Error,
         _ => return Ok(None),
     };
     let json = |column: usize| -> rusqlite::Result<Value> {
@@ -163,12 +165,12 @@ fn decode(row: &Row<'_>) -> rusqlite::Result<Option<CallState>> {
     }))
 }
 
-fn status_name(status: Status) -> &'static str {
+fn status_name(status: CallStatus) -> &'static str {
     match status {
-        Status::Pending => "pending",
-        Status::Running => "running",
-        Status::Completed => "completed",
-        Status::Error => "error",
+        CallStatus::Pending => "pending",
+        CallStatus::Running => "running",
+        CallStatus::Completed => "completed",
+        CallStatus::Error => "error",
     }
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use helve_core::BoxFuture;
-use helve_core::journal::{self, Before, Change, Entry, EntryId, Journal};
+use helve_core::journal::{self, BeforeImage, EntryId, Journal, JournalEntry, RecordedChange};
 use helve_core::store::StoreError;
 
 use super::Sqlite;
@@ -26,7 +26,7 @@ pub(super) fn folder_in(data: &Path) -> PathBuf {
 }
 
 impl Journal for Sqlite {
-    fn begin<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<EntryId, StoreError>> {
+    fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>> {
         let (entry, folder) = (entry.clone(), folder_in(&self.folder));
         self.ask(move |keeper| {
             let id = begin(keeper, &folder, &entry)?;
@@ -38,7 +38,7 @@ impl Journal for Sqlite {
     fn done<'a>(
         &'a self,
         id: EntryId,
-        after: &'a [Option<journal::Image>],
+        after: &'a [Option<journal::FileImage>],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (after, folder) = (after.to_vec(), folder_in(&self.folder));
         self.ask(move |keeper| {
@@ -72,12 +72,15 @@ impl Journal for Sqlite {
         &'a self,
         root: &'a Path,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<Change>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<RecordedChange>, StoreError>> {
         let root = root.to_owned();
         self.ask(move |keeper| keeper.attempt(|base| told::newest(base, &root, most)))
     }
 
-    fn change<'a>(&'a self, call: &'a str) -> BoxFuture<'a, Result<Option<Change>, StoreError>> {
+    fn change<'a>(
+        &'a self,
+        call: &'a str,
+    ) -> BoxFuture<'a, Result<Option<RecordedChange>, StoreError>> {
         let (call, folder) = (call.to_owned(), folder_in(&self.folder));
         self.ask(move |keeper| {
             let found = keeper.attempt(|base| told::change(base, &folder, &call))?;
@@ -86,8 +89,8 @@ impl Journal for Sqlite {
     }
 }
 
-fn begin(keeper: &mut Keeper, folder: &Path, entry: &Entry) -> Result<EntryId, StoreError> {
-    let image = |file: &Before| file.image.as_ref().map(Image::of);
+fn begin(keeper: &mut Keeper, folder: &Path, entry: &JournalEntry) -> Result<EntryId, StoreError> {
+    let image = |file: &BeforeImage| file.image.as_ref().map(Image::of);
     let images: Vec<_> = entry.files.iter().map(image).collect();
     let id = keeper.attempt(|base| entries::begin(base, folder, entry, &images))?;
     keeper.added(images.iter().flatten().map(Image::added).sum());
@@ -96,18 +99,18 @@ fn begin(keeper: &mut Keeper, folder: &Path, entry: &Entry) -> Result<EntryId, S
 
 /// Entries that are not done, should the database be replaced before they are.
 #[derive(Default)]
-pub(super) struct Open(VecDeque<(EntryId, Entry)>);
+pub(super) struct Open(VecDeque<(EntryId, JournalEntry)>);
 
 /// How many commits may be under way; those that end neither way are not remembered for ever.
 const MOST_OPEN: usize = 32;
 
 impl Open {
-    fn push(&mut self, id: EntryId, entry: Entry) {
+    fn push(&mut self, id: EntryId, entry: JournalEntry) {
         self.0.truncate(MOST_OPEN - 1);
         self.0.push_front((id, entry));
     }
 
-    fn take(&mut self, id: EntryId) -> Option<Entry> {
+    fn take(&mut self, id: EntryId) -> Option<JournalEntry> {
         let place = self.0.iter().position(|(open, _)| *open == id)?;
         self.0.remove(place).map(|(_, entry)| entry)
     }

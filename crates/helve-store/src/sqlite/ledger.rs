@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use helve_core::event::{CallState, Event, Status, What};
+use helve_core::event::{CallState, CallStatus, Event, EventKind};
 use rusqlite::{Transaction, TransactionBehavior};
 
 use super::base::{Base, Place};
@@ -58,7 +58,7 @@ impl Ledger {
             self.live.insert(key, Live { state, number, row: None, unwritten });
         } else if let Some(live) = self.live.get_mut(&key) {
             live.state.fold(event);
-            let is_much = matches!(event.what, What::Running { .. } | What::Finished(_));
+            let is_much = matches!(event.what, EventKind::Running { .. } | EventKind::Finished(_));
             let news = if is_much { Unwritten::Much } else { Unwritten::Little };
             live.unwritten = live.unwritten.max(news);
         }
@@ -104,11 +104,11 @@ impl Ledger {
         for (key, row) in written.rows {
             let Some(live) = self.live.get_mut(&key) else { continue };
             match live.state.status {
-                Status::Pending | Status::Running => {
+                CallStatus::Pending | CallStatus::Running => {
                     live.row = Some((written.place, row));
                     live.unwritten = Unwritten::Nothing;
                 }
-                Status::Completed | Status::Error => {
+                CallStatus::Completed | CallStatus::Error => {
                     self.live.remove(&key);
                 }
             }
@@ -119,8 +119,8 @@ impl Ledger {
     pub(crate) fn give_up(&mut self) {
         self.slots.clear();
         self.live.retain(|_, live| match live.state.status {
-            Status::Pending | Status::Running => true,
-            Status::Completed | Status::Error => false,
+            CallStatus::Pending | CallStatus::Running => true,
+            CallStatus::Completed | CallStatus::Error => false,
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use helve_core::event::{Event, Outcome, Progress, What};
+use helve_core::event::{CallOutcome, Event, EventKind, Progress};
 use parking_lot::{Condvar, Mutex};
 use serde_json::{Map, Value};
 
@@ -95,7 +95,7 @@ impl Queue {
     /// Queues an event if there is room, otherwise counts it.
     pub(crate) fn note(&self, event: Event) -> Thread {
         let weight = text_length(&event.what);
-        let is_progress = matches!(event.what, What::Progress(_));
+        let is_progress = matches!(event.what, EventKind::Progress(_));
         let room = if is_progress { Room::ForProgress } else { Room::ForAll };
         self.push(Job::Note(event), weight, room)
     }
@@ -209,20 +209,20 @@ impl State {
 }
 
 /// About how much memory an event takes that is its own. Arguments are shared with the call.
-fn text_length(what: &What) -> usize {
+fn text_length(what: &EventKind) -> usize {
     match what {
-        What::Progress(Progress { title, metadata, .. }) => {
+        EventKind::Progress(Progress { title, metadata, .. }) => {
             title.as_ref().map_or(0, String::len) + fields_length(metadata)
         }
-        What::Finished(Outcome::Completed { title, metadata, output }) => {
+        EventKind::Finished(CallOutcome::Completed { title, metadata, output }) => {
             title.len() + fields_length(metadata) + output.len()
         }
-        What::Finished(Outcome::Failed { error, .. }) => error.len(),
-        What::Started { .. }
-        | What::Running { .. }
-        | What::Edited { .. }
-        | What::Asked { .. }
-        | What::Answered { .. } => 0,
+        EventKind::Finished(CallOutcome::Failed { error, .. }) => error.len(),
+        EventKind::Started { .. }
+        | EventKind::Running { .. }
+        | EventKind::Edited { .. }
+        | EventKind::Asked { .. }
+        | EventKind::Answered { .. } => 0,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lasting approvals, by who gave them for what.
 
 use helve_core::permission::{Action, Pattern, Rule, Scope, Source};
-use helve_core::store::Owner;
+use helve_core::store::ApprovalOwner;
 use rusqlite::{Connection, Row, params};
 
 use super::base::Base;
@@ -13,20 +13,20 @@ const MOST: i64 = 10_000;
 /// How long approvals of a session are kept, in milliseconds: it may be one that never ends.
 const SESSION: i64 = 180 * 24 * 3600 * 1000;
 
-/// An [`Owner`] that can be sent to another thread.
+/// An [`ApprovalOwner`] that can be sent to another thread.
 pub(crate) struct Holder {
     scope: Scope,
     name: Vec<u8>,
 }
 
 impl Holder {
-    pub(crate) fn of(owner: Owner<'_>) -> Self {
+    pub(crate) fn of(owner: ApprovalOwner<'_>) -> Self {
         match owner {
-            Owner::Session(id) => Self { scope: Scope::Session, name: id.into() },
-            Owner::Project(root) => {
+            ApprovalOwner::Session(id) => Self { scope: Scope::Session, name: id.into() },
+            ApprovalOwner::Project(root) => {
                 Self { scope: Scope::Project, name: root.as_os_str().as_encoded_bytes().into() }
             }
-            Owner::Everyone => Self { scope: Scope::Everywhere, name: Vec::new() },
+            ApprovalOwner::Everyone => Self { scope: Scope::Everywhere, name: Vec::new() },
         }
     }
 }

@@ -12,10 +12,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use expect_test::{Expect, expect};
 use helve_core::ErrorKind;
-use helve_core::event::{Event, Outcome, Progress, What};
-use helve_core::journal::{After, Before, Change, Entry, Image, Journal};
+use helve_core::event::{CallOutcome, Event, EventKind, Progress};
+use helve_core::journal::{
+    AfterImage, BeforeImage, FileImage, Journal, JournalEntry, RecordedChange,
+};
 use helve_core::permission::{Action, Pattern, Rule, Source};
-use helve_core::store::{Owner, Store};
+use helve_core::store::{ApprovalOwner, Store};
 use serde_json::{Map, Value, json};
 
 use super::Sqlite;
@@ -136,39 +138,42 @@ async fn step(store: &Sqlite, line: &str) -> Option<String> {
     }
 }
 
-fn happening(what: &str, rest: &[&str]) -> What {
+fn happening(what: &str, rest: &[&str]) -> EventKind {
     match what {
-        "start" => What::Started { tool: rest.join(" "), parent: None },
-        "run" => What::Running { input: Arc::new(json!({ "with": rest.join(" ") })) },
-        "title" => What::Progress(Progress { title: Some(rest.join(" ")), ..Progress::default() }),
-        "say" => What::Progress(Progress::text(rest.join(" "))),
-        "ask" => What::Asked { summary: rest.join(" ") },
-        "end" => completed(&rest.join(" ")),
-        "fail" => {
-            What::Finished(Outcome::Failed { kind: ErrorKind::Failed, error: rest.join(" ") })
+        "start" => EventKind::Started { tool: rest.join(" "), parent: None },
+        "run" => EventKind::Running { input: Arc::new(json!({ "with": rest.join(" ") })) },
+        "title" => {
+            EventKind::Progress(Progress { title: Some(rest.join(" ")), ..Progress::default() })
         }
+        "say" => EventKind::Progress(Progress::text(rest.join(" "))),
+        "ask" => EventKind::Asked { summary: rest.join(" ") },
+        "end" => completed(&rest.join(" ")),
+        "fail" => EventKind::Finished(CallOutcome::Failed {
+            kind: ErrorKind::Failed,
+            error: rest.join(" "),
+        }),
         _ => panic!("nothing of that kind happens: {what}"),
     }
 }
 
-fn completed(output: &str) -> What {
-    What::Finished(Outcome::Completed {
+fn completed(output: &str) -> EventKind {
+    EventKind::Finished(CallOutcome::Completed {
         title: "done".into(),
         metadata: Map::new(),
         output: output.into(),
     })
 }
 
-fn event(session: &str, call: &str, what: What) -> Event {
+fn event(session: &str, call: &str, what: EventKind) -> Event {
     let at = super::unsigned(super::now());
     Event { call: call.into(), root: call.into(), session: session.into(), at, what }
 }
 
-fn owner_of(text: &str) -> Owner<'_> {
+fn owner_of(text: &str) -> ApprovalOwner<'_> {
     match text.split_once(':') {
-        Some(("session", id)) => Owner::Session(id),
-        Some(("project", root)) => Owner::Project(Path::new(root)),
-        _ => Owner::Everyone,
+        Some(("session", id)) => ApprovalOwner::Session(id),
+        Some(("project", root)) => ApprovalOwner::Project(Path::new(root)),
+        _ => ApprovalOwner::Everyone,
     }
 }
 
@@ -183,35 +188,39 @@ fn rule(action: &str, permission: &str, kind: &str, pattern: &str) -> Rule {
 }
 
 /// An entry for one file under `/p`; `-` stands for a file that is not there.
-fn entry(call: &str, path: &str, before: &str) -> Entry {
-    Entry {
+fn entry(call: &str, path: &str, before: &str) -> JournalEntry {
+    JournalEntry {
         call: call.into(),
         session: "s".into(),
         tool: "edit".into(),
         root: "/p".into(),
         at: super::unsigned(super::now()),
-        files: vec![Before { path: path.into(), image: content(before).map(image), meant: None }],
+        files: vec![BeforeImage {
+            path: path.into(),
+            image: content(before).map(image),
+            meant: None,
+        }],
     }
 }
 
-fn image(bytes: Bytes) -> Image {
-    Image::new(bytes, 0o644)
+fn image(bytes: Bytes) -> FileImage {
+    FileImage::new(bytes, 0o644)
 }
 
 fn content(text: &str) -> Option<Bytes> {
     (text != "-").then(|| text.to_owned().into())
 }
 
-fn show_change(Change { call, session: _, tool, at: _, files }: &Change) -> String {
+fn show_change(RecordedChange { call, session: _, tool, at: _, files }: &RecordedChange) -> String {
     let text = |bytes: &Bytes| format!("{:?}", String::from_utf8_lossy(bytes));
     files.iter().fold(format!("{tool} {call}"), |all, file| {
         let before = file.before.as_ref().map(|image| (text(&image.bytes), image.mode));
         let before = before.map_or("-".into(), |(text, mode)| format!("{text} {mode:o}"));
         let after = match &file.after {
-            After::Known(left) => left.as_ref().map_or("-".into(), |image| text(&image.bytes)),
-            After::Meant(None) => "meant: -".into(),
-            After::Meant(Some(hash)) => format!("meant: {hash:?}"),
-            After::Lost => "lost".into(),
+            AfterImage::Known(left) => left.as_ref().map_or("-".into(), |image| text(&image.bytes)),
+            AfterImage::Meant(None) => "meant: -".into(),
+            AfterImage::Meant(Some(hash)) => format!("meant: {hash:?}"),
+            AfterImage::Lost => "lost".into(),
         };
         format!("{all} {} {before} > {after}", file.path.display())
     })
@@ -456,7 +465,7 @@ fn the_last_handle_waits_for_what_is_queued() {
     let store = store(folder.path());
     for call in 0..500 {
         let id = call.to_string();
-        store.append(&event("s", &id, What::Started { tool: "read".into(), parent: None }));
+        store.append(&event("s", &id, EventKind::Started { tool: "read".into(), parent: None }));
         store.append(&event("s", &id, completed("output")));
     }
     assert_eq!(store.dropped(), 0);
@@ -492,8 +501,8 @@ fn large_values_are_bounded() {
         .assert_eq(&refusal.to_string());
 
     let input = Arc::new(json!({ "filePath": "a", "content": "y".repeat(1 << 20) }));
-    store.append(&event("s", "1", What::Started { tool: "write".into(), parent: None }));
-    store.append(&event("s", "1", What::Running { input }));
+    store.append(&event("s", "1", EventKind::Started { tool: "write".into(), parent: None }));
+    store.append(&event("s", "1", EventKind::Running { input }));
     store.append(&event("s", "1", completed(&"ü".repeat(1 << 20))));
     let calls = runtime.block_on(store.calls(None, usize::MAX)).unwrap();
     let [call] = calls.as_slice() else { panic!("one call: {calls:?}") };

@@ -1,6 +1,6 @@
 //! `glob`: finds files by name.
 
-use helve_core::machine::Ended;
+use helve_core::machine::WalkEnd;
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,14 +50,14 @@ fn said(found: &FoundFiles) -> ToolOutput {
     let text = if paths.is_empty() { "No files found".into() } else { paths.join("\n") };
     let mut all = Vec::new();
     if shown < counts.files {
-        let least = if counts.ended == Ended::Deadline { "at least " } else { "" };
+        let least = if counts.ended == WalkEnd::Deadline { "at least " } else { "" };
         let files = count(counts.files, "file", "files");
         all.push(format!(
             "{shown} of {least}{files} are shown, the newest. Use a narrower path or pattern to see others."
         ));
     }
     all.extend(notes(searched, SearchScope::Names, &SEARCH_TERMS));
-    let is_cut = shown < counts.files || counts.ended == Ended::Deadline;
+    let is_cut = shown < counts.files || counts.ended == WalkEnd::Deadline;
     let text = format!("{text}{}", ending(&all));
     ToolOutput::text(searched.path.shown(), text).with("count", shown).with("truncated", is_cut)
 }

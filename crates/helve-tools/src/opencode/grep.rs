@@ -1,6 +1,9 @@
 //! `grep`: searches file contents.
 
-use helve_core::machine::{Case, Counts, Cutting, Ended, Hit, HitLine, Reach, Role, Shape, Syntax};
+use helve_core::machine::{
+    CaseMode, LineCut, LineRole, MatchReach, MatchedFile, MatchedLine, PatternSyntax, ResultShape,
+    SearchCounts, WalkEnd,
+};
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,7 +53,7 @@ enum OutputMode {
 
 const MAX_RESULTS: usize = 100;
 const MAX_CONTEXT: u32 = 20;
-const CUT: Cutting = Cutting { longest: 2000, kept: 500 };
+const CUT: LineCut = LineCut { longest: 2000, kept: 500 };
 
 pub(super) struct Grep;
 
@@ -64,9 +67,9 @@ impl Tool for Grep {
             pattern: &args.pattern,
             path: args.path.as_deref(),
             include: args.include.iter().cloned().collect(),
-            syntax: if args.literal { Syntax::Literal } else { Syntax::Regex },
-            case: if args.ignore_case { Case::Ignored } else { Case::AsWritten },
-            reach: if args.multiline { Reach::ManyLines } else { Reach::OneLine },
+            syntax: if args.literal { PatternSyntax::Literal } else { PatternSyntax::Regex },
+            case: if args.ignore_case { CaseMode::Ignored } else { CaseMode::AsWritten },
+            reach: if args.multiline { MatchReach::ManyLines } else { MatchReach::OneLine },
             ignored: if args.ignored { IgnoredFiles::Include } else { IgnoredFiles::Skip },
             shape: shape(&args),
         };
@@ -76,12 +79,12 @@ impl Tool for Grep {
     }
 }
 
-fn shape(args: &Args) -> Shape {
+fn shape(args: &Args) -> ResultShape {
     let context = args.context.unwrap_or(0).min(MAX_CONTEXT) as usize;
     match args.output {
-        OutputMode::Content => Shape::Lines { most: MAX_RESULTS, context, cut: CUT },
-        OutputMode::Files => Shape::Names { most: MAX_RESULTS },
-        OutputMode::Counts => Shape::Counts { most: MAX_RESULTS },
+        OutputMode::Content => ResultShape::Lines { most: MAX_RESULTS, context, cut: CUT },
+        OutputMode::Files => ResultShape::Names { most: MAX_RESULTS },
+        OutputMode::Counts => ResultShape::Counts { most: MAX_RESULTS },
     }
 }
 
@@ -94,29 +97,29 @@ fn said(args: &Args, found: &Matches) -> ToolOutput {
         OutputMode::Files | OutputMode::Counts => files(args.output, hits, searched),
     };
     let mut all: Vec<String> = rest.into_iter().collect();
-    let is_cut = !all.is_empty() || counts.ended == Ended::Deadline;
+    let is_cut = !all.is_empty() || counts.ended == WalkEnd::Deadline;
     all.extend(notes(searched, SearchScope::Contents, &SEARCH_TERMS));
     let text = format!("{text}{}", ending(&all));
     ToolOutput::text(&*args.pattern, text).with("matches", counts.matches).with("truncated", is_cut)
 }
 
 /// The matching lines by file, and a note on those that are left out.
-fn content(hits: &[Hit], searched: &Searched) -> (String, Option<String>) {
+fn content(hits: &[MatchedFile], searched: &Searched) -> (String, Option<String>) {
     let counts = &searched.counts;
     let mut text = heading(counts, &count(counts.matches, "match", "matches"));
     let mut shown = 0;
     for hit in hits {
         text.push_str(&format!("\n\n{}:", searched.absolute(&hit.path)));
-        let mut last: Option<&HitLine> = None;
+        let mut last: Option<&MatchedLine> = None;
         for line in &hit.lines {
             let is_apart = last.is_some_and(|last| last.number + 1 < line.number);
-            if is_apart && hit.lines.iter().any(|line| line.role == Role::Context) {
+            if is_apart && hit.lines.iter().any(|line| line.role == LineRole::Context) {
                 text.push_str("\n  --");
             }
             text.push_str(&line_text(line));
             last = Some(line);
         }
-        let here = hit.lines.iter().filter(|line| line.role == Role::Match).count() as u64;
+        let here = hit.lines.iter().filter(|line| line.role == LineRole::Match).count() as u64;
         if here < hit.matches {
             let more = count(hit.matches - here, "more match", "more matches");
             text.push_str(&format!("\n  … {more} in this file"));
@@ -133,17 +136,21 @@ fn content(hits: &[Hit], searched: &Searched) -> (String, Option<String>) {
     (text, rest)
 }
 
-fn line_text(line: &HitLine) -> String {
+fn line_text(line: &MatchedLine) -> String {
     let mark = match line.role {
-        Role::Match | Role::Rest => ':',
-        Role::Context => '-',
+        LineRole::Match | LineRole::Rest => ':',
+        LineRole::Context => '-',
     };
     let dots = |is_cut| if is_cut { "…" } else { "" };
     let (before, after) = (dots(line.is_cut_before), dots(line.is_cut_after));
     format!("\n  Line {}{mark} {before}{}{after}", line.number, line.text)
 }
 
-fn files(output: OutputMode, hits: &[Hit], searched: &Searched) -> (String, Option<String>) {
+fn files(
+    output: OutputMode,
+    hits: &[MatchedFile],
+    searched: &Searched,
+) -> (String, Option<String>) {
     let counts = &searched.counts;
     let files = count(counts.files, "file", "files");
     let mut text = match output {
@@ -166,10 +173,10 @@ fn files(output: OutputMode, hits: &[Hit], searched: &Searched) -> (String, Opti
     (text, rest)
 }
 
-fn heading(counts: &Counts, what: &str) -> String {
+fn heading(counts: &SearchCounts, what: &str) -> String {
     match counts.ended {
-        Ended::Complete => format!("Found {what}"),
-        Ended::Deadline => format!("Found at least {what}"),
+        WalkEnd::Complete => format!("Found {what}"),
+        WalkEnd::Deadline => format!("Found at least {what}"),
     }
 }
 

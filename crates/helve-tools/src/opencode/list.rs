@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use helve_core::machine::Ended;
+use helve_core::machine::WalkEnd;
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,7 +49,7 @@ fn said(listing: &TreeListing) -> ToolOutput {
         text.push_str(&format!("\n{}", row_text(row)));
     }
     let text = format!("{text}{}", ending(&notes(searched)));
-    let is_cut = *is_partial || searched.counts.ended == Ended::Deadline;
+    let is_cut = *is_partial || searched.counts.ended == WalkEnd::Deadline;
     ToolOutput::text(searched.path.shown(), text).with("count", *count).with("truncated", is_cut)
 }
 
@@ -80,7 +80,7 @@ fn notes(searched: &Searched) -> Vec<String> {
     if !by_rules.is_empty() {
         notes.push(format!("{by_rules} left out by ignore rules."));
     }
-    if counts.matches > 0 || counts.ended == Ended::Deadline {
+    if counts.matches > 0 || counts.ended == WalkEnd::Deadline {
         notes.extend(search::notes(searched, SearchScope::Names, &SEARCH_TERMS));
     }
     notes

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_core::server::Listing;
+use helve_core::server::ResourceKind;
 use helve_core::{Resources, Tool, ToolContext, ToolError, ToolOutput, Traits};
 
 use super::list_mcp_resources::{Args, said};
@@ -20,7 +20,7 @@ impl Tool for ListMcpResourceTemplates {
     const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let (servers, what) = (&*self.servers, Listing::Templates);
+        let (servers, what) = (&*self.servers, ResourceKind::Templates);
         let items = resources::list(ctx, servers, Self::NAME, what, args.server).await?;
         Ok(said(Self::NAME, "resourceTemplates", items))
     }

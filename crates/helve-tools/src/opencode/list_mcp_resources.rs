@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_core::server::Listing;
+use helve_core::server::ResourceKind;
 use helve_core::{Resources, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ impl Tool for ListMcpResources {
     const TRAITS: Traits = Traits { open_world: true, ..Traits::READ_ONLY };
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let (servers, what) = (&*self.servers, Listing::Resources);
+        let (servers, what) = (&*self.servers, ResourceKind::Resources);
         let items = resources::list(ctx, servers, Self::NAME, what, args.server).await?;
         Ok(said(Self::NAME, "resources", items))
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use helve_core::process::{Met, Process, Signal, State, Until, Watched};
+use helve_core::process::{Process, ProcessState, Signal, WaitCondition, WaitOutcome, WatchResult};
 use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
 use helve_text::cut::{Keep, Limits};
 use schemars::JsonSchema;
@@ -126,15 +126,15 @@ fn request(args: &Args) -> Result<Option<ProcessRequest>, ToolError> {
     }))
 }
 
-fn until(args: &Args) -> Result<Until, ToolError> {
+fn until(args: &Args) -> Result<WaitCondition, ToolError> {
     match (&args.text, args.port) {
         (Some(_), Some(_)) => Err(ToolError::new(
             ErrorKind::InvalidArgs,
             "Give text or port, not both: one thing is waited for at a time.",
         )),
-        (Some(text), None) => Ok(Until::Text(text.clone())),
-        (None, Some(port)) => Ok(Until::Port(port)),
-        (None, None) => Ok(Until::AllEnded),
+        (Some(text), None) => Ok(WaitCondition::Text(text.clone())),
+        (None, Some(port)) => Ok(WaitCondition::Port(port)),
+        (None, None) => Ok(WaitCondition::AllEnded),
     }
 }
 
@@ -154,7 +154,7 @@ fn error(error: ProcessFailure) -> ToolError {
     }
 }
 
-fn output_text(output: &NewOutput, waiting: Option<(Until, Duration)>) -> ToolOutput {
+fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -> ToolOutput {
     let NewOutput { from, watched } = output;
     let process = &watched.process;
     let text = String::from_utf8_lossy(&watched.text);
@@ -170,7 +170,7 @@ fn output_text(output: &NewOutput, waiting: Option<(Until, Duration)>) -> ToolOu
         whole = format!("{gap}\n{whole}");
     }
     let mut sentences = vec![progress(watched)];
-    if process.state != State::Running && !process.children.is_empty() {
+    if process.state != ProcessState::Running && !process.children.is_empty() {
         sentences.push(format!("still running: {}", children(process)));
     }
     if let Some((until, deadline)) = waiting {
@@ -183,13 +183,13 @@ fn output_text(output: &NewOutput, waiting: Option<(Until, Duration)>) -> ToolOu
     ToolOutput::text(process.id.0.clone(), whole)
         .keep(Keep::All)
         .with("cursor", watched.next)
-        .with("met", watched.met == Met::Yes)
+        .with("met", watched.met == WaitOutcome::Yes)
 }
 
-fn progress(watched: &Watched) -> String {
+fn progress(watched: &WatchResult) -> String {
     let process = &watched.process;
     let state = match process.state {
-        State::Running => "running".to_string(),
+        ProcessState::Running => "running".to_string(),
         ended => format!("{}, {}", state(ended), elapsed(process.took)),
     };
     let more = match process.said.saturating_sub(watched.next) {
@@ -199,16 +199,16 @@ fn progress(watched: &Watched) -> String {
     format!("{}: {state}; next cursor {}{more}", process.id.0, watched.next)
 }
 
-fn waited(met: Met, until: &Until, deadline: Duration) -> String {
+fn waited(met: WaitOutcome, until: &WaitCondition, deadline: Duration) -> String {
     let what = match until {
-        Until::Text(text) => format!("the text {}", clip(text)),
-        Until::Port(port) => format!("something listening on port {port}"),
-        Until::Now | Until::Ended | Until::AllEnded => "its end".into(),
+        WaitCondition::Text(text) => format!("the text {}", clip(text)),
+        WaitCondition::Port(port) => format!("something listening on port {port}"),
+        WaitCondition::Now | WaitCondition::Ended | WaitCondition::AllEnded => "its end".into(),
     };
     match met {
-        Met::Yes => format!("{what}: reached"),
-        Met::Never => format!("{what} cannot come any more: it has ended"),
-        Met::Deadline => format!(
+        WaitOutcome::Yes => format!("{what}: reached"),
+        WaitOutcome::Never => format!("{what} cannot come any more: it has ended"),
+        WaitOutcome::Deadline => format!(
             "{what} did not come within {} ms; wait again, or end it with kill",
             deadline.as_millis()
         ),
@@ -229,7 +229,7 @@ fn listed(all: &[Process]) -> ToolOutput {
         if process.is_foreign {
             line.push_str(" (another Helve's)");
         }
-        if process.state != State::Running && !process.children.is_empty() {
+        if process.state != ProcessState::Running && !process.children.is_empty() {
             line.push_str(&format!("\n    still running: {}", children(process)));
         }
         lines.push(line);

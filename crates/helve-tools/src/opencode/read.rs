@@ -5,7 +5,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use helve_core::media::{Format, Frames, Picture};
+use helve_core::media::{Frames, MediaFormat, Picture};
 use helve_core::{Content, ErrorKind, Media, Tool, ToolContext, ToolError, ToolOutput};
 use helve_text::cut::Keep;
 use schemars::JsonSchema;
@@ -124,7 +124,7 @@ fn cut_lines(page: &LinePage) -> Option<String> {
     ))
 }
 
-fn picture(shown: &str, format: Format, picture: Picture) -> ToolOutput {
+fn picture(shown: &str, format: MediaFormat, picture: Picture) -> ToolOutput {
     let (size, original) = (picture.size, picture.original);
     let name = format_name(format);
     let mut text = format!("{shown}: {name}, {} × {} pixels.", original.width, original.height);

@@ -1,9 +1,9 @@
 //! Replaces quoted text in one file: one replacement or several, all or none.
 
 use bytes::Bytes;
-use helve_core::change::{Made, Rebase, Then, Wanted};
+use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
-use helve_core::{Ask, Kind, Resolved, Shown, ToolContext};
+use helve_core::{Ask, FileKind, Resolved, Shown, ToolContext};
 use helve_text::diff::Unified;
 use helve_text::edit::{
     AppliedAll, Change, Edit, IndependentError, Match, Refusal, apply_all, apply_independent,
@@ -50,7 +50,7 @@ pub(crate) struct Edited {
     pub(crate) had_changed: bool,
     pub(crate) changes: Vec<Change>,
     pub(crate) diff: Unified,
-    pub(crate) made: Made,
+    pub(crate) made: AppliedChanges,
     pub(crate) errors: Vec<IntroducedError>,
 }
 
@@ -103,7 +103,7 @@ pub(crate) async fn edit(
 ) -> Result<Edited, EditError> {
     let EditRequest { key, path, replacements, order } = request;
     let path = ctx.files.resolve(path).await?;
-    if path.kind() == Some(Kind::Folder) {
+    if path.kind() == Some(FileKind::Folder) {
         return Err(ChangeError::Folder { shown: path.shown().into() }.into());
     }
     require_same_file(ctx, &path, &replacements).await?;
@@ -129,8 +129,8 @@ pub(crate) async fn edit(
     let grant = ctx.ask(Ask::to(path.editing(key)).preview(&diff.text)).await?;
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let created = base.is_none();
-    let then = Then::Write { bytes, mode: FileMode::Keep, links: settings.links };
-    let wanted = Wanted { path, base, then, rebase: Rebase::Merge };
+    let then = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
+    let wanted = FileChange { path, base, then, rebase: Rebase::Merge };
     let made = ctx.files.commit(&grant, vec![wanted]).await?;
     let (changes, errors) = (applied.changes, errors.await);
     Ok(Edited { shown, created, had_changed, changes, diff, made, errors })

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use helve_core::machine::{Amount, Find, Found, Order, Tree};
-use helve_core::{Ask, Kind, MachineError, ToolContext, paths};
+use helve_core::machine::{FileCount, FileTree, FindOrder, FindRequest, FoundFile};
+use helve_core::{Ask, FileKind, MachineError, ToolContext, paths};
 
 use super::search::{SearchFailure, Searched, failure, resolve};
 
@@ -37,12 +37,12 @@ pub(crate) enum TreeRow {
     Folder {
         depth: usize,
         name: String,
-        unlisted: Amount,
+        unlisted: FileCount,
     },
     /// The rest of a directory of which only some entries are listed.
     Rest {
         depth: usize,
-        amount: Amount,
+        amount: FileCount,
     },
 }
 
@@ -80,14 +80,14 @@ pub(crate) async fn list(
 ) -> Result<TreeListing, SearchFailure> {
     let path = resolve(ctx, request.path).await?;
     let grant = ctx.ask(Ask::to(path.searching("list", path.shown()))).await?;
-    if path.kind().is_some_and(|kind| kind != Kind::Folder) {
+    if path.kind().is_some_and(|kind| kind != FileKind::Folder) {
         return Err(ctx.words().machine(path.shown(), &MachineError::NotAFolder).into());
     }
     let ignore = IGNORED.into_iter().chain(request.ignore.iter().map(String::as_str));
     let globs = ignore.map(|glob| format!("!{}", glob.trim_start_matches('!'))).collect();
-    let tree = Tree { globs, ..path.tree() };
+    let tree = FileTree { globs, ..path.tree() };
     let deadline = tree.deadline;
-    let find = Find { tree, order: Order::Levels, most: request.max };
+    let find = FindRequest { tree, order: FindOrder::Levels, most: request.max };
     let finding = ctx.files.find(&grant, &path, find);
     let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
         return Err(ctx.words().aborted().into());
@@ -102,8 +102,8 @@ pub(crate) async fn list(
 }
 
 /// Orders entries that come level by level so that each directory is followed by its content.
-fn rows(entries: &[Found], unlisted_at_root: Amount) -> Vec<TreeRow> {
-    let mut children: BTreeMap<PathBuf, Vec<&Found>> = BTreeMap::new();
+fn rows(entries: &[FoundFile], unlisted_at_root: FileCount) -> Vec<TreeRow> {
+    let mut children: BTreeMap<PathBuf, Vec<&FoundFile>> = BTreeMap::new();
     for entry in entries {
         let parent = entry.path.parent().unwrap_or(Path::new(""));
         children.entry(parent.into()).or_default().push(entry);
@@ -123,14 +123,14 @@ fn rows(entries: &[Found], unlisted_at_root: Amount) -> Vec<TreeRow> {
         };
         let depth = open.len() - 1;
         let name = paths::shown(entry.path.file_name().unwrap_or_default().as_ref()).into_owned();
-        if entry.kind != Kind::Folder {
+        if entry.kind != FileKind::Folder {
             rows.push(TreeRow::File { depth, name });
             continue;
         }
         let content = enter(&entry.path);
         let (unlisted, rest) = match content.len() {
-            0 => (entry.more, Amount::default()),
-            _ => (Amount::default(), entry.more),
+            0 => (entry.more, FileCount::default()),
+            _ => (FileCount::default(), entry.more),
         };
         rows.push(TreeRow::Folder { depth, name, unlisted });
         open.push((content, rest));
@@ -138,6 +138,6 @@ fn rows(entries: &[Found], unlisted_at_root: Amount) -> Vec<TreeRow> {
     rows
 }
 
-pub(crate) fn is_empty(amount: Amount) -> bool {
-    amount == Amount::default()
+pub(crate) fn is_empty(amount: FileCount) -> bool {
+    amount == FileCount::default()
 }

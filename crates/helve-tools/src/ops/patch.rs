@@ -1,10 +1,10 @@
 //! Applies a patch to several files, all or none.
 
 use bytes::Bytes;
-use helve_core::change::{Made, Rebase, Then, Wanted};
+use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::{FileMode, HardLinks};
-use helve_core::journal::Image;
-use helve_core::{Ask, Kind, Resolved, ToolContext};
+use helve_core::journal::FileImage;
+use helve_core::{Ask, FileKind, Resolved, ToolContext};
 use helve_text::diff::Unified;
 use helve_text::edit::{Match, Tolerance};
 use helve_text::patch::place::{self, Misplaced};
@@ -30,7 +30,7 @@ pub(crate) struct PatchApplied {
     /// Files whose hunks matched only with tolerances, in the order of the patch.
     pub(crate) inexact: Vec<(String, Vec<Tolerance>)>,
     pub(crate) diffs: Vec<Unified>,
-    pub(crate) made: Made,
+    pub(crate) made: AppliedChanges,
     pub(crate) errors: Vec<IntroducedError>,
 }
 
@@ -151,11 +151,11 @@ struct PatchSet {
 /// One file: its content on disk and its content after the patch.
 struct PendingFile {
     path: Resolved,
-    base: Option<Image>,
+    base: Option<FileImage>,
     content: Option<Bytes>,
     mode: FileMode,
     /// The new path, and what exists there.
-    to: Option<(Resolved, Option<Image>)>,
+    to: Option<(Resolved, Option<FileImage>)>,
 }
 
 impl PatchSet {
@@ -225,7 +225,7 @@ impl PatchSet {
         let index = match known {
             Some(index) => index,
             None => {
-                if path.kind() == Some(Kind::Folder) {
+                if path.kind() == Some(FileKind::Folder) {
                     return Err(ChangeError::Folder { shown: path.shown().into() }.into());
                 }
                 let base = ctx.files.load(&path).await?;
@@ -248,7 +248,7 @@ impl PatchSet {
         &mut self,
         ctx: &ToolContext,
         named: &str,
-    ) -> Result<(Resolved, Option<Image>), PatchError> {
+    ) -> Result<(Resolved, Option<FileImage>), PatchError> {
         let to = ctx.files.resolve(named).await?;
         let existing = ctx.files.load(&to).await?;
         if self.files.iter().any(|file| file.path.real() == to.real() && file.to.is_none()) {
@@ -290,7 +290,7 @@ impl PendingFile {
     }
 
     /// Moves the file. Moving it onto itself has no effect.
-    fn move_to(&mut self, to: Option<(Resolved, Option<Image>)>) -> Result<(), PatchError> {
+    fn move_to(&mut self, to: Option<(Resolved, Option<FileImage>)>) -> Result<(), PatchError> {
         let Some((to, existing)) = to.filter(|(to, _)| to.real() != self.path.real()) else {
             return Ok(());
         };
@@ -351,14 +351,14 @@ impl PendingFile {
         }
     }
 
-    fn into_wanted(self, links: HardLinks) -> Wanted {
+    fn into_wanted(self, links: HardLinks) -> FileChange {
         let PendingFile { path, base, content, mode, to } = self;
         let then = match (content, to) {
-            (None, _) => Then::Remove,
-            (Some(bytes), None) => Then::Write { bytes, mode, links },
-            (Some(bytes), Some((to, over))) => Then::Move { to: Box::new(to), over, bytes },
+            (None, _) => ChangeKind::Remove,
+            (Some(bytes), None) => ChangeKind::Write { bytes, mode, links },
+            (Some(bytes), Some((to, over))) => ChangeKind::Move { to: Box::new(to), over, bytes },
         };
-        Wanted { path, base, then, rebase: Rebase::Merge }
+        FileChange { path, base, then, rebase: Rebase::Merge }
     }
 }
 

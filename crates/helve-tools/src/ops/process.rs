@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use helve_core::process::{Excerpt, Process, ProcessError, Signal, Until, Watch, Watched};
-use helve_core::programs::{Running, steering, typing};
+use helve_core::process::{
+    Excerpt, Process, ProcessError, Signal, WaitCondition, WatchRequest, WatchResult,
+};
+use helve_core::programs::{RunningCommand, steering, typing};
 use helve_core::{Ask, ToolContext, ToolError};
 use helve_text::cut::Limits;
 
@@ -15,7 +17,7 @@ pub(crate) enum ProcessRequest {
     },
     Wait {
         cursor: Option<u64>,
-        until: Until,
+        until: WaitCondition,
         timeout: Duration,
     },
     Type {
@@ -36,7 +38,7 @@ pub(crate) enum ProcessOutcome {
 /// Output of a program since a cursor.
 pub(crate) struct NewOutput {
     pub(crate) from: u64,
-    pub(crate) watched: Watched,
+    pub(crate) watched: WatchResult,
 }
 
 /// Why a program was left alone.
@@ -87,7 +89,7 @@ pub(crate) async fn steer(
         ProcessRequest::Read { cursor } => Watching {
             from: cursor.unwrap_or(0),
             excerpt: cursor.map_or(Excerpt::Newest, |_| Excerpt::Oldest),
-            until: Until::Now,
+            until: WaitCondition::Now,
             deadline: Duration::ZERO,
         },
         ProcessRequest::Wait { cursor, until, timeout } => Watching {
@@ -101,7 +103,7 @@ pub(crate) async fn steer(
             Watching {
                 from: cursor.unwrap_or(process.said),
                 excerpt: Excerpt::Newest,
-                until: Until::AllEnded,
+                until: WaitCondition::AllEnded,
                 deadline: ANSWER,
             }
         }
@@ -144,18 +146,18 @@ fn ask(ctx: &ToolContext, process: &Process, request: &ProcessRequest) -> Ask {
 struct Watching {
     from: u64,
     excerpt: Excerpt,
-    until: Until,
+    until: WaitCondition,
     deadline: Duration,
 }
 
 async fn watch(
     ctx: &ToolContext,
-    running: &Running,
+    running: &RunningCommand,
     watching: Watching,
     room: Limits,
 ) -> Result<NewOutput, ProcessFailure> {
     let Watching { from, excerpt, until, deadline } = watching;
-    let want = Watch { from, most: room.bytes, told: excerpt, until, deadline };
+    let want = WatchRequest { from, most: room.bytes, told: excerpt, until, deadline };
     let mut watched = match ctx.cancel.run_until_cancelled(running.watch(want)).await {
         Some(watched) => watched.map_err(ProcessFailure::Lost)?,
         None => return Err(ctx.words().aborted().into()),
@@ -165,7 +167,7 @@ async fn watch(
 }
 
 /// Cuts the output to whole lines within the limit. The next cursor moves back to what is left out.
-fn limit_lines(watched: &mut Watched, excerpt: Excerpt, max_lines: usize) {
+fn limit_lines(watched: &mut WatchResult, excerpt: Excerpt, max_lines: usize) {
     let bytes = watched.text.iter().enumerate();
     let ends: Vec<usize> =
         bytes.filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();

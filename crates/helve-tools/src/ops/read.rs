@@ -7,9 +7,9 @@ mod text;
 
 use std::time::Duration;
 
-use helve_core::machine::{Listing, Window, Windowed};
-use helve_core::media::{Format, Picture, Seen, Unseen};
-use helve_core::{Ask, Grant, Kind, Media, Resolved, ToolContext, ToolError, paths};
+use helve_core::machine::{DirListing, WindowLines, WindowRequest};
+use helve_core::media::{MediaContent, MediaError, MediaFormat, Picture};
+use helve_core::{Ask, FileKind, Grant, Media, Resolved, ToolContext, ToolError, paths};
 
 use super::missing::{MissingFile, missing};
 use lines::{LinePage, PageNote};
@@ -46,7 +46,7 @@ pub(crate) struct ReadResult {
 pub(crate) enum ReadContent {
     Folder(FolderPage),
     Lines(LinePage),
-    Picture { format: Format, picture: Picture },
+    Picture { format: MediaFormat, picture: Picture },
 }
 
 /// Some entries of a directory, by name.
@@ -88,13 +88,13 @@ pub(crate) enum ReadError {
     /// The name promises a format that the content does not have.
     Mislabelled {
         shown: String,
-        format: Format,
+        format: MediaFormat,
         content: ActualContent,
     },
     Undecodable {
         shown: String,
-        format: Format,
-        reason: Unseen,
+        format: MediaFormat,
+        reason: MediaError,
     },
 }
 
@@ -134,12 +134,12 @@ pub(crate) async fn read(
     let grant = ctx.ask(Ask::to(path.reading())).await?;
     let content = match path.kind() {
         None => return Err(ReadError::Missing(missing(ctx, &path).await)),
-        Some(Kind::Folder) => {
+        Some(FileKind::Folder) => {
             let listing = ctx.files.list(&grant, &path, MAX_ENTRIES).await?;
             ReadContent::Folder(folder_page(&path, &listing, window)?)
         }
         Some(_) => {
-            let want = Window {
+            let want = WindowRequest {
                 first: window.first,
                 lines: window.count,
                 line_bytes: limits.line_chars * CHAR_BYTES,
@@ -166,7 +166,7 @@ struct OpenFile<'a> {
     ctx: &'a ToolContext,
     grant: &'a Grant<'a>,
     path: &'a Resolved,
-    start: &'a Windowed,
+    start: &'a WindowLines,
     window: LineWindow,
     limits: ReadLimits,
 }
@@ -175,17 +175,15 @@ impl OpenFile<'_> {
     async fn read(&self, media: &dyn Media) -> Result<ReadContent, ReadError> {
         let shown = self.path.shown();
         // The content of a file counts more than its name.
-        let format = Format::of_content(&self.start.sample).or_else(|| Format::of_name(shown));
+        let format =
+            MediaFormat::of_content(&self.start.sample).or_else(|| MediaFormat::of_name(shown));
         if let Some(format) = format {
             let bytes = self.ctx.files.whole(self.grant, self.path, MAX_MEDIA_BYTES).await?;
             return match media.look(bytes.clone(), format).await {
-                Ok(Seen::Picture(picture)) => Ok(ReadContent::Picture { format, picture }),
-                Ok(Seen::Document(document)) => Ok(ReadContent::Lines(media::document_page(
-                    &bytes,
-                    &document,
-                    self.window,
-                    self.limits,
-                ))),
+                Ok(MediaContent::Picture(picture)) => Ok(ReadContent::Picture { format, picture }),
+                Ok(MediaContent::Document(document)) => Ok(ReadContent::Lines(
+                    media::document_page(&bytes, &document, self.window, self.limits),
+                )),
                 Err(reason) => Err(media::error(shown, format, &bytes, reason)),
             };
         }
@@ -218,8 +216,10 @@ impl OpenFile<'_> {
                 continue;
             }
             match media.look(output.bytes, output.format).await {
-                Ok(Seen::Picture(picture)) => page.attachments.push(media::attachment(picture)),
-                Ok(Seen::Document(_)) => {}
+                Ok(MediaContent::Picture(picture)) => {
+                    page.attachments.push(media::attachment(picture))
+                }
+                Ok(MediaContent::Document(_)) => {}
                 Err(reason) => page.notes.push(PageNote::PictureFailed { number, reason }),
             }
         }
@@ -229,7 +229,7 @@ impl OpenFile<'_> {
 
 fn folder_page(
     path: &Resolved,
-    listing: &Listing,
+    listing: &DirListing,
     window: LineWindow,
 ) -> Result<FolderPage, ReadError> {
     let total = listing.entries.len() as u64 + listing.left_out;
@@ -240,7 +240,7 @@ fn folder_page(
     let take = usize::try_from(window.count).unwrap_or(usize::MAX);
     let entries = listing.entries.iter().skip(skip).take(take).map(|entry| FolderEntry {
         name: paths::shown(entry.name.as_ref()).into_owned(),
-        is_folder: entry.kind == Kind::Folder,
+        is_folder: entry.kind == FileKind::Folder,
     });
     Ok(FolderPage { first: window.first, entries: entries.collect(), total })
 }

@@ -1,9 +1,9 @@
 //! Lists and reads what MCP servers offer besides tools.
 
 use bytes::Bytes;
-use helve_core::media::{Format, Seen, Unseen};
+use helve_core::media::{MediaContent, MediaError, MediaFormat};
 use helve_core::permission::Let;
-use helve_core::server::{Body, Held, Listing};
+use helve_core::server::{ResourceBody, ResourceItem, ResourceKind};
 use helve_core::{Ask, Media, Part, Pattern, Resources, ToolContext, ToolError};
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ pub(crate) enum ResourceContent {
     /// Bytes of an unknown format, or that could not be decoded for the given reason.
     Unshowable {
         size: usize,
-        reason: Option<Unseen>,
+        reason: Option<MediaError>,
     },
 }
 
@@ -38,7 +38,7 @@ pub(crate) async fn list(
     ctx: &ToolContext,
     servers: &dyn Resources,
     key: &'static str,
-    what: Listing,
+    what: ResourceKind,
     server: Option<String>,
 ) -> Result<Vec<ListedResource>, ToolError> {
     let names = match server.filter(|name| !name.trim().is_empty()) {
@@ -87,10 +87,10 @@ pub(crate) async fn read(
     let held = servers.read(server, uri).await;
     let held = held.map_err(|trouble| ctx.words().server(server, &trouble))?;
     let mut pieces = Vec::new();
-    for Held { uri, mime, body } in held {
+    for ResourceItem { uri, mime, body } in held {
         let content = match body {
-            Body::Text(text) => ResourceContent::Text(text),
-            Body::Bytes(bytes) => decoded(media, bytes).await,
+            ResourceBody::Text(text) => ResourceContent::Text(text),
+            ResourceBody::Bytes(bytes) => decoded(media, bytes).await,
         };
         pieces.push(ResourcePiece { uri, mime, content });
     }
@@ -99,14 +99,16 @@ pub(crate) async fn read(
 
 async fn decoded(media: &dyn Media, bytes: Bytes) -> ResourceContent {
     let size = bytes.len();
-    let Some(format) = Format::of_content(&bytes) else {
+    let Some(format) = MediaFormat::of_content(&bytes) else {
         return ResourceContent::Unshowable { size, reason: None };
     };
     match media.look(bytes.clone(), format).await {
-        Ok(Seen::Picture(picture)) => {
+        Ok(MediaContent::Picture(picture)) => {
             ResourceContent::Media { mime: picture.mime.into(), data: picture.bytes }
         }
-        Ok(Seen::Document(_)) => ResourceContent::Media { mime: format.mime().into(), data: bytes },
+        Ok(MediaContent::Document(_)) => {
+            ResourceContent::Media { mime: format.mime().into(), data: bytes }
+        }
         Err(reason) => ResourceContent::Unshowable { size, reason: Some(reason) },
     }
 }

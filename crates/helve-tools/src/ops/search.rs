@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use helve_core::machine::{
-    BadPattern, Case, Counts, Find, Found, Hit, Ignored, Order, Reach, Search, SearchError, Shape,
-    Syntax, Tree,
+    BadPattern, CaseMode, FileTree, FindOrder, FindRequest, FoundFile, IgnoredMode, MatchReach,
+    MatchedFile, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchRequest,
 };
-use helve_core::{Ask, Kind, Resolved, ToolContext, ToolError, paths};
+use helve_core::{Ask, FileKind, Resolved, ToolContext, ToolError, paths};
 
 /// A search of file contents.
 pub(crate) struct GrepRequest<'a> {
@@ -16,11 +16,11 @@ pub(crate) struct GrepRequest<'a> {
     pub(crate) path: Option<&'a str>,
     /// Globs of the files to search; empty for all.
     pub(crate) include: Vec<String>,
-    pub(crate) syntax: Syntax,
-    pub(crate) case: Case,
-    pub(crate) reach: Reach,
+    pub(crate) syntax: PatternSyntax,
+    pub(crate) case: CaseMode,
+    pub(crate) reach: MatchReach,
     pub(crate) ignored: IgnoredFiles,
-    pub(crate) shape: Shape,
+    pub(crate) shape: ResultShape,
 }
 
 /// A search of file names.
@@ -42,20 +42,20 @@ pub(crate) enum IgnoredFiles {
 
 /// Files with matches, newest first.
 pub(crate) struct Matches {
-    pub(crate) hits: Vec<Hit>,
+    pub(crate) hits: Vec<MatchedFile>,
     pub(crate) searched: Searched,
 }
 
 /// Files with matching names, newest first.
 pub(crate) struct FoundFiles {
-    pub(crate) files: Vec<Found>,
+    pub(crate) files: Vec<FoundFile>,
     pub(crate) searched: Searched,
 }
 
 /// Where a search looked and what it counted.
 pub(crate) struct Searched {
     pub(crate) path: Resolved,
-    pub(crate) counts: Counts,
+    pub(crate) counts: SearchCounts,
     pub(crate) deadline: Duration,
 }
 
@@ -102,7 +102,7 @@ pub(crate) async fn grep(
     let grant = ctx.ask(Ask::to(path.searching("grep", pattern))).await?;
     let tree = tree(&path, include, ignored);
     let deadline = tree.deadline;
-    let want = Search {
+    let want = SearchRequest {
         tree,
         pattern: pattern.into(),
         syntax: request.syntax,
@@ -127,12 +127,13 @@ pub(crate) async fn glob(
     let GlobRequest { pattern, path, ignored, max } = request;
     let path = resolve(ctx, path).await?;
     let grant = ctx.ask(Ask::to(path.searching("glob", pattern))).await?;
-    if path.kind().is_some_and(|kind| kind != Kind::Folder) {
+    if path.kind().is_some_and(|kind| kind != FileKind::Folder) {
         return Err(SearchFailure::NotAFolder { shown: path.shown().into() });
     }
     let tree = tree(&path, vec![pattern.into()], ignored);
     let deadline = tree.deadline;
-    let finding = ctx.files.find(&grant, &path, Find { tree, order: Order::Newest, most: max });
+    let finding =
+        ctx.files.find(&grant, &path, FindRequest { tree, order: FindOrder::Newest, most: max });
     let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
         return Err(ctx.words().aborted().into());
     };
@@ -145,13 +146,13 @@ pub(super) async fn resolve(ctx: &ToolContext, path: Option<&str>) -> Result<Res
     ctx.files.resolve(path.filter(|path| !path.is_empty()).unwrap_or(".")).await
 }
 
-fn tree(path: &Resolved, globs: Vec<String>, ignored: IgnoredFiles) -> Tree {
+fn tree(path: &Resolved, globs: Vec<String>, ignored: IgnoredFiles) -> FileTree {
     let tree = path.tree();
     let ignored = match ignored {
         IgnoredFiles::Skip => tree.ignored,
-        IgnoredFiles::Include => Ignored::Include,
+        IgnoredFiles::Include => IgnoredMode::Include,
     };
-    Tree { globs, ignored, ..tree }
+    FileTree { globs, ignored, ..tree }
 }
 
 pub(super) fn failure(

@@ -4,11 +4,12 @@ pub(crate) mod input;
 
 use std::time::{Duration, Instant};
 
-use helve_core::confine::{Denied, denied};
+use helve_core::confine::{SandboxDenial, denied};
 use helve_core::process::{
-    Excerpt, Lifetime, Met, Output, Process, ProcessError, SpawnError, Stdin, Until, Watch,
+    Excerpt, Lifetime, Process, ProcessError, ProcessOutput, SpawnError, Stdin, WaitCondition,
+    WaitOutcome, WatchRequest,
 };
-use helve_core::programs::{BadScript, How, Launch, NotStarted, Running};
+use helve_core::programs::{BadScript, PreparedCommand, RunOptions, RunningCommand, StartError};
 use helve_core::shell::Leftovers;
 use helve_core::{Ask, Progress, ToolContext, ToolError};
 
@@ -39,10 +40,10 @@ pub(crate) struct Finished {
     /// The command as the hooks left it.
     pub(crate) command: String,
     pub(crate) process: Process,
-    pub(crate) output: Output,
+    pub(crate) output: ProcessOutput,
     pub(crate) ending: RunEnding,
     /// What the sandbox denied it.
-    pub(crate) denied: Vec<Denied>,
+    pub(crate) denied: Vec<SandboxDenial>,
     pub(crate) missing_input: Option<MissingInput>,
 }
 
@@ -73,7 +74,7 @@ pub(crate) enum RunError {
     Lost(ProcessError),
     Aborted {
         ended: usize,
-        output: Output,
+        output: ProcessOutput,
     },
 }
 
@@ -108,9 +109,9 @@ pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<Fi
     let grant = ctx.ask(ask).await?;
     let started = ctx.programs.start(&grant, &launch, how(&request, ctx)).await;
     let running = started.map_err(|error| match error {
-        NotStarted::NoShell => RunError::BadScript(BadScript::NoShell),
-        NotStarted::NotGranted => ctx.words().not_granted().into(),
-        NotStarted::Spawn(error) => RunError::Spawn(error),
+        StartError::NoShell => RunError::BadScript(BadScript::NoShell),
+        StartError::NotGranted => ctx.words().not_granted().into(),
+        StartError::Spawn(error) => RunError::Spawn(error),
     })?;
     let (ending, process) = match request.wait {
         RunWait::ToEnd { timeout } => foreground(ctx, &running, timeout).await?,
@@ -121,18 +122,18 @@ pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<Fi
     Ok(finished)
 }
 
-fn how(request: &RunRequest<'_>, ctx: &ToolContext) -> How {
+fn how(request: &RunRequest<'_>, ctx: &ToolContext) -> RunOptions {
     let lifetime = match (ctx.programs.leftovers(), request.wait) {
         (Leftovers::End, RunWait::Background { .. }) => Lifetime::Beyond,
         (Leftovers::End | Leftovers::Keep, _) => Lifetime::Helve,
     };
-    How { stdin: if request.terminal { TERMINAL } else { Stdin::Closed }, lifetime }
+    RunOptions { stdin: if request.terminal { TERMINAL } else { Stdin::Closed }, lifetime }
 }
 
 /// Waits until the shell ends, the timeout passes or the call is aborted.
 async fn foreground(
     ctx: &ToolContext,
-    running: &Running,
+    running: &RunningCommand,
     timeout: Option<Duration>,
 ) -> Result<(RunEnding, Process), RunError> {
     let timeouts = ctx.programs.timeouts();
@@ -166,27 +167,27 @@ async fn foreground(
 
 /// Leaves the command running unless it ends during the first look.
 async fn background(
-    running: &Running,
+    running: &RunningCommand,
     first_look: Duration,
 ) -> Result<(RunEnding, Process), RunError> {
-    let want = Watch {
+    let want = WatchRequest {
         from: 0,
         most: PREVIEW_BYTES,
         told: Excerpt::Newest,
-        until: Until::AllEnded,
+        until: WaitCondition::AllEnded,
         deadline: first_look,
     };
     let watched = running.watch(want).await?;
     let ending = match watched.met {
-        Met::Yes | Met::Never => RunEnding::Ended,
-        Met::Deadline => RunEnding::Background,
+        WaitOutcome::Yes | WaitOutcome::Never => RunEnding::Ended,
+        WaitOutcome::Deadline => RunEnding::Background,
     };
     Ok((ending, watched.process))
 }
 
 async fn finished(
-    launch: &Launch,
-    running: &Running,
+    launch: &PreparedCommand,
+    running: &RunningCommand,
     ending: RunEnding,
     process: Process,
 ) -> Result<Finished, RunError> {
@@ -211,7 +212,7 @@ enum Followed {
 /// Reports progress until the command ends.
 async fn follow(
     ctx: &ToolContext,
-    running: &Running,
+    running: &RunningCommand,
     timeout: Duration,
 ) -> Result<Followed, ProcessError> {
     let end = Instant::now() + timeout;
@@ -222,11 +223,11 @@ async fn follow(
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let deadline = interval.min(left);
-        let watching = running.watch(Watch {
+        let watching = running.watch(WatchRequest {
             from,
             most: PREVIEW_BYTES,
             told: Excerpt::Newest,
-            until: Until::Ended,
+            until: WaitCondition::Ended,
             deadline,
         });
         let Some(watched) = ctx.cancel.run_until_cancelled(watching).await else {
@@ -234,12 +235,14 @@ async fn follow(
         };
         let watched = watched?;
         match watched.met {
-            Met::Yes | Met::Never => return Ok(Followed::Ended(watched.process)),
-            Met::Deadline if left <= deadline => return Ok(Followed::TimedOut(watched.process)),
-            Met::Deadline if idle.waits_too_long(&watched.process, Instant::now()) => {
+            WaitOutcome::Yes | WaitOutcome::Never => return Ok(Followed::Ended(watched.process)),
+            WaitOutcome::Deadline if left <= deadline => {
+                return Ok(Followed::TimedOut(watched.process));
+            }
+            WaitOutcome::Deadline if idle.waits_too_long(&watched.process, Instant::now()) => {
                 return Ok(Followed::WaitsForInput(watched.process));
             }
-            Met::Deadline => {}
+            WaitOutcome::Deadline => {}
         }
         if watched.next > from {
             from = watched.next;

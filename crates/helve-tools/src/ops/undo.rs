@@ -1,8 +1,8 @@
 //! Undoes the file changes of a call by merging them backwards.
 
-use helve_core::change::{Made, Rebase, Then, Wanted};
+use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::{FileMode, HardLinks};
-use helve_core::journal::{After, Change, Changed, Image};
+use helve_core::journal::{AfterImage, ChangedFile, FileImage, RecordedChange};
 use helve_core::{Ask, ToolContext, ToolError};
 use helve_text::diff::Unified;
 use helve_text::merge::merge3;
@@ -25,7 +25,7 @@ pub(crate) enum UndoMode {
 
 /// The call that was to be undone, and what came of it.
 pub(crate) struct Undone {
-    pub(crate) change: Change,
+    pub(crate) change: RecordedChange,
     pub(crate) notes: Vec<UndoNote>,
     pub(crate) result: UndoResult,
 }
@@ -38,7 +38,7 @@ pub(crate) enum UndoResult {
     },
     Written {
         diffs: Vec<Unified>,
-        made: Made,
+        made: AppliedChanges,
     },
 }
 
@@ -120,7 +120,12 @@ pub(crate) async fn undo(
         let then = revert.then()?;
         notes.extend(revert.note(then.as_ref()));
         reading = reading.also(path.reading());
-        wanted.extend(then.map(|then| Wanted { path, base: current, then, rebase: Rebase::Merge }));
+        wanted.extend(then.map(|then| FileChange {
+            path,
+            base: current,
+            then,
+            rebase: Rebase::Merge,
+        }));
     }
     if wanted.is_empty() {
         ctx.ask(reading).await?;
@@ -142,37 +147,40 @@ pub(crate) async fn undo(
 /// Reverts one file.
 struct Revert<'a> {
     shown: &'a str,
-    file: &'a Changed,
-    current: Option<&'a Image>,
+    file: &'a ChangedFile,
+    current: Option<&'a FileImage>,
     links: HardLinks,
 }
 
 impl Revert<'_> {
     /// The change that reverts the file; `None` if it is reverted already.
-    fn then(&self) -> Result<Option<Then>, UndoError> {
+    fn then(&self) -> Result<Option<ChangeKind>, UndoError> {
         let (before, current) = (self.file.before.as_ref(), self.current);
         let is_reverted = current.map(|image| image.hash) == before.map(|image| image.hash);
         match &self.file.after {
-            After::Known(left) => self.merge(left.as_ref()),
+            AfterImage::Known(left) => self.merge(left.as_ref()),
             // If the content before the call equals the intended content, the call changed the mode.
-            After::Meant(meant) if *meant == current.map(|image| image.hash) => {
-                Ok(before.map_or(current.map(|_| Then::Remove), |before| self.restore(before)))
+            AfterImage::Meant(meant) if *meant == current.map(|image| image.hash) => {
+                Ok(before
+                    .map_or(current.map(|_| ChangeKind::Remove), |before| self.restore(before)))
             }
-            After::Meant(_) | After::Lost if is_reverted => Ok(None),
-            After::Meant(_) => {
+            AfterImage::Meant(_) | AfterImage::Lost if is_reverted => Ok(None),
+            AfterImage::Meant(_) => {
                 Err(UndoError::Interrupted { shown: self.shown.into(), diff: self.since_before() })
             }
-            After::Lost => {
+            AfterImage::Lost => {
                 Err(UndoError::Forgotten { shown: self.shown.into(), diff: self.since_before() })
             }
         }
     }
 
     /// Merges backwards from what the call left, so that later changes to other lines stay.
-    fn merge(&self, left: Option<&Image>) -> Result<Option<Then>, UndoError> {
+    fn merge(&self, left: Option<&FileImage>) -> Result<Option<ChangeKind>, UndoError> {
         match (&self.file.before, left, self.current) {
             (None, _, None) => Ok(None),
-            (None, Some(left), Some(now)) if left.bytes == now.bytes => Ok(Some(Then::Remove)),
+            (None, Some(left), Some(now)) if left.bytes == now.bytes => {
+                Ok(Some(ChangeKind::Remove))
+            }
             (Some(before), None, None) => Ok(self.restore(before)),
             (Some(before), None, Some(now)) if before.bytes == now.bytes => Ok(None),
             (Some(before), Some(left), Some(now)) => {
@@ -186,7 +194,7 @@ impl Revert<'_> {
                         .into(),
                 };
                 let mode = if now.mode == left.mode { before.mode } else { now.mode };
-                Ok(self.restore(&Image::new(bytes, mode)))
+                Ok(self.restore(&FileImage::new(bytes, mode)))
             }
             (_, left, now) => {
                 let shown = self.shown.into();
@@ -200,40 +208,40 @@ impl Revert<'_> {
     }
 
     /// Writes an image unless the file has its content and mode.
-    fn restore(&self, image: &Image) -> Option<Then> {
+    fn restore(&self, image: &FileImage) -> Option<ChangeKind> {
         let has_mode = self.current.is_some_and(|now| now.mode == image.mode);
         if has_mode && self.current.is_some_and(|now| now.bytes == image.bytes) {
             return None;
         }
         let mode = if has_mode { FileMode::Keep } else { FileMode::Set(image.mode) };
-        Some(Then::Write { bytes: image.bytes.clone(), mode, links: self.links })
+        Some(ChangeKind::Write { bytes: image.bytes.clone(), mode, links: self.links })
     }
 
-    fn note(&self, then: Option<&Then>) -> Option<UndoNote> {
+    fn note(&self, then: Option<&ChangeKind>) -> Option<UndoNote> {
         let shown = self.shown.to_string();
         match (&self.file.after, then, self.current) {
-            (After::Meant(_), None, _) => Some(UndoNote::NotReached { shown }),
-            (After::Meant(_), Some(_), _) => Some(UndoNote::Reached { shown }),
-            (_, Some(Then::Write { mode: FileMode::Set(to), .. }), Some(now)) => {
+            (AfterImage::Meant(_), None, _) => Some(UndoNote::NotReached { shown }),
+            (AfterImage::Meant(_), Some(_), _) => Some(UndoNote::Reached { shown }),
+            (_, Some(ChangeKind::Write { mode: FileMode::Set(to), .. }), Some(now)) => {
                 Some(UndoNote::Mode { shown, from: now.mode, to: *to })
             }
-            (After::Known(_) | After::Lost, _, _) => None,
+            (AfterImage::Known(_) | AfterImage::Lost, _, _) => None,
         }
     }
 
     fn since_before(&self) -> Unified {
-        let bytes = |image: &Image| image.bytes.clone();
+        let bytes = |image: &FileImage| image.bytes.clone();
         let before = self.file.before.as_ref().map(bytes);
         let current = self.current.map(bytes);
         difference(self.shown, before.as_deref(), current.as_deref())
     }
 }
 
-fn diff_of(want: &Wanted) -> Unified {
-    let old = want.base.as_ref().map(|base: &Image| &base.bytes[..]);
+fn diff_of(want: &FileChange) -> Unified {
+    let old = want.base.as_ref().map(|base: &FileImage| &base.bytes[..]);
     let new = match &want.then {
-        Then::Write { bytes, .. } | Then::Move { bytes, .. } => Some(&bytes[..]),
-        Then::Remove => None,
+        ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => Some(&bytes[..]),
+        ChangeKind::Remove => None,
     };
     difference(want.path.shown(), old, new)
 }

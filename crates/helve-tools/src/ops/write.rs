@@ -1,9 +1,9 @@
 //! Writes a whole file, new or in place of an existing one.
 
 use bytes::Bytes;
-use helve_core::change::{Made, Rebase, Then, Wanted};
+use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
-use helve_core::{Ask, Kind, ToolContext};
+use helve_core::{Ask, FileKind, ToolContext};
 use helve_text::diff::Unified;
 use helve_text::edit::left_out;
 use helve_text::view::{Encoding, Ending, View};
@@ -34,7 +34,7 @@ pub(crate) struct FileWritten {
     pub(crate) shown: String,
     pub(crate) created: bool,
     pub(crate) diff: Unified,
-    pub(crate) made: Made,
+    pub(crate) made: AppliedChanges,
     pub(crate) errors: Vec<IntroducedError>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn write(
 ) -> Result<WriteOutcome, WriteError> {
     let WriteRequest { key, path, content } = request;
     let path = ctx.files.resolve(path).await?;
-    if path.kind() == Some(Kind::Folder) {
+    if path.kind() == Some(FileKind::Folder) {
         return Err(ChangeError::Folder { shown: path.shown().into() }.into());
     }
     let base = ctx.files.load(&path).await?;
@@ -93,8 +93,8 @@ pub(crate) async fn write(
     let grant = ctx.ask(Ask::to(path.editing(key)).preview(&diff.text)).await?;
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let created = base.is_none();
-    let then = Then::Write { bytes, mode: FileMode::Keep, links: settings.links };
-    let wanted = Wanted { path, base, then, rebase: Rebase::Never };
+    let then = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
+    let wanted = FileChange { path, base, then, rebase: Rebase::Never };
     let made = ctx.files.commit(&grant, vec![wanted]).await?;
     let errors = errors.await;
     Ok(WriteOutcome::Written(FileWritten { shown, created, diff, made, errors }))

@@ -1,7 +1,7 @@
 //! Words for changes to files: results, and why a change was not made.
 
-use helve_core::after::Written;
-use helve_core::change::Made;
+use helve_core::after::WrittenFile;
+use helve_core::change::AppliedChanges;
 use helve_core::commit::HardLinks;
 use helve_core::{Diagnostic, ErrorKind, ToolError};
 use helve_text::diff::Unified;
@@ -57,7 +57,7 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
 }
 
 /// The answer to a change: the tool's first sentence, what became of the files, and the diffs.
-pub(crate) fn made(first: &str, made: &Made, diffs: &[Unified]) -> String {
+pub(crate) fn made(first: &str, made: &AppliedChanges, diffs: &[Unified]) -> String {
     let mut text = format!("{first}\n");
     for written in &made.written {
         text.push_str(&remarks(written));
@@ -93,7 +93,7 @@ fn each_error(errors: &[IntroducedError]) -> String {
     each.collect()
 }
 
-fn remarks(written: &Written) -> String {
+fn remarks(written: &WrittenFile) -> String {
     let shown = &written.shown;
     let mut text = String::new();
     if written.moved_on {

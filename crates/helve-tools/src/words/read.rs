@@ -1,6 +1,6 @@
 //! Words for files that are read: notes on a page of lines, and why nothing is shown.
 
-use helve_core::media::{Ended, Format, Unseen};
+use helve_core::media::{MediaError, MediaFormat, PagesEnd};
 use helve_core::{ErrorKind, ToolError};
 
 use super::count;
@@ -33,15 +33,15 @@ pub(crate) fn page_note(note: &PageNote) -> String {
     }
 }
 
-fn document_cut(read: usize, ended: Ended) -> String {
+fn document_cut(read: usize, ended: PagesEnd) -> String {
     match ended {
-        Ended::AtTheEnd => String::new(),
-        Ended::Enough if read == 1 => "Only the first page was read".into(),
-        Ended::Enough => format!("Only the first {read} pages were read"),
-        Ended::TimeIsUp => {
+        PagesEnd::AtTheEnd => String::new(),
+        PagesEnd::Enough if read == 1 => "Only the first page was read".into(),
+        PagesEnd::Enough => format!("Only the first {read} pages were read"),
+        PagesEnd::TimeIsUp => {
             format!("Only {} could be read in time", count(read as u64, "page", "pages"))
         }
-        Ended::Unsafe => format!(
+        PagesEnd::Unsafe => format!(
             "Page {} and what follows was not read: it unfolds to more than is safe",
             read + 1
         ),
@@ -55,7 +55,7 @@ pub(crate) fn binary(shown: &str, kind: &str, size: u64) -> ToolError {
 }
 
 /// A file whose name promises a format that its content does not have.
-pub(crate) fn mislabelled(shown: &str, format: Format, content: ActualContent) -> ToolError {
+pub(crate) fn mislabelled(shown: &str, format: MediaFormat, content: ActualContent) -> ToolError {
     let (is, hint) = match content {
         ActualContent::Nothing => ("it is empty", "Fetch or make it again."),
         ActualContent::LfsPointer => {
@@ -74,47 +74,47 @@ pub(crate) fn mislabelled(shown: &str, format: Format, content: ActualContent) -
 }
 
 /// A picture or document that cannot be decoded or shown.
-pub(crate) fn undecodable(shown: &str, format: Format, reason: &Unseen) -> ToolError {
+pub(crate) fn undecodable(shown: &str, format: MediaFormat, reason: &MediaError) -> ToolError {
     let name = format_name(format);
     let (message, hint) = match reason {
-        Unseen::NotThat => return mislabelled(shown, format, ActualContent::Other),
-        Unseen::Broken { why } => (
+        MediaError::NotThat => return mislabelled(shown, format, ActualContent::Other),
+        MediaError::Broken { why } => (
             format!(
                 "{shown} claims to be a {name} but cannot be decoded: {}.",
                 why.trim_end_matches('.')
             ),
             "It may be damaged or cut short. Fetch or make it again, or go on without it.",
         ),
-        Unseen::TooLarge { size, most } => (
+        MediaError::TooLarge { size, most } => (
             format!("{shown} is a {name} of {size} bytes; {most} are the most that is shown."),
             "Make it smaller, or take a part of it out, with a program that knows its format.",
         ),
-        Unseen::TooManyPixels { size, most } => (
+        MediaError::TooManyPixels { size, most } => (
             format!(
                 "{shown} is a {name} of {} × {} pixels; {most} in all are the most that is decoded.",
                 size.width, size.height
             ),
             "Make it smaller with a program that knows its format.",
         ),
-        Unseen::NotSmallEnough { size } => (
+        MediaError::NotSmallEnough { size } => (
             format!(
                 "{shown} is a {name} of {} × {} pixels that cannot be made small enough to show.",
                 size.width, size.height
             ),
             "Cut out the part that matters.",
         ),
-        Unseen::Locked => (
+        MediaError::Locked => (
             format!("{shown} is locked with a password."),
             "Ask the user for a copy without a password.",
         ),
-        Unseen::TimedOut(time) => (
+        MediaError::TimedOut(time) => (
             format!(
                 "{shown} could not be decoded within {}.",
                 count(time.as_secs(), "second", "seconds")
             ),
             "Go on without it, or take a part of it out.",
         ),
-        Unseen::Unsupported => (
+        MediaError::Unsupported => (
             format!("{shown} is a {name}, which this build of Helve cannot show."),
             "Use a tool that knows its format.",
         ),
@@ -122,13 +122,13 @@ pub(crate) fn undecodable(shown: &str, format: Format, reason: &Unseen) -> ToolE
     ToolError::new(ErrorKind::Failed, message).hint(hint)
 }
 
-pub(crate) fn format_name(format: Format) -> &'static str {
+pub(crate) fn format_name(format: MediaFormat) -> &'static str {
     match format {
-        Format::Png => "PNG image",
-        Format::Jpeg => "JPEG image",
-        Format::Gif => "GIF image",
-        Format::Webp => "WebP image",
-        Format::Bmp => "BMP image",
-        Format::Pdf => "PDF document",
+        MediaFormat::Png => "PNG image",
+        MediaFormat::Jpeg => "JPEG image",
+        MediaFormat::Gif => "GIF image",
+        MediaFormat::Webp => "WebP image",
+        MediaFormat::Bmp => "BMP image",
+        MediaFormat::Pdf => "PDF document",
     }
 }

@@ -1,6 +1,6 @@
 //! Words for searches: what the result leaves out, and why a search failed.
 
-use helve_core::machine::{Amount, BadPattern, Ended};
+use helve_core::machine::{BadPattern, FileCount, WalkEnd};
 use helve_core::{ErrorKind, ToolError};
 use helve_text::lines::clip_around;
 use helve_text::visible;
@@ -28,7 +28,7 @@ pub(crate) enum SearchScope {
 }
 
 /// `3 files and 1 folder`; empty for nothing.
-pub(crate) fn amount(amount: Amount) -> String {
+pub(crate) fn amount(amount: FileCount) -> String {
     let parts = [(amount.files, "file", "files"), (amount.folders, "folder", "folders")];
     let each: Vec<String> = parts
         .into_iter()
@@ -42,7 +42,7 @@ pub(crate) fn amount(amount: Amount) -> String {
 pub(crate) fn notes(searched: &Searched, scope: SearchScope, terms: &SearchTerms) -> Vec<String> {
     let (counts, skipped) = (&searched.counts, searched.counts.skipped);
     let mut notes = Vec::new();
-    if counts.ended == Ended::Deadline {
+    if counts.ended == WalkEnd::Deadline {
         notes.push(format!(
             "This is incomplete: it was stopped after {} seconds. Name a folder further down, or fewer files.",
             searched.deadline.as_secs()
@@ -64,7 +64,7 @@ pub(crate) fn notes(searched: &Searched, scope: SearchScope, terms: &SearchTerms
         let files = count(skipped.too_large, "file is", "files are");
         notes.push(format!("{files} too large and {} left out.", was(skipped.too_large)));
     }
-    if skipped.unreadable != Amount::default() {
+    if skipped.unreadable != FileCount::default() {
         notes.push(format!("{} could not be read.", amount(skipped.unreadable)));
     }
     notes
@@ -94,14 +94,14 @@ fn ignored_files(searched: &Searched, scope: SearchScope, terms: &SearchTerms) -
         None => String::new(),
     };
     Some(match (ignored.files, ignored.ended) {
-        (0, Ended::Complete) => format!("Nor is anything in what ignore rules hide: {hidden}."),
-        (0, Ended::Deadline) => {
+        (0, WalkEnd::Complete) => format!("Nor is anything in what ignore rules hide: {hidden}."),
+        (0, WalkEnd::Deadline) => {
             format!("What ignore rules hide was only glanced at: {hidden}.{}", set("look there"))
         }
-        (_, Ended::Deadline) => {
+        (_, WalkEnd::Deadline) => {
             format!("Ignore rules hide files that match.{}", set("see them"))
         }
-        (files, Ended::Complete) => {
+        (files, WalkEnd::Complete) => {
             let dots = if files > first.len() as u64 { ", …" } else { "" };
             let what = match scope {
                 SearchScope::Contents => {

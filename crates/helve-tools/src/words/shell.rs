@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use helve_core::confine::Denied;
-use helve_core::process::{Output, Process, ProcessError, SpawnError, State, Withheld};
+use helve_core::confine::SandboxDenial;
+use helve_core::process::{
+    DeniedCall, Process, ProcessError, ProcessOutput, ProcessState, SpawnError,
+};
 use helve_core::programs::BadScript;
-use helve_core::{Cut, ErrorKind, Saved, ToolContext, ToolError, ToolOutput, Words};
+use helve_core::{ErrorKind, OutputCut, Saved, ToolContext, ToolError, ToolOutput, Words};
 use helve_text::cut::{Keep, Limits, cut};
 use helve_text::visible;
 
@@ -72,12 +74,14 @@ pub(crate) fn finished(run: &Finished, ctx: &ToolContext, terms: &ShellTerms) ->
 fn exit_code(run: &Finished) -> serde_json::Value {
     match (run.ending, run.process.state) {
         (RunEnding::TimedOut { .. } | RunEnding::WaitedForInput, _) => serde_json::Value::Null,
-        (_, State::Exited(code)) => code.into(),
-        (_, State::Running | State::Killed(_) | State::Lost) => serde_json::Value::Null,
+        (_, ProcessState::Exited(code)) => code.into(),
+        (_, ProcessState::Running | ProcessState::Killed(_) | ProcessState::Lost) => {
+            serde_json::Value::Null
+        }
     }
 }
 
-fn saved(output: &Output) -> Option<Saved> {
+fn saved(output: &ProcessOutput) -> Option<Saved> {
     let (path, bytes) = output.spooled.clone()?;
     let id = path.file_stem()?.to_string_lossy().into_owned();
     Some(Saved { id, path, bytes })
@@ -85,7 +89,7 @@ fn saved(output: &Output) -> Option<Saved> {
 
 /// The whole output, or its two ends with a notice between them.
 fn output_text(
-    output: &Output,
+    output: &ProcessOutput,
     saved: Option<&Saved>,
     room: Limits,
     words: &dyn Words,
@@ -100,7 +104,7 @@ fn output_text(
     pieces.total_lines = lines;
     pieces.removed_bytes = pieces.removed_bytes.saturating_add(left_out);
     pieces.removed_lines = lines.saturating_sub(pieces.head_lines + pieces.tail_lines);
-    (words.notice(&Cut { pieces, saved, may_delegate: false }), true)
+    (words.notice(&OutputCut { pieces, saved, may_delegate: false }), true)
 }
 
 fn sentences(run: &Finished, terms: &ShellTerms) -> Vec<String> {
@@ -159,12 +163,12 @@ fn missing_input(missing: MissingInput, terms: &ShellTerms) -> String {
     }
 }
 
-fn denials(denied: &[Denied]) -> Option<String> {
+fn denials(denied: &[SandboxDenial]) -> Option<String> {
     sandbox_denied(denied.iter().map(|denied| match denied {
-        Denied::Write(path) => format!("writing {}", clip(&path.to_string_lossy())),
-        Denied::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
-        Denied::Network(None) => withheld_name(Withheld::Network).into(),
-        Denied::Tracing => withheld_name(Withheld::Tracing).into(),
+        SandboxDenial::Write(path) => format!("writing {}", clip(&path.to_string_lossy())),
+        SandboxDenial::Network(Some(host)) => format!("reaching {} over the network", clip(host)),
+        SandboxDenial::Network(None) => withheld_name(DeniedCall::Network).into(),
+        SandboxDenial::Tracing => withheld_name(DeniedCall::Tracing).into(),
     }))
 }
 
@@ -173,10 +177,10 @@ pub(crate) fn withheld(process: &Process) -> Option<String> {
     sandbox_denied(process.withheld.iter().map(|what| withheld_name(*what).into()))
 }
 
-fn withheld_name(what: Withheld) -> &'static str {
+fn withheld_name(what: DeniedCall) -> &'static str {
     match what {
-        Withheld::Network => "using the network",
-        Withheld::Tracing => "tracing other processes",
+        DeniedCall::Network => "using the network",
+        DeniedCall::Tracing => "tracing other processes",
     }
 }
 
@@ -208,17 +212,17 @@ fn timed_out(after: Duration, max: Duration, terms: &ShellTerms) -> String {
 }
 
 /// The state of a program, in words.
-pub(crate) fn state(state: State) -> String {
+pub(crate) fn state(state: ProcessState) -> String {
     match state {
-        State::Running => "running".into(),
-        State::Exited(code @ 129..=159) => {
+        ProcessState::Running => "running".into(),
+        ProcessState::Exited(code @ 129..=159) => {
             format!("exit code {code}, as after signal {}", signal(code - 128))
         }
-        State::Exited(126) => "exit code 126: found, but cannot be executed".into(),
-        State::Exited(127) => "exit code 127: a command was not found".into(),
-        State::Exited(code) => format!("exit code {code}"),
-        State::Killed(number) => format!("ended by signal {}", signal(number)),
-        State::Lost => "ended; how is not known".into(),
+        ProcessState::Exited(126) => "exit code 126: found, but cannot be executed".into(),
+        ProcessState::Exited(127) => "exit code 127: a command was not found".into(),
+        ProcessState::Exited(code) => format!("exit code {code}"),
+        ProcessState::Killed(number) => format!("ended by signal {}", signal(number)),
+        ProcessState::Lost => "ended; how is not known".into(),
     }
 }
 
@@ -360,7 +364,7 @@ pub(crate) fn steer_error(error: &ProcessError, id: &str, terms: &ShellTerms) ->
     }
 }
 
-fn aborted(ended: usize, output: &Output) -> ToolError {
+fn aborted(ended: usize, output: &ProcessOutput) -> ToolError {
     let processes = count(ended as u64, "process was", "processes were");
     let mut text = format!("The command was aborted; {processes} ended.");
     let tail = if output.tail.is_empty() { &output.head } else { &output.tail };

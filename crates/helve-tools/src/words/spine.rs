@@ -1,11 +1,12 @@
 //! What the engine says, in words that dialects share.
 
 use helve_core::commit::CommitError;
-use helve_core::dialect::{BadPath, HookFault, Unmade};
+use helve_core::dialect::{BadPath, CommitFailure, HookFault};
 use helve_core::permission::{Part, Refusal, Source, Verdict};
-use helve_core::validate::{Expected, Extra, Found, Problem};
+use helve_core::validate::{ArgumentProblem, Expected, FoundValue, UnknownParameter};
 use helve_core::{
-    BadInput, Cut, ErrorKind, Kind, MachineError, Scope, ServerTrouble, ToolError, Words, paths,
+    BadInput, ErrorKind, FileKind, MachineError, OutputCut, Scope, ServerError, ToolError, Words,
+    paths,
 };
 use helve_text::visible;
 use serde_json::Value;
@@ -24,7 +25,7 @@ pub(crate) struct EngineWords {
 }
 
 impl Words for EngineWords {
-    fn notice(&self, cut: &Cut<'_>) -> String {
+    fn notice(&self, cut: &OutputCut<'_>) -> String {
         let pieces = &cut.pieces;
         let gone = if pieces.removed_lines > 0 {
             format!("{} lines ({} bytes)", pieces.removed_lines, pieces.removed_bytes)
@@ -69,7 +70,7 @@ impl Words for EngineWords {
         }
     }
 
-    fn invalid(&self, tool: &str, problems: &[Problem]) -> String {
+    fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String {
         let mut text = format!("The arguments of {tool} do not fit:\n");
         for problem in problems {
             text.push_str(&format!("- {}\n", wrong(problem)));
@@ -78,7 +79,7 @@ impl Words for EngineWords {
         text
     }
 
-    fn ignored(&self, tool: &str, extra: &[Extra]) -> String {
+    fn ignored(&self, tool: &str, extra: &[UnknownParameter]) -> String {
         let each = extra.iter().map(|extra| match &extra.near {
             Some(near) => format!("{} (did you mean {near}?)", clip(&extra.path)),
             None => clip(&extra.path),
@@ -124,7 +125,7 @@ impl Words for EngineWords {
                 "{shown} cannot be opened: the system does not permit it to this user."
             ))
             .hint("Ask the user to change its permissions, or go on without it."),
-            MachineError::NotAFile(Kind::Folder) => failed(format!("{shown} is a folder.")),
+            MachineError::NotAFile(FileKind::Folder) => failed(format!("{shown} is a folder.")),
             MachineError::NotAFile(kind) => failed(format!(
                 "{shown} is {}, not a file. Reading it could wait for ever.",
                 named(*kind)
@@ -173,7 +174,7 @@ impl Words for EngineWords {
             .hint("Read the file first, so that permission can be asked for.")
     }
 
-    fn unmade(&self, shown: &str, why: &Unmade) -> ToolError {
+    fn unmade(&self, shown: &str, why: &CommitFailure) -> ToolError {
         unmade(shown, why)
     }
 
@@ -222,28 +223,28 @@ impl Words for EngineWords {
         .hint("`helve doctor` says more.")
     }
 
-    fn server(&self, server: &str, trouble: &ServerTrouble) -> ToolError {
+    fn server(&self, server: &str, trouble: &ServerError) -> ToolError {
         server::trouble(server, trouble)
     }
 }
 
 /// Why a file was not changed. In every case but one nothing was touched, and the words say so.
-fn unmade(first: &str, why: &Unmade) -> ToolError {
+fn unmade(first: &str, why: &CommitFailure) -> ToolError {
     let (shown, error) = match why {
-        Unmade::Stale { shown, .. } => {
+        CommitFailure::Stale { shown, .. } => {
             let text = format!(
                 "{shown} changed while this call was under way, in the same lines. Nothing was written."
             );
             return ToolError::new(ErrorKind::Stale, text)
                 .hint("Read the file again, then make the change anew.");
         }
-        Unmade::Journal { why } => {
+        CommitFailure::Journal { why } => {
             let text = format!(
                 "{first} was not changed: what it holds now could not be saved for undo ({why})."
             );
             return ToolError::new(ErrorKind::Failed, text).hint("`helve doctor` says more.");
         }
-        Unmade::Commit { shown, error } => (shown, error),
+        CommitFailure::Commit { shown, error } => (shown, error),
     };
     let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
     match error {
@@ -372,19 +373,19 @@ fn lasting(scope: Scope) -> &'static str {
     }
 }
 
-fn named(kind: Kind) -> &'static str {
+fn named(kind: FileKind) -> &'static str {
     match kind {
-        Kind::File => "a file",
-        Kind::Folder => "a folder",
-        Kind::DeadLink => "a link to nothing",
-        Kind::Fifo => "a FIFO",
-        Kind::Socket => "a socket",
-        Kind::Device => "a device",
-        Kind::Other => "something special",
+        FileKind::File => "a file",
+        FileKind::Folder => "a folder",
+        FileKind::DeadLink => "a link to nothing",
+        FileKind::Fifo => "a FIFO",
+        FileKind::Socket => "a socket",
+        FileKind::Device => "a device",
+        FileKind::Other => "something special",
     }
 }
 
-fn wrong(problem: &Problem) -> String {
+fn wrong(problem: &ArgumentProblem) -> String {
     let place = match problem.path.as_str() {
         "" => "the arguments".into(),
         path => clip(path),
@@ -408,10 +409,10 @@ fn wrong(problem: &Problem) -> String {
         Expected::Words(words) => return format!("{place}: {words}"),
     };
     let found = match &problem.found {
-        Found::Nothing => "nothing".into(),
-        Found::Value(value) => told(value),
-        Found::Length(length) => length.to_string(),
-        Found::Untold => "something else".into(),
+        FoundValue::Nothing => "nothing".into(),
+        FoundValue::Value(value) => told(value),
+        FoundValue::Length(length) => length.to_string(),
+        FoundValue::Untold => "something else".into(),
     };
     match &problem.near {
         Some(near) => {

@@ -65,7 +65,7 @@ async fn one_that_always_crashes_is_left_alone() {
     let gave_up = async {
         loop {
             let server = toolbox.servers().list().remove(0);
-            if let helve::servers::ServerStatus::Down(helve::ServerTrouble::GaveUp { .. }) =
+            if let helve::servers::ServerStatus::Down(helve::ServerError::GaveUp { .. }) =
                 server.status
             {
                 return server;
@@ -154,8 +154,8 @@ async fn progress_without_end_can_be_aborted() {
     let mut events = toolbox.events();
     let watching = async {
         loop {
-            if let Some(helve::News::Event(event)) = events.next().await
-                && matches!(event.what, helve::What::Progress(_))
+            if let Some(helve::EventDelivery::Event(event)) = events.next().await
+                && matches!(event.what, helve::EventKind::Progress(_))
             {
                 return cancel.cancel();
             }

@@ -19,7 +19,7 @@ async fn a_folders_servers_wait_for_trust() {
     assert!(text.starts_with("! There is no tool \"theirs_echo\"."), "{text}");
     assert_eq!(said(&toolbox, "mine_echo", json!({"text": "x"})).await, "x");
     let checked = toolbox.servers().check("theirs").await.unwrap();
-    assert_eq!(checked.status, ServerStatus::Down(helve::ServerTrouble::Untrusted));
+    assert_eq!(checked.status, ServerStatus::Down(helve::ServerError::Untrusted));
     assert_eq!(stage.starts("log"), 0);
     toolbox.give_trust().await.unwrap();
     toolbox.close().await;
@@ -45,7 +45,7 @@ async fn one_that_is_switched_off_is_not_started() {
     off["enabled"] = false.into();
     let toolbox = stage.toolbox(&json!({"odd": off})).await;
     toolbox.start_servers().await;
-    assert_eq!(toolbox.servers().list()[0].status, ServerStatus::Down(helve::ServerTrouble::Off));
+    assert_eq!(toolbox.servers().list()[0].status, ServerStatus::Down(helve::ServerError::Off));
     assert_eq!(stage.starts("log"), 0);
     toolbox.close().await;
 }

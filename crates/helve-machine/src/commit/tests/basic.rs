@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
 use expect_test::{Expect as Snapshot, expect};
-use helve_core::machine::Kind;
+use helve_core::machine::FileKind;
 use rustix::fs::{CWD, XattrFlags};
 
 use super::*;
@@ -137,11 +137,12 @@ fn a_place_named_twice_is_refused() {
     );
     let fixture = Fixture::new("d/a = 1");
     let inner = place(&fixture.path("d"), "a");
-    let Change::Write { at: _, expect, bytes, mode, links } = fixture.write("d/a", "2") else {
+    let CommitChange::Write { at: _, expect, bytes, mode, links } = fixture.write("d/a", "2")
+    else {
         panic!("not a write")
     };
     let changes =
-        [fixture.write("d/a", "3"), Change::Write { at: inner, expect, bytes, mode, links }];
+        [fixture.write("d/a", "3"), CommitChange::Write { at: inner, expect, bytes, mode, links }];
     assert!(matches!(fixture.commit(&changes), Err(CommitError::Twice { .. })));
 }
 
@@ -191,7 +192,7 @@ fn modes_are_kept_or_set() {
     fs::set_permissions(fixture.path("script"), fs::Permissions::from_mode(0o4751)).unwrap();
     let mut changes = fixture.changes("script = 2\nplain = 2\nnew = 2");
     for change in &mut changes[1..] {
-        let Change::Write { mode, .. } = change else { panic!("not a write") };
+        let CommitChange::Write { mode, .. } = change else { panic!("not a write") };
         *mode = FileMode::Set(0o755);
     }
     fixture.commit(&changes).unwrap();
@@ -285,7 +286,7 @@ fn hard_links_are_broken_or_kept() {
     let fixture = Fixture::new("a = 1234");
     fs::hard_link(fixture.path("a"), fixture.path("b")).unwrap();
     let mut changes = fixture.changes("a = 56");
-    let Change::Write { links, .. } = &mut changes[0] else { panic!("not a write") };
+    let CommitChange::Write { links, .. } = &mut changes[0] else { panic!("not a write") };
     *links = HardLinks::InPlace;
     assert_eq!(fixture.commit(&changes).unwrap()[0].links, 2);
     assert_eq!(fixture.tree(), "a = 56\nb = 56\n");
@@ -302,24 +303,24 @@ fn only_regular_files_are_changed() {
     symlink("d", fixture.path("folder-link")).unwrap();
     let before = fixture.tree();
     for (name, why) in [
-        ("d", MachineError::NotAFile(Kind::Folder)),
-        ("fifo", MachineError::NotAFile(Kind::Fifo)),
+        ("d", MachineError::NotAFile(FileKind::Folder)),
+        ("fifo", MachineError::NotAFile(FileKind::Fifo)),
         ("link", MachineError::Moved),
         ("folder-link/x", MachineError::Moved),
         ("folder-link/new", MachineError::Moved),
         ("a/x", MachineError::NotAFolder),
-        ("", MachineError::NotAFile(Kind::Folder)),
+        ("", MachineError::NotAFile(FileKind::Folder)),
         ("../outside", MachineError::Moved),
         ("missing/../x", MachineError::Moved),
     ] {
-        let write = Change::Write {
+        let write = CommitChange::Write {
             at: fixture.at(name),
-            expect: Expect::Absent,
+            expect: ExpectedContent::Absent,
             bytes: Bytes::new(),
             mode: FileMode::Keep,
             links: HardLinks::Part,
         };
-        let remove = Change::Remove { at: fixture.at(name), expect: Expect::Absent };
+        let remove = CommitChange::Remove { at: fixture.at(name), expect: ExpectedContent::Absent };
         for change in [write, remove] {
             let expected = CommitError::Failed { at: fixture.at(name), why: why.clone() };
             assert_eq!(fixture.commit(&[change]), Err(expected), "{name}");

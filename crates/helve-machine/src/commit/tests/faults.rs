@@ -59,14 +59,14 @@ fn prepared(
     changes: &str,
     links: HardLinks,
     fault: impl Fn(&'static str) -> Option<Errno> + Send + Sync + 'static,
-) -> (Fixture, Vec<Change>) {
+) -> (Fixture, Vec<CommitChange>) {
     let mut fixture = Fixture::new(FILES);
     if links == HardLinks::InPlace {
         fs::hard_link(fixture.path("a"), fixture.path("a2")).unwrap();
     }
     let mut changes = fixture.changes(changes);
     for change in &mut changes {
-        if let Change::Write { links: wanted, .. } = change {
+        if let CommitChange::Write { links: wanted, .. } = change {
             *wanted = links;
         }
     }

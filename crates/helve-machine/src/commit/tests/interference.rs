@@ -176,9 +176,9 @@ fn a_folder_swapped_for_a_link_never_escapes() {
         });
         let mut content = "0".to_owned();
         for n in 1..20_000 {
-            let change = Change::Write {
+            let change = CommitChange::Write {
                 at: fixture.at("d/a"),
-                expect: Expect::Hash(ContentHash::of(content.as_bytes())),
+                expect: ExpectedContent::Hash(ContentHash::of(content.as_bytes())),
                 bytes: Bytes::from(n.to_string()),
                 mode: FileMode::Keep,
                 links: HardLinks::Part,

@@ -57,9 +57,9 @@ fn concurrent_threads_lose_no_change() {
     let add_one = || loop {
         let content = fs::read(fixture.path("count")).unwrap();
         let count: u32 = str::from_utf8(&content).unwrap().parse().unwrap();
-        let change = Change::Write {
+        let change = CommitChange::Write {
             at: fixture.at("count"),
-            expect: Expect::Hash(ContentHash::of(&content)),
+            expect: ExpectedContent::Hash(ContentHash::of(&content)),
             bytes: Bytes::from((count + 1).to_string()),
             mode: FileMode::Keep,
             links: HardLinks::Part,

@@ -32,10 +32,10 @@ fn content(n: usize) -> Bytes {
     format!("{n}:").repeat(20_000).into()
 }
 
-fn write(root: &Path, name: &str, expect: &[u8], bytes: Bytes) -> Change {
-    Change::Write {
+fn write(root: &Path, name: &str, expect: &[u8], bytes: Bytes) -> CommitChange {
+    CommitChange::Write {
         at: place(root, name),
-        expect: Expect::Hash(ContentHash::of(expect)),
+        expect: ExpectedContent::Hash(ContentHash::of(expect)),
         bytes,
         mode: FileMode::Keep,
         links: HardLinks::Part,

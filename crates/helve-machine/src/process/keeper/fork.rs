@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use helve_core::process::Confine;
+use helve_core::process::SandboxPlan;
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -86,7 +86,7 @@ struct Fork<'a> {
     folder: CString,
     output: &'a OwnedFd,
     is_terminal: bool,
-    confine: Option<&'a Confine>,
+    confine: Option<&'a SandboxPlan>,
 }
 
 impl<'a> Fork<'a> {
@@ -162,7 +162,7 @@ impl<'a> Fork<'a> {
     }
 }
 
-fn confine(plan: &Confine, warden: &OwnedFd) -> io::Result<()> {
+fn confine(plan: &SandboxPlan, warden: &OwnedFd) -> io::Result<()> {
     if let Some(listener) = confine::apply(plan, DenialReports::Listener)? {
         wire::send(warden, &[LISTENER], &[listener.as_fd()])?;
     }

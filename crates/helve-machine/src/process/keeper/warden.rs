@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use helve_core::process::{State, Withheld};
+use helve_core::process::{DeniedCall, ProcessState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getppid};
@@ -141,7 +141,7 @@ struct Supervision<'a> {
     /// Dropped when no process can use it any more.
     listener: Option<DenialListener>,
     /// The kinds of denials reported so far.
-    withheld: Vec<Withheld>,
+    withheld: Vec<DeniedCall>,
     /// Events to send, collected into one message.
     pending: Vec<u8>,
 }
@@ -247,10 +247,10 @@ impl<'a> Supervision<'a> {
     }
 }
 
-fn state(status: WaitStatus) -> State {
+fn state(status: WaitStatus) -> ProcessState {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => State::Exited(code),
-        (None, Some(signal)) => State::Killed(signal),
-        (None, None) => State::Lost,
+        (Some(code), _) => ProcessState::Exited(code),
+        (None, Some(signal)) => ProcessState::Killed(signal),
+        (None, None) => ProcessState::Lost,
     }
 }

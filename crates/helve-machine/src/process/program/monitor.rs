@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use helve_core::process::State;
+use helve_core::process::ProcessState;
 use tokio::net::UnixStream;
 
 use super::{LiveHandles, Program, ProgramStatus, WardenUse};
@@ -229,8 +229,8 @@ impl Program {
         drop(placeholders);
         self.status.send_modify(|status| {
             status.all_ended = Some(count);
-            if status.state == State::Running {
-                status.state = State::Lost;
+            if status.state == ProcessState::Running {
+                status.state = ProcessState::Lost;
                 status.ended = Some(Instant::now());
             }
         });

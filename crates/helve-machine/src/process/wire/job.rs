@@ -4,7 +4,9 @@
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use helve_core::process::{About, Keep, Lifetime, ProcessId, Spawn, SpawnError, Spool, Stdin};
+use helve_core::process::{
+    Lifetime, OutputPolicy, ProcessId, ProcessInfo, Spawn, SpawnError, Spool, Stdin,
+};
 
 use super::StartRequest;
 use super::codec::{Decoder, Encoder};
@@ -60,7 +62,7 @@ impl Job {
         };
         let (records, id) = (decoder.text()?.into(), ProcessId(decoder.string()?));
         let (rows, columns) = (decoder.count()?, decoder.count()?);
-        let keep = Keep {
+        let keep = OutputPolicy {
             head: decoder.count()?,
             tail: decoder.count()?,
             spool: decoder
@@ -72,7 +74,7 @@ impl Job {
                 .pop(),
             secrets: decoder.list(|decoder| decoder.text().map(|text| text.into_vec().into()))?,
         };
-        let about = About {
+        let about = ProcessInfo {
             command: decoder.string()?,
             description: decoder.string()?,
             call: decoder.string()?,

@@ -1,7 +1,7 @@
 //! Tests that messages round-trip and that invalid ones are harmless.
 
 use bytes::Bytes;
-use helve_core::process::{About, Keep, Lifetime, ProcessId, Spool};
+use helve_core::process::{Lifetime, OutputPolicy, ProcessId, ProcessInfo, Spool};
 use proptest::prelude::*;
 use std::os::unix::ffi::OsStringExt;
 
@@ -21,9 +21,9 @@ fn paths() -> impl Strategy<Value = Vec<PathBuf>> {
 }
 
 prop_compose! {
-    fn confine()(writable in paths(), protected in paths(), on in any::<bool>()) -> Confine {
+    fn confine()(writable in paths(), protected in paths(), on in any::<bool>()) -> SandboxPlan {
         let network = if on { Network::On } else { Network::Off };
-        Confine { writable, protected, network }
+        SandboxPlan { writable, protected, network }
     }
 }
 
@@ -48,14 +48,14 @@ prop_compose! {
                 Some((rows, columns)) => Stdin::Terminal { rows, columns },
             },
             confine,
-            keep: Keep {
+            keep: OutputPolicy {
                 head,
                 tail,
                 spool: spool.map(|(path, most)| Spool { path: path.into(), most }),
                 secrets: secrets.into_iter().map(|text| Bytes::from(text.into_vec())).collect(),
             },
             lifetime: Lifetime::Helve,
-            about: About {
+            about: ProcessInfo {
                 command: words.clone(),
                 description: words.clone(),
                 call: words.clone(),
@@ -120,12 +120,12 @@ fn failures_and_events_round_trip() {
         assert_eq!(StartReply::decode(wrong), None);
     }
     for event in [
-        WardenEvent::Ended(State::Exited(-1)),
-        WardenEvent::Ended(State::Killed(9)),
-        WardenEvent::Ended(State::Lost),
+        WardenEvent::Ended(ProcessState::Exited(-1)),
+        WardenEvent::Ended(ProcessState::Killed(9)),
+        WardenEvent::Ended(ProcessState::Lost),
         WardenEvent::AllEnded(7),
-        WardenEvent::Withheld(Withheld::Network),
-        WardenEvent::Withheld(Withheld::Tracing),
+        WardenEvent::Withheld(DeniedCall::Network),
+        WardenEvent::Withheld(DeniedCall::Tracing),
     ] {
         assert_eq!(WardenEvent::decode(event.encode()), Some(event));
     }

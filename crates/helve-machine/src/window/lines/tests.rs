@@ -7,10 +7,15 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ALL: Window =
-    Window { first: 1, lines: 100, line_bytes: 100, most_bytes: 1000, deadline: Duration::MAX };
+const ALL: WindowRequest = WindowRequest {
+    first: 1,
+    lines: 100,
+    line_bytes: 100,
+    most_bytes: 1000,
+    deadline: Duration::MAX,
+};
 
-fn windowed(text: &[u8], want: Window, block: usize) -> Windowed {
+fn windowed(text: &[u8], want: WindowRequest, block: usize) -> WindowLines {
     let by_line_feeds = feed_all(LineWindow::new(want), text, block).finish();
     by_line_feeds.unwrap_or_else(|| {
         feed_all(LineWindow::with_carriage_returns(want), text, block)
@@ -28,7 +33,7 @@ fn feed_all(mut lines: LineWindow, text: &[u8], block: usize) -> LineWindow {
     lines
 }
 
-fn format_window(windowed: &Windowed) -> String {
+fn format_window(windowed: &WindowLines) -> String {
     let mut text = String::new();
     for (index, (line, skipped)) in windowed.each().enumerate() {
         let number = windowed.first + index as u64;
@@ -42,7 +47,7 @@ fn format_window(windowed: &Windowed) -> String {
 }
 
 #[track_caller]
-fn check(text: &[u8], want: Window, expected: Expect) {
+fn check(text: &[u8], want: WindowRequest, expected: Expect) {
     let whole = windowed(text, want, text.len().max(1));
     expected.assert_eq(&format_window(&whole));
     for block in 1..=4 {
@@ -106,7 +111,7 @@ fn from_and_to() {
     let text = b"a\nb\nc\n";
     check(
         text,
-        Window { first: 2, lines: 1, ..ALL },
+        WindowRequest { first: 2, lines: 1, ..ALL },
         expect![[r"
         2|b|
         2 seen, more
@@ -114,7 +119,7 @@ fn from_and_to() {
     );
     check(
         text,
-        Window { first: 2, lines: 2, ..ALL },
+        WindowRequest { first: 2, lines: 2, ..ALL },
         expect![[r"
         2|b|
         3|c|
@@ -123,7 +128,7 @@ fn from_and_to() {
     );
     check(
         b"a\nb\nc",
-        Window { first: 3, ..ALL },
+        WindowRequest { first: 3, ..ALL },
         expect![[r"
         3|c|
         3 seen
@@ -131,22 +136,22 @@ fn from_and_to() {
     );
     check(
         text,
-        Window { first: 0, lines: 1, ..ALL },
+        WindowRequest { first: 0, lines: 1, ..ALL },
         expect![[r"
         1|a|
         1 seen, more
     "]],
     );
-    check(text, Window { first: 4, ..ALL }, expect![["3 seen\n"]]);
-    check(b"a\nb\nc", Window { first: 9, ..ALL }, expect![["3 seen\n"]]);
-    check(text, Window { first: u64::MAX, lines: u64::MAX, ..ALL }, expect![["3 seen\n"]]);
-    check(text, Window { lines: 0, ..ALL }, expect![["0 seen, more\n"]]);
-    check(text, Window { first: 4, lines: 0, ..ALL }, expect![["3 seen\n"]]);
+    check(text, WindowRequest { first: 4, ..ALL }, expect![["3 seen\n"]]);
+    check(b"a\nb\nc", WindowRequest { first: 9, ..ALL }, expect![["3 seen\n"]]);
+    check(text, WindowRequest { first: u64::MAX, lines: u64::MAX, ..ALL }, expect![["3 seen\n"]]);
+    check(text, WindowRequest { lines: 0, ..ALL }, expect![["0 seen, more\n"]]);
+    check(text, WindowRequest { first: 4, lines: 0, ..ALL }, expect![["3 seen\n"]]);
 }
 
 #[test]
 fn long_lines_are_cut_between_characters() {
-    let want = Window { line_bytes: 4, ..ALL };
+    let want = WindowRequest { line_bytes: 4, ..ALL };
     check(
         b"12345\n1234\r\n12345\r\n123",
         want,
@@ -190,7 +195,7 @@ fn long_lines_are_cut_between_characters() {
     );
     check(
         "é\n\n".as_bytes(),
-        Window { line_bytes: 0, ..ALL },
+        WindowRequest { line_bytes: 0, ..ALL },
         expect![[r"
         1|| +2
         2||
@@ -201,7 +206,7 @@ fn long_lines_are_cut_between_characters() {
 
 #[test]
 fn the_window_ends_before_the_line_that_exceeds_the_limit() {
-    let want = Window { most_bytes: 4, ..ALL };
+    let want = WindowRequest { most_bytes: 4, ..ALL };
     check(
         b"12\n34\n5\n",
         want,
@@ -248,7 +253,7 @@ fn the_window_ends_before_the_line_that_exceeds_the_limit() {
     );
     check(
         b"1\n2\n3456789",
-        Window { first: 2, ..want },
+        WindowRequest { first: 2, ..want },
         expect![[r"
         2|2|
         2 seen, more
@@ -259,12 +264,12 @@ fn the_window_ends_before_the_line_that_exceeds_the_limit() {
 #[test]
 fn empty_lines_count_towards_the_limit() {
     let text = vec![b'\n'; 3_000_000];
-    let windowed = windowed(&text, Window { lines: u64::MAX, ..ALL }, 1 << 16);
+    let windowed = windowed(&text, WindowRequest { lines: u64::MAX, ..ALL }, 1 << 16);
     assert_eq!((windowed.lines.len(), windowed.seen, windowed.more), (1 << 20, 1 << 20, true));
 }
 
 /// A slow reference implementation that works on the whole text at once.
-fn reference(text: &[u8], want: Window) -> Windowed {
+fn reference(text: &[u8], want: WindowRequest) -> WindowLines {
     let ending = if text.contains(&b'\n') { b'\n' } else { b'\r' };
     let mut all: Vec<&[u8]> = text.split(|byte| *byte == ending).collect();
     let is_ended = all.last() == Some(&b"".as_slice());
@@ -292,7 +297,7 @@ fn reference(text: &[u8], want: Window) -> Windowed {
             break;
         }
         bytes.extend_from_slice(&line[..kept]);
-        lines.push(Span { end: bytes.len(), skipped: (line.len() - kept) as u64 });
+        lines.push(LineSpan { end: bytes.len(), skipped: (line.len() - kept) as u64 });
     }
     let seen = (before + lines.len()) as u64;
     let until = |count: usize| {
@@ -301,7 +306,17 @@ fn reference(text: &[u8], want: Window) -> Windowed {
     };
     let range = until(before)..until(before + lines.len());
     let (bytes, sample) = (bytes.into(), Bytes::new());
-    Windowed { bytes, lines, first, more, seen, size: 0, range, mark: Mark::Nothing, sample }
+    WindowLines {
+        bytes,
+        lines,
+        first,
+        more,
+        seen,
+        size: 0,
+        range,
+        mark: ContentMark::Nothing,
+        sample,
+    }
 }
 
 proptest! {
@@ -310,13 +325,13 @@ proptest! {
         text in proptest::collection::vec(proptest::sample::select(b"aa\xc3\xa9\r\n\n".to_vec()), 0..60),
         first in 0u64..12, lines in 0u64..8, line_bytes in 0usize..9, most_bytes in 0usize..20, block in 1usize..20,
     ) {
-        let want = Window { first, lines, line_bytes, most_bytes, deadline: Duration::MAX };
+        let want = WindowRequest { first, lines, line_bytes, most_bytes, deadline: Duration::MAX };
         prop_assert_eq!(windowed(&text, want, block), reference(&text, want));
     }
 
     #[test]
     fn text_stays_text(text in any::<String>(), line_bytes in 0usize..9) {
-        let windowed = windowed(text.as_bytes(), Window { line_bytes, ..ALL }, 7);
+        let windowed = windowed(text.as_bytes(), WindowRequest { line_bytes, ..ALL }, 7);
         for (line, _) in windowed.each() {
             prop_assert!(std::str::from_utf8(line).is_ok());
         }

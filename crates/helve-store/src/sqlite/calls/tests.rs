@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn call(number: u64, created: i64, status: Status) -> CallState {
+fn call(number: u64, created: i64, status: CallStatus) -> CallState {
     CallState {
         id: number.to_string(),
         session: "s".into(),
@@ -41,7 +41,7 @@ fn history_is_bounded_by_count_a_handful_at_a_time() {
     std::fs::write(&file, "").unwrap();
     let base = Base::file(&file, std::time::Duration::ZERO, "me").unwrap();
     let now = now();
-    fill(&base, (0..10_450).map(|number| call(number, now, Status::Completed)));
+    fill(&base, (0..10_450).map(|number| call(number, now, CallStatus::Completed)));
     assert_eq!((prune(&base).unwrap(), count(&base)), (Pruned::Some, 10_250));
     assert_eq!((prune(&base).unwrap(), count(&base)), (Pruned::Some, 10_050));
     assert_eq!((prune(&base).unwrap(), count(&base)), (Pruned::All, 10_000));
@@ -55,9 +55,9 @@ fn history_is_bounded_by_age_and_what_runs_stays() {
     let base = Base::memory().unwrap();
     let (now, day) = (now(), 24 * 3600 * 1000);
     let now = now + day / 2;
-    fill(&base, [call(100, now - 100 * day, Status::Running)].into_iter());
+    fill(&base, [call(100, now - 100 * day, CallStatus::Running)].into_iter());
     let ago = |days: u64| now - i64::try_from(days).unwrap() * day;
-    fill(&base, (0..40).rev().map(|days| call(days, ago(days), Status::Error)));
+    fill(&base, (0..40).rev().map(|days| call(days, ago(days), CallStatus::Error)));
     assert_eq!(prune(&base).unwrap(), Pruned::All);
     let ids: Vec<_> = newest(&base, None, 100).unwrap().into_iter().map(|call| call.id).collect();
     assert_eq!(ids.len(), 32);
@@ -68,7 +68,7 @@ fn history_is_bounded_by_age_and_what_runs_stays() {
 fn in_memory_it_is_shorter() {
     let base = Base::memory().unwrap();
     let now = now();
-    fill(&base, (0..300).map(|number| call(number, now, Status::Completed)));
+    fill(&base, (0..300).map(|number| call(number, now, CallStatus::Completed)));
     assert_eq!(prune(&base).unwrap(), Pruned::All);
     assert_eq!(count(&base), 200);
 }
@@ -102,7 +102,7 @@ proptest! {
         output in proptest::option::of(".*"), created in 0u64..1 << 50, word in ".*",
     ) {
         let base = Base::memory().unwrap();
-        let mut state = call(0, 0, Status::Completed);
+        let mut state = call(0, 0, CallStatus::Completed);
         (state.id, state.title, state.error, state.output) = (id, title, error, output);
         (state.created, state.started, state.ended) = (created, Some(created), None);
         state.input = json!({ &word: [word] });

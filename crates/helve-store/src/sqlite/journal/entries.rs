@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use helve_core::commit::ContentHash;
-use helve_core::journal::{self, Entry, EntryId};
+use helve_core::journal::{self, EntryId, JournalEntry};
 use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::super::base::Base;
@@ -20,7 +20,7 @@ pub(super) const DONE: &str = "done";
 pub(super) fn begin(
     base: &Base,
     folder: &Path,
-    entry: &Entry,
+    entry: &JournalEntry,
     befores: &[Option<Image>],
 ) -> rusqlite::Result<EntryId> {
     // Numbers tell the order, and which entry it is even after the database was replaced by another.
@@ -31,7 +31,7 @@ pub(super) fn begin(
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     prepare(base, folder, befores.iter().flatten())?;
     let transaction = Transaction::new_unchecked(&base.main, TransactionBehavior::Immediate)?;
-    let Entry { call, session, tool, root, at, files } = entry;
+    let JournalEntry { call, session, tool, root, at, files } = entry;
     let (root, at) = (bytes_of(root), signed(*at));
     let values = params![numbers_from(), base.owner, call, session, tool, root, at, BEGUN];
     let number = transaction.prepare_cached(ENTRY)?.query_row(values, |row| row.get(0))?;
@@ -67,7 +67,7 @@ pub(super) struct Left {
 }
 
 impl Left {
-    pub(super) fn of(left: &journal::Image) -> Self {
+    pub(super) fn of(left: &journal::FileImage) -> Self {
         Self { image: Image::of(left), mode: left.mode }
     }
 }

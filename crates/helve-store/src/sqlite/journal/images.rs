@@ -32,7 +32,7 @@ pub(super) struct Image {
 }
 
 impl Image {
-    pub(super) fn of(image: &journal::Image) -> Self {
+    pub(super) fn of(image: &journal::FileImage) -> Self {
         let (hash, bytes) = (blake3::Hash::from_bytes(image.hash.0), image.bytes.clone());
         Self { hash, bytes, packed: OnceCell::new(), has_file: Cell::new(false) }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use helve_core::commit::ContentHash;
-use helve_core::journal::{After, Changed, Image};
+use helve_core::journal::{AfterImage, ChangedFile, FileImage};
 use helve_core::store::Store;
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -20,13 +20,13 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> Entry {
-    let before = |(path, bytes): &(&str, Option<Bytes>)| Before {
+fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> JournalEntry {
+    let before = |(path, bytes): &(&str, Option<Bytes>)| BeforeImage {
         path: path.into(),
         image: bytes.clone().map(image),
         meant: Some(ContentHash::of(b"meant")),
     };
-    Entry {
+    JournalEntry {
         call: call.into(),
         session: "s".into(),
         tool: "edit".into(),
@@ -36,12 +36,12 @@ fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> Entry {
     }
 }
 
-fn image(bytes: Bytes) -> Image {
-    Image::new(bytes, 0o640)
+fn image(bytes: Bytes) -> FileImage {
+    FileImage::new(bytes, 0o640)
 }
 
-fn left(bytes: &Bytes) -> After {
-    After::Known(Some(image(bytes.clone())))
+fn left(bytes: &Bytes) -> AfterImage {
+    AfterImage::Known(Some(image(bytes.clone())))
 }
 
 /// One file that a call changed from one content to another.
@@ -50,7 +50,7 @@ fn edit(store: &Sqlite, call: &str, before: &Bytes, after: &Bytes) {
     block_on(store.done(id, &[Some(image(after.clone()))])).unwrap();
 }
 
-fn change(store: &Sqlite, call: &str) -> Vec<Changed> {
+fn change(store: &Sqlite, call: &str) -> Vec<ChangedFile> {
     block_on(store.change(call)).unwrap().unwrap().files
 }
 
@@ -117,24 +117,24 @@ struct Model {
 struct Kept {
     process: usize,
     id: EntryId,
-    entry: Entry,
+    entry: JournalEntry,
     after: Option<Vec<Option<Bytes>>>,
 }
 
 impl Model {
-    fn change(&self, call: &str) -> Option<Vec<Changed>> {
+    fn change(&self, call: &str) -> Option<Vec<ChangedFile>> {
         let of_call = self.kept.iter().filter(|kept| kept.entry.call == call);
         let process = of_call.clone().next_back()?.process;
-        let mut files: Vec<Changed> = Vec::new();
+        let mut files: Vec<ChangedFile> = Vec::new();
         for kept in of_call.filter(|kept| kept.process == process) {
             for (position, file) in kept.entry.files.iter().enumerate() {
                 let after = kept.after.as_ref().map(|after| after[position].clone().map(image));
-                let after = after.map_or(After::Meant(file.meant), After::Known);
+                let after = after.map_or(AfterImage::Meant(file.meant), AfterImage::Known);
                 match files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,
                     None => {
                         let (path, before) = (file.path.clone(), file.image.clone());
-                        files.push(Changed { path, before, after });
+                        files.push(ChangedFile { path, before, after });
                     }
                 }
             }
@@ -167,10 +167,10 @@ fn play(store: &mut Sqlite, folder: &Path, model: &mut Model, step: Step) {
             let mut entry = entry(&call.to_string(), &[]);
             entry.files = files
                 .into_iter()
-                .map(|(number, bytes, mode)| Before {
+                .map(|(number, bytes, mode)| BeforeImage {
                     path: path(number),
                     meant: bytes.as_ref().map(|bytes| ContentHash::of(bytes)),
-                    image: bytes.map(|bytes| Image::new(bytes, mode)),
+                    image: bytes.map(|bytes| FileImage::new(bytes, mode)),
                 })
                 .collect();
             let id = block_on(store.begin(&entry)).unwrap();
@@ -254,12 +254,12 @@ fn a_call_is_told_from_others_of_its_name() {
     let again = entry("1", &[("/p/b", Some("2".into())), ("/p/c", None)]);
     let id = block_on(store.begin(&again)).unwrap();
     block_on(store.done(id, &[None, three])).unwrap();
-    let told = |files: &[Changed]| {
-        let file = |file: &Changed| {
+    let told = |files: &[ChangedFile]| {
+        let file = |file: &ChangedFile| {
             let before = file.before.as_ref().map(|image| image.bytes.clone());
             let after = match &file.after {
-                After::Known(left) => format!("{:?}", left.as_ref().map(|image| &image.bytes)),
-                After::Meant(_) | After::Lost => panic!("{file:?}"),
+                AfterImage::Known(left) => format!("{:?}", left.as_ref().map(|image| &image.bytes)),
+                AfterImage::Meant(_) | AfterImage::Lost => panic!("{file:?}"),
             };
             format!("{} {before:?} {after}\n", file.path.display())
         };
@@ -272,7 +272,7 @@ fn a_call_is_told_from_others_of_its_name() {
     "#]]
     .assert_eq(&told(&change(&store, "1")));
 
-    let elsewhere = Entry { root: "/q".into(), ..entry("1", &[("/q/a", one)]) };
+    let elsewhere = JournalEntry { root: "/q".into(), ..entry("1", &[("/q/a", one)]) };
     let id = block_on(store.begin(&elsewhere)).unwrap();
     block_on(store.done(id, &[two])).unwrap();
     expect_test::expect![[r#"
@@ -289,7 +289,7 @@ fn only_an_entry_that_is_open_can_be_completed() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::at(folder.path().into());
     let id = block_on(store.begin(&entry("1", &[("/p/a", None)]))).unwrap();
-    let done = |id, after: &[Option<Image>]| {
+    let done = |id, after: &[Option<FileImage>]| {
         block_on(store.done(id, after)).map_err(|error| error.to_string())
     };
     let refusal = Err("The journal has no such entry to complete.".to_owned());

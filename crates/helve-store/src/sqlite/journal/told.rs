@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use helve_core::commit::ContentHash;
-use helve_core::journal::{self, After, Change, Changed};
+use helve_core::journal::{self, AfterImage, ChangedFile, RecordedChange};
 use helve_core::paths;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -28,7 +28,7 @@ pub(super) fn change(
     base: &Base,
     folder: &Path,
     call: &str,
-) -> rusqlite::Result<Option<Result<Change, Lost>>> {
+) -> rusqlite::Result<Option<Result<RecordedChange, Lost>>> {
     let whole = |connection: &Connection| {
         let Some(whose) = Whose::newest(connection, call)? else { return Ok(None) };
         let told = Told::of(connection, &whose)?;
@@ -41,12 +41,16 @@ pub(super) fn change(
 }
 
 /// The newest changes in a folder, newest first. Where there is content it is left empty.
-pub(super) fn newest(base: &Base, root: &Path, most: usize) -> rusqlite::Result<Vec<Change>> {
+pub(super) fn newest(
+    base: &Base,
+    root: &Path,
+    most: usize,
+) -> rusqlite::Result<Vec<RecordedChange>> {
     let mut found = of(&base.main, root, most)?;
     let behind = behind(base).and_then(|behind| of(behind, root, most).ok());
     for (number, change) in behind.unwrap_or_default() {
         // A call that was under way when the file went behind is in both; what memory says is newer.
-        let is_same = |(_, other): &(i64, Change)| {
+        let is_same = |(_, other): &(i64, RecordedChange)| {
             (&other.session, &other.call) == (&change.session, &change.call)
         };
         if !found.iter().any(is_same) {
@@ -58,7 +62,11 @@ pub(super) fn newest(base: &Base, root: &Path, most: usize) -> rusqlite::Result<
     Ok(found.into_iter().map(|(_, change)| change).collect())
 }
 
-fn of(connection: &Connection, root: &Path, most: usize) -> rusqlite::Result<Vec<(i64, Change)>> {
+fn of(
+    connection: &Connection,
+    root: &Path,
+    most: usize,
+) -> rusqlite::Result<Vec<(i64, RecordedChange)>> {
     let mut statement = connection.prepare_cached(
         "SELECT owner, session, root, call, number FROM journal WHERE root = ?1 ORDER BY number DESC",
     )?;
@@ -171,49 +179,55 @@ impl Told {
         self,
         connection: &Connection,
         folder: &Path,
-    ) -> rusqlite::Result<Result<Change, Lost>> {
+    ) -> rusqlite::Result<Result<RecordedChange, Lost>> {
         let load = |row: i64| images::load(connection, folder, By::Row(row));
         let mut files = Vec::new();
         for File { path, before, after } in self.files {
             let before = match before {
                 None => None,
                 Some((row, mode)) => match load(row)? {
-                    Some(bytes) => Some(journal::Image::new(bytes, mode)),
+                    Some(bytes) => Some(journal::FileImage::new(bytes, mode)),
                     None => return Ok(Err(Lost { path })),
                 },
             };
             let after = match after {
                 Left::Image(row, mode) => match load(row)? {
-                    Some(bytes) => After::Known(Some(journal::Image::new(bytes, mode))),
-                    None => After::Lost,
+                    Some(bytes) => AfterImage::Known(Some(journal::FileImage::new(bytes, mode))),
+                    None => AfterImage::Lost,
                 },
-                Left::Absent => After::Known(None),
-                Left::Untold(meant) => meant.map_or(After::Lost, After::Meant),
+                Left::Absent => AfterImage::Known(None),
+                Left::Untold(meant) => meant.map_or(AfterImage::Lost, AfterImage::Meant),
             };
-            files.push(Changed { path, before, after });
+            files.push(ChangedFile { path, before, after });
         }
         let Self { call, session, tool, at, .. } = self;
-        Ok(Ok(Change { call, session, tool, at, files }))
+        Ok(Ok(RecordedChange { call, session, tool, at, files }))
     }
 
-    fn outline(self) -> Change {
-        let files = self.files.into_iter().map(|File { path, before, after }| Changed {
+    fn outline(self) -> RecordedChange {
+        let files = self.files.into_iter().map(|File { path, before, after }| ChangedFile {
             path,
             before: before.map(|(_, mode)| outlined(mode)),
             after: match after {
-                Left::Image(_, mode) => After::Known(Some(outlined(mode))),
-                Left::Absent => After::Known(None),
-                Left::Untold(meant) => meant.map_or(After::Lost, After::Meant),
+                Left::Image(_, mode) => AfterImage::Known(Some(outlined(mode))),
+                Left::Absent => AfterImage::Known(None),
+                Left::Untold(meant) => meant.map_or(AfterImage::Lost, AfterImage::Meant),
             },
         });
         let files = files.collect();
-        Change { call: self.call, session: self.session, tool: self.tool, at: self.at, files }
+        RecordedChange {
+            call: self.call,
+            session: self.session,
+            tool: self.tool,
+            at: self.at,
+            files,
+        }
     }
 }
 
 /// A file that is told of without its content.
-fn outlined(mode: u32) -> journal::Image {
-    journal::Image::new(Bytes::new(), mode)
+fn outlined(mode: u32) -> journal::FileImage {
+    journal::FileImage::new(Bytes::new(), mode)
 }
 
 /// Where a mode cannot be read the content is still worth having.

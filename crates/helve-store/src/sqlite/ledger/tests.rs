@@ -1,27 +1,27 @@
 //! How often calls are written, and how many can run.
 
 use helve_core::ErrorKind;
-use helve_core::event::{Outcome, Progress};
+use helve_core::event::{CallOutcome, Progress};
 
 use super::*;
 
-fn note(ledger: &mut Ledger, call: &str, what: What) {
+fn note(ledger: &mut Ledger, call: &str, what: EventKind) {
     ledger.note(&Event { call: call.into(), root: call.into(), session: "s".into(), at: 1, what });
 }
 
 fn start(ledger: &mut Ledger, call: &str) {
-    note(ledger, call, What::Started { tool: "bash".into(), parent: None });
+    note(ledger, call, EventKind::Started { tool: "bash".into(), parent: None });
 }
 
 fn run(ledger: &mut Ledger, call: &str) {
-    note(ledger, call, What::Running { input: Arc::default() });
+    note(ledger, call, EventKind::Running { input: Arc::default() });
 }
 
 fn end(ledger: &mut Ledger, call: &str) {
     note(
         ledger,
         call,
-        What::Finished(Outcome::Failed { kind: ErrorKind::Failed, error: "no".into() }),
+        EventKind::Finished(CallOutcome::Failed { kind: ErrorKind::Failed, error: "no".into() }),
     );
 }
 
@@ -45,7 +45,7 @@ fn a_call_is_written_when_it_runs_and_when_it_ends() {
     assert_eq!(write(&mut ledger, &base), 1);
     for percent in 0..100 {
         let title = Some(format!("{percent} %"));
-        note(&mut ledger, "1", What::Progress(Progress { title, ..Progress::default() }));
+        note(&mut ledger, "1", EventKind::Progress(Progress { title, ..Progress::default() }));
         assert_eq!(write(&mut ledger, &base), 0);
     }
     end(&mut ledger, "1");

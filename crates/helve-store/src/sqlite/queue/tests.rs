@@ -5,18 +5,22 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-fn event(what: What) -> Event {
+fn event(what: EventKind) -> Event {
     Event { call: "c".into(), root: "c".into(), session: "s".into(), at: 1, what }
 }
 
 fn finished(bytes: usize) -> Event {
     let output = "x".repeat(bytes);
-    event(What::Finished(Outcome::Completed { title: String::new(), metadata: Map::new(), output }))
+    event(EventKind::Finished(CallOutcome::Completed {
+        title: String::new(),
+        metadata: Map::new(),
+        output,
+    }))
 }
 
 fn progress(bytes: usize) -> Event {
     let title = Some("x".repeat(bytes));
-    event(What::Progress(Progress { title, ..Progress::default() }))
+    event(EventKind::Progress(Progress { title, ..Progress::default() }))
 }
 
 #[test]

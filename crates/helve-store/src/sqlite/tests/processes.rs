@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use bytes::Bytes;
 use expect_test::expect;
-use helve_core::event::What;
-use helve_core::journal::{After, EntryId, Image, Journal};
+use helve_core::event::EventKind;
+use helve_core::journal::{AfterImage, EntryId, FileImage, Journal};
 use helve_core::store::Store;
 use serde_json::{Value, json};
 
@@ -63,8 +63,12 @@ fn a_process_killed_while_writing_loses_nothing_it_was_told_is_done() {
         return block_on(async {
             for number in 1.. {
                 let id = number.to_string();
-                store.append(&event("s", &id, What::Started { tool: "bash".into(), parent: None }));
-                store.append(&event("s", &id, What::Running { input: json!({}).into() }));
+                store.append(&event(
+                    "s",
+                    &id,
+                    EventKind::Started { tool: "bash".into(), parent: None },
+                ));
+                store.append(&event("s", &id, EventKind::Running { input: json!({}).into() }));
                 increment(&store).await;
                 say(number);
             }
@@ -179,7 +183,7 @@ fn old(number: usize) -> Bytes {
 
 async fn begin(store: &Sqlite, call: &str, before: Bytes) -> EntryId {
     let mut entry = entry(call, "/p/a", "");
-    entry.files[0].image = Some(Image::new(before, 0o755));
+    entry.files[0].image = Some(FileImage::new(before, 0o755));
     store.begin(&entry).await.unwrap()
 }
 
@@ -210,10 +214,10 @@ fn a_process_killed_before_or_after_a_change_has_taken_down_what_was_there() {
         for number in 1..=last {
             let change = block_on(store.change(&number.to_string())).unwrap().unwrap();
             let [file] = change.files.as_slice() else { panic!("one file: {change:?}") };
-            let before = Some(Image::new(old(number), 0o755));
+            let before = Some(FileImage::new(old(number), 0o755));
             assert_eq!(file.before, before, "{number} of {last}");
             // Only the last call can have been killed before it said what it left.
-            let left = After::Known(Some(super::image(old(number + 1))));
+            let left = AfterImage::Known(Some(super::image(old(number + 1))));
             assert!(file.after == left || number == last, "{number} of {last}");
         }
         assert_eq!(block_on(store.notice()), None);
@@ -282,7 +286,7 @@ fn processes_share_a_journal_and_what_is_in_it() {
             assert_eq!(change.is_some(), number % 4 != 0);
             let Some(change) = change else { continue };
             assert_eq!(change.files[0].before.as_ref().unwrap().bytes, large(number));
-            let left = After::Known(Some(super::image(large(number + 1))));
+            let left = AfterImage::Known(Some(super::image(large(number + 1))));
             assert_eq!(change.files[0].after, left);
         }
     }

@@ -1,6 +1,6 @@
 //! Checks that the session knows the content it is about to overwrite or remove.
 
-use helve_core::journal::Image;
+use helve_core::journal::FileImage;
 use helve_core::{Resolved, Shown, ToolContext};
 
 use super::ChangeError;
@@ -10,7 +10,7 @@ use super::diff::difference;
 pub(crate) async fn require_shown(
     ctx: &ToolContext,
     path: &Resolved,
-    current: &Image,
+    current: &FileImage,
 ) -> Result<(), ChangeError> {
     match ctx.files.shown(path, current).await {
         Shown::AsItIs => Ok(()),
@@ -23,7 +23,7 @@ pub(crate) async fn require_shown(
 pub(crate) async fn require_unchanged(
     ctx: &ToolContext,
     path: &Resolved,
-    current: &Image,
+    current: &FileImage,
 ) -> Result<(), ChangeError> {
     match ctx.files.shown(path, current).await {
         Shown::AsItIs | Shown::Never => Ok(()),
@@ -31,7 +31,7 @@ pub(crate) async fn require_unchanged(
     }
 }
 
-fn changed(path: &Resolved, current: &Image, read: Option<&[u8]>) -> ChangeError {
+fn changed(path: &Resolved, current: &FileImage, read: Option<&[u8]>) -> ChangeError {
     let shown = path.shown();
     let diff = read.map(|read| difference(shown, Some(read), Some(&current.bytes)));
     ChangeError::ChangedSinceRead { shown: shown.into(), diff }

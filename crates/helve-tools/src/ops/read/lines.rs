@@ -1,7 +1,7 @@
 //! A page of lines, with what is worth knowing about it.
 
 use bytes::Bytes;
-use helve_core::media::{Ended, Unseen};
+use helve_core::media::{MediaError, PagesEnd};
 use helve_text::lines;
 use helve_text::view::Encoding;
 
@@ -42,7 +42,7 @@ pub(crate) enum PageNote {
     /// A picture of a notebook, counted from 1, could not be decoded.
     PictureFailed {
         number: usize,
-        reason: Unseen,
+        reason: MediaError,
     },
     /// The lines are the text of a document with so many pages.
     Document {
@@ -51,7 +51,7 @@ pub(crate) enum PageNote {
     /// Only so many pages of a document were read.
     DocumentCut {
         read: usize,
-        ended: Ended,
+        ended: PagesEnd,
     },
     /// The document itself is among the attachments.
     DocumentAttached,

@@ -1,7 +1,7 @@
 //! Pictures and documents.
 
 use bytes::Bytes;
-use helve_core::media::{Document, Ended, Format, Page, Picture, Unseen};
+use helve_core::media::{Document, MediaError, MediaFormat, PageText, PagesEnd, Picture};
 use helve_text::view::View;
 
 use super::lines::{Attachment, LinePage, PageNote};
@@ -23,24 +23,24 @@ pub(super) fn document_page(
     for (number, page) in (1..).zip(&document.pages) {
         text.push_str(&format!("-- page {number} of {} --\n", document.count));
         text.push_str(match page {
-            Page::Text(text) => text,
-            Page::NoText => "(no text: a picture, or drawn)",
-            Page::Unreadable => "(the text of this page cannot be read)",
+            PageText::Text(text) => text,
+            PageText::NoText => "(no text: a picture, or drawn)",
+            PageText::Unreadable => "(the text of this page cannot be read)",
         });
         text.push('\n');
     }
     let mut page = LinePage::of_text(&text, window, limits);
     page.notes.push(PageNote::Document { pages: document.count });
     match document.ended {
-        Ended::AtTheEnd => {}
-        ended @ (Ended::Enough | Ended::TimeIsUp | Ended::Unsafe) => {
+        PagesEnd::AtTheEnd => {}
+        ended @ (PagesEnd::Enough | PagesEnd::TimeIsUp | PagesEnd::Unsafe) => {
             page.notes.push(PageNote::DocumentCut { read: document.pages.len(), ended });
         }
     }
-    let is_safe = document.ended != Ended::Unsafe;
+    let is_safe = document.ended != PagesEnd::Unsafe;
     if window.first == 1 && bytes.len() <= MAX_ATTACHED_BYTES && is_safe {
         page.notes.push(PageNote::DocumentAttached);
-        let mime = Format::Pdf.mime().into();
+        let mime = MediaFormat::Pdf.mime().into();
         page.attachments.push(Attachment { mime, data: bytes.clone() });
     }
     page
@@ -51,9 +51,14 @@ pub(super) fn attachment(picture: Picture) -> Attachment {
 }
 
 /// Tells a mislabelled file from one that cannot be decoded.
-pub(super) fn error(shown: &str, format: Format, bytes: &Bytes, reason: Unseen) -> ReadError {
+pub(super) fn error(
+    shown: &str,
+    format: MediaFormat,
+    bytes: &Bytes,
+    reason: MediaError,
+) -> ReadError {
     let shown = shown.into();
-    if reason != Unseen::NotThat {
+    if reason != MediaError::NotThat {
         return ReadError::Undecodable { shown, format, reason };
     }
     let start = &bytes[..bytes.len().min(SAMPLE_BYTES)];

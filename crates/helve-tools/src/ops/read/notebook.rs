@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use helve_core::media::Format;
+use helve_core::media::MediaFormat;
 use helve_text::visible;
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub(super) struct RenderedNotebook {
 pub(super) struct PictureOutput {
     /// The line of the text that mentions it, counted from 1.
     pub(super) line: u64,
-    pub(super) format: Format,
+    pub(super) format: MediaFormat,
     pub(super) bytes: Bytes,
 }
 
@@ -100,10 +100,10 @@ impl NotebookWriter {
     /// Writes the picture and the plain text of an output that has several representations.
     fn representations(&mut self, data: &Value) {
         for (key, format) in [
-            ("image/png", Format::Png),
-            ("image/jpeg", Format::Jpeg),
-            ("png", Format::Png),
-            ("jpeg", Format::Jpeg),
+            ("image/png", MediaFormat::Png),
+            ("image/jpeg", MediaFormat::Jpeg),
+            ("png", MediaFormat::Png),
+            ("jpeg", MediaFormat::Jpeg),
         ] {
             if let Some(encoded) = data.get(key).map(joined) {
                 self.picture(format, &encoded);
@@ -119,7 +119,7 @@ impl NotebookWriter {
         }
     }
 
-    fn picture(&mut self, format: Format, encoded: &str) {
+    fn picture(&mut self, format: MediaFormat, encoded: &str) {
         let mime = format.mime();
         let compact: String = encoded.split_whitespace().collect();
         let bytes = STANDARD.decode(&compact).ok().filter(|_| compact.len() <= MAX_PICTURE_BYTES);

@@ -1,13 +1,13 @@
 //! Decodes text in any encoding and recognizes files that are not text.
 
-use helve_core::machine::Windowed;
+use helve_core::machine::WindowLines;
 use helve_text::view::{Encoding, View};
 
 use super::ReadLimits;
 use super::lines::{LinePage, PageLine, PageNote};
 
 /// Whether a file is not text.
-pub(super) fn is_binary(name: &str, got: &Windowed) -> bool {
+pub(super) fn is_binary(name: &str, got: &WindowLines) -> bool {
     let sample = whole_characters(&got.sample, got.size);
     let Ok(view) = View::new(sample) else { return true };
     let plain = view.encoding() == Encoding::Utf8 && !view.is_damaged();
@@ -15,11 +15,11 @@ pub(super) fn is_binary(name: &str, got: &Windowed) -> bool {
 }
 
 /// Names the format of a file that is not text, with its article.
-pub(super) fn binary_kind(name: &str, got: &Windowed) -> &'static str {
+pub(super) fn binary_kind(name: &str, got: &WindowLines) -> &'static str {
     kind_of_content(&got.sample).or_else(|| kind_of_name(name)).unwrap_or("a binary file")
 }
 
-pub(super) fn page(got: &Windowed, limits: ReadLimits) -> LinePage {
+pub(super) fn page(got: &WindowLines, limits: ReadLimits) -> LinePage {
     let encoding = encoding(got);
     let (mut lines, mut invalid) = (Vec::new(), 0);
     for (bytes, skipped) in got.each() {
@@ -58,7 +58,7 @@ pub(super) fn page(got: &Windowed, limits: ReadLimits) -> LinePage {
 }
 
 /// Guesses the encoding from the start of the file and the lines of the window. Either may be plain ASCII.
-fn encoding(got: &Windowed) -> Encoding {
+fn encoding(got: &WindowLines) -> Encoding {
     let sample = whole_characters(&got.sample, got.size);
     let start = View::new(sample).map_or(Encoding::Utf8, |view| view.encoding());
     match start {

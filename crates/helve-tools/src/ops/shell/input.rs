@@ -1,6 +1,6 @@
 //! Recognizes commands that failed because nobody could answer them, by their output.
 
-use helve_core::process::{Output, State};
+use helve_core::process::{ProcessOutput, ProcessState};
 
 /// The number of last lines searched for a message.
 const LAST_LINES: usize = 8;
@@ -45,13 +45,22 @@ pub(crate) enum MissingInput {
 }
 
 /// Tells whether a command that ended seems to have lacked input.
-pub(crate) fn missing_input(command: &str, state: State, output: &Output) -> Option<MissingInput> {
+pub(crate) fn missing_input(
+    command: &str,
+    state: ProcessState,
+    output: &ProcessOutput,
+) -> Option<MissingInput> {
     match state {
-        State::Exited(0) if output.bytes == 0 && is_bare_program(command) => {
+        ProcessState::Exited(0) if output.bytes == 0 && is_bare_program(command) => {
             Some(MissingInput::ClosedStdin)
         }
-        State::Exited(0) | State::Running | State::Killed(_) | State::Lost => None,
-        State::Exited(_) => asked_for_input(command, output).then_some(MissingInput::Unanswered),
+        ProcessState::Exited(0)
+        | ProcessState::Running
+        | ProcessState::Killed(_)
+        | ProcessState::Lost => None,
+        ProcessState::Exited(_) => {
+            asked_for_input(command, output).then_some(MissingInput::Unanswered)
+        }
     }
 }
 
@@ -62,7 +71,7 @@ fn is_bare_program(command: &str) -> bool {
     command != "true" && command.chars().all(is_name)
 }
 
-fn asked_for_input(command: &str, output: &Output) -> bool {
+fn asked_for_input(command: &str, output: &ProcessOutput) -> bool {
     if output.bytes == 0 {
         return command.split_whitespace().any(|word| word == "read");
     }
@@ -86,7 +95,7 @@ mod tests {
 
     #[track_caller]
     fn check(command: &str, code: i32, said: &str, expected: Option<MissingInput>) {
-        let output = Output {
+        let output = ProcessOutput {
             head: said.as_bytes().to_vec().into(),
             left_out: 0,
             tail: Default::default(),
@@ -95,7 +104,11 @@ mod tests {
             spooled: None,
             redacted: 0,
         };
-        assert_eq!(missing_input(command, State::Exited(code), &output), expected, "{command}");
+        assert_eq!(
+            missing_input(command, ProcessState::Exited(code), &output),
+            expected,
+            "{command}"
+        );
     }
 
     #[test]

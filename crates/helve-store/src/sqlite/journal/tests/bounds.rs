@@ -20,7 +20,7 @@ fn base(folder: &Path, entries: &[(i64, usize)]) -> Base {
         let bytes = noise(u64::try_from(call).unwrap(), *length);
         let mut entry = entry(&call.to_string(), &[("/p/a", Some(bytes.clone()))]);
         entry.at = unsigned(now() - hours * HOUR);
-        let images = [Some(images::Image::of(&image(bytes.clone())))];
+        let images = [Some(Image::of(&image(bytes.clone())))];
         entries::begin(&base, &folder_in(folder), &entry, &images).unwrap();
     }
     swept(&base, 1);

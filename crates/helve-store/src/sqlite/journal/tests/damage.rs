@@ -26,9 +26,9 @@ fn after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
         Ok(Some(change)) => {
             assert_eq!(change.files[0].before.as_ref().unwrap().bytes, found);
             let left = match &change.files[0].after {
-                After::Known(_) => "known",
-                After::Meant(_) => "meant",
-                After::Lost => "unknown",
+                AfterImage::Known(_) => "known",
+                AfterImage::Meant(_) => "meant",
+                AfterImage::Lost => "unknown",
             };
             format!("found, and left {left}")
         }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use expect_test::{Expect, expect};
-use helve_core::media::{Document, Ended, Format, Frames, Page, Picture, Seen, Size, Unseen};
+use helve_core::media::{
+    Document, Frames, MediaContent, MediaError, MediaFormat, PageText, PagesEnd, Picture, PixelSize,
+};
 use helve_core::{BoxFuture, Media};
 
 use crate::opencode::{DIALECT, tools};
@@ -14,21 +16,25 @@ use crate::opencode::{DIALECT, tools};
 struct StandIn;
 
 impl Media for StandIn {
-    fn look(&self, bytes: Bytes, format: Format) -> BoxFuture<'_, Result<Seen, Unseen>> {
+    fn look(
+        &self,
+        bytes: Bytes,
+        format: MediaFormat,
+    ) -> BoxFuture<'_, Result<MediaContent, MediaError>> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let seen = match text.split_whitespace().last() {
-            _ if Format::of_content(&bytes) != Some(format) => Err(Unseen::NotThat),
-            Some("cut") => Err(Unseen::Broken { why: "unexpected end of file".into() }),
-            Some("bomb") => Err(Unseen::TooManyPixels { size: size(50_000, 50_000), most: 64 }),
-            Some("locked") => Err(Unseen::Locked),
-            Some("slow") => Err(Unseen::TimedOut(Duration::from_secs(20))),
-            Some("scan") => Ok(document(vec![Page::NoText], Ended::AtTheEnd)),
-            Some("long") => Ok(document(vec![Page::Text("a\nb".into())], Ended::Enough)),
-            Some("endless") => Ok(document(Vec::new(), Ended::Unsafe)),
+            _ if MediaFormat::of_content(&bytes) != Some(format) => Err(MediaError::NotThat),
+            Some("cut") => Err(MediaError::Broken { why: "unexpected end of file".into() }),
+            Some("bomb") => Err(MediaError::TooManyPixels { size: size(50_000, 50_000), most: 64 }),
+            Some("locked") => Err(MediaError::Locked),
+            Some("slow") => Err(MediaError::TimedOut(Duration::from_secs(20))),
+            Some("scan") => Ok(document(vec![PageText::NoText], PagesEnd::AtTheEnd)),
+            Some("long") => Ok(document(vec![PageText::Text("a\nb".into())], PagesEnd::Enough)),
+            Some("endless") => Ok(document(Vec::new(), PagesEnd::Unsafe)),
             Some("moving") => Ok(picture(size(20, 10), Frames::FirstOfMany)),
-            _ if format == Format::Pdf => {
-                let pages = vec![Page::Text("One\ntwo".into()), Page::Unreadable];
-                Ok(document(pages, Ended::AtTheEnd))
+            _ if format == MediaFormat::Pdf => {
+                let pages = vec![PageText::Text("One\ntwo".into()), PageText::Unreadable];
+                Ok(document(pages, PagesEnd::AtTheEnd))
             }
             _ => Ok(picture(size(4000, 3000), Frames::One)),
         };
@@ -36,18 +42,18 @@ impl Media for StandIn {
     }
 }
 
-fn size(width: u32, height: u32) -> Size {
-    Size { width, height }
+fn size(width: u32, height: u32) -> PixelSize {
+    PixelSize { width, height }
 }
 
-fn picture(original: Size, frames: Frames) -> Seen {
+fn picture(original: PixelSize, frames: Frames) -> MediaContent {
     let small = size(original.width.min(2000), original.height.min(1500));
     let bytes = Bytes::from_static(b"pixels");
-    Seen::Picture(Picture { mime: "image/png", bytes, size: small, original, frames })
+    MediaContent::Picture(Picture { mime: "image/png", bytes, size: small, original, frames })
 }
 
-fn document(pages: Vec<Page>, ended: Ended) -> Seen {
-    Seen::Document(Document { count: 2, pages, ended })
+fn document(pages: Vec<PageText>, ended: PagesEnd) -> MediaContent {
+    MediaContent::Document(Document { count: 2, pages, ended })
 }
 
 #[track_caller]
