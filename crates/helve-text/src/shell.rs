@@ -24,6 +24,7 @@ mod cross_check;
 mod dollar;
 mod effects;
 mod expand;
+mod fields;
 mod file_patterns;
 mod find;
 mod flags;
@@ -336,29 +337,6 @@ pub enum DoubtKind {
     Wrapper,
     /// A network connection that the shell itself opens.
     Network,
-}
-
-impl DoubtKind {
-    /// A phrase for explanations.
-    pub fn about(self) -> &'static str {
-        match self {
-            DoubtKind::TooLong => "too long to be read",
-            DoubtKind::TooDeep => "nested too deep to be read",
-            DoubtKind::TooMany => "too many commands to be read",
-            DoubtKind::Syntax => "syntax that is not understood",
-            DoubtKind::Disagreement => "can be read in more than one way",
-            DoubtKind::Hidden => "hidden characters",
-            DoubtKind::Program => "a program whose name is only known when it runs",
-            DoubtKind::Indirect => "text that is expanded again",
-            DoubtKind::Arithmetic => "arithmetic on what may not be a number",
-            DoubtKind::Function => "a function in the place of a program",
-            DoubtKind::Variable => "a variable that steers programs",
-            DoubtKind::State => "a change to how the shell works",
-            DoubtKind::Input => "code that comes in as data",
-            DoubtKind::Wrapper => "a program that runs another",
-            DoubtKind::Network => "a network connection",
-        }
-    }
 }
 
 /// Analyzes a script without running any of it.

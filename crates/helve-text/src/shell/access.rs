@@ -1,4 +1,4 @@
-//! Files that redirects and programs touch.
+//! Records the files that redirects and programs access.
 
 use super::ast::{Redirect, RedirectKind, RedirectTarget};
 use super::state::{ShellState, Value, join_path};
@@ -8,13 +8,12 @@ use super::{
     variables,
 };
 
-/// What a script does with its standard output and error by name: `/dev/stdout` is whatever file stands behind it,
-/// opened once more, and for writing.
+/// Uses of standard output and error by name. Opening `/dev/stdout` reopens the underlying file for writing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StdStreams {
-    /// By which name one of them is opened.
+    /// The name under which one of them was opened.
     pub(super) opened: Option<String>,
-    /// Something else than a file for output may stand there.
+    /// One of them may refer to a file that was opened for reading.
     pub(super) may_be_input: bool,
 }
 
@@ -50,7 +49,7 @@ impl Walker<'_> {
                     self.script.needs_facts |= matches!(words.as_slice(), [Word::Glob(_)]);
                     let word = match <[Word; 1]>::try_from(words) {
                         Ok([word @ (Word::Literal(_) | Word::Dynamic(_))]) => word,
-                        // A pattern, several words or none: shells differ.
+                        // Shells differ on a glob, on several words and on no word.
                         Ok([Word::Glob(_)]) | Err(_) => unknown(&raw.shown),
                     };
                     self.streams.may_be_input |= may_open_input(redirect, &word);
@@ -63,19 +62,19 @@ impl Walker<'_> {
         stdin
     }
 
-    /// Notes what a redirect opens, and tells whether it may be standard input.
+    /// Records the file that a redirect opens. Returns whether it may become standard input.
     fn redirect(&mut self, kind: RedirectKind, word: &Word, state: &ShellState) -> bool {
         let text = word.literal().unwrap_or("");
         if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
             self.doubt(DoubtKind::Network, text);
         }
-        let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-        let is_descriptor = digits || text == "-";
+        let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+        let is_descriptor = is_number || text == "-";
         match kind {
-            // A number that is not known may be negative, and then it is a file.
+            // A number that is only known at run time may be negative, and then it is a file name.
             RedirectKind::DuplicateOut | RedirectKind::DuplicateIn if is_descriptor => {}
             RedirectKind::DuplicateIn => self.doubt(DoubtKind::Syntax, word.shown()),
-            // The shell expands this word a second time, whatever quotes it had.
+            // The shell expands this word a second time, even if it was quoted.
             RedirectKind::DuplicateOut if text.is_empty() || text.contains(is_special) => {
                 self.doubt(DoubtKind::Indirect, word.shown());
                 self.access(word, AccessKind::Write, state, None);
@@ -93,68 +92,47 @@ impl Walker<'_> {
         matches!(kind, RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateIn)
     }
 
-    /// Whether a program takes a dash for its own stream. To some that read, and to most that write, it is a file like any
-    /// other.
-    fn takes_dash_for_stream(&self, run: usize, access: AccessKind) -> bool {
+    /// Whether `-` means a standard stream to a program. Some programs that read, and most that write, take it for a
+    /// file.
+    fn takes_dash_for_stream(&self, run: usize, kind: AccessKind) -> bool {
         let program = self.script.runs.get(run).and_then(|run| run.words.first());
         let traits = programs::traits(program.map_or("", Word::shown));
-        if access == AccessKind::Write { traits.dash_is_stdout } else { !traits.dash_is_file }
+        if kind == AccessKind::Write { traits.dash_is_stdout } else { !traits.dash_is_file }
     }
 
-    /// Notes a file, once for every folder the shell may be in.
+    /// Records a file, once for every directory that the shell may be in.
     pub(super) fn access(
         &mut self,
         word: &Word,
-        access: AccessKind,
+        kind: AccessKind,
         state: &ShellState,
         run: Option<usize>,
     ) {
-        let absolute = word.prefix().starts_with('/');
+        let is_absolute = word.prefix().starts_with('/');
         let folders = match &state.folders {
-            _ if absolute => vec![String::new()],
+            _ if is_absolute => vec![String::new()],
             Some(folders) => folders.clone(),
             None => Vec::new(),
         };
         self.script.needs_facts |= folders.len() > 1;
         let targets: Vec<FileTarget> = match word {
-            Word::Literal(text) if access == AccessKind::Write && is_output(text) => {
+            Word::Literal(text) if kind == AccessKind::Write && is_output(text) => {
                 self.streams.opened = Some(text.clone());
                 return;
             }
-            // The file that was opened for parsed there is opened for writing.
-            Word::Literal(text) if access == AccessKind::Write && is_descriptor(text) => {
+            // This reopens for writing what may have been opened for reading.
+            Word::Literal(text) if kind == AccessKind::Write && is_descriptor(text) => {
                 vec![FileTarget::Unknown(text.clone())]
             }
             Word::Literal(text) if text.is_empty() || is_stream(text) => return,
-            // To a program it means its own stream, to a redirect it is a file.
+            // To a program this is a standard stream, to a redirect it is a file.
             Word::Literal(text)
-                if text == "-"
-                    && run.is_some_and(|run| self.takes_dash_for_stream(run, access)) =>
+                if text == "-" && run.is_some_and(|run| self.takes_dash_for_stream(run, kind)) =>
             {
                 return;
             }
-            Word::Dynamic(dynamic) => match (dynamic.kind, access) {
-                (DynamicKind::Pipe, _)
-                | (
-                    DynamicKind::Number | DynamicKind::Commit,
-                    AccessKind::MaybeRead
-                    | AccessKind::Passed
-                    | AccessKind::Stat
-                    | AccessKind::Expand
-                    | AccessKind::ExpandAgain,
-                )
-                | (DynamicKind::FindResult { .. }, AccessKind::Expand | AccessKind::ExpandAgain) => {
-                    return;
-                }
-                (DynamicKind::FindResult { .. }, AccessKind::Stat)
-                | (
-                    DynamicKind::FindResult { regular: true },
-                    AccessKind::Read | AccessKind::MaybeRead | AccessKind::Passed,
-                ) if self.find_ran_in == state.folders => {
-                    return;
-                }
-                _ => vec![FileTarget::Unknown(dynamic.shown.clone())],
-            },
+            Word::Dynamic(dynamic) if self.is_covered(dynamic.kind, kind, state) => return,
+            Word::Dynamic(dynamic) => vec![FileTarget::Unknown(dynamic.shown.clone())],
             word if folders.is_empty() => vec![FileTarget::Unknown(word.shown().to_string())],
             Word::Literal(text) => {
                 folders.iter().map(|folder| FileTarget::Path(join_path(folder, text))).collect()
@@ -165,20 +143,38 @@ impl Walker<'_> {
                 .collect(),
         };
         for target in targets {
-            let access = FileAccess { target, kind: access, run };
+            let access = FileAccess { target, kind, run };
             if self.has_room() && self.seen_accesses.insert(access.clone()) {
                 self.script.accesses.push(access);
             }
         }
     }
+
+    /// Whether an access to a dynamic word is harmless, or was recorded when `find` searched the directory.
+    fn is_covered(&self, value: DynamicKind, kind: AccessKind, state: &ShellState) -> bool {
+        let expands = matches!(kind, AccessKind::Expand | AccessKind::ExpandAgain);
+        let may_read = matches!(kind, AccessKind::MaybeRead | AccessKind::Passed);
+        let is_here = self.find_ran_in == state.folders;
+        match value {
+            DynamicKind::Pipe => true,
+            DynamicKind::Number | DynamicKind::Commit => {
+                expands || may_read || kind == AccessKind::Stat
+            }
+            DynamicKind::FindResult { regular } => {
+                let reads = kind == AccessKind::Read || may_read;
+                expands || is_here && (kind == AccessKind::Stat || regular && reads)
+            }
+            DynamicKind::Anything | DynamicKind::Revision => false,
+        }
+    }
 }
 
-/// Characters that the shell would expand or take apart.
+/// Whether the shell would expand or split at this character.
 fn is_special(c: char) -> bool {
     !(c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ','))
 }
 
-/// Whether a redirect may put something else than a file for output where output goes.
+/// Whether a redirect may connect an output descriptor to something that was opened for reading.
 fn may_open_input(redirect: &Redirect, word: &Word) -> bool {
     match redirect.kind {
         RedirectKind::Read | RedirectKind::ReadWrite => redirect.numbered,
@@ -189,13 +185,13 @@ fn may_open_input(redirect: &Redirect, word: &Word) -> bool {
     }
 }
 
-/// Files that are only streams: nothing is kept in them and nothing secret comes out.
+/// Whether a path is a stream that stores nothing and holds no secrets.
 fn is_stream(path: &str) -> bool {
     is_descriptor(path)
         || matches!(path, "/dev/null" | "/dev/zero" | "/dev/random" | "/dev/urandom")
 }
 
-/// Names of what is open already.
+/// Whether a path names a descriptor that is already open.
 fn is_descriptor(path: &str) -> bool {
     let number = path.strip_prefix("/dev/fd/");
     number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))

@@ -61,6 +61,17 @@ pub(super) fn apply(
     if FLAG_CHECKS.iter().any(|(role, test)| *role == argument.role && !test(value)) {
         blame_flag(walker, call, argument);
     }
+    apply_role(walker, call, argument, state);
+}
+
+fn apply_role(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    argument: &Argument,
+    state: &mut ShellState,
+) {
+    let value = &argument.value;
+    let run = Some(call.run);
     match argument.role {
         ArgRole::Stat | ArgRole::Remote => walker.access(value, AccessKind::Stat, state, run),
         ArgRole::List => list(walker, call, argument, state),

@@ -1,36 +1,36 @@
-//! What an operand or the value of a flag is to its program, by the word that `programs.txt` has for it.
+//! The role of an operand or flag value. `programs.txt` assigns roles by keyword.
 
-/// What an operand or the value of a flag is.
+/// The role of an operand or of the value of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArgRole {
     Text,
     Stat,
-    /// What is in it is looked at too, even behind a link.
+    /// A directory whose entries are listed, through a symbolic link too.
     List,
     Read,
-    /// A revision of git's, or a file that is read.
+    /// A git revision, or a file that is read.
     Revision,
     Write,
-    /// Read and gone.
+    /// A file that is read and then removed.
     Consume,
-    /// A name or pattern of files that are read.
+    /// A name or glob of files that are read.
     Pattern,
     Enter,
-    /// A name, unless there is a file of that name.
+    /// A name. Asked about if a file of this name exists.
     NameOnly,
-    /// A plain variable name.
+    /// The name of a shell variable.
     Variable,
     /// A program and its arguments.
     Command,
     /// Text for a shell.
     Shell,
-    /// Text that becomes words by rules of its own.
+    /// Text that is split into a command by its own rules.
     Split,
     /// A file with code.
     Script,
-    /// For another program: perhaps a path.
+    /// An argument for another program: perhaps a path.
     Argument,
-    /// Picks a spec: `python -m pytest`.
+    /// Selects another block of the table: `python -m pytest`.
     Module,
     Sed,
     Awk,
@@ -40,43 +40,43 @@ pub(super) enum ArgRole {
     /// `+%Y`
     Format,
     Url,
-    /// What `curl` sends: a file when it starts with `@`.
+    /// The body of a `curl` request. A leading `@` means a file.
     Data,
-    /// The same with a name before it: a file when there is an `@` and no `=` before it.
+    /// The same with a name before it. An `@` without a `=` before it means a file.
     Encoded,
-    /// What `curl` sends as a cookie: a file unless it has a `=`.
+    /// A cookie for `curl`. Without a `=` it is a file.
     Cookie,
-    /// A field that `curl` sends: a file when its value says so.
+    /// A form field for `curl`, whose value may be a file.
     Field,
-    /// A plugin that is left out: `no:cacheprovider`.
+    /// Switches off a plugin: `no:cacheprovider`.
     PluginOff,
-    /// Nothing that could be a file or a module: it has no slash and no dot.
+    /// A name without slash and dot, which cannot be a file or module.
     BareName,
-    /// What git sorts by: signatures are checked by another program.
+    /// A key that git sorts by. To check signatures, git runs another program.
     SortKey,
     Remote,
-    /// A remote by its name: an address is where nobody said that anything may go.
+    /// The name of a configured git remote, not an address.
     RemoteName,
     Refspec,
-    /// A setting of git's, `key=value`.
+    /// A git setting, `key=value`.
     GitSetting,
-    /// One of ssh's.
+    /// An ssh option, `key=value`.
     SshOption,
-    /// `if=` and `of=`
+    /// `if=` or `of=`
     Dd,
-    /// Of `test`.
+    /// An expression of `test`.
     Test,
-    /// Not an assignment.
+    /// A target of make, not an assignment.
     MakeGoal,
-    /// Of `find -perm`, which may start with a dash.
+    /// A mode for `find -perm`, which may start with a dash.
     Mode,
-    /// A text that must be known, and no file after an `@`.
+    /// Text that must be fully known and must not name a file with `@`.
     Literal,
-    /// What a program takes as if it were typed at its keyboard.
+    /// Text that acts as if typed at the keyboard.
     Keystrokes,
-    /// Digits, which end where other flags may begin.
+    /// Digits. Other flags may follow in the same word.
     Count,
-    /// Of `printf`.
+    /// The format of `printf`.
     PrintfFormat,
 }
 

@@ -1,49 +1,49 @@
-//! What each word of a command is to its program, by the program's spec in the table.
+//! Parses the arguments of a program according to its spec in the table.
 
 use super::arg_role::ArgRole;
 use super::programs::{self, FlagValue, ProgramSpec};
 use super::{DynamicKind, Risk, RiskKind, Word, WordRole};
 
-/// A command, word by word.
+/// The parsed arguments of a command.
 #[derive(Debug)]
 pub(super) struct ParsedArgs {
     pub(super) roles: Vec<WordRole>,
     pub(super) risks: Vec<Risk>,
     pub(super) arguments: Vec<Argument>,
-    /// The flags that were seen, without their values.
+    /// The flags that are present, without their values.
     pub(super) flags: Vec<String>,
-    /// Words that are may_be_more flags of one letter each.
+    /// Indices of words that are several one-letter flags.
     pub(super) flag_clusters: Vec<usize>,
     pub(super) spec: &'static ProgramSpec,
     pub(super) operands: usize,
 }
 
 impl ParsedArgs {
-    /// Whether one of these flags was given.
+    /// Whether any of these flags is present.
     pub(super) fn has_any(&self, flags: &[&str]) -> bool {
         self.flags.iter().any(|flag| flags.contains(&flag.as_str()))
     }
 
-    /// Whether flags are there with which a folder behind a link is not looked into, and none that take them back.
+    /// Whether directories behind symbolic links are not listed.
     pub(super) fn is_shallow(&self) -> bool {
         self.has_any(&self.spec.shallow) && !self.has_any(&self.spec.unshallow)
     }
 }
 
-/// A value or operand, and what it is for.
+/// A flag value or operand.
 #[derive(Clone, Debug)]
 pub(super) struct Argument {
     pub(super) role: ArgRole,
     pub(super) word: usize,
-    /// The value itself, which may be only a part of the word.
+    /// The value, which may be only a part of the word.
     pub(super) value: Word,
-    /// The flag it belongs to, if it does.
+    /// The flag that the value belongs to; `None` for an operand.
     pub(super) flag: Option<String>,
-    /// One past the last word, for roles that take may_be_more.
+    /// One past the last word, for roles that take several words.
     pub(super) end: usize,
 }
 
-/// Reads the words of a program that has a spec of this name.
+/// Parses the words of a program with the spec of this name.
 pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
     let spec = programs::spec(name)?;
     let mut parser = ArgParser {
@@ -64,8 +64,8 @@ pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
             operands: 0,
         },
     };
-    if let Some(part) = parser.parsed.roles.first_mut() {
-        *part = WordRole::Program;
+    if let Some(role) = parser.parsed.roles.first_mut() {
+        *role = WordRole::Program;
     }
     parser.parse();
     Some(parser.parsed)
@@ -76,22 +76,22 @@ pub(super) struct ArgParser<'w> {
     /// The full name so far: `git stash list`.
     pub(super) name: String,
     pub(super) forbidden: Vec<&'static str>,
-    /// The word that gave the last part of the name.
+    /// Index of the word that selected the spec.
     pub(super) subcommand_at: usize,
     pub(super) at: usize,
-    /// No more flags.
+    /// A `--` or an operand has ended the flags.
     pub(super) flags_ended: bool,
     operands: Vec<OperandWord>,
     pub(super) parsed: ParsedArgs,
 }
 
-/// A word that stands for operands.
+/// A word that becomes operands.
 #[derive(Clone, Copy, Debug)]
 struct OperandWord {
     at: usize,
-    /// How many there are at min_count.
+    /// The number of operands that it certainly becomes.
     min_count: usize,
-    /// There may be any number more.
+    /// It may become any number of further operands.
     may_be_more: bool,
 }
 
@@ -106,7 +106,7 @@ impl ArgParser<'_> {
             self.at += 1;
             match &self.words[at] {
                 Word::Literal(text) => self.literal(at, text),
-                // Where no file matches, the pattern itself is what the program gets.
+                // If no file matches, the program gets the glob itself.
                 Word::Glob(pattern) if pattern.starts_with('-') => self.literal(at, pattern),
                 Word::Glob(_) => self.operand(at),
                 Word::Dynamic(dynamic) => self.dynamic(at, dynamic),
@@ -119,29 +119,33 @@ impl ArgParser<'_> {
             }
         }
         let spec = self.parsed.spec;
-        let tamed = self.parsed.has_any(&spec.harmless_with);
-        if let Some(kind) = spec.own_risk.filter(|_| !tamed) {
+        let is_harmless = self.parsed.has_any(&spec.harmless_with);
+        if let Some(kind) = spec.own_risk.filter(|_| !is_harmless) {
             self.risk(self.subcommand_at, None, kind);
         }
     }
 
-    /// Whether a word holds what none may.
+    /// Whether a word contains a forbidden text.
     fn has_forbidden(&self, at: usize) -> bool {
         let shown = self.words[at].shown();
-        // Git lets a sign stand between the percent sign and what it means.
+        // In its formats, git allows a sign after the percent sign.
         let signs = ["%+", "%-", "% "];
-        let plain = || signs.iter().fold(shown.to_string(), |text, it| text.replace(it, "%"));
-        self.is_unspelled(at)
-            || self.forbidden.iter().any(|never| shown.contains(never))
-            || self.forbidden.iter().any(|never| never.starts_with('%') && plain().contains(never))
+        let without_signs =
+            || signs.iter().fold(shown.to_string(), |text, it| text.replace(it, "%"));
+        self.is_value_unknown(at)
+            || self.forbidden.iter().any(|text| shown.contains(text))
+            || self
+                .forbidden
+                .iter()
+                .any(|text| text.starts_with('%') && without_signs().contains(text))
     }
 
-    /// Whether a word is the value of a flag that must be known in full, and is not.
-    fn is_unspelled(&self, at: usize) -> bool {
+    /// Whether a word is the value of a `literal-value` flag but is not fully known.
+    fn is_value_unknown(&self, at: usize) -> bool {
         let Word::Dynamic(value) = &self.words[at] else { return false };
         let before = at.checked_sub(1).and_then(|before| self.words[before].literal());
-        let joined = |flag: &&str| value.prefix.starts_with(*flag) || before == Some(*flag);
-        self.parsed.spec.literal_value.iter().any(joined)
+        let is_value_of = |flag: &&str| value.prefix.starts_with(*flag) || before == Some(*flag);
+        self.parsed.spec.literal_value.iter().any(is_value_of)
     }
 
     pub(super) fn risk(&mut self, word: usize, spelled: Option<&str>, kind: RiskKind) {
@@ -186,7 +190,7 @@ impl ArgParser<'_> {
         }
     }
 
-    /// What is left is for another program.
+    /// Treats the remaining words as arguments for another program.
     pub(super) fn pass_through_rest(&mut self) {
         while self.at < self.words.len() {
             self.push_operand(ArgRole::Argument, self.at);
@@ -209,8 +213,8 @@ impl ArgParser<'_> {
 
     pub(super) fn operand(&mut self, at: usize) {
         let spec = self.parsed.spec;
-        let first = self.operands.iter().all(|operand| operand.min_count == 0);
-        if first && !self.flags_ended {
+        let is_first = self.operands.iter().all(|operand| operand.min_count == 0);
+        if is_first && !self.flags_ended {
             if let Some(text) = self.words[at].literal() {
                 let name = format!("{} {text}", self.name);
                 if let Some(spec) = programs::spec(&name) {
@@ -228,17 +232,18 @@ impl ArgParser<'_> {
             return self.pass_through_rest();
         }
         let start = self.words[at].prefix();
-        let filled_in = matches!(self.words[at], Word::Glob(_)) && start.is_empty();
-        let starts = start.starts_with('+') && !self.words[at].literal().is_some_and(goes_to_line);
-        if spec.traits.plus_command && (starts || filled_in) {
+        let may_be_any_name = matches!(self.words[at], Word::Glob(_)) && start.is_empty();
+        let is_command =
+            start.starts_with('+') && !self.words[at].literal().is_some_and(goes_to_line);
+        if spec.traits.plus_command && (is_command || may_be_any_name) {
             self.risk(at, None, RiskKind::Runs);
         }
-        let (min_count, may_be_more) = count(&self.words[at]);
+        let (min_count, may_be_more) = word_count(&self.words[at]);
         self.add_operand(OperandWord { at, min_count, may_be_more });
         self.flags_ended |= spec.traits.flags_first;
         let role = self.role(self.operands.len() - 1);
         if let Some(role @ (ArgRole::Command | ArgRole::Shell | ArgRole::Test)) = role {
-            // The rest belongs to the inner program.
+            // The remaining words belong to the inner program.
             let end = self.words.len();
             let value = self.words[at].clone();
             self.parsed.arguments.push(Argument { role, word: at, value, flag: None, end });
@@ -247,16 +252,16 @@ impl ArgParser<'_> {
         }
     }
 
-    /// The role of the `n`th operand, should it not be the last.
+    /// Returns the role of the `n`th operand, if it is not the last.
     pub(super) fn role(&self, n: usize) -> Option<ArgRole> {
         let spec = self.parsed.spec;
-        let skipped = self.parsed.has_any(&spec.replaces_operand);
-        spec.operands.get(n + usize::from(skipped)).copied().or(spec.more_operands)
+        let replaced = self.parsed.has_any(&spec.replaces_operand);
+        spec.operands.get(n + usize::from(replaced)).copied().or(spec.more_operands)
     }
 
-    /// Notes that the value of a flag may be followed by operands that come of the same word.
+    /// Records that the value of a flag may expand to several words, of which the others are operands.
     pub(super) fn add_spilled_operands(&mut self, at: usize) {
-        let (_, may_be_more) = count(&self.words[at]);
+        let (_, may_be_more) = word_count(&self.words[at]);
         if may_be_more && self.parsed.spec.traits.subcommands {
             self.risk(at, None, RiskKind::Unlisted);
         } else if may_be_more {
@@ -266,35 +271,35 @@ impl ArgParser<'_> {
 
     fn add_operand(&mut self, operand: OperandWord) {
         let spec = self.parsed.spec;
-        // Nothing but a number, a test only has one operand less.
-        let number =
+        // If a number turns out empty, a test only has one operand less.
+        let is_number =
             matches!(&self.words[operand.at], Word::Dynamic(it) if it.kind == DynamicKind::Number);
-        let inner = |role: &ArgRole| match role {
+        let is_inner = |role: &ArgRole| match role {
             ArgRole::Command | ArgRole::Shell => true,
-            ArgRole::Test => !number,
+            ArgRole::Test => !is_number,
             _ => false,
         };
-        if operand.may_be_more && spec.operands.iter().chain(&spec.more_operands).any(inner) {
-            // Where the inner program starts cannot be told.
+        if operand.may_be_more && spec.operands.iter().chain(&spec.more_operands).any(is_inner) {
+            // It is unknown where the inner command starts.
             self.risk(operand.at, None, RiskKind::Unlisted);
         }
         self.operands.push(operand);
     }
 
-    /// Gives operands their roles, once it is known which is the last. What may be may_be_more words, or none, moves those
-    /// after it, and each word has every role that it may come to.
+    /// Assigns roles to operands, once the last one is known. A word that may become several words or none shifts those
+    /// after it, so each word gets every role that it may end up with.
     fn assign_roles(&mut self) {
         let operands = std::mem::take(&mut self.operands);
         let spec = self.parsed.spec;
-        let certain = operands.iter().rposition(|operand| operand.min_count > 0).unwrap_or(0);
-        // From here on all have the same role.
-        let furthest = spec.operands.len();
-        let (mut place, mut moved) = (0, false);
+        let last_certain = operands.iter().rposition(|operand| operand.min_count > 0).unwrap_or(0);
+        // All operands from this one on have the same role.
+        let repeated_from = spec.operands.len();
+        let (mut position, mut is_shifted) = (0, false);
         for (n, operand) in operands.iter().enumerate() {
-            let open = moved || operand.may_be_more;
-            let end = if open { furthest.max(place) } else { place };
-            let mut roles: Vec<Option<ArgRole>> = (place..=end).map(|n| self.role(n)).collect();
-            if let Some(last) = spec.last_operand.filter(|_| n >= certain) {
+            let is_open = is_shifted || operand.may_be_more;
+            let end = if is_open { repeated_from.max(position) } else { position };
+            let mut roles: Vec<Option<ArgRole>> = (position..=end).map(|n| self.role(n)).collect();
+            if let Some(last) = spec.last_operand.filter(|_| n >= last_certain) {
                 if n + 1 == operands.len() && !operand.may_be_more {
                     roles.clear();
                 }
@@ -305,8 +310,8 @@ impl ArgParser<'_> {
                     self.assign_role(operand.at, *role);
                 }
             }
-            place += operand.min_count;
-            moved |= operand.may_be_more;
+            position += operand.min_count;
+            is_shifted |= operand.may_be_more;
         }
         self.parsed.operands = operands.len();
     }
@@ -321,14 +326,14 @@ impl ArgParser<'_> {
         self.push_operand(role, at);
     }
 
-    /// The word to spell out for this one: it may be the subcommand that is the matter.
+    /// Returns the word that a rule must spell out for this one, which may be the subcommand.
     fn blamed_word(&self, at: usize) -> usize {
         if self.parsed.spec.traits.blame_subcommand { self.subcommand_at } else { at }
     }
 }
 
-/// How many words a program gets for this one at min_count, and whether it may be more.
-fn count(word: &Word) -> (usize, bool) {
+/// Returns the minimum number of words that a word becomes, and whether it may become more.
+fn word_count(word: &Word) -> (usize, bool) {
     match word {
         Word::Literal(_) => (1, false),
         Word::Glob(_) => (1, true),
@@ -336,21 +341,21 @@ fn count(word: &Word) -> (usize, bool) {
     }
 }
 
-/// `+50`, `+G` and `+/word`: where to start, and nothing else.
+/// Whether a word is `+50`, `+G` or `+/word`, which only say where to start.
 fn goes_to_line(word: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-');
-    let searches = |it: &str| it.strip_prefix('/').is_some_and(|it| it.chars().all(is_plain));
-    let counts = |it: &str| it.bytes().all(|c| c.is_ascii_digit());
-    word.strip_prefix('+').is_some_and(|it| it == "G" || counts(it) || searches(it))
+    let is_search = |it: &str| it.strip_prefix('/').is_some_and(|it| it.chars().all(is_plain));
+    let is_number = |it: &str| it.bytes().all(|c| c.is_ascii_digit());
+    word.strip_prefix('+').is_some_and(|it| it == "G" || is_number(it) || is_search(it))
 }
 
-/// Whether a word that is not known may turn out to be the name of a subcommand.
+/// Whether a word that is not fully known may turn out to be the name of a subcommand.
 fn may_name_subcommand(word: &Word) -> bool {
-    let anything = match word {
+    let is_anything = match word {
         Word::Literal(_) | Word::Glob(_) => true,
         Word::Dynamic(dynamic) => {
             matches!(dynamic.kind, DynamicKind::Anything | DynamicKind::Revision)
         }
     };
-    anything && !word.prefix().contains('/')
+    is_anything && !word.prefix().contains('/')
 }

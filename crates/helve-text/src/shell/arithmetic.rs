@@ -1,12 +1,12 @@
-//! Arithmetic that certainly only calculates.
+//! Recognizes arithmetic that has no side effects beyond assigning numbers.
 
 use super::ast::{Operator, Piece};
 use super::state::ShellState;
 
-/// The variables that an expression may set; `None` where it may do more than calculate.
+/// Returns the variables that an expression may assign, or `None` if it may do more than calculate.
 ///
-/// The shell evaluates the text of a variable again, with array indices and the commands in them. So every name must
-/// hold a number, or be one that the script never set.
+/// The shell evaluates the text of a variable recursively, including array indices and the commands in them. So every
+/// name must hold a number, or be one that the script never set.
 pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec<String>> {
     let mut text = String::new();
     for piece in pieces {
@@ -59,13 +59,13 @@ pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec
     Some(found)
 }
 
-/// Whether the shell may find the expression wrong, and leave out what stands behind it.
+/// Whether the shell may report an error, and skip the rest of the line.
 pub(super) fn may_fail(pieces: &[Piece]) -> bool {
     pieces.iter().any(|piece| match piece {
         Piece::Text { text, .. } => {
             let odd = text.contains(['/', '%', '[', '#', '"', '\'']) || text.contains("**");
             let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            // An octal number, or none.
+            // This may be an invalid octal number.
             odd || words.into_iter().any(|word| word.len() > 1 && word.starts_with('0'))
         }
         Piece::Arithmetic { inside, .. } => may_fail(inside),
@@ -76,7 +76,7 @@ pub(super) fn may_fail(pieces: &[Piece]) -> bool {
     })
 }
 
-/// Whether no two operands follow one another: that would be a command with its words.
+/// Whether there is an operator between any two operands. Otherwise this may be a command with arguments.
 fn has_operators_between(text: &str) -> bool {
     let operand = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut before = None;
@@ -94,7 +94,7 @@ fn has_operators_between(text: &str) -> bool {
     true
 }
 
-/// The names in an expression.
+/// Returns the variable names in an expression.
 pub(super) fn variable_names(pieces: &[Piece]) -> impl Iterator<Item = &str> {
     let word = |c: char| !c.is_ascii_alphanumeric() && c != '_';
     let texts = pieces.iter().filter_map(|piece| match piece {

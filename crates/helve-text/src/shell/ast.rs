@@ -1,9 +1,9 @@
-//! The shape of a script: what our own reader understands, and nothing else.
+//! The syntax tree of a script. It only represents what the parser fully understands.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// A command as the shell would run it.
+/// A command.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Simple(Simple),
@@ -11,9 +11,9 @@ pub(super) enum Node {
     Pipeline(Vec<Node>),
     /// The keyword `time`, which is not a program.
     Timed(Box<Node>),
-    /// `! …`: what follows runs where this failed.
+    /// `! …`
     Negated(Box<Node>),
-    /// `first && a || b`: everything after the first runs perhaps.
+    /// `first && a || b`. Everything after the first may or may not run.
     AndOr {
         first: Box<Node>,
         rest: Vec<(Connector, Node)>,
@@ -22,7 +22,7 @@ pub(super) enum Node {
     Background(Box<Node>),
     Subshell(Box<Node>),
     Group(Box<Node>),
-    /// Conditions and branches in the order of the text; only the first condition surely runs.
+    /// Conditions and branches in the order of the text. Only the first condition certainly runs.
     If(Vec<Node>),
     While {
         condition: Box<Node>,
@@ -33,7 +33,7 @@ pub(super) enum Node {
         over: Option<Vec<RawWord>>,
         body: Box<Node>,
     },
-    /// `select`: the variable is what somebody chooses, or empty.
+    /// `select`. The variable is what the user chooses, or empty.
     Select {
         name: String,
         over: Option<Vec<RawWord>>,
@@ -51,7 +51,7 @@ pub(super) enum Node {
         name: String,
         body: Box<Node>,
     },
-    /// `[[ … ]]`, operators included as words.
+    /// `[[ … ]]`, with its operators as words.
     Conditional(Vec<RawWord>),
     /// `(( … ))`
     Arithmetic(RawWord),
@@ -59,7 +59,7 @@ pub(super) enum Node {
         body: Box<Node>,
         redirects: Vec<Redirect>,
     },
-    /// `coproc …`: run beside the script with its streams in variables.
+    /// `coproc …`, which runs in parallel to the script with its streams in variables.
     Coprocess(Box<Node>),
 }
 
@@ -69,7 +69,7 @@ pub(super) enum Connector {
     Or,
 }
 
-/// Assignments, words and redirects: the one kind of node that starts a program.
+/// A simple command: assignments, words and redirects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Simple {
     pub(super) assignments: Vec<Assign>,
@@ -80,7 +80,7 @@ pub(super) struct Simple {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Assign {
     pub(super) name: String,
-    /// `a[…]=`: the index is evaluated as arithmetic, which can run commands.
+    /// The index in `a[…]=`. It is evaluated as arithmetic, which can run commands.
     pub(super) index: Option<RawWord>,
     pub(super) append: bool,
     pub(super) value: AssignValue,
@@ -97,9 +97,9 @@ pub(super) enum AssignValue {
 pub(super) struct Redirect {
     pub(super) kind: RedirectKind,
     pub(super) target: RedirectTarget,
-    /// `{name}>`: the descriptor is stored in a variable.
+    /// The name in `{name}>`. The shell stores the descriptor in this variable.
     pub(super) variable: Option<String>,
-    /// Whether a descriptor stands before it.
+    /// A descriptor precedes the operator.
     pub(super) numbered: bool,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct Redirect {
 pub(super) enum RedirectTarget {
     /// The file, the descriptor, or the text of a here-string.
     Word(RawWord),
-    /// The body of a here-document, which is read after the line that announces it.
+    /// The body of a here-document, which is parsed after the line that announces it.
     Body(Rc<OnceCell<Vec<Piece>>>),
 }
 
@@ -116,7 +116,7 @@ pub(super) enum RedirectKind {
     Read,
     Write,
     ReadWrite,
-    /// `>&` and `<&`: a descriptor when the target is a number or `-`, else a file.
+    /// `>&` and `<&`. The target is a descriptor if it is a number or `-`, else a file.
     DuplicateOut,
     DuplicateIn,
     /// A here-document or here-string.
@@ -124,7 +124,7 @@ pub(super) enum RedirectKind {
 }
 
 impl Redirect {
-    /// Whether it cannot fail: nothing is opened that may not be there.
+    /// Whether the redirect cannot fail, because it opens nothing that may be missing.
     pub(super) fn cannot_fail(&self) -> bool {
         let RedirectTarget::Word(raw) = &self.target else { return true };
         let digits = !raw.shown.is_empty() && raw.shown.bytes().all(|it| it.is_ascii_digit());
@@ -144,7 +144,7 @@ impl Redirect {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RawWord {
     pub(super) pieces: Vec<Piece>,
-    /// As written.
+    /// The word as written.
     pub(super) shown: String,
 }
 
@@ -179,30 +179,30 @@ pub(super) struct Parameter {
     pub(super) name: String,
     pub(super) index: Option<Vec<Piece>>,
     pub(super) operator: Operator,
-    /// What stands after the operator.
+    /// What follows the operator.
     pub(super) operand: Vec<Piece>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
-    /// The value as it is.
+    /// The unmodified value.
     None,
     /// `${#name}`
     Length,
-    /// `${name:-word}` and its like, which may stand for the word.
+    /// `${name:-word}` and similar, which may expand to the word.
     Default,
     /// `${name:=word}`
     Assign,
-    /// Anything that yields a piece or another form of the value.
+    /// Any operator that yields a part or another form of the value.
     Edit,
-    /// `${name:offset:length}`: both are arithmetic.
+    /// `${name:offset:length}`. Both are arithmetic.
     Slice,
-    /// `${!name}` and `${name@P}`: the value is taken as a name or as text to expand.
+    /// `${!name}` and `${name@P}`, which evaluate the value as a name or as text to expand.
     Indirect,
 }
 
 impl Operator {
-    /// Whether the value may be the operand, or have it in it.
+    /// Whether the result may contain the operand.
     pub(super) fn fills_in(self) -> bool {
         match self {
             Operator::Default | Operator::Assign | Operator::Edit | Operator::Indirect => true,
@@ -211,17 +211,17 @@ impl Operator {
     }
 }
 
-/// Why our reader stopped.
+/// The reason why the parser stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParseError {
-    /// Not a script as we know it, at this byte.
+    /// Unknown syntax at this byte.
     Syntax(usize),
     TooDeep,
     TooMany,
 }
 
 impl RawWord {
-    /// The text of a word that has no quotes and no expansions, as reserved words must not.
+    /// Returns the text of a word without quotes and expansions. Reserved words must have this form.
     pub(super) fn bare(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [Piece::Text { text, quoted: false }] => Some(text),

@@ -1,41 +1,41 @@
-//! Awk programs that only print.
+//! Recognizes awk programs that only print.
 
 use super::bracket;
 
-/// Words with which a program reaches beyond its input and output.
-const REACHING: &[&str] =
+/// Words with which a program accesses more than its input and output.
+const UNSAFE_WORDS: &[&str] =
     &["system", "getline", "ARGV", "ARGC", "SYMTAB", "FUNCTAB", "load", "include", "namespace"];
-/// Words after which an operand comes, so that a slash starts a pattern.
-const LEADING: &[&str] = &[
+/// Words after which an operand follows, so that a slash starts a regular expression.
+const BEFORE_OPERAND: &[&str] = &[
     "print", "printf", "return", "else", "do", "in", "case", "delete", "exit", "while", "if", "for",
 ];
 
 /// Whether the program certainly runs, writes and opens nothing.
 pub(super) fn is_harmless(program: &str) -> bool {
     let open = Vec::new();
-    Awk { rest: program, before: Before::Operator, open, printing: None }.all().is_some()
+    Awk { rest: program, before: Before::Operator, open, printing: None }.program().is_some()
 }
 
 struct Awk<'a> {
     rest: &'a str,
     before: Before,
-    /// The parentheses and brackets around.
+    /// The open parentheses and brackets.
     open: Vec<char>,
-    /// The depth of parentheses at which a `print` stands.
+    /// The nesting depth of the current `print` statement.
     printing: Option<usize>,
 }
 
-/// What stands before, and so what a slash means.
+/// The kind of the preceding token, which decides what a slash means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Operator,
     Operand,
-    /// A slash may be either.
+    /// A slash may be either a division or a regular expression.
     Unclear,
 }
 
 impl Awk<'_> {
-    fn all(&mut self) -> Option<()> {
+    fn program(&mut self) -> Option<()> {
         while let Some(c) = self.rest.chars().next() {
             self.token(c)?;
         }
@@ -50,7 +50,7 @@ impl Awk<'_> {
         match c {
             ' ' | '\t' => self.skip(1),
             '\n' => {
-                // After an operator a statement may go on in the next line.
+                // After an operator, the statement continues in the next line.
                 if self.before != Before::Operator && self.open.is_empty() {
                     self.printing = None;
                 }
@@ -88,19 +88,11 @@ impl Awk<'_> {
                 self.rest = self.rest.strip_prefix("||")?;
                 self.before = Before::Operator;
             }
-            '>' if self.printing == Some(self.open.len()) => {
-                let target = self.rest[1..].trim_start_matches('>').trim_start();
-                let stream = ["\"/dev/stderr\"", "\"/dev/stdout\""];
-                self.rest = stream.into_iter().find_map(|it| target.strip_prefix(it))?;
-                self.before = Before::Operand;
-                // Anything else would be added to the name.
-                let next = self.rest.trim_start_matches([' ', '\t']).chars().next();
-                next.is_none_or(|c| matches!(c, ';' | '}' | '\n' | '#')).then_some(())?;
-            }
+            '>' if self.printing == Some(self.open.len()) => self.output_redirect()?,
             '+' | '-' => {
-                let twice = self.rest.starts_with("++") || self.rest.starts_with("--");
-                self.skip(if twice { 2 } else { 1 });
-                self.before = if twice { Before::Unclear } else { Before::Operator };
+                let is_double = self.rest.starts_with("++") || self.rest.starts_with("--");
+                self.skip(if is_double { 2 } else { 1 });
+                self.before = if is_double { Before::Unclear } else { Before::Operator };
             }
             '$' | '*' | '%' | '^' | '!' | '~' | '=' | '&' | '?' | ':' | ',' | '<' | '>' => {
                 self.skip(1);
@@ -111,7 +103,18 @@ impl Awk<'_> {
         Some(())
     }
 
-    /// Digits, and what makes a number of them. Letters right after it would be a word of their own.
+    /// Accepts a redirect of `print` only to standard output or error.
+    fn output_redirect(&mut self) -> Option<()> {
+        let target = self.rest[1..].trim_start_matches('>').trim_start();
+        let streams = ["\"/dev/stderr\"", "\"/dev/stdout\""];
+        self.rest = streams.into_iter().find_map(|it| target.strip_prefix(it))?;
+        self.before = Before::Operand;
+        // Anything else would be appended to the file name.
+        let next = self.rest.trim_start_matches([' ', '\t']).chars().next();
+        next.is_none_or(|c| matches!(c, ';' | '}' | '\n' | '#')).then_some(())
+    }
+
+    /// Skips a number. Letters directly after it would be a separate word, so these are refused.
     fn number(&mut self) -> Option<()> {
         let digits = |text: &str| text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let whole = self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -121,23 +124,23 @@ impl Awk<'_> {
             Some(power) if digits(power) < power.len() => &power[power.len() - digits(power)..],
             Some(_) | None => whole,
         };
-        let glued = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let has_suffix = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         self.rest = rest;
-        (!glued).then_some(())
+        (!has_suffix).then_some(())
     }
 
     fn word(&mut self) -> Option<()> {
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let word = &self.rest[..end.unwrap_or(self.rest.len())];
-        if REACHING.contains(&word) {
+        if UNSAFE_WORDS.contains(&word) {
             return None;
         }
         if word == "print" || word == "printf" {
             self.printing = Some(self.open.len());
         }
         self.before = match word {
-            word if LEADING.contains(&word) => Before::Operator,
-            // It may do without its argument.
+            word if BEFORE_OPERAND.contains(&word) => Before::Operator,
+            // The argument is optional.
             "length" => Before::Unclear,
             _ => Before::Operand,
         };
@@ -160,7 +163,7 @@ impl Awk<'_> {
         Some(())
     }
 
-    /// A string or a pattern, up to and with its second delimiter.
+    /// Skips a string or regular expression.
     fn quoted(&mut self, delimiter: char) -> Option<()> {
         self.skip(1);
         loop {
@@ -182,7 +185,7 @@ mod tests {
     use super::is_harmless;
 
     #[test]
-    fn programs_that_only_print() {
+    fn printing_programs_are_harmless() {
         for program in [
             "{print $1}",
             "NR==3",
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_reach_further_or_are_unclear() {
+    fn other_and_ambiguous_programs_are_refused() {
         for program in [
             "BEGIN{system(\"date\")}",
             "{print | \"sh\"}",

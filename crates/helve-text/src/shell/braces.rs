@@ -1,20 +1,20 @@
-//! Brace expansion: `{a,b}` and `{1..3}`, before anything else is expanded.
+//! Brace expansion: `{a,b}` and `{1..3}`. It comes before all other expansions.
 
 use super::ast::Piece;
 
-/// More words than this are not spelled out.
-const MOST: usize = 128;
-/// More braces than this in one word are not read.
-const BRACES: usize = 32;
+/// Words with more alternatives than this are not expanded.
+const MAX_WORDS: usize = 128;
+/// Words with more braces than this are not expanded.
+const MAX_BRACES: usize = 32;
 
-/// A piece of a word as brace expansion sees it: unquoted characters one by one, the rest whole.
+/// A piece of a word for brace expansion: one unquoted character, or anything else as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Item<'a> {
     Char(char),
     Piece(&'a Piece),
 }
 
-/// The words that braces make of one. `None` where there are too many.
+/// Returns the words that a word expands to, or `None` if there are too many.
 pub(super) fn expand(pieces: &[Piece]) -> Option<Vec<Vec<Item<'_>>>> {
     let mut items = Vec::new();
     for piece in pieces {
@@ -26,7 +26,7 @@ pub(super) fn expand(pieces: &[Piece]) -> Option<Vec<Vec<Item<'_>>>> {
     let open = items.iter().filter(|item| **item == Item::Char('{')).count();
     match open {
         0 => Some(vec![items]),
-        1..=BRACES => alternatives(&items),
+        1..=MAX_BRACES => alternatives(&items),
         _ => None,
     }
 }
@@ -40,7 +40,7 @@ fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Vec<Item<'a>>>> {
             middles.extend(alternatives(&choice)?);
         }
         let ends = alternatives(&items[close + 1..])?;
-        if middles.len().saturating_mul(ends.len()) > MOST {
+        if middles.len().saturating_mul(ends.len()) > MAX_WORDS {
             return None;
         }
         let mut words = Vec::new();
@@ -54,31 +54,31 @@ fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Vec<Item<'a>>>> {
     Some(vec![items.to_vec()])
 }
 
-/// Where the brace at `open` closes and what it offers, if it is one that expands.
+/// Returns where the brace at `open` closes, with its alternatives, if it expands at all.
 fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec<Item<'a>>>>)> {
     let mut depth = 0_usize;
-    let mut cuts = vec![open];
+    let mut separators = vec![open];
     for (at, item) in items.iter().enumerate().skip(open) {
         match item {
             Item::Char('{') => depth += 1,
             Item::Char('}') if depth == 1 => {
                 let inside = &items[open + 1..at];
-                if cuts.len() == 1 {
+                if separators.len() == 1 {
                     return range(inside).map(|words| (at, words));
                 }
-                cuts.push(at);
-                let words = cuts.windows(2).map(|cut| items[cut[0] + 1..cut[1]].to_vec());
+                separators.push(at);
+                let words = separators.windows(2).map(|pair| items[pair[0] + 1..pair[1]].to_vec());
                 return Some((at, Some(words.collect())));
             }
             Item::Char('}') => depth -= 1,
-            Item::Char(',') if depth == 1 => cuts.push(at),
+            Item::Char(',') if depth == 1 => separators.push(at),
             Item::Char(_) | Item::Piece(_) => {}
         }
     }
     None
 }
 
-/// `1..3`, `a..e`, `1..9..2`: what it counts through, or `Some(None)` if that is too much.
+/// Returns the values of `1..3`, `a..e` or `1..9..2`, or `Some(None)` if there are too many.
 fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
     let text: Option<String> = inside
         .iter()
@@ -91,11 +91,11 @@ fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
     let (first, rest) = text.split_once("..")?;
     let (last, step) = rest.split_once("..").unwrap_or((rest, "1"));
     let step = i64::from(step.parse::<i32>().ok()?.unsigned_abs().max(1));
-    let letters = |text: &str| text.len() == 1 && text.as_bytes()[0].is_ascii_alphabetic();
-    let (from, to) = if letters(first) && letters(last) {
+    let is_letter = |text: &str| text.len() == 1 && text.as_bytes()[0].is_ascii_alphabetic();
+    let (from, to) = if is_letter(first) && is_letter(last) {
         let (first, last) = (first.as_bytes()[0], last.as_bytes()[0]);
         if first.is_ascii_uppercase() != last.is_ascii_uppercase() {
-            // Between capitals and small letters lie signs, which the shell reads once more.
+            // Between upper and lower case are characters that the shell would interpret.
             return Some(None);
         }
         (i64::from(first), i64::from(last))
@@ -103,15 +103,15 @@ fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
         let number = |text: &str| text.parse::<i32>().ok().map(i64::from);
         (number(first)?, number(last)?)
     };
-    // Leading zeros ask for padding, which nobody needs from us.
-    let padded = |text: &str| text.trim_start_matches('-').starts_with('0') && text.len() > 1;
-    if (to - from).abs() / step >= MOST as i64 || padded(first) || padded(last) {
+    // Leading zeros ask for padding, which is not supported.
+    let is_padded = |text: &str| text.trim_start_matches('-').starts_with('0') && text.len() > 1;
+    if (to - from).abs() / step >= MAX_WORDS as i64 || is_padded(first) || is_padded(last) {
         return Some(None);
     }
     let count = (to - from).abs() / step;
     let word = |n: i64| {
         let value = if to < from { from - n * step } else { from + n * step };
-        let letter = u8::try_from(value).ok().filter(|_| letters(first)).map(char::from);
+        let letter = u8::try_from(value).ok().filter(|_| is_letter(first)).map(char::from);
         let text = letter.map_or_else(|| value.to_string(), String::from);
         text.chars().map(Item::Char).collect()
     };

@@ -1,12 +1,12 @@
 //! Bracket expressions in patterns, as far as all dialects agree on where they end.
 
-/// The length of what follows a `[`, up to and with its `]`; `None` where dialects differ, which they do on a delimiter
-/// inside.
+/// Returns the length of a bracket expression after its `[`, including the `]`. Returns `None` if dialects differ,
+/// which they do on a delimiter inside.
 pub(super) fn length(rest: &str, delimiter: char) -> Option<usize> {
     let start = rest.strip_prefix('^').unwrap_or(rest);
     let inner = start.strip_prefix(']').unwrap_or(start);
-    // Where some see the end already, another bracket would be one to them only. After `[]` that is no matter: whoever
-    // sees an end there sees the other's at the next `]`, too.
+    // If some dialects have already seen the end, another bracket would open a new expression only for them. After `[]`
+    // this does not matter: a dialect that sees an end there sees the end of the other expression at the next `]` too.
     let mut closed_to_some = false;
     let mut at = rest.len() - inner.len();
     while let Some(c) = rest[at..].chars().next() {
@@ -34,7 +34,7 @@ pub(super) fn length(rest: &str, delimiter: char) -> Option<usize> {
     None
 }
 
-/// The length of `:alpha:]` and its like.
+/// Returns the length of a character class like `:alpha:]`.
 fn class(rest: &str, delimiter: char) -> Option<usize> {
     let sign = rest.chars().next()?;
     let end = rest[1..].find(']')? + 1;

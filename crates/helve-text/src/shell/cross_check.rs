@@ -1,4 +1,4 @@
-//! The second opinion: tree-sitter's grammar, which knows nothing of our parser_.
+//! The second parser: tree-sitter's bash grammar, which is independent of ours.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -9,32 +9,32 @@ use tree_sitter::{ParseOptions, Tree};
 use super::mask_non_ascii;
 use super::parser::Parser;
 
-/// How often the parser may report progress before it is stopped.
+/// How often the grammar may report progress before it is stopped.
 const MAX_STEPS: usize = 20_000;
 
 thread_local! {
     static PARSER: RefCell<Option<tree_sitter::Parser>> = const { RefCell::new(None) };
 }
 
-/// A command or file that the grammar sees and our parser_ does not, or the grammar's refusal.
-pub(super) fn disagreement(text: &str, parser_: &Parser<'_>) -> Option<String> {
+/// Returns a command or redirect that only the grammar sees, or an empty text if the grammar gives up.
+pub(super) fn disagreement(text: &str, ours: &Parser<'_>) -> Option<String> {
     let Some(tree) = parse(text) else { return Some(String::new()) };
-    let programs: HashSet<usize> = parser_.program_offsets.iter().copied().collect();
-    let targets: HashSet<usize> = parser_.redirect_offsets.iter().copied().collect();
-    let opaque =
-        |at: usize| parser_.opaque_ranges.iter().any(|(start, end)| (*start..*end).contains(&at));
+    let programs: HashSet<usize> = ours.program_offsets.iter().copied().collect();
+    let targets: HashSet<usize> = ours.redirect_offsets.iter().copied().collect();
+    let is_opaque =
+        |at: usize| ours.opaque_ranges.iter().any(|(start, end)| (*start..*end).contains(&at));
     let mut cursor = tree.walk();
     loop {
         let node = cursor.node();
-        let known = match node.kind() {
-            _ if node.is_error() || node.is_missing() => opaque(node.start_byte()),
-            "command_name" => programs.contains(&node.start_byte()) || opaque(node.start_byte()),
+        let is_known = match node.kind() {
+            _ if node.is_error() || node.is_missing() => is_opaque(node.start_byte()),
+            "command_name" => programs.contains(&node.start_byte()) || is_opaque(node.start_byte()),
             "file_redirect" => node.child_by_field_name("destination").is_none_or(|target| {
-                targets.contains(&target.start_byte()) || opaque(target.start_byte())
+                targets.contains(&target.start_byte()) || is_opaque(target.start_byte())
             }),
             _ => true,
         };
-        if !known {
+        if !is_known {
             return Some(text.get(node.byte_range()).unwrap_or("").chars().take(40).collect());
         }
         if cursor.goto_first_child() {
@@ -65,8 +65,8 @@ fn parse(text: &str) -> Option<Tree> {
         };
         let options = ParseOptions::new().progress_callback(&mut progress);
         let bytes = mask_non_ascii(text);
-        let mut rest = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
-        let tree = parser.parse_with_options(&mut rest, None, Some(options));
+        let mut read = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
+        let tree = parser.parse_with_options(&mut read, None, Some(options));
         parser.reset();
         *slot = Some(parser);
         tree

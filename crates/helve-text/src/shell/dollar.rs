@@ -1,4 +1,4 @@
-//! Everything that a dollar sign or a backtick starts.
+//! Parses everything that a dollar sign or a backtick starts.
 
 use super::ast::{Node, Operator, Parameter, ParseError, Piece};
 use super::grammar::is_name;
@@ -18,7 +18,8 @@ impl Parser<'_> {
                 let start = self.at;
                 self.expect("((")?;
                 let inside = self.nested(Self::arithmetic)?;
-                // In a here-document the witness takes it for commands. What holds none can hide none.
+                // In a here-document, tree-sitter takes arithmetic for commands. An expression without commands can be
+                // ignored.
                 if !inside.iter().any(may_run) {
                     self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
                 }
@@ -37,9 +38,9 @@ impl Parser<'_> {
                 self.next();
                 return self.ansi(pieces);
             }
-            // A translated string here, a dollar sign and a string there.
+            // A translated string in some shells, a dollar sign before a string in others.
             Some('"') if !quoted => return self.syntax_error(),
-            // Old arithmetic; and marks with which another shell expands a value once more.
+            // Old arithmetic in bash; expansion flags in zsh.
             Some('[' | '~' | '=' | '^') => return self.syntax_error(),
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let name: String = self
@@ -79,7 +80,7 @@ impl Parser<'_> {
         Ok(Piece::Process { body: Box::new(self.until_parenthesis()?) })
     }
 
-    /// Up to `))`. Where the parentheses do not close together, it may be commands: shells differ.
+    /// Parses up to `))`. If the two parentheses are not adjacent, some shells see commands.
     pub(super) fn arithmetic(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         let mut open = 0_usize;
@@ -106,7 +107,7 @@ impl Parser<'_> {
         }
     }
 
-    /// After `${`, up to and with `}`.
+    /// Parses what follows `${`, including the `}`.
     fn parameter(&mut self, quoted: bool) -> Result<Parameter, ParseError> {
         let length = self.peek(0) == Some('#') && self.peek(1) != Some('}');
         let indirect = self.peek(0) == Some('!');
@@ -140,10 +141,10 @@ impl Parser<'_> {
     fn parameter_name(&mut self) -> Result<String, ParseError> {
         let name: String =
             self.chars_ahead().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-        let special = self.peek(0).filter(|c| "@*#?-$!".contains(*c));
-        let digits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
-        let name = match special {
-            _ if is_name(&name) || digits => name,
+        let special_char = self.peek(0).filter(|c| "@*#?-$!".contains(*c));
+        let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+        let name = match special_char {
+            _ if is_name(&name) || is_number => name,
             Some(c) => c.to_string(),
             None => return self.syntax_error(),
         };
@@ -180,7 +181,7 @@ impl Parser<'_> {
         self.syntax_error()
     }
 
-    /// An operand inside double quotes, where shells differ on what a quote means.
+    /// Parses an operand inside double quotes, where shells differ on the meaning of a quote.
     fn quoted_operand(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         loop {
@@ -211,7 +212,7 @@ impl Parser<'_> {
                     Some(c) => text.extend(['\\', c]),
                     None => return self.syntax_error(),
                 },
-                // To brace expansion this one ends the quotes around.
+                // In brace expansion this would end the enclosing quotes.
                 Some('"') if quoted => return self.syntax_error(),
                 Some(c) => text.push(c),
             }
@@ -219,13 +220,13 @@ impl Parser<'_> {
         if text.contains('\n') {
             self.no_pending_body()?;
         }
-        let body = Box::new(self.sub_parser(&text, None, parse_script)?);
+        let body = Box::new(self.parse_inner_text(&text, None, parse_script)?);
         self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
         pieces.push(Piece::Command { body, quoted });
         Ok(())
     }
 
-    /// `$'…'`
+    /// Parses `$'…'`.
     fn ansi(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
         self.reject_in_posix()?;
         let mut text = String::new();
@@ -245,7 +246,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// One escape of `$'…'`. Bytes that are no character, and NUL, which ends the string, are not understood.
+    /// Parses an escape of `$'…'`. Invalid characters and NUL, which ends the string, are refused.
     fn ansi_escape(&mut self) -> Result<char, ParseError> {
         let Some(c) = self.next_raw() else { return self.syntax_error() };
         let code = match c {
@@ -270,12 +271,17 @@ impl Parser<'_> {
         char::from_u32(code).map_or_else(|| self.syntax_error(), Ok)
     }
 
-    fn ansi_code(&mut self, radix: u32, longest: usize, highest: u32) -> Result<char, ParseError> {
+    fn ansi_code(
+        &mut self,
+        radix: u32,
+        max_digits: usize,
+        max_code: u32,
+    ) -> Result<char, ParseError> {
         let digits: String =
-            self.rest().chars().take(longest).take_while(|c| c.is_digit(radix)).collect();
+            self.rest().chars().take(max_digits).take_while(|c| c.is_digit(radix)).collect();
         self.at += digits.len();
         match u32::from_str_radix(&digits, radix) {
-            Ok(code) if code > 0 && code <= highest => {
+            Ok(code) if code > 0 && code <= max_code => {
                 char::from_u32(code).map_or_else(|| self.syntax_error(), Ok)
             }
             _ => self.syntax_error(),
@@ -286,16 +292,16 @@ impl Parser<'_> {
 fn may_run(piece: &Piece) -> bool {
     match piece {
         Piece::Text { .. } => false,
-        Piece::Parameter { parameter, .. } => **parameter != plain(parameter.name.clone()),
+        Piece::Parameter { parameter, .. } => **parameter != unmodified(parameter.name.clone()),
         Piece::Arithmetic { inside, .. } => inside.iter().any(may_run),
         Piece::Command { .. } | Piece::Process { .. } => true,
     }
 }
 
-fn plain(name: String) -> Parameter {
+fn unmodified(name: String) -> Parameter {
     Parameter { name, index: None, operator: Operator::None, operand: Vec::new() }
 }
 
 fn plain_parameter(name: String, quoted: bool) -> Piece {
-    Piece::Parameter { parameter: Box::new(plain(name)), quoted }
+    Piece::Parameter { parameter: Box::new(unmodified(name)), quoted }
 }

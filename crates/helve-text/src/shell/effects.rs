@@ -1,4 +1,4 @@
-//! What happens while words are expanded and variables assigned.
+//! Side effects of expanding words and of assignments.
 
 use super::ast::{Assign, AssignValue, Operator, Piece, RawWord, Redirect, Simple};
 use super::commands::CommandLine;
@@ -7,7 +7,7 @@ use super::walk::{StdinSource, Walker};
 use super::{AccessKind, DoubtKind, ShellLanguage, Word, arithmetic, expand, variables};
 
 impl Walker<'_> {
-    /// `$(( … ))`, `(( … ))` and their like.
+    /// Records the effects of arithmetic.
     pub(super) fn calculate(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
         self.may_skip |= arithmetic::may_fail(pieces);
         self.visit(pieces, shown, state);
@@ -24,7 +24,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Everything that happens while a word is expanded.
+    /// Records everything that happens while a word is expanded.
     pub(super) fn visit(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
         for piece in pieces {
             match piece {
@@ -74,8 +74,9 @@ impl Walker<'_> {
     }
 
     fn index(&mut self, index: &[Piece], shown: &str, state: &mut ShellState) {
-        let all = matches!(index, [Piece::Text { text, .. }] if text == "@" || text == "*");
-        if !all {
+        let is_whole_array =
+            matches!(index, [Piece::Text { text, .. }] if text == "@" || text == "*");
+        if !is_whole_array {
             self.calculate(index, shown, state);
         }
     }
@@ -83,7 +84,7 @@ impl Walker<'_> {
     pub(super) fn expand(&mut self, raw: &RawWord, state: &mut ShellState) -> Vec<Word> {
         self.visit(&raw.pieces, &raw.shown, state);
         if self.language == ShellLanguage::Posix && expand::has_braces(raw) {
-            // Some shells that are called `sh` expand them, others do not.
+            // Some shells with the name `sh` expand braces and others do not.
             self.doubt(DoubtKind::Disagreement, &raw.shown);
         }
         if expand::is_ambiguous(raw) {
@@ -103,12 +104,12 @@ impl Walker<'_> {
             Vec::new()
         });
         for word in &words {
-            let filled_in = match word {
+            let is_expanded = match word {
                 Word::Literal(_) => false,
                 Word::Glob(_) => true,
                 Word::Dynamic(_) => expand::has_wildcards(raw),
             };
-            if filled_in {
+            if is_expanded {
                 self.access(word, AccessKind::Expand, state, None);
             }
         }
@@ -136,15 +137,15 @@ impl Walker<'_> {
         let stdin = self.redirects(&simple.redirects, state, stdin);
         let mut after = state.clone();
         if words.is_empty() {
-            // Words that vanish leave their assignments to the shell.
+            // If all words expand to nothing, the assignments apply to the shell itself.
             for assignment in &simple.assignments {
                 self.assign(assignment, &mut after);
             }
         } else {
-            let redirected = usize::from(!simple.redirects.is_empty());
-            self.uncertain_depth += redirected;
-            self.start(simple, words, &mut after, &stdin);
-            self.uncertain_depth -= redirected;
+            let has_redirect = usize::from(!simple.redirects.is_empty());
+            self.uncertain_depth += has_redirect;
+            self.simple_command(simple, words, &mut after, &stdin);
+            self.uncertain_depth -= has_redirect;
         }
         if simple.redirects.iter().all(Redirect::cannot_fail) {
             *state = after;
@@ -155,8 +156,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Starts what the words say, with the assignments that stand before them.
-    fn start(
+    /// Records the command that the words form, with the assignments before it.
+    fn simple_command(
         &mut self,
         simple: &Simple,
         words: Vec<Word>,
@@ -164,8 +165,9 @@ impl Walker<'_> {
         stdin: &StdinSource,
     ) {
         let name = words.first().and_then(Word::literal).unwrap_or("");
-        let is_harmless =
-            |it: &&Assign| variables::is_harmless_before(name, &it.name, it.known(state).text());
+        let is_harmless = |it: &&Assign| {
+            variables::is_harmless_before(name, &it.name, it.value_after(state).text())
+        };
         let shown = |all: Vec<&Assign>| all.into_iter().map(|it| it.shown.clone()).collect();
         let (harmless, harmful): (Vec<&Assign>, Vec<&Assign>) =
             simple.assignments.iter().partition(is_harmless);
@@ -177,9 +179,9 @@ impl Walker<'_> {
     }
 
     fn assign(&mut self, assignment: &Assign, state: &mut ShellState) {
-        let (name, value) = (&assignment.name, assignment.known(state));
-        let is_more = variables::may_be_more_than_text(name, value.text());
-        if is_more || variables::affects_programs(name, self.context, self.language) {
+        let (name, value) = (&assignment.name, assignment.value_after(state));
+        let is_more_than_text = variables::may_be_more_than_text(name, value.text());
+        if is_more_than_text || variables::affects_programs(name, self.context, self.language) {
             self.doubt(DoubtKind::Variable, &assignment.shown);
         }
         if self.may_skip {
@@ -191,15 +193,15 @@ impl Walker<'_> {
 }
 
 impl Assign {
-    /// What the variable holds afterwards.
-    fn known(&self, state: &ShellState) -> Value {
+    /// Returns the value of the variable after the assignment.
+    fn value_after(&self, state: &ShellState) -> Value {
         match &self.value {
             AssignValue::Text(raw) if !self.append && self.index.is_none() => {
                 expand::value(raw, state)
             }
             AssignValue::Text(raw) => {
-                let parts = [expand::value(raw, state), state.value(&self.name)];
-                if parts.iter().any(Value::is_wild) { Value::UnknownGlob } else { Value::Unknown }
+                let values = [expand::value(raw, state), state.value(&self.name)];
+                if values.iter().any(Value::is_wild) { Value::UnknownGlob } else { Value::Unknown }
             }
             AssignValue::Array(_) => Value::Unknown,
         }

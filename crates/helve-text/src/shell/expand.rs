@@ -1,44 +1,45 @@
-//! From a word as written to the words the program gets.
+//! Expansion: from a word as written to the words that the program gets.
 
-use super::ast::{Operator, Parameter, Piece, RawWord};
+use super::ast::{Operator, Piece, RawWord};
 use super::braces::{self, Item};
-use super::command_output::{prints_commit, prints_folder, prints_number, prints_wildcard};
-use super::fragments::{Fragment, MayBeEmpty, fragment_text, is_glob, word};
-use super::grammar::is_name;
+use super::command_output::prints_wildcard;
+use super::fragments::{self, Fragment, is_glob};
 use super::state::{ShellState, Value};
-use super::{DynamicKind, DynamicWord, MAX_SCRIPT_BYTES, Word};
+use super::{DynamicKind, DynamicWord, Word, fields};
 
-/// The words that a word becomes; `None` where that is too much to spell out.
+/// Returns the words that a word expands to, or `None` if there are too many.
 pub(super) fn words(raw: &RawWord, shown: &str, state: &ShellState) -> Option<Vec<Word>> {
     let mut words = Vec::new();
     for items in braces::expand(&raw.pieces)? {
-        words.extend(fields(&items, state).into_iter().map(|fragments| word(&fragments, shown)));
+        words.extend(
+            fields::expand(&items, state).into_iter().map(|field| fragments::word(&field, shown)),
+        );
     }
     Some(words)
 }
 
-/// Whether braces make something else of a word, in shells that know them.
+/// Whether brace expansion changes a word.
 pub(super) fn has_braces(raw: &RawWord) -> bool {
-    let as_it_is: Vec<Item<'_>> = raw.pieces.iter().flat_map(items).collect();
-    braces::expand(&raw.pieces).is_none_or(|words| words != [as_it_is])
+    let unexpanded: Vec<Item<'_>> = raw.pieces.iter().flat_map(items).collect();
+    braces::expand(&raw.pieces).is_none_or(|words| words != [unexpanded])
 }
 
-/// Whether shells differ in what becomes of a word: to some, a dollar sign that stands for itself keeps what is filled in
-/// before it from being taken apart.
+/// Whether shells differ on the expansion of a word. In some, a literal dollar sign keeps an expansion before it from
+/// being split.
 pub(super) fn is_ambiguous(raw: &RawWord) -> bool {
-    let lone =
+    let has_dollar =
         |piece: &Piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains('$'));
-    raw.pieces.iter().any(lone)
+    raw.pieces.iter().any(has_dollar)
         && raw.pieces.iter().any(|piece| !matches!(piece, Piece::Text { .. }))
 }
 
-/// Whether a word is written with wildcards.
+/// Whether a word has unquoted wildcards.
 pub(super) fn has_wildcards(raw: &RawWord) -> bool {
-    let wild = |it: &Piece| matches!(it, Piece::Text { text, quoted: false } if is_glob(text));
-    raw.pieces.iter().any(wild)
+    let is_wild = |it: &Piece| matches!(it, Piece::Text { text, quoted: false } if is_glob(text));
+    raw.pieces.iter().any(is_wild)
 }
 
-/// Patterns in unquoted variables: the names that are filled in are taken apart and filled in once more.
+/// Returns the globs in unquoted variables. Their matches are split and expanded a second time.
 pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<String> {
     let pattern = |piece: &Piece| match piece {
         Piece::Parameter { parameter, quoted: false } if parameter.operator == Operator::None => {
@@ -50,22 +51,22 @@ pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<Strin
     raw.pieces.iter().filter_map(pattern).collect()
 }
 
-/// The word where braces, splitting and file names play no part: redirects, tests, here-strings.
+/// Expands a word in a place without brace expansion, splitting and globbing: redirects, tests, here-strings.
 pub(super) fn single(pieces: &[Piece], shown: &str, state: &ShellState) -> Word {
     let items: Vec<Item<'_>> = pieces.iter().flat_map(items).collect();
-    let fragments: Vec<Fragment> = fields(&items, state).into_iter().flatten().collect();
-    word(&fragments, shown)
+    let joined: Vec<Fragment> = fields::expand(&items, state).into_iter().flatten().collect();
+    fragments::word(&joined, shown)
 }
 
-/// What an assignment stores.
+/// Returns the value that an assignment stores.
 pub(super) fn value(raw: &RawWord, state: &ShellState) -> Value {
     let quoted: Vec<Piece> = raw.pieces.iter().map(quote).collect();
-    let tilde_later = raw
+    let has_later_tilde = raw
         .pieces
         .iter()
         .any(|piece| matches!(piece, Piece::Text { text, quoted: false } if text.contains(":~")));
     match single(&quoted, "", state) {
-        _ if tilde_later => Value::Unknown,
+        _ if has_later_tilde => Value::Unknown,
         Word::Literal(text) => Value::Text(text),
         Word::Glob(pattern) => Value::Glob(pattern),
         Word::Dynamic(DynamicWord { kind: DynamicKind::Number, prefix, .. })
@@ -78,8 +79,8 @@ pub(super) fn value(raw: &RawWord, state: &ShellState) -> Value {
                 }
                 Piece::Text { .. } | Piece::Arithmetic { .. } | Piece::Process { .. } => false,
             };
-            let printed = raw.pieces.iter().any(is_printed);
-            if printed { Value::NumberOrEmpty } else { Value::Number }
+            let may_be_empty = raw.pieces.iter().any(is_printed);
+            if may_be_empty { Value::NumberOrEmpty } else { Value::Number }
         }
         Word::Dynamic(DynamicWord { kind: DynamicKind::Commit, .. }) => Value::CommitOrEmpty,
         Word::Dynamic(_) if raw.pieces.iter().any(|piece| has_wildcard(piece, state)) => {
@@ -89,7 +90,7 @@ pub(super) fn value(raw: &RawWord, state: &ShellState) -> Value {
     }
 }
 
-/// Whether names may be filled in for a variable of which it is not known what it holds.
+/// Whether an unquoted expansion with an unknown value may contain a wildcard.
 pub(super) fn is_wild(raw: &RawWord, state: &ShellState) -> bool {
     raw.pieces.iter().any(|piece| match piece {
         Piece::Parameter { parameter, quoted: false } => {
@@ -106,7 +107,7 @@ pub(super) fn is_wild(raw: &RawWord, state: &ShellState) -> bool {
     })
 }
 
-/// Whether what is assigned has a wildcard in it, quoted or not.
+/// Whether a value has a wildcard in it, quoted or not.
 fn has_wildcard(piece: &Piece, state: &ShellState) -> bool {
     match piece {
         Piece::Text { text, .. } => text.contains(['*', '?', '[']),
@@ -116,7 +117,7 @@ fn has_wildcard(piece: &Piece, state: &ShellState) -> bool {
     }
 }
 
-/// An assigned value is not split, and wildcards in it are not filled in yet.
+/// Turns a piece into its quoted form, because an assigned value is not split and not globbed.
 fn quote(piece: &Piece) -> Piece {
     match piece {
         Piece::Text { text, quoted: false } if text.starts_with(['~', '=']) => piece.clone(),
@@ -136,204 +137,5 @@ fn items(piece: &Piece) -> Vec<Item<'_>> {
     match piece {
         Piece::Text { text, quoted: false } => text.chars().map(Item::Char).collect(),
         piece => vec![Item::Piece(piece)],
-    }
-}
-
-fn fields(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment>> {
-    let mut fields: Vec<Vec<Fragment>> = Vec::new();
-    let mut fragments: Vec<Fragment> = Vec::new();
-    let (tilde, rest) = tilde(items, state);
-    fragments.extend(tilde);
-    if names_program(items) {
-        fragments.push(Fragment::Unknown {
-            kind: DynamicKind::Anything,
-            splits: false,
-            empty: MayBeEmpty::Yes,
-        });
-    }
-    let mut filled_in = 0_usize;
-    let assigned = assigned(rest);
-    for (at, item) in rest.iter().enumerate() {
-        match item {
-            // Some shells fill in the home folder here.
-            Item::Char('~') if assigned.is_some_and(|sign| sign < at && opens(&rest[at - 1])) => {
-                fragments.push(Fragment::Unknown {
-                    kind: DynamicKind::Anything,
-                    splits: false,
-                    empty: MayBeEmpty::Yes,
-                });
-            }
-            Item::Char(c) => text(&mut fragments, &c.to_string(), false),
-            Item::Piece(Piece::Text { text: it, quoted }) => text(&mut fragments, it, *quoted),
-            Item::Piece(Piece::Parameter { parameter, quoted }) => {
-                let fragment = parameter_fragment(parameter, *quoted, state);
-                filled_in += fragment_text(&fragment).len();
-                match (fragment, quoted) {
-                    _ if filled_in > MAX_SCRIPT_BYTES => {
-                        fragments.push(Fragment::Unknown {
-                            kind: DynamicKind::Anything,
-                            splits: true,
-                            empty: MayBeEmpty::Yes,
-                        });
-                    }
-                    (Fragment::Text { text: it, .. }, false) => {
-                        split(&it, &mut fragments, &mut fields)
-                    }
-                    (fragment, _) => fragments.push(fragment),
-                }
-            }
-            Item::Piece(Piece::Command { body, quoted }) => {
-                match (prints_folder(body), state.value("PWD"), quoted) {
-                    (true, Value::Text(it), true) => text(&mut fragments, &it, true),
-                    (true, Value::Text(it), false) => split(&it, &mut fragments, &mut fields),
-                    _ => {
-                        let kind = match body {
-                            body if prints_number(body) => DynamicKind::Number,
-                            body if prints_commit(body) => DynamicKind::Commit,
-                            _ => DynamicKind::Anything,
-                        };
-                        // Where it fails it prints nothing, and the word is gone.
-                        fragments.push(Fragment::Unknown {
-                            kind,
-                            splits: !quoted,
-                            empty: MayBeEmpty::Yes,
-                        });
-                    }
-                }
-            }
-            Item::Piece(Piece::Arithmetic { .. }) => {
-                fragments.push(Fragment::Unknown {
-                    kind: DynamicKind::Number,
-                    splits: false,
-                    empty: MayBeEmpty::No,
-                });
-            }
-            Item::Piece(Piece::Process { .. }) => {
-                fragments.push(Fragment::Unknown {
-                    kind: DynamicKind::Pipe,
-                    splits: false,
-                    empty: MayBeEmpty::No,
-                });
-            }
-        }
-    }
-    if !fragments.is_empty() {
-        fields.push(fragments);
-    }
-    fields
-}
-
-/// Where the sign is, in a word that looks like an assignment.
-fn assigned(items: &[Item<'_>]) -> Option<usize> {
-    let sign = items.iter().position(|item| *item == Item::Char('='))?;
-    let name: Option<String> = items[..sign]
-        .iter()
-        .map(|item| match item {
-            Item::Char(c) => Some(*c),
-            Item::Piece(_) => None,
-        })
-        .collect();
-    name.filter(|name| is_name(name)).map(|_| sign)
-}
-
-fn opens(item: &Item<'_>) -> bool {
-    matches!(item, Item::Char('=' | ':'))
-}
-
-fn text(fragments: &mut Vec<Fragment>, more: &str, is_quoted: bool) {
-    match fragments.last_mut() {
-        Some(Fragment::Text { text, quoted }) if *quoted == is_quoted => text.push_str(more),
-        _ => fragments.push(Fragment::Text { text: more.to_string(), quoted: is_quoted }),
-    }
-}
-
-/// A known value that stands unquoted becomes as many words as it has.
-fn split(value: &str, fragments: &mut Vec<Fragment>, fields: &mut Vec<Vec<Fragment>>) {
-    let blank = |c: char| matches!(c, ' ' | '\t' | '\n');
-    let mut rest = value;
-    while let Some(at) = rest.find(blank) {
-        if at > 0 {
-            text(fragments, &rest[..at], false);
-        }
-        if !fragments.is_empty() {
-            fields.push(std::mem::take(fragments));
-        }
-        rest = &rest[at + 1..];
-    }
-    if !rest.is_empty() {
-        text(fragments, rest, false);
-    }
-}
-
-/// `=name` at the start of a word is the path of a program in zsh.
-fn names_program(items: &[Item<'_>]) -> bool {
-    let other = |item: &Item<'_>| !matches!(item, Item::Char('=' | '~'));
-    items.first() == Some(&Item::Char('=')) && items.iter().any(other)
-}
-
-/// `~` at the start of a word, and what is left after it.
-fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &ShellState) -> (Option<Fragment>, &'i [Item<'p>]) {
-    if items.first() != Some(&Item::Char('~')) {
-        return (None, items);
-    }
-    let end = items.iter().position(|item| *item == Item::Char('/')).unwrap_or(items.len());
-    let name: Option<String> = items[1..end]
-        .iter()
-        .map(|item| match item {
-            Item::Char(c) => Some(*c),
-            Item::Piece(_) => None,
-        })
-        .collect();
-    let variable = match name.as_deref() {
-        // With quotes in it, some shells leave it as it is and some do not.
-        None => "",
-        Some("") => "HOME",
-        Some("+") => "PWD",
-        Some("-") => "OLDPWD",
-        Some(_) => "",
-    };
-    let fragment = match state.value(variable).text() {
-        Some(text) => Fragment::Text { text: text.to_string(), quoted: true },
-        None => {
-            Fragment::Unknown { kind: DynamicKind::Anything, splits: false, empty: MayBeEmpty::Yes }
-        }
-    };
-    (Some(fragment), &items[if name.is_some() { end } else { 1 }..])
-}
-
-fn parameter_fragment(parameter: &Parameter, quoted: bool, state: &ShellState) -> Fragment {
-    let several = parameter.name == "@"
-        || parameter.index.as_deref().is_some_and(|index| {
-            !matches!(index, [Piece::Text { text, .. }] if text.bytes().all(|it| it.is_ascii_digit()))
-        });
-    let splits = !quoted || several;
-    let hole = Fragment::Unknown { kind: DynamicKind::Anything, splits, empty: MayBeEmpty::Yes };
-    let number =
-        Fragment::Unknown { kind: DynamicKind::Number, splits: false, empty: MayBeEmpty::No };
-    if parameter.index.is_some() || several {
-        return match parameter.operator {
-            Operator::Length => number,
-            _ => hole,
-        };
-    }
-    match (parameter.operator, state.value(&parameter.name)) {
-        (Operator::Length, _) | (Operator::None, Value::Number) => number,
-        (Operator::None, Value::NumberOrEmpty) => {
-            Fragment::Unknown { kind: DynamicKind::Number, splits: !quoted, empty: MayBeEmpty::Yes }
-        }
-        (Operator::None, Value::CommitOrEmpty) => {
-            Fragment::Unknown { kind: DynamicKind::Commit, splits: !quoted, empty: MayBeEmpty::Yes }
-        }
-        (Operator::None, Value::Text(text)) => Fragment::Text { text, quoted },
-        (Operator::None, Value::Glob(pattern)) => Fragment::Glob(pattern),
-        (Operator::None, Value::NumberOrInherited | Value::Unknown | Value::UnknownGlob)
-        | (
-            Operator::Default
-            | Operator::Assign
-            | Operator::Edit
-            | Operator::Slice
-            | Operator::Indirect,
-            _,
-        ) => hole,
     }
 }

@@ -1,35 +1,36 @@
-//! Names that a search is told to pick: what they stand for is asked about like a file that is named outright.
+//! File names in search patterns. A pattern that selects a secret file counts as reading that file.
 
 use super::{Word, bracket};
 use crate::wildcard;
 
-/// Names of files that are not read unasked, for patterns to match.
+/// Names of secret files that patterns are matched against.
 const SECRETS: &[&str] = &[".env", ".env.local", "id_rsa", "key.pem"];
 
-/// Flags of `find` that pick by name.
+/// Flags of `find` that select files by name.
 const BY_NAME: &[&str] =
     &["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-samefile"];
 
-/// Those that pick by an expression.
-const BY_EXPRESSION: &[&str] = &["-regex", "-iregex"];
+/// Flags of `find` that select files by regular expression.
+const BY_REGEX: &[&str] = &["-regex", "-iregex"];
 
-/// Patterns for everything that is hidden.
+/// Patterns for all hidden files.
 const HIDDEN: &[&str] = &[".*", ".?*", ".[!.]*", ".[^.]*"];
 
-/// Patterns with more alternatives than this are taken to pick anything.
+/// Patterns with more alternatives than this count as selecting everything.
 const MAX_ALTERNATIVES: usize = 32;
 
 const MAX_PATH_BYTES: usize = 4_096;
 
-/// The files that a name or a pattern picks, in whatever case; none where it picks too much to be meant for one.
+/// Returns the secret files that a name or glob selects, in either case. A glob that selects nearly everything is
+/// ignored.
 pub(super) fn selected(value: &str) -> Vec<Word> {
     if value.starts_with('!') {
         return Vec::new();
     }
-    // A kind of files is named before its pattern.
-    let named =
+    // `--type-add` takes the name of a file type before the glob.
+    let of_type =
         value.split_once(':').filter(|(kind, _)| kind.bytes().all(|c| c.is_ascii_alphanumeric()));
-    in_either_case(named.map_or(value, |(_, pattern)| pattern))
+    in_either_case(of_type.map_or(value, |(_, pattern)| pattern))
 }
 
 fn in_either_case(value: &str) -> Vec<Word> {
@@ -38,9 +39,9 @@ fn in_either_case(value: &str) -> Vec<Word> {
     file_for(value).into_iter().chain(folded).collect()
 }
 
-/// The file that a name or a pattern stands for.
+/// Returns the file that a name or glob stands for.
 fn file_for(value: &str) -> Option<Word> {
-    // No path is as long, and what cannot be looked at may be anything.
+    // No path is this long, and a pattern that is not examined may select anything.
     if value.len() > MAX_PATH_BYTES {
         return Some(Word::Literal(SECRETS[0].to_string()));
     }
@@ -58,7 +59,7 @@ fn file_for(value: &str) -> Option<Word> {
     patterns.iter().find_map(|pattern| secret(pattern))
 }
 
-/// `a{b,c}` is `ab` and `ac`. One more than are looked at shows that there are too many.
+/// Expands `a{b,c}` to `ab` and `ac`. One alternative more than the limit shows that there are too many.
 fn alternatives(pattern: &str) -> Option<Vec<String>> {
     let end = pattern.find('}')?;
     let start = pattern[..end].rfind('{')?;
@@ -69,30 +70,30 @@ fn alternatives(pattern: &str) -> Option<Vec<String>> {
 
 fn secret(pattern: &str) -> Option<Word> {
     let last = pattern.rsplit('/').next().unwrap_or(pattern);
-    let name = plain(last);
-    let letters = name.contains(|character: char| character.is_alphanumeric());
-    let hidden = name.starts_with('.') && !HIDDEN.contains(&last);
-    let meant = |secret: &&&str| (letters || hidden) && wildcard::matches(&name, secret);
-    SECRETS.iter().find(meant).map(|secret| Word::Literal((*secret).to_string()))
+    let name = simplified(last);
+    let has_letters = name.contains(|character: char| character.is_alphanumeric());
+    let is_hidden = name.starts_with('.') && !HIDDEN.contains(&last);
+    let is_match = |secret: &&&str| (has_letters || is_hidden) && wildcard::matches(&name, secret);
+    SECRETS.iter().find(is_match).map(|secret| Word::Literal((*secret).to_string()))
 }
 
-/// The file whose name an expression spells, whatever stands around it.
+/// Returns the secret file whose name a regular expression contains.
 fn secret_in_regex(expression: &str) -> Option<Word> {
     const SPELLED: &[(&str, &str)] = &[("env", ".env"), ("id_rsa", "id_rsa"), ("pem", "key.pem")];
     let expression = expression.replace('\\', "").to_ascii_lowercase();
-    let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
+    let is_end = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
     let has = |(part, _): &&(&str, &str)| {
-        expression.match_indices(part).any(|(at, _)| ends(&expression[at + part.len()..]))
+        expression.match_indices(part).any(|(at, _)| is_end(&expression[at + part.len()..]))
     };
     SPELLED.iter().find(has).map(|(_, secret)| Word::Literal((*secret).to_string()))
 }
 
-/// The files that a revision with a path, or a path of git's own kind, picks: `HEAD:.env`, `:(top).env`, `'.en?'`.
+/// Returns the files that an argument of git selects: `HEAD:.env`, `:(top).env`, `'.en?'`.
 pub(super) fn in_git_argument(text: &str) -> Vec<Word> {
     let Some(path) = path_in_git_argument(text).filter(|path| !path.is_empty()) else {
         return Vec::new();
     };
-    // A revision, or lines of a file, may have colons of their own.
+    // A revision or a line range may contain colons too.
     let last = path.rsplit_once(':').map(|(_, last)| last).filter(|last| !last.is_empty());
     let paths = [Some(path), last].into_iter().flatten();
     if text.starts_with(":(") {
@@ -116,7 +117,7 @@ fn path_in_git_argument(text: &str) -> Option<&str> {
         }
         Some((_, path)) => Some(path),
         None => {
-            // What is not there any more may be in the history.
+            // A file that no longer exists may still be in the history.
             let is_hidden = text.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
             let is_pattern = text.contains(['*', '?', '[', '\\']) && !text.starts_with('^');
             (is_pattern || is_hidden && !text.contains("..")).then_some(text)
@@ -124,7 +125,7 @@ fn path_in_git_argument(text: &str) -> Option<&str> {
     }
 }
 
-/// What `find` is told to pick: the names in its tests, and hidden files that it starts from.
+/// Returns the files that a `find` command selects: the names in its tests, and hidden files among its starting points.
 pub(super) fn in_find(words: &[Word]) -> Vec<Word> {
     let texts: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("")).collect();
     let starts = texts.iter().skip(1).take_while(|text| !text.starts_with(['-', '(', '!']));
@@ -136,16 +137,14 @@ pub(super) fn in_find(words: &[Word]) -> Vec<Word> {
     let tests = texts.windows(3).flat_map(|test| match test {
         ["!" | "-not", ..] => Vec::new(),
         [_, flag, value] if BY_NAME.contains(flag) => selected(value),
-        [_, flag, value] if BY_EXPRESSION.contains(flag) => {
-            secret_in_regex(value).into_iter().collect()
-        }
+        [_, flag, value] if BY_REGEX.contains(flag) => secret_in_regex(value).into_iter().collect(),
         _ => Vec::new(),
     });
     starts.chain(tests).collect()
 }
 
-/// A pattern without its escapes, and with any character in the place of each bracket.
-fn plain(pattern: &str) -> String {
+/// Returns a glob without escapes and with `?` for each bracket expression.
+fn simplified(pattern: &str) -> String {
     let mut plain = String::new();
     let mut rest = pattern;
     while let Some(at) = rest.find(['[', '\\']) {

@@ -1,4 +1,4 @@
-//! Flags and their values, by what the table says they take.
+//! Parses flags and their values.
 
 use super::arg_role::ArgRole;
 use super::args::{ArgParser, Argument};
@@ -6,9 +6,9 @@ use super::programs::{self, FlagValue};
 use super::{DynamicKind, DynamicWord, RiskKind, Word, WordRole};
 
 impl ArgParser<'_> {
-    /// What may turn out to be a flag is as unlisted as any flag that is not in the table.
+    /// Parses a word that is only known at run time. A word that may turn out to be a flag counts as an unlisted flag.
     pub(super) fn dynamic(&mut self, at: usize, dynamic: &DynamicWord) {
-        let harmless = match dynamic.kind {
+        let is_harmless = match dynamic.kind {
             DynamicKind::Number
             | DynamicKind::Commit
             | DynamicKind::Pipe
@@ -16,7 +16,7 @@ impl ArgParser<'_> {
             DynamicKind::Revision => self.role(0) == Some(ArgRole::Revision),
             DynamicKind::Anything => false,
         };
-        if self.parsed.spec.traits.any_flag || harmless && !dynamic.prefix.starts_with('-') {
+        if self.parsed.spec.traits.any_flag || is_harmless && !dynamic.prefix.starts_with('-') {
             return self.operand(at);
         }
         if self.flags_ended {
@@ -40,7 +40,7 @@ impl ArgParser<'_> {
                 self.parsed.roles[at] = WordRole::Flag;
                 self.note_flag(&flag);
                 if start == flag && dynamic.may_end_at_prefix {
-                    // Then the value is the next word, and every other means something else.
+                    // If the value is empty, the next word becomes the value, and the words after it get other roles.
                     self.risk(at, None, RiskKind::Unlisted);
                 }
                 self.push_value(role, at, value, &flag);
@@ -65,17 +65,17 @@ impl ArgParser<'_> {
         self.parsed.arguments.push(Argument { role, word, value, flag, end: word + 1 });
     }
 
-    /// A value in the word of its flag. If names are filled in there, it is one of those that fit.
+    /// Returns a value in the same word as its flag. It may be a glob, like the word.
     fn attached_value(&self, role: ArgRole, at: usize, value: &str) -> Word {
-        let filled_in = matches!(self.words[at], Word::Glob(_)) && value.contains(['*', '?', '[']);
-        if filled_in && role != ArgRole::Text {
+        let is_glob = matches!(self.words[at], Word::Glob(_)) && value.contains(['*', '?', '[']);
+        if is_glob && role != ArgRole::Text {
             Word::Glob(value.to_string())
         } else {
             Word::Literal(value.to_string())
         }
     }
 
-    /// `--flag`, `--flag=value`, and the one-dash flags of `find` and `go`.
+    /// Parses `--flag`, `--flag=value`, and the single-dash flags of `find` and `go`.
     pub(super) fn long_flag(&mut self, at: usize, text: &str) {
         self.parsed.roles[at] = WordRole::Flag;
         let spec = self.parsed.spec;
@@ -83,10 +83,10 @@ impl ArgParser<'_> {
             Some((name, value)) => (name, Some(value)),
             None => (text, None),
         };
-        let short =
+        let single_dash =
             name.strip_prefix('-').filter(|it| spec.traits.single_dash && it.starts_with('-'));
-        let name = match short {
-            Some(short) if spec.flag(name).is_none() => short,
+        let name = match single_dash {
+            Some(shorter) if spec.flag(name).is_none() => shorter,
             _ => name,
         };
         self.note_flag(name);
@@ -116,7 +116,7 @@ impl ArgParser<'_> {
                 self.risk(at, Some(name), kind);
                 self.next_value(ArgRole::Text, name);
             }
-            // Whole words after one dash are mostly Go's, to whom every switch has a value.
+            // Most programs with single-dash flags are written in Go, where every switch takes a boolean value.
             (Some(FlagValue::Nothing), Some("true" | "false")) if spec.traits.single_dash => {}
             (None, None) if spec.traits.single_dash && self.has_attached_number(name) => {}
             (Some(FlagValue::Nothing | FlagValue::Pair(_) | FlagValue::Exec), Some(_))
@@ -126,23 +126,25 @@ impl ArgParser<'_> {
         }
     }
 
-    /// Whether it is a flag with its number in the same word.
+    /// Whether a word is a flag with an attached number.
     fn has_attached_number(&self, name: &str) -> bool {
         let flag = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let takes = self.parsed.spec.flag(flag);
         flag.len() < name.len() && matches!(takes, Some(FlagValue::Value(ArgRole::Text)))
     }
 
-    /// Takes the next word as the value of a flag.
+    /// Parses the next word as the value of a flag.
     fn next_value(&mut self, role: ArgRole, flag: &str) {
         let at = self.at;
         let Some(word) = self.words.get(at) else { return };
         self.at += 1;
         self.parsed.roles[at] = WordRole::Value;
-        // Should the table be wrong about the value, a flag must not hide behind it.
-        let letter = |c: char| c == '-' || c.is_ascii_alphabetic();
-        let mode = role == ArgRole::Mode && word.literal().is_some_and(is_mode);
-        if !mode && word.prefix().strip_prefix('-').is_some_and(|rest| rest.starts_with(letter)) {
+        // If the table is wrong about the value, a flag must not go unnoticed.
+        let is_letter = |c: char| c == '-' || c.is_ascii_alphabetic();
+        let is_mode_value = role == ArgRole::Mode && word.literal().is_some_and(is_mode);
+        if !is_mode_value
+            && word.prefix().strip_prefix('-').is_some_and(|rest| rest.starts_with(is_letter))
+        {
             self.risk(at, None, RiskKind::Unlisted);
         }
         if let Word::Dynamic(DynamicWord {
@@ -151,7 +153,7 @@ impl ArgParser<'_> {
             ..
         }) = word
         {
-            // Where it is nothing, the next word is the value, and those after it are something else.
+            // If the word expands to nothing, the next word becomes the value, and the words after it get other roles.
             self.risk(at, None, RiskKind::Unlisted);
         }
         self.push_value(role, at, word.clone(), flag);
@@ -161,7 +163,7 @@ impl ArgParser<'_> {
         }
     }
 
-    /// `-m pytest` makes `python` another program; any other module gets what follows for itself.
+    /// Selects the block for `python -m pytest`. Any other module gets all remaining words.
     fn enter_module(&mut self, role: ArgRole, flag: &str, value: &str) {
         if role != ArgRole::Module {
             return;
@@ -173,7 +175,7 @@ impl ArgParser<'_> {
         }
     }
 
-    /// `-abc`, `-ovalue`, `-5`
+    /// Parses `-abc`, `-ovalue` or `-5`.
     pub(super) fn cluster(&mut self, at: usize, text: &str) {
         self.parsed.roles[at] = WordRole::Flag;
         let spec = self.parsed.spec;
@@ -226,7 +228,7 @@ impl ArgParser<'_> {
         }
     }
 
-    /// `tar tf archive`: the letters first, then their values in order.
+    /// Parses `tar tf archive`: letters first, then their values in order.
     pub(super) fn dashless_flags(&mut self) {
         if !self.parsed.spec.traits.dashless {
             return;
@@ -260,7 +262,7 @@ impl ArgParser<'_> {
         }
     }
 
-    /// `-exec program … ;`
+    /// Parses `-exec program … ;`.
     fn exec_command(&mut self, flag: &str) {
         let start = self.at;
         let end = exec_end(self.words, start, flag);
@@ -276,36 +278,36 @@ impl ArgParser<'_> {
             });
         }
         for at in start..end {
-            // What may turn out to end the command makes flags of the words after it.
-            let ends = match &self.words[at] {
+            // A word that may turn out to be the terminator would make flags of the words after it.
+            let may_end = match &self.words[at] {
                 Word::Literal(_) => false,
                 Word::Glob(_) => self.words[at].prefix().is_empty(),
                 Word::Dynamic(it) => it.kind == DynamicKind::Anything && it.prefix.is_empty(),
             };
-            let flags = |word: &Word| match word.literal() {
+            let may_be_flag = |word: &Word| match word.literal() {
                 Some(text) => text.starts_with('-'),
                 None => word.prefix().is_empty() || word.prefix().starts_with('-'),
             };
-            if ends && self.words[at + 1..end].iter().any(flags) {
+            if may_end && self.words[at + 1..end].iter().any(may_be_flag) {
                 self.risk(at, None, RiskKind::Unlisted);
             }
         }
     }
 }
 
-/// `-u+x,g=w`: no flag of `find` has a sign in it.
+/// Whether a text is a symbolic mode like `-u+x,g=w`. No flag of `find` contains such a sign.
 fn is_mode(text: &str) -> bool {
-    let signed = text.contains(['+', '=']);
-    signed && text.chars().all(|c| "-ugoa+=rwxXst,".contains(c))
+    let has_sign = text.contains(['+', '=']);
+    has_sign && text.chars().all(|c| "-ugoa+=rwxXst,".contains(c))
 }
 
-/// Where the command of `-exec` ends: at a semicolon, or at a plus right after the braces.
+/// Returns where the command of `-exec` ends: at `;`, or at `+` directly after `{}`.
 pub(super) fn exec_end(words: &[Word], start: usize, flag: &str) -> usize {
-    let plus = matches!(flag, "-exec" | "-execdir");
-    let ends = |at: &usize| match words[*at].literal() {
+    let allows_plus = matches!(flag, "-exec" | "-execdir");
+    let is_end = |at: &usize| match words[*at].literal() {
         Some(";") => true,
-        Some("+") => plus && *at > start && words[*at - 1].literal() == Some("{}"),
+        Some("+") => allows_plus && *at > start && words[*at - 1].literal() == Some("{}"),
         Some(_) | None => false,
     };
-    (start..words.len()).find(ends).unwrap_or(words.len())
+    (start..words.len()).find(is_end).unwrap_or(words.len())
 }

@@ -1,8 +1,8 @@
-//! Stretches of a word, and the word that they make.
+//! Fragments of a word after expansion, and the word that they form.
 
 use super::{DynamicKind, DynamicWord, Word};
 
-/// A stretch of a word whose braces and variables are filled in.
+/// A fragment of a word after brace and parameter expansion.
 #[derive(Clone, Debug)]
 pub(super) enum Fragment {
     Text { text: String, quoted: bool },
@@ -10,14 +10,14 @@ pub(super) enum Fragment {
     Unknown { kind: DynamicKind, splits: bool, empty: MayBeEmpty },
 }
 
-/// Whether nothing may be filled in.
+/// Whether an unknown fragment may be empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MayBeEmpty {
     Yes,
     No,
 }
 
-/// What a program gets: a text, a pattern for names of files, or something that is only known when it runs.
+/// Joins fragments into the word that a program gets.
 pub(super) fn word(fragments: &[Fragment], shown: &str) -> Word {
     if fragments.iter().any(|fragment| matches!(fragment, Fragment::Unknown { .. })) {
         return Word::Dynamic(dynamic(fragments, shown));
@@ -37,56 +37,56 @@ pub(super) fn word(fragments: &[Fragment], shown: &str) -> Word {
     Word::Glob(fragments.iter().map(fragment_pattern).collect())
 }
 
-/// What is known of a word with holes.
+/// Describes a word with unknown fragments.
 fn dynamic(fragments: &[Fragment], shown: &str) -> DynamicWord {
-    let holes: Vec<(DynamicKind, bool)> = fragments
+    let unknowns: Vec<(DynamicKind, bool)> = fragments
         .iter()
         .filter_map(|fragment| match fragment {
             Fragment::Unknown { kind, splits, .. } => Some((*kind, *splits)),
             Fragment::Text { .. } | Fragment::Glob(_) => None,
         })
         .collect();
-    let filled =
+    let is_nonempty =
         |fragment: &&Fragment| !matches!(fragment, Fragment::Text { text, .. } if text.is_empty());
-    let alone = fragments.iter().filter(filled).count() == 1;
-    // A number beside other text may be a part of any path.
-    let kind = match holes.as_slice() {
-        [(kind, _)] if alone => *kind,
+    let is_alone = fragments.iter().filter(is_nonempty).count() == 1;
+    // A number next to other text may be part of any path.
+    let kind = match unknowns.as_slice() {
+        [(kind, _)] if is_alone => *kind,
         [(DynamicKind::Commit, _)] if makes_revision(fragments) => DynamicKind::Revision,
         _ => DynamicKind::Anything,
     };
-    let known = |fragment: &&Fragment| matches!(fragment, Fragment::Text { text, quoted } if *quoted || !is_glob(text));
-    let prefix: String = fragments.iter().take_while(known).map(fragment_text).collect();
-    // What stands around a commit or a number is a word even where there is none, and they have no blanks.
-    let apart = |(hole, splits): &(DynamicKind, bool)| {
-        *splits && (alone || !matches!(hole, DynamicKind::Number | DynamicKind::Commit))
+    let is_known = |fragment: &&Fragment| matches!(fragment, Fragment::Text { text, quoted } if *quoted || !is_glob(text));
+    let prefix: String = fragments.iter().take_while(is_known).map(fragment_text).collect();
+    // A commit or a number contains no blanks, and the text around it remains a word even if it is empty.
+    let makes_split = |(kind, splits): &(DynamicKind, bool)| {
+        *splits && (is_alone || !matches!(kind, DynamicKind::Number | DynamicKind::Commit))
     };
-    let may_split = holes.iter().any(apart);
-    let vanishes = |fragment: &Fragment| match fragment {
+    let may_split = unknowns.iter().any(makes_split);
+    let may_vanish = |fragment: &Fragment| match fragment {
         Fragment::Unknown { empty, .. } => *empty == MayBeEmpty::Yes,
         Fragment::Text { text, .. } | Fragment::Glob(text) => text.is_empty(),
     };
-    let may_end_at_prefix = fragments.iter().skip_while(known).all(vanishes);
+    let may_end_at_prefix = fragments.iter().skip_while(is_known).all(may_vanish);
     DynamicWord { shown: shown.to_string(), prefix, kind, may_split, may_end_at_prefix }
 }
 
-/// Whether what stands around a commit makes a revision of it, and no other name where there is no commit: `..HEAD`, `~1`.
+/// Whether the text around a commit makes it a revision, like `..HEAD` and `~1`, even if the commit is empty.
 fn makes_revision(fragments: &[Fragment]) -> bool {
-    let hole = fragments
+    let unknown_at = fragments
         .iter()
         .position(|fragment| matches!(fragment, Fragment::Unknown { .. }))
         .unwrap_or(0);
     let text = |fragments: &[Fragment]| fragments.iter().map(fragment_text).collect::<String>();
-    let (before, after) = (text(&fragments[..hole]), text(&fragments[hole..]));
-    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '^' | '~' | '_');
-    let around = format!("{before}{after}");
+    let (before, after) = (text(&fragments[..unknown_at]), text(&fragments[unknown_at..]));
+    let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '^' | '~' | '_');
+    let surrounding = format!("{before}{after}");
     (before.is_empty() || before == "^" || before.ends_with(".."))
         && (after.is_empty() || after.starts_with(['^', '~']) || after.starts_with(".."))
-        && around.chars().all(known)
-        && around.contains(|c| c != '.')
+        && surrounding.chars().all(is_known)
+        && surrounding.contains(|c| c != '.')
 }
 
-/// Whether the shell would take this for a file name pattern.
+/// Whether the shell would expand this as a glob.
 pub(super) fn is_glob(text: &str) -> bool {
     text.contains(['*', '?']) || text.find('[').is_some_and(|open| text[open + 1..].contains(']'))
 }
@@ -106,7 +106,7 @@ fn fragment_pattern(fragment: &Fragment) -> String {
     }
 }
 
-/// A text as a pattern that stands for itself.
+/// Returns a glob that matches exactly this text.
 pub(super) fn escape(text: &str) -> String {
     let mut pattern = String::new();
     for c in text.chars() {

@@ -1,9 +1,9 @@
-//! Lists, pipelines and compound commands, by descent.
+//! Recursive-descent parser for lists, pipelines and compound commands.
 
 use super::ast::{Connector, Node, ParseError, Piece, RawWord};
 use super::parser::Parser;
 
-/// Words that are not programs where a command may start.
+/// Reserved words, which are not programs at the start of a command.
 const RESERVED: &[&str] = &[
     "if", "then", "elif", "else", "fi", "while", "until", "for", "select", "do", "done", "case",
     "esac", "function", "time", "coproc", "{", "}", "!", "[[",
@@ -11,7 +11,7 @@ const RESERVED: &[&str] = &[
 const CLOSING: &[&str] = &["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
 impl Parser<'_> {
-    /// Commands up to the end of the text or something that closes a list.
+    /// Parses commands up to the end of the text or to a token that closes the list.
     pub(super) fn list(&mut self) -> Result<Node, ParseError> {
         let mut nodes = Vec::new();
         loop {
@@ -54,7 +54,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The reserved word that is next, if one is.
+    /// Returns the reserved word that comes next.
     fn reserved(&self) -> Option<&'static str> {
         let ends = |length: usize| self.peek(length).is_none_or(ends_word);
         let next = |word: &&&str| self.starts_with(word) && ends(word.len());
@@ -117,7 +117,7 @@ impl Parser<'_> {
         if timed {
             let plain = matches!(&pipeline, Node::Simple(it) if it.assignments.is_empty());
             if negated || !plain {
-                // Elsewhere it is a program, and what follows are its words.
+                // In other shells this is a program, and the following words are its arguments.
                 self.reject_in_posix()?;
             }
             pipeline = Node::Timed(Box::new(pipeline));
@@ -260,7 +260,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Words up to the end of the line or a semicolon.
+    /// Parses words up to the end of the line or a semicolon.
     fn words(&mut self) -> Result<Vec<RawWord>, ParseError> {
         let mut words = Vec::new();
         loop {
@@ -335,7 +335,7 @@ impl Parser<'_> {
         Ok(Node::Function { name, body })
     }
 
-    /// `[[ … ]]`. What matters is what its words expand to; its logic decides nothing.
+    /// Parses `[[ … ]]`. Only the expansions of its words matter; its result is not used.
     fn conditional(&mut self) -> Result<Node, ParseError> {
         self.reject_in_posix()?;
         self.expect("[[")?;
@@ -350,7 +350,7 @@ impl Parser<'_> {
             let operator = ["&&", "||", "(", ")", "<", ">"]
                 .into_iter()
                 .find(|operator| !pattern && !self.process_next() && self.eat(operator));
-            // A parenthesis right after a word belongs to it in another shell.
+            // In zsh a parenthesis directly after a word belongs to the word.
             if operator == Some("(") && !self.text[..start].ends_with([' ', '\t', '\n', '(', '!']) {
                 return self.syntax_error();
             }
@@ -371,7 +371,7 @@ impl Parser<'_> {
     }
 }
 
-/// Characters that end an unquoted word.
+/// Whether a character ends an unquoted word.
 pub(super) fn ends_word(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>')
 }

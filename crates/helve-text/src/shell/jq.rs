@@ -1,14 +1,14 @@
-//! Jq programs, which cannot run or write anything, but can bring in modules from files.
+//! Jq programs cannot run or write anything, but can load modules from files.
 
 /// Whether the program certainly reads nothing but its input.
 pub(super) fn is_harmless(program: &str) -> bool {
-    let reaching = ["import", "include", "modulemeta", "get_search_list", "input_filename"];
-    let part_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    !reaching.into_iter().any(|word| {
+    let unsafe_words = ["import", "include", "modulemeta", "get_search_list", "input_filename"];
+    let is_word_char = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !unsafe_words.into_iter().any(|word| {
         program.match_indices(word).any(|(at, _)| {
             let before = program[..at].chars().next_back();
             let after = program[at + word.len()..].chars().next();
-            !before.is_some_and(|c| part_of_word(c) || c == '.') && !after.is_some_and(part_of_word)
+            !before.is_some_and(|c| is_word_char(c) || c == '.') && !after.is_some_and(is_word_char)
         })
     })
 }
@@ -18,7 +18,7 @@ mod tests {
     use super::is_harmless;
 
     #[test]
-    fn modules_are_noticed() {
+    fn module_imports_are_refused() {
         for program in
             [".", ".a.b", ".[] | select(.x > 1)", ".include", "\"\\(.a) > b\"", ".includes"]
         {

@@ -1,9 +1,9 @@
-//! A text as tree-sitter's scanner for bash can bear it.
+//! Preparation of text for tree-sitter's bash scanner.
 
 use std::borrow::Cow;
 
-/// The same places and words, in ASCII: the scanner looks each character up in a table that ends there, and reads
-/// whatever lies beyond it. To a shell every other character is a letter like the one that stands in.
+/// Replaces each non-ASCII byte with a letter. The scanner indexes a table for ASCII with any character, out of bounds.
+/// All offsets stay the same, and to a shell every non-ASCII character is an ordinary letter.
 pub(crate) fn mask_non_ascii(text: &str) -> Cow<'_, [u8]> {
     if text.is_ascii() {
         return Cow::Borrowed(text.as_bytes());
@@ -16,7 +16,7 @@ mod tests {
     use super::mask_non_ascii;
 
     #[test]
-    fn places_stay() {
+    fn offsets_stay_the_same() {
         let check = |text: &str, expected: &str| {
             assert_eq!(String::from_utf8_lossy(&mask_non_ascii(text)), expected);
         };

@@ -1,4 +1,4 @@
-//! What a stretch of script may change before it is come to again.
+//! Finds what a part of a script may change when it runs again.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use super::grammar::is_name;
 use super::state::ShellState;
 use super::{ShellContext, Word, arithmetic, expand};
 
-/// What the body of a loop may change.
+/// The variables and the directory that the body of a loop may change.
 pub(super) struct Mutations {
-    /// Variables that it sets, and whether only ever to numbers.
+    /// Variables that are set, and whether all their values are numbers.
     pub(super) variables: BTreeMap<String, bool>,
-    /// Which variables it sets cannot be told.
+    /// Variables with unknown names may be set.
     pub(super) any_variable: bool,
-    /// It may go to another folder.
+    /// The working directory may change.
     pub(super) changes_folder: bool,
-    /// For parsed words as they are without knowing any variable.
+    /// State without variables, for expanding literal words.
     empty_state: ShellState,
 }
 
@@ -48,7 +48,7 @@ impl Mutations {
                 self.redirects(redirects);
                 self.visit(body);
             }
-            // What these set is gone when they end.
+            // Assignments in these end with their process.
             Node::Background(_) | Node::Subshell(_) => {}
             Node::While { condition, body } => {
                 self.visit(condition);
@@ -75,11 +75,11 @@ impl Mutations {
         }
     }
 
-    fn set(&mut self, name: &str, number: bool) {
-        *self.variables.entry(name.to_string()).or_insert(true) &= number;
+    fn set(&mut self, name: &str, is_number: bool) {
+        *self.variables.entry(name.to_string()).or_insert(true) &= is_number;
     }
 
-    /// What is set while words are expanded.
+    /// Records assignments that happen while words are expanded.
     fn pieces(&mut self, pieces: &[Piece]) {
         for piece in pieces {
             match piece {
@@ -130,7 +130,7 @@ impl Mutations {
 
     fn simple(&mut self, simple: &Simple) {
         for assignment in &simple.assignments {
-            let number = match &assignment.value {
+            let is_number = match &assignment.value {
                 AssignValue::Text(raw) => {
                     self.pieces(&raw.pieces);
                     matches!(raw.pieces.as_slice(), [Piece::Arithmetic { .. }])
@@ -141,7 +141,7 @@ impl Mutations {
                     false
                 }
             };
-            self.set(&assignment.name, number && !assignment.append);
+            self.set(&assignment.name, is_number && !assignment.append);
         }
         self.redirects(&simple.redirects);
         simple.words.iter().for_each(|raw| self.pieces(&raw.pieces));
@@ -164,7 +164,7 @@ impl Mutations {
         self.changes_folder = true;
     }
 
-    /// What the shell's own commands change. Anything but a plain name may turn out to be one of them.
+    /// Records what builtins change. A word that is not a plain name may turn out to be one of them.
     fn command(&mut self, words: &[Word]) {
         let Some(program) = words.first() else { return };
         match program.literal() {
@@ -205,7 +205,7 @@ impl Mutations {
         }
     }
 
-    /// Variables that `read` and its like put something into.
+    /// Records the variables that `read` and similar commands set.
     fn fill(&mut self, program: &str, words: &[Word]) {
         const DEFAULTS: &[(&str, &[&str])] = &[
             ("read", &["REPLY"]),

@@ -1,4 +1,4 @@
-//! Characters, operators and here-documents: what the grammar is read from.
+//! The input of the parser: characters, operators and here-documents.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -6,30 +6,30 @@ use std::rc::Rc;
 use super::ShellLanguage;
 use super::ast::{Node, ParseError, Piece};
 
-/// Deeper than people write, shallow enough for any stack.
+/// Limit on nesting: more than people write, little enough for any stack.
 const MAX_DEPTH: usize = 40;
 
-/// Reads one text. Nested texts (backticks) get a reader of their own.
+/// Parser for one text. Nested texts in backticks get a parser of their own.
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
-    /// How far `text` lies inside the whole script, where its places are comparable at all.
+    /// Offset of `text` in the whole script; `None` if its offsets do not correspond to the script.
     pub(super) base: Option<usize>,
     language: ShellLanguage,
     depth: usize,
-    /// How many more nodes may be made.
-    budget: usize,
-    /// Here-documents announced on this line and on lines around it.
-    pending: Vec<Pending>,
-    /// Where the words that name programs start, in the whole script.
+    /// How many more nodes may be created.
+    nodes_left: usize,
+    /// Here-documents that were announced on this line or on an enclosing one.
+    pending: Vec<PendingHereDocument>,
+    /// Offsets in the whole script of words that name programs.
     pub(super) program_offsets: Vec<usize>,
-    /// Where the words that redirects name start, likewise.
+    /// Offsets in the whole script of words that redirects name.
     pub(super) redirect_offsets: Vec<usize>,
-    /// Stretches of the whole script whose inside is read as a text of its own.
+    /// Ranges of the whole script whose contents were parsed as a separate text.
     pub(super) opaque_ranges: Vec<(usize, usize)>,
 }
 
-struct Pending {
+struct PendingHereDocument {
     delimiter: String,
     quoted: bool,
     strip_tabs: bool,
@@ -38,14 +38,14 @@ struct Pending {
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a str, language: ShellLanguage, budget: usize) -> Self {
+    pub(super) fn new(text: &'a str, language: ShellLanguage, nodes_left: usize) -> Self {
         Self {
             text,
             language,
             at: 0,
             base: Some(0),
             depth: 0,
-            budget,
+            nodes_left,
             pending: Vec::new(),
             program_offsets: Vec::new(),
             redirect_offsets: Vec::new(),
@@ -53,18 +53,18 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads `text`, which stands somewhere inside this reader's text, and returns to it.
-    pub(super) fn sub_parser<T>(
+    /// Parses a text that is part of the current one.
+    pub(super) fn parse_inner_text<T>(
         &mut self,
         text: &str,
         base: Option<usize>,
         read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParseError>,
     ) -> Result<T, ParseError> {
-        let mut inner = Parser::new(text, self.language, self.budget);
+        let mut inner = Parser::new(text, self.language, self.nodes_left);
         inner.base = base;
         inner.depth = self.depth;
         let result = inner.nested(read)?;
-        self.budget = inner.budget;
+        self.nodes_left = inner.nodes_left;
         self.program_offsets.append(&mut inner.program_offsets);
         self.redirect_offsets.append(&mut inner.redirect_offsets);
         self.opaque_ranges.append(&mut inner.opaque_ranges);
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Stops at what only richer shells know.
+    /// Stops at an extension that a plain `sh` does not have.
     pub(super) fn reject_in_posix(&self) -> Result<(), ParseError> {
         match self.language {
             ShellLanguage::Bash | ShellLanguage::Korn | ShellLanguage::Zsh => Ok(()),
@@ -94,7 +94,7 @@ impl<'a> Parser<'a> {
 
     /// Counts one more node.
     pub(super) fn count_node(&mut self) -> Result<(), ParseError> {
-        self.budget = self.budget.checked_sub(1).ok_or(ParseError::TooMany)?;
+        self.nodes_left = self.nodes_left.checked_sub(1).ok_or(ParseError::TooMany)?;
         Ok(())
     }
 
@@ -102,7 +102,7 @@ impl<'a> Parser<'a> {
         Err(ParseError::Syntax(self.base.unwrap_or(0) + self.at))
     }
 
-    /// Notes that the word at `at` names a program.
+    /// Records that the word at `at` names a program.
     pub(super) fn note_program(&mut self, at: usize) {
         self.program_offsets.extend(self.base.map(|base| base + at));
     }
@@ -111,7 +111,7 @@ impl<'a> Parser<'a> {
         self.redirect_offsets.extend(self.base.map(|base| base + at));
     }
 
-    /// The `n`th character from here. A backslash before a newline joins lines and is not there at all.
+    /// Returns the `n`th character ahead. Line continuations are skipped.
     pub(super) fn peek(&self, n: usize) -> Option<char> {
         self.chars_ahead().nth(n)
     }
@@ -119,7 +119,7 @@ impl<'a> Parser<'a> {
     pub(super) fn chars_ahead(&self) -> impl Iterator<Item = char> + use<'a> {
         let mut rest = self.rest();
         std::iter::from_fn(move || {
-            rest = joined(rest);
+            rest = skip_continuations(rest);
             let c = rest.chars().next()?;
             rest = &rest[c.len_utf8()..];
             Some(c)
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         Some(c)
     }
 
-    /// Takes a character as it stands, as inside single quotes.
+    /// Takes the next character without skipping line continuations, as inside single quotes.
     pub(super) fn next_raw(&mut self) -> Option<char> {
         let c = self.rest().chars().next()?;
         self.at += c.len_utf8();
@@ -141,14 +141,14 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn skip_continuations(&mut self) {
-        self.at = self.text.len() - joined(self.rest()).len();
+        self.at = self.text.len() - skip_continuations(self.rest()).len();
     }
 
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// Takes `operator` if it is next.
+    /// Takes `operator` if it comes next.
     pub(super) fn eat(&mut self, operator: &str) -> bool {
         let next = self.starts_with(operator);
         if next {
@@ -167,7 +167,7 @@ impl<'a> Parser<'a> {
         if self.eat(operator) { Ok(()) } else { self.syntax_error() }
     }
 
-    /// Skips blanks and a comment. Other white space than the shell's is part of a word.
+    /// Skips blanks and a comment. Other white space is part of a word.
     pub(super) fn skip_blanks(&mut self) {
         while matches!(self.peek(0), Some(' ' | '\t')) {
             self.next();
@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes a newline and the bodies of the here-documents that its line announced.
+    /// Takes a newline and the bodies of the here-documents that the line announced.
     pub(super) fn newline(&mut self) -> Result<(), ParseError> {
         self.expect("\n")?;
         for pending in std::mem::take(&mut self.pending) {
@@ -209,17 +209,18 @@ impl<'a> Parser<'a> {
     ) -> Rc<OnceCell<Vec<Piece>>> {
         let body = Rc::new(OnceCell::new());
         let depth = self.depth;
-        let pending = Pending { delimiter, quoted, strip_tabs, body: Rc::clone(&body), depth };
+        let pending =
+            PendingHereDocument { delimiter, quoted, strip_tabs, body: Rc::clone(&body), depth };
         self.pending.push(pending);
         body
     }
 
-    /// A newline inside quotes, or the end of a substitution, while a body is still to come: shells differ.
+    /// Stops at a newline inside quotes while a body is pending, on which shells differ.
     pub(super) fn no_pending_body(&self) -> Result<(), ParseError> {
         if self.pending.is_empty() { Ok(()) } else { self.syntax_error() }
     }
 
-    /// The same for bodies that this level announced.
+    /// The same for bodies that were announced at this nesting level.
     pub(super) fn no_pending_body_here(&self) -> Result<(), ParseError> {
         if self.pending.iter().all(|pending| pending.depth < self.depth) {
             Ok(())
@@ -228,11 +229,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn here_document_body(&mut self, pending: &Pending) -> Result<(), ParseError> {
+    fn here_document_body(&mut self, pending: &PendingHereDocument) -> Result<(), ParseError> {
         let start = self.at;
         let mut text = String::new();
-        // The lines that the next one goes on with.
-        let mut before = String::new();
+        // Text of the lines that end with a line continuation.
+        let mut continued = String::new();
         loop {
             let line_start = self.at;
             let Some(line) = self.rest().split('\n').next().filter(|_| !self.rest().is_empty())
@@ -242,9 +243,9 @@ impl<'a> Parser<'a> {
             self.at = (self.at + line.len() + 1).min(self.text.len());
             let shown = if pending.strip_tabs { line.trim_start_matches('\t') } else { line };
             let ends = shown == pending.delimiter;
-            before.push_str(shown);
-            if before.len() > shown.len() && (ends || before == pending.delimiter) {
-                // Joined, it may be the end or not: shells differ.
+            continued.push_str(shown);
+            if continued.len() > shown.len() && (ends || continued == pending.delimiter) {
+                // Shells differ on whether a continued line can be the delimiter.
                 return self.syntax_error();
             }
             if ends {
@@ -253,16 +254,16 @@ impl<'a> Parser<'a> {
                 } else {
                     let base = self.base.map(|base| base + start);
                     let inside = &self.text[start..line_start];
-                    self.sub_parser(inside, base, |it| it.here_document())?
+                    self.parse_inner_text(inside, base, |it| it.here_document())?
                 };
-                // Each body is announced once and read once, so the cell is still empty.
+                // Each body is announced once and parsed once, so the cell is still empty.
                 return pending.body.set(pieces).or_else(|_| self.syntax_error());
             }
-            let slashes = line.len() - line.trim_end_matches('\\').len();
-            if pending.quoted || slashes % 2 == 0 {
-                before.clear();
+            let backslashes = line.len() - line.trim_end_matches('\\').len();
+            if pending.quoted || backslashes % 2 == 0 {
+                continued.clear();
             } else {
-                before.pop();
+                continued.pop();
             }
             text.push_str(shown);
             text.push('\n');
@@ -270,14 +271,14 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn joined(mut rest: &str) -> &str {
+fn skip_continuations(mut rest: &str) -> &str {
     while let Some(after) = rest.strip_prefix("\\\n") {
         rest = after;
     }
     rest
 }
 
-/// Reads a whole script.
+/// Parses a whole script.
 pub(super) fn parse_script(parser: &mut Parser<'_>) -> Result<Node, ParseError> {
     let list = parser.list()?;
     parser.no_pending_body()?;

@@ -1,17 +1,17 @@
-//! Words for programs that nobody knows: whatever in them may be a path.
+//! Paths in the arguments of programs that are not in the table.
 
 use super::state::ShellState;
 use super::walk::{Walker, unknown};
 use super::{AccessKind, DynamicKind, Word};
 
-/// Notes every path that a word may hold.
+/// Records every path that a word may contain.
 pub(super) fn note_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellState, run: usize) {
     match word {
         Word::Literal(text) => {
             for path in paths_in(text) {
-                // The shell did not fill in the home folder here, but the program may.
-                let home = path.starts_with('~');
-                let word = if home { unknown(path) } else { Word::Literal(path.to_string()) };
+                // The shell did not expand the tilde here, but the program may.
+                let has_tilde = path.starts_with('~');
+                let word = if has_tilde { unknown(path) } else { Word::Literal(path.to_string()) };
                 walker.access(&word, AccessKind::Passed, state, Some(run));
             }
         }
@@ -25,10 +25,10 @@ pub(super) fn note_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellStat
     }
 }
 
-/// `src`, `--out=/x`, `-I/x`, `/a:/b`: the parts of a word that may be paths.
+/// Returns the parts of a word that may be paths: `src`, `--out=/x`, `-I/x`, `/a:/b`.
 pub(super) fn paths_in(text: &str) -> Vec<&str> {
     let is_flag = text.starts_with('-') && text != "-";
-    // Where one may begin that has such signs in it: `--file=x`, `a@x`, `-fx`, `--out/x`.
+    // Where a path may begin that contains such separators: `--file=x`, `a@x`, `-fx`, `--out/x`.
     let mut starts: Vec<usize> = match is_flag {
         true => text.find('/').filter(|_| !text.contains('=')).into_iter().collect(),
         false => vec![0],
@@ -37,11 +37,11 @@ pub(super) fn paths_in(text: &str) -> Vec<&str> {
         starts.push(2);
     }
     starts.extend([text.find('='), text.rfind('@')].into_iter().flatten().map(|at| at + 1));
-    let whole = starts.iter().filter(|at| !is_host(text, **at)).map(|at| &text[*at..]);
-    let mut paths: Vec<&str> = local_address(text).into_iter().chain(whole).collect();
-    starts.extend(text.match_indices(SIGNS).map(|(at, _)| at + 1));
+    let whole_paths = starts.iter().filter(|at| !is_host(text, **at)).map(|at| &text[*at..]);
+    let mut paths: Vec<&str> = path_in_address(text).into_iter().chain(whole_paths).collect();
+    starts.extend(text.match_indices(SEPARATORS).map(|(at, _)| at + 1));
     for rest in starts.into_iter().filter(|at| !is_host(text, *at)).map(|at| &text[at..]) {
-        paths.push(rest.split(SIGNS).next().unwrap_or(rest));
+        paths.push(rest.split(SEPARATORS).next().unwrap_or(rest));
     }
     paths.retain(|path| !path.is_empty() && !is_web(path));
     paths.sort_unstable();
@@ -49,10 +49,10 @@ pub(super) fn paths_in(text: &str) -> Vec<&str> {
     paths
 }
 
-/// What stands between paths, or before one.
-const SIGNS: [char; 4] = ['=', ':', ',', '@'];
+/// Characters that separate or precede paths.
+const SEPARATORS: [char; 4] = ['=', ':', ',', '@'];
 
-/// Whether an address on the network goes on here: `//` after `https:` and its like, and a host.
+/// Whether `//` and a host follow here, after a scheme like `https:`.
 fn is_host(text: &str, at: usize) -> bool {
     let scheme = text[..at].strip_suffix(':');
     text[at..].starts_with("//")
@@ -60,8 +60,8 @@ fn is_host(text: &str, at: usize) -> bool {
         && scheme.is_some_and(|it| it.ends_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
-/// The path in `file:///x` and its like, which is absolute whatever host stands before it.
-fn local_address(text: &str) -> Option<&str> {
+/// Returns the path in an address like `file:///x`, which is absolute whatever host precedes it.
+fn path_in_address(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
     let schemes = ["file:", "unix:", "sqlite:"].into_iter();
     let rest =
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_may_be_a_path_is_found() {
+    fn possible_paths_are_found() {
         check("src", &["src"]);
         check("//etc/x", &["//etc/x"]);
         check("--in=//etc/x", &["//etc/x"]);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_no_paths() {
+    fn web_addresses_are_not_paths() {
         check("https://h/x", &["https"]);
         check("-Lhttps://h/x", &["https"]);
         check("--url=https://h/x", &["https"]);

@@ -1,4 +1,4 @@
-//! `programs.txt`: what is known of programs, one block each. The file explains its own words.
+//! Reader of `programs.txt`: what is known about programs. The header of the file explains its keywords.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -9,28 +9,28 @@ use super::{RiskKind, names};
 static PROGRAMS: LazyLock<ProgramTable> =
     LazyLock::new(|| ProgramTable::parse(include_str!("programs.txt")));
 
-/// The block for a program or a subcommand, by its full name: `git stash list`.
+/// Returns the spec of a program or subcommand by its full name: `git stash list`.
 pub(super) fn spec(name: &str) -> Option<&'static ProgramSpec> {
     PROGRAMS.names.get(name).map(|at| &PROGRAMS.specs[*at])
 }
 
-/// Yes-or-no facts about a program by any of its names.
+/// Returns the properties of a program by any of its names.
 pub(super) fn traits(name: &str) -> ProgramTraits {
     let base = name.rsplit('/').next().unwrap_or(name);
     table_name(base).and_then(spec).map_or_else(ProgramTraits::default, |spec| spec.traits)
 }
 
-/// Whether some of what may follow this name is listed by itself.
+/// Whether the table has subcommands of this name.
 pub(super) fn has_subcommands(name: &str) -> bool {
     PROGRAMS.parents.contains(name)
 }
 
-/// What a program is called in the table, which knows no versions: `python3.11` is `python`.
+/// Returns the name of a program in the table, which has no versions: `python3.11` is `python`.
 pub(super) fn table_name(base: &str) -> Option<&'static str> {
     let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    let foreign = base.strip_suffix(".exe").unwrap_or(base);
-    let plain = names::without_gnu_prefix(base).unwrap_or(base);
-    let names = [base, versionless, foreign, plain];
+    let windows = base.strip_suffix(".exe").unwrap_or(base);
+    let gnu = names::without_gnu_prefix(base).unwrap_or(base);
+    let names = [base, versionless, windows, gnu];
     names.into_iter().find_map(|name| PROGRAMS.names.get_key_value(name)).map(|(name, _)| *name)
 }
 
@@ -38,7 +38,7 @@ struct ProgramTable {
     specs: Vec<ProgramSpec>,
     /// Index in `specs` by full name.
     names: HashMap<&'static str, usize>,
-    /// Names that have subcommands with specs of their own.
+    /// Names that have subcommands in the table.
     parents: HashSet<&'static str>,
     /// Lines that could not be parsed. A test checks that there are none.
     problems: Vec<String>,
@@ -114,7 +114,7 @@ pub(super) struct ProgramTraits {
     pub(super) obeys_local_config: bool,
 }
 
-/// What kind of value a flag takes, and whether the flag is dangerous.
+/// What kind of value a flag value, and whether the flag is dangerous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlagValue {
     Nothing,
@@ -128,7 +128,7 @@ pub(super) enum FlagValue {
     Risk(RiskKind),
     /// Dangerous only with a value in the same word.
     RiskIfAttached(RiskKind),
-    /// Dangerous, and takes a value.
+    /// Dangerous, and value a value.
     RiskWithValue(RiskKind),
 }
 
@@ -141,7 +141,7 @@ fn risk_with_value(name: &str) -> Option<FlagValue> {
 
 fn risk_if_attached(name: &str) -> Option<FlagValue> {
     let kind = name.strip_prefix("attached-").and_then(risk)?;
-    // Elsewhere `sed -i` takes the next word.
+    // On other systems `sed -i` value the next word.
     Some(if cfg!(target_os = "linux") {
         FlagValue::RiskIfAttached(kind)
     } else {
@@ -186,16 +186,16 @@ impl ProgramTable {
     }
 
     fn line(&mut self, line: &'static str) {
-        let used = match line.strip_prefix("use ") {
+        let parsed = match line.strip_prefix("use ") {
             Some(names) => self.use_flags(names),
             None => self.specs.last_mut().and_then(|spec| spec.line(line)),
         };
-        if used.is_none() {
+        if parsed.is_none() {
             self.problems.push(line.to_string());
         }
     }
 
-    /// Takes over the flags of other specs.
+    /// Adds the flags of other blocks.
     fn use_flags(&mut self, names: &str) -> Option<()> {
         for name in names.split_whitespace() {
             let ProgramSpec { flags, literal_value, .. } =
@@ -209,7 +209,7 @@ impl ProgramTable {
 }
 
 impl ProgramSpec {
-    /// Takes one line in; `None` if it makes no sense.
+    /// Parses a line of a block.
     fn line(&mut self, line: &'static str) -> Option<()> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let mut words = rest.split_whitespace();
@@ -231,12 +231,12 @@ impl ProgramSpec {
                     flags.extend(words);
                     return Some(());
                 }
-                let takes = ArgRole::parse(word)
+                let value = ArgRole::parse(word)
                     .map(FlagValue::Value)
                     .or_else(|| risk(word).map(FlagValue::Risk))
                     .or_else(|| risk_with_value(word))
                     .or_else(|| risk_if_attached(word))?;
-                self.flags(words, takes);
+                self.flags(words, value);
             }
         }
         Some(())
@@ -261,7 +261,7 @@ impl ProgramSpec {
         })
     }
 
-    /// `text read* write`: in order, one repeated, and perhaps one for the last.
+    /// Parses `text read* write`: roles in order, a repeated one, and perhaps one for the last operand.
     fn parse_operands<'a>(&mut self, words: impl Iterator<Item = &'a str>) -> Option<()> {
         for word in words {
             match word.strip_suffix('*') {
@@ -275,35 +275,34 @@ impl ProgramSpec {
         Some(())
     }
 
-    /// `-abc` is three flags, unless the block's flags are whole words.
-    fn flags(&mut self, words: impl Iterator<Item = &'static str>, takes: FlagValue) {
+    /// Adds flags. `-abc` is three flags, unless the block has single-dash flags.
+    fn flags(&mut self, words: impl Iterator<Item = &'static str>, value: FlagValue) {
         for word in words {
             let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
             match letters {
                 Some(letters) if !self.traits.single_dash && !letters.is_empty() => {
-                    self.flags.letters.extend(letters.chars().map(|c| (c, takes)));
+                    self.flags.letters.extend(letters.chars().map(|c| (c, value)));
                 }
                 _ => {
-                    self.flags.words.insert(word, takes);
+                    self.flags.words.insert(word, value);
                 }
             }
         }
     }
 
-    /// Whether what it is told to run does not run in its own folder, but where something was found, or at the top of a
-    /// work tree.
+    /// Whether an inner command runs in another directory than the program.
     pub(super) fn runs_in_other_dir(&self, flag: Option<&str>) -> bool {
         self.traits.other_dir || flag.is_some_and(|flag| self.other_dir.contains(&flag))
     }
 
-    /// Whether a word is one of the flags, or one with its value.
+    /// Whether a word is a listed flag, with or without a value.
     pub(super) fn lists_flag(&self, word: &str) -> bool {
         let name = word.split('=').next().unwrap_or(word);
         let letter: String = word.chars().take(2).collect();
         self.flag(name).is_some() || letter != "--" && self.flag(&letter).is_some()
     }
 
-    /// What a flag takes: `-x`, `--word`, or a word as it is.
+    /// Returns what a flag value.
     pub(super) fn flag(&self, flag: &str) -> Option<FlagValue> {
         let mut chars = flag.chars();
         let letter = match (chars.next(), chars.next(), chars.next()) {
@@ -352,14 +351,14 @@ mod tests {
     use super::{ArgRole, FlagValue, PROGRAMS};
 
     #[test]
-    fn every_line_is_understood() {
+    fn every_line_is_parsed() {
         assert_eq!(PROGRAMS.problems, Vec::<String>::new());
     }
 
-    /// A flag that is listed as harmless for a program must not be one that its kind of program writes or runs with.
+    /// Flags with which programs are known to write or run something must not be listed as harmless.
     #[test]
-    fn well_known_gadgets_are_not_listed_as_harmless() {
-        let gadgets = [
+    fn dangerous_flags_are_not_listed_as_harmless() {
+        let dangerous = [
             ("find", "-exec"),
             ("find", "-delete"),
             ("find", "-fprint"),
@@ -382,17 +381,17 @@ mod tests {
             ("man", "-P"),
             ("xargs", "--process-slot-var"),
         ];
-        for (name, flag) in gadgets {
-            let takes = super::spec(name).and_then(|spec| spec.flag(flag));
-            let harmless = matches!(
-                takes,
+        for (name, flag) in dangerous {
+            let value = super::spec(name).and_then(|spec| spec.flag(flag));
+            let is_harmless = matches!(
+                value,
                 Some(
                     FlagValue::Nothing
                         | FlagValue::Optional
                         | FlagValue::Value(ArgRole::Text | ArgRole::Read)
                 )
             );
-            assert!(!harmless, "{name} {flag}");
+            assert!(!is_harmless, "{name} {flag}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! What shows of a script and what does not.
+//! A rough scan of text that cannot be parsed, and a search for hidden characters.
 
-/// More than this are not listed.
+/// More commands than this are not listed.
 const MAX_COMMANDS: usize = 400;
 const RESERVED: &[&str] = &[
     "if", "then", "elif", "else", "while", "until", "do", "{", "}", "!", "time", "case", "in",
     "coproc", "fi", "done", "esac", "function",
 ];
 
-/// The words of everything between separators, quotes and escapes removed: what is left of a script that cannot be read.
+/// Returns the words of everything between separators, without quotes and escapes.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = Some(text);
@@ -18,7 +18,7 @@ pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Scans up to the end, or to a quote that never closes, and returns what comes after that.
+/// Scans up to the end or to an unclosed quote. Returns what follows the quote.
 fn scan<'a>(text: &'a str, found: &mut Vec<Vec<String>>) -> Option<&'a str> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
@@ -68,18 +68,18 @@ fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| super::grammar::is_name(name))
 }
 
-/// A word as written, without the quotes around it.
+/// Returns the source of a word without its quotes.
 pub(super) fn unquoted(shown: &str) -> String {
     shown.replace(['"', '\''], " ")
 }
 
-/// The first character that a person cannot see, or that another shell may take for a blank.
+/// Returns the first character that a person cannot see, or that another shell may take for a blank.
 pub(super) fn first_hidden(text: &str) -> Option<char> {
-    let hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
-    text.chars().find(|c| hidden(*c))
+    let is_hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
+    text.chars().find(|c| is_hidden(*c))
 }
 
-/// Spaces that are not the shell's, and characters that show nothing or turn the line around.
+/// Whether a character is invisible, is a space that the shell does not know, or reverses the text direction.
 fn is_invisible(c: char) -> bool {
     (c.is_whitespace() && !c.is_ascii())
         || matches!(

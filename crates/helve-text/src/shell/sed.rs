@@ -1,8 +1,8 @@
-//! Sed programs that only turn text into text.
+//! Recognizes sed programs that only transform text.
 
 use super::bracket;
 
-/// The files that a sed program reads; `None` if it may also run or write something, or is not understood.
+/// Returns the files that a sed program reads, or `None` if it may run or write something or is not understood.
 pub(super) fn files_read(program: &str) -> Option<Vec<String>> {
     let mut sed = Sed { rest: program, files: Vec::new() };
     while !sed.rest.is_empty() {
@@ -23,8 +23,8 @@ impl Sed<'_> {
         Some(c)
     }
 
-    fn skip(&mut self, argument: impl Fn(char) -> bool) {
-        self.rest = self.rest.trim_start_matches(argument);
+    fn skip(&mut self, is_skipped: impl Fn(char) -> bool) {
+        self.rest = self.rest.trim_start_matches(is_skipped);
     }
 
     fn command(&mut self) -> Option<()> {
@@ -54,7 +54,7 @@ impl Sed<'_> {
                 self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
                 self.end()
             }
-            // Text up to the end; over several lines, dialects differ on where it ends.
+            // Dialects differ on where a text of several lines ends.
             'a' | 'i' | 'c' if !self.rest.contains('\n') => {
                 self.rest = "";
                 Some(())
@@ -90,7 +90,7 @@ impl Sed<'_> {
         self.skip(|c| c == ' ' || c == '\t');
     }
 
-    /// A line number, `$`, a pattern, or nothing.
+    /// Skips an address: a line number, `$`, a regular expression, or nothing.
     fn address(&mut self) -> Option<()> {
         match self.rest.chars().next() {
             Some('0'..='9') => {
@@ -123,7 +123,7 @@ impl Sed<'_> {
         self.next().filter(|c| !c.is_alphanumeric() && !matches!(c, '\\' | '\n' | '[' | ']' | ';'))
     }
 
-    /// Up to and with the delimiter.
+    /// Skips up to and including the delimiter.
     fn until(&mut self, delimiter: char, side: Side) -> Option<()> {
         loop {
             match self.next()? {
@@ -134,23 +134,23 @@ impl Sed<'_> {
                 '\n' => return None,
                 '[' if side == Side::Pattern => {
                     let length = bracket::length(self.rest, delimiter);
-                    self.rest = &self.rest[length.or_else(|| self.loose_bracket())?..];
+                    self.rest = &self.rest[length.or_else(|| self.ambiguous_bracket())?..];
                 }
                 _ => {}
             }
         }
     }
 
-    /// A bracket with the delimiter in it, which some take for the end: only where nothing that they would find behind it
-    /// reads, writes or runs.
-    fn loose_bracket(&self) -> Option<usize> {
+    /// Accepts a bracket expression with the delimiter in it, which some dialects take for the end of the pattern.
+    /// Nothing that follows may then read, write or run.
+    fn ambiguous_bracket(&self) -> Option<usize> {
         if self.rest.contains(['w', 'W', 'r', 'R', 'e', '\\', '\n']) {
             return None;
         }
         bracket::length(self.rest, '\n')
     }
 
-    /// After a command there must be nothing of it left.
+    /// Checks that a command has ended.
     fn end(&mut self) -> Option<()> {
         self.blanks();
         match self.rest.chars().next() {
@@ -171,7 +171,7 @@ mod tests {
     use super::files_read;
 
     #[test]
-    fn programs_that_only_edit_text() {
+    fn editing_programs_are_harmless() {
         for program in [
             "p",
             "1,5p",
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_run_write_or_are_unclear() {
+    fn other_and_ambiguous_programs_are_refused() {
         for program in [
             "e",
             "1e date",

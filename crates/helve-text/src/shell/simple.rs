@@ -1,4 +1,4 @@
-//! A simple command: assignments, words and redirects.
+//! Parser for simple commands: assignments, words and redirects.
 
 use super::ast::{
     Assign, AssignValue, Node, ParseError, RawWord, Redirect, RedirectKind, RedirectTarget, Simple,
@@ -48,7 +48,7 @@ impl Parser<'_> {
         Ok(Node::Simple(simple))
     }
 
-    /// An assignment, if the next word is one.
+    /// Parses an assignment, if the next word is one.
     fn assignment(&mut self) -> Result<Option<Assign>, ParseError> {
         self.skip_continuations();
         let start = self.at;
@@ -76,7 +76,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         if append || index.is_some() || self.peek(0) == Some('(') {
-            // Elsewhere it is the name of a program.
+            // In other shells this is the name of a program.
             self.reject_in_posix()?;
         }
         let value = if self.eat("(") { self.array()? } else { AssignValue::Text(self.value()?) };
@@ -99,7 +99,7 @@ impl Parser<'_> {
         Ok(AssignValue::Array(words))
     }
 
-    /// What follows `=`, perhaps nothing.
+    /// Parses what follows `=`, which may be empty.
     fn value(&mut self) -> Result<RawWord, ParseError> {
         match self.peek(0) {
             None => Ok(RawWord::default()),
@@ -111,14 +111,14 @@ impl Parser<'_> {
     pub(super) fn redirect(&mut self) -> Result<Option<Redirect>, ParseError> {
         let start = self.at;
         let variable = self.descriptor();
-        let own = self.at == start;
-        let Some(operator) = self.redirect_operator().filter(|it| own || !it.starts_with('&'))
+        let is_bare = self.at == start;
+        let Some(operator) = self.redirect_operator().filter(|it| is_bare || !it.starts_with('&'))
         else {
             self.at = start;
             return Ok(None);
         };
         if variable.is_some() || operator.starts_with('&') {
-            // Elsewhere it is a word, or the end of a command.
+            // In other shells this is a word, or the end of a command.
             self.reject_in_posix()?;
         }
         for _ in operator.chars() {
@@ -126,7 +126,7 @@ impl Parser<'_> {
         }
         self.skip_blanks();
         self.skip_continuations();
-        let place = self.at;
+        let target_at = self.at;
         let (kind, target) = match operator {
             "<<" | "<<-" => {
                 let (delimiter, quoted) = self.delimiter()?;
@@ -141,19 +141,19 @@ impl Parser<'_> {
             _ => (RedirectKind::Write, RedirectTarget::Word(self.word()?)),
         };
         if kind != RedirectKind::HereText {
-            self.note_redirect_target(place);
+            self.note_redirect_target(target_at);
         }
-        Ok(Some(Redirect { kind, target, variable, numbered: !own }))
+        Ok(Some(Redirect { kind, target, variable, numbered: !is_bare }))
     }
 
-    /// To some shells a dash here is a word by itself, whatever follows it.
+    /// Parses the target of `<&` or `>&`. Some shells take a dash for a word of its own, whatever follows it.
     fn descriptor_word(&mut self) -> Result<RawWord, ParseError> {
         let word = self.word()?;
-        let whole = !word.shown.starts_with('-') || word.shown == "-";
-        if whole { Ok(word) } else { self.syntax_error() }
+        let is_whole = !word.shown.starts_with('-') || word.shown == "-";
+        if is_whole { Ok(word) } else { self.syntax_error() }
     }
 
-    /// Takes what may stand right before a redirect: a number, or a name in braces.
+    /// Takes what may precede a redirect: a number, or a name in braces.
     fn descriptor(&mut self) -> Option<String> {
         while self.peek(0).is_some_and(|c| c.is_ascii_digit()) {
             self.next();
@@ -165,8 +165,8 @@ impl Parser<'_> {
         if !is_name(&name) {
             return None;
         }
-        let whole = format!("{{{name}}}");
-        self.eat(&whole).then_some(name)
+        let braced = format!("{{{name}}}");
+        self.eat(&braced).then_some(name)
     }
 
     fn redirect_operator(&self) -> Option<&'static str> {
@@ -174,7 +174,7 @@ impl Parser<'_> {
         operators.into_iter().find(|it| self.starts_with(it)).filter(|_| !self.process_next())
     }
 
-    /// Whether `<(` or `>(` is next, which is part of a word.
+    /// Whether `<(` or `>(` comes next, which is part of a word.
     pub(super) fn process_next(&self) -> bool {
         matches!(self.peek(0), Some('<' | '>')) && self.peek(1) == Some('(')
     }

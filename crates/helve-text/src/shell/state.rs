@@ -1,54 +1,55 @@
-//! What a script has set up so far: variables and the folder it is in, where both may be several or unknown.
+//! The state of the shell at a point of a script: variables and working directory. Both may be unknown or one of
+//! several.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::{ShellContext, ShellLanguage, variables};
 
-/// More variables than this are not followed.
+/// Limit on the number of variables that are tracked.
 const MAX_VARIABLES: usize = 256;
-/// Longer values are not followed.
+/// Longer values are not tracked.
 const MAX_VALUE_BYTES: usize = 4096;
-/// More possible folders than this are as good as unknown.
+/// Limit on the number of possible working directories. With more, the directory is unknown.
 const MAX_FOLDERS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
-    /// One of the names that a pattern stands for, as in [`super::Word::Glob`].
+    /// One of the names that a glob matches, in the form of [`super::Word::Glob`].
     Glob(String),
     Number,
-    /// A number that a command prints, or nothing where it fails.
+    /// A number from a command, or empty if the command fails.
     NumberOrEmpty,
-    /// The hash of a commit, or nothing.
+    /// A commit hash, or empty.
     CommitOrEmpty,
-    /// A number, or what the name held before the script began: good for arithmetic, but not for a file name.
+    /// A number, or the value from before the script. Safe in arithmetic, but not as a file name.
     NumberOrInherited,
     Unknown,
-    /// The same, and names may be filled in for it where it is not quoted.
+    /// Unknown, and the unquoted value may be expanded as a glob.
     UnknownGlob,
 }
 
-/// The folders that the shell may be in; `None` if that cannot be told.
+/// The possible working directories; `None` if unknown.
 pub(super) type PossibleFolders = Option<Vec<String>>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ShellState {
-    /// Shared between the many ways a script may take, until one of them sets something.
+    /// Shared between the branches of a script until one of them sets something.
     pub(super) variables: Rc<BTreeMap<String, Value>>,
     pub(super) folders: PossibleFolders,
     pub(super) previous: PossibleFolders,
-    /// What `popd` comes back to, where that is known.
+    /// The directory stack of `pushd`, if known.
     pub(super) stack: Option<Vec<PossibleFolders>>,
-    /// What holds if the command just before succeeded, and so after `&&`.
+    /// What holds if the last command succeeded, that is, after `&&`.
     pub(super) after_cd: Option<AfterCd>,
-    /// There were too many variables to follow, so a name that is not listed may hold anything.
+    /// There were too many variables to track, so a name that is not listed may have any value.
     pub(super) has_untracked: bool,
-    /// Of the shell that holds it.
+    /// The language of the shell that has this state.
     language: ShellLanguage,
 }
 
-/// Where a script is after a `cd` that succeeded.
+/// The working directory after a `cd` that succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AfterCd {
     pub(super) folders: PossibleFolders,
@@ -81,8 +82,8 @@ impl ShellState {
         }
     }
 
-    /// What another shell starts with that is started here: of variables only those that were handed on, and which those
-    /// are is not told.
+    /// Returns the state of a shell that is started from this one. It inherits exported variables, but it is unknown
+    /// which these are.
     pub(super) fn for_new_shell(&self, context: &ShellContext, language: ShellLanguage) -> Self {
         let fresh = Self::new(context);
         let has_untracked = self.has_untracked || self.variables != fresh.variables;
@@ -90,7 +91,7 @@ impl ShellState {
         Self { folders, previous, has_untracked, language, ..fresh }
     }
 
-    /// What the name holds. A name that the script never set comes from outside.
+    /// Returns the value of a variable. A variable that the script never set comes from the environment.
     pub(super) fn value(&self, name: &str) -> Value {
         let known = match name {
             "PWD" => single(&self.folders),
@@ -103,22 +104,22 @@ impl ShellState {
             .unwrap_or(Value::Unknown)
     }
 
-    /// An assignment. A name that was set before may hold on to what it holds: it may be read-only.
+    /// Assigns a variable. One that was set before may keep its old value, because it may be read-only.
     pub(super) fn set(&mut self, name: &str, value: Value) {
         let value = match self.variables.get(name) {
-            Some(held) => held.clone().or(&value),
+            Some(current) => current.clone().or(&value),
             None => value,
         };
         self.replace(name, value);
     }
 
-    /// An assignment that may not happen.
+    /// Records an assignment that may not happen.
     pub(super) fn maybe_set(&mut self, name: &str, value: &Value) {
-        let held = self.variables.get(name).cloned().unwrap_or_else(|| self.initial_value(name));
-        self.replace(name, held.or(value));
+        let current = self.variables.get(name).cloned().unwrap_or_else(|| self.initial_value(name));
+        self.replace(name, current.or(value));
     }
 
-    /// What a name holds that is set here for the first time.
+    /// Returns the value of a variable before its first assignment.
     fn initial_value(&self, name: &str) -> Value {
         if self.has_untracked || variables::is_set_by_shell(name, self.language) {
             Value::Unknown
@@ -127,7 +128,7 @@ impl ShellState {
         }
     }
 
-    /// Gives a name a value that it certainly has from here on. What the shell fills itself has none.
+    /// Gives a variable a value that it certainly has from here on, unless the shell itself sets it.
     pub(super) fn replace(&mut self, name: &str, value: Value) {
         let value =
             if variables::is_set_by_shell(name, self.language) { Value::Unknown } else { value };
@@ -142,32 +143,32 @@ impl ShellState {
         Rc::make_mut(&mut self.variables).insert(name.to_string(), value);
     }
 
-    /// Forgets `$1` and those after it.
+    /// Forgets `$1` and so on.
     pub(super) fn forget_positional(&mut self) {
         let variables = Rc::make_mut(&mut self.variables);
         variables.retain(|name, _| !name.starts_with(|c: char| ('1'..='9').contains(&c)));
     }
 
-    /// Forgets all values, and that other names were never set.
+    /// Forgets all values, and which names were never set.
     pub(super) fn forget_variables(&mut self) {
         Rc::make_mut(&mut self.variables).values_mut().for_each(|value| *value = Value::Unknown);
         self.has_untracked = true;
     }
 
-    /// Forgets all values, and the folder.
+    /// Forgets all values and the working directory.
     pub(super) fn forget(&mut self) {
         self.forget_variables();
         self.folders = None;
         self.stack = None;
     }
 
-    /// Whether a name holds a number, or what it held before the script began.
+    /// Whether a variable holds a number, or its value from before the script.
     pub(super) fn is_number_or_inherited(&self, name: &str) -> bool {
         let never_set = !self.has_untracked && !variables::is_set_by_shell(name, self.language);
         self.variables.get(name).map_or(never_set, Value::is_number_or_inherited)
     }
 
-    /// What holds when either of two ways was taken.
+    /// Merges the states of two branches.
     pub(super) fn join(&mut self, other: &ShellState) {
         self.after_cd = None;
         self.has_untracked |= other.has_untracked;
@@ -182,10 +183,11 @@ impl ShellState {
             return;
         }
         let names = self.variables.keys().chain(other.variables.keys());
-        let held = |state: &ShellState, name: &str| {
+        let value_in = |state: &ShellState, name: &str| {
             state.variables.get(name).cloned().unwrap_or_else(|| self.initial_value(name))
         };
-        let joined = names.map(|name| (name.clone(), held(self, name).or(&held(other, name))));
+        let joined =
+            names.map(|name| (name.clone(), value_in(self, name).or(&value_in(other, name))));
         self.variables = Rc::new(joined.collect());
     }
 }
@@ -203,7 +205,7 @@ impl Value {
         }
     }
 
-    /// The text, where it is known.
+    /// Returns the value if it is known text.
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             Value::Text(text) => Some(text),
@@ -237,8 +239,8 @@ impl Value {
         if self == *other {
             self
         } else if self.is_number() && other.is_number() {
-            let printed = self == Value::NumberOrEmpty || *other == Value::NumberOrEmpty;
-            if printed { Value::NumberOrEmpty } else { Value::Number }
+            let may_be_empty = self == Value::NumberOrEmpty || *other == Value::NumberOrEmpty;
+            if may_be_empty { Value::NumberOrEmpty } else { Value::Number }
         } else if self.is_number_or_inherited() && other.is_number_or_inherited() {
             Value::NumberOrInherited
         } else if self.is_wild() || other.is_wild() {
@@ -256,7 +258,7 @@ fn single(folders: &PossibleFolders) -> Option<String> {
     }
 }
 
-/// All folders of both.
+/// Returns the directories of both.
 pub(super) fn union(one: &PossibleFolders, other: &PossibleFolders) -> PossibleFolders {
     let mut all = one.clone()?;
     for folder in other.as_ref()? {
@@ -267,7 +269,7 @@ pub(super) fn union(one: &PossibleFolders, other: &PossibleFolders) -> PossibleF
     (all.len() <= MAX_FOLDERS).then_some(all)
 }
 
-/// `path` seen from `folder`, with `..` and links left in it.
+/// Joins a path to a directory. `..` and symbolic links are not resolved.
 pub(super) fn join_path(folder: &str, path: &str) -> String {
     if path.starts_with('/') {
         return path.to_string();
@@ -275,7 +277,7 @@ pub(super) fn join_path(folder: &str, path: &str) -> String {
     format!("{}/{path}", folder.trim_end_matches('/'))
 }
 
-/// The folder that `cd` goes to: it removes `..` by name, without looking at links.
+/// Returns the directory that `cd` enters. `..` is removed lexically, without looking at symbolic links.
 pub(super) fn normalize(folder: &str, path: &str) -> String {
     let joined = join_path(folder, path);
     let mut names: Vec<&str> = Vec::new();

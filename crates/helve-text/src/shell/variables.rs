@@ -1,8 +1,8 @@
-//! Variables that steer the shell.
+//! Variables with a special meaning to the shell or to programs.
 
 use super::{ShellContext, ShellLanguage};
 
-/// Variables that may be set for a program without asking: they choose a language, a zone, how and how much to print.
+/// Variables that are harmless before a program: language, time zone, output format, verbosity.
 const HARMLESS: &[&str] = &[
     "LANG",
     "LANGUAGE",
@@ -27,7 +27,7 @@ const HARMLESS: &[&str] = &[
     "LOG_LEVEL",
 ];
 
-/// Variables that may be set to these values only: others may name a program or a file to load.
+/// Variables that are harmless with these values only. Other values may name a program or a file to load.
 const HARMLESS_VALUES: &[(&str, &[&str])] = &[
     ("PAGER", &["cat", ""]),
     ("GIT_PAGER", &["cat", ""]),
@@ -42,7 +42,7 @@ const HARMLESS_VALUES: &[(&str, &[&str])] = &[
     ("GOARCH", &["amd64", "arm64", "386", "arm", "riscv64"]),
 ];
 
-/// Variables of a shell that change what it runs, where it looks, or how it takes words apart.
+/// Special variables of shells, which affect the programs it runs, where it searches, or how it splits words.
 const SPECIAL: &[&str] = &[
     "PATH",
     "HOME",
@@ -109,7 +109,7 @@ const SPECIAL: &[&str] = &[
     "no_proxy",
 ];
 
-/// And those of zsh, which are names like any other elsewhere.
+/// Special variables of zsh, which are ordinary in other shells.
 const SPECIAL_ZSH: &[&str] = &[
     "path",
     "cdpath",
@@ -135,10 +135,10 @@ const SPECIAL_ZSH: &[&str] = &[
     "WORDCHARS",
 ];
 
-/// Beginnings of names that belong to programs.
+/// Prefixes of special names.
 const SPECIAL_PREFIXES: &[&str] = &["BASH", "LD_", "DYLD_", "GIT_", "ZSH", "KSH_"];
 
-/// Whether assigning to this name may change what runs, or what a program sees.
+/// Whether an assignment to this variable may change which programs run or what they see.
 pub(super) fn affects_programs(
     name: &str,
     context: &ShellContext,
@@ -147,7 +147,7 @@ pub(super) fn affects_programs(
     !is_harmless(name) && (context.exported.contains(name) || is_special(name, language))
 }
 
-/// Whether programs get what this name is given, whatever that is.
+/// Whether programs receive the value of this variable.
 pub(super) fn reaches_programs(
     name: &str,
     context: &ShellContext,
@@ -156,37 +156,37 @@ pub(super) fn reaches_programs(
     context.exported.contains(name) || affects_programs(name, context, language)
 }
 
-/// Whether the name means something to a shell by itself.
+/// Whether a shell gives this variable a special meaning.
 fn is_special(name: &str, language: ShellLanguage) -> bool {
     SPECIAL.contains(&name)
         || language == ShellLanguage::Zsh && SPECIAL_ZSH.contains(&name)
         || SPECIAL_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
-/// Whether a program may take the value of a variable that is harmless otherwise for more than a word: for the name of a
-/// file, or, as `make` does with every variable, for code.
+/// Whether the value of a harmless variable may be more than text to a program: the name of a file, or code, as every
+/// variable is to `make`.
 pub(super) fn may_be_more_than_text(name: &str, value: Option<&str>) -> bool {
-    let located = matches!(name, "TZ" | "LANG" | "LANGUAGE") || name.starts_with("LC_");
-    let names_file = |it: &str| located && (it.starts_with(['/', ':']) || it.contains(".."));
+    let names_locale = matches!(name, "TZ" | "LANG" | "LANGUAGE") || name.starts_with("LC_");
+    let is_file = |it: &str| names_locale && (it.starts_with(['/', ':']) || it.contains(".."));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/*@%+=~-".contains(c);
-    is_harmless(name) && value.is_none_or(|it| names_file(it) || !it.chars().all(is_plain))
+    is_harmless(name) && value.is_none_or(|it| is_file(it) || !it.chars().all(is_plain))
 }
 
 pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name) || name.starts_with("LC_")
 }
 
-/// Whether this variable may be set before this program, to a value that may not be known.
+/// Whether a variable may be set before this program. `value` is `None` if it is unknown.
 pub(super) fn is_harmless_before(program: &str, name: &str, value: Option<&str>) -> bool {
-    let listed = |(known, values): &(&str, &[&str])| {
+    let is_listed = |(known, values): &(&str, &[&str])| {
         *known == name && value.is_some_and(|value| values.contains(&value))
     };
     is_harmless(name) && !may_be_more_than_text(name, value)
-        || HARMLESS_VALUES.iter().any(listed)
+        || HARMLESS_VALUES.iter().any(is_listed)
         || (program == "read" && name == "IFS")
 }
 
-/// Whether the shell itself puts text into this variable, which may come from the script.
+/// Whether the shell itself sets this variable, possibly to text from the script.
 pub(super) fn is_set_by_shell(name: &str, language: ShellLanguage) -> bool {
     const SET_BY_SHELL: &[&str] =
         &["_", "FUNCNAME", "GROUPS", "PIPESTATUS", "HOSTNAME", "MATCH", "match", "funcstack"];

@@ -1,18 +1,18 @@
-//! Words: quotes and escapes.
+//! Parser for words: quotes and escapes.
 
 use super::ast::{ParseError, Piece, RawWord};
 use super::grammar::ends_word;
 use super::parser::Parser;
 
-/// Where pieces are being read, and so what ends them.
+/// What kind of text is being parsed, which decides where it ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordContext {
     Word,
     /// The right side of `=~` or `==` in `[[ … ]]`, where parentheses and bars are ordinary.
     Pattern,
-    /// Inside `${…}` after the operator.
+    /// Inside `${…}`, after the operator.
     Operand,
-    /// Inside `[…]` after a name.
+    /// Inside `[…]`, after a name.
     Index,
 }
 
@@ -25,24 +25,24 @@ impl Parser<'_> {
         self.raw(WordContext::Pattern)
     }
 
-    /// What stands before `]`, which is taken too.
+    /// Parses up to `]`, which is taken too.
     pub(super) fn index_word(&mut self) -> Result<RawWord, ParseError> {
         let raw = self.raw(WordContext::Index)?;
         self.expect("]")?;
         Ok(raw)
     }
 
-    /// What stands before `))`, which is taken too.
+    /// Parses up to `))`, which is taken too.
     pub(super) fn arithmetic_word(&mut self) -> Result<RawWord, ParseError> {
         let start = self.at;
         let pieces = self.arithmetic()?;
         Ok(self.raw_since(start, pieces))
     }
 
-    fn raw(&mut self, place: WordContext) -> Result<RawWord, ParseError> {
+    fn raw(&mut self, context: WordContext) -> Result<RawWord, ParseError> {
         self.skip_continuations();
         let start = self.at;
-        let pieces = self.pieces(place)?;
+        let pieces = self.pieces(context)?;
         if self.at == start {
             return self.syntax_error();
         }
@@ -53,21 +53,21 @@ impl Parser<'_> {
         RawWord { pieces, shown: self.text[start..self.at].to_string() }
     }
 
-    /// Unquoted text up to what ends it in this place.
-    pub(super) fn pieces(&mut self, place: WordContext) -> Result<Vec<Piece>, ParseError> {
+    /// Parses unquoted text up to the end of its context.
+    pub(super) fn pieces(&mut self, context: WordContext) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
-        let mut open = 0_usize;
+        let mut open_parens = 0_usize;
         while let Some(c) = self.peek(0) {
-            match (place, c) {
+            match (context, c) {
                 (WordContext::Word | WordContext::Operand, '<' | '>') if self.process_next() => {
                     pieces.push(self.process()?);
                     continue;
                 }
                 (WordContext::Word, c) if ends_word(c) => break,
-                (WordContext::Pattern, ' ' | '\t' | '\n') if open == 0 => break,
-                (WordContext::Pattern, '(') => open += 1,
-                (WordContext::Pattern, ')') if open == 0 => break,
-                (WordContext::Pattern, ')') => open -= 1,
+                (WordContext::Pattern, ' ' | '\t' | '\n') if open_parens == 0 => break,
+                (WordContext::Pattern, '(') => open_parens += 1,
+                (WordContext::Pattern, ')') if open_parens == 0 => break,
+                (WordContext::Pattern, ')') => open_parens -= 1,
                 (WordContext::Pattern, ';' | '&' | '<' | '>') => return self.syntax_error(),
                 (WordContext::Operand, '}') => break,
                 (WordContext::Index, ']') => break,
@@ -124,7 +124,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The body of a here-document that expands.
+    /// Parses the body of a here-document with expansions.
     pub(super) fn here_document(&mut self) -> Result<Vec<Piece>, ParseError> {
         let mut pieces = Vec::new();
         while let Some(c) = self.peek(0) {
@@ -133,7 +133,7 @@ impl Parser<'_> {
         Ok(pieces)
     }
 
-    /// One step where blanks and operators are ordinary. A backslash only escapes `escapable`.
+    /// Parses one character where blanks and operators are ordinary. A backslash only escapes `escapable`.
     pub(super) fn quoted(
         &mut self,
         pieces: &mut Vec<Piece>,
@@ -159,7 +159,7 @@ impl Parser<'_> {
         self.rest().chars().next()
     }
 
-    /// The word that ends a here-document, and whether any of it is quoted.
+    /// Parses the delimiter of a here-document. Returns it with whether any of it is quoted.
     pub(super) fn delimiter(&mut self) -> Result<(String, bool), ParseError> {
         let word = self.word()?;
         let mut text = String::new();

@@ -1,0 +1,198 @@
+//! Tilde, parameter and command expansion, and word splitting.
+
+use super::ast::{Node, Operator, Parameter, Piece};
+use super::braces::Item;
+use super::command_output::{prints_commit, prints_folder, prints_number};
+use super::fragments::{Fragment, MayBeEmpty, fragment_text};
+use super::grammar::is_name;
+use super::state::{ShellState, Value};
+use super::{DynamicKind, MAX_SCRIPT_BYTES};
+
+/// Returns the fields that the items of a word expand to, each as a list of fragments.
+pub(super) fn expand(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment>> {
+    let mut fields = Fields::default();
+    let (tilde, rest) = tilde(items, state);
+    fields.current.extend(tilde);
+    if names_program(items) {
+        fields.current.push(anything(false));
+    }
+    let equals_sign = assignment_sign(rest);
+    for (at, item) in rest.iter().enumerate() {
+        match item {
+            // Some shells expand this to the home directory.
+            Item::Char('~')
+                if equals_sign.is_some_and(|sign| sign < at)
+                    && matches!(rest[at - 1], Item::Char('=' | ':')) =>
+            {
+                fields.current.push(anything(false));
+            }
+            Item::Char(c) => fields.text(&c.to_string(), false),
+            Item::Piece(Piece::Text { text, quoted }) => fields.text(text, *quoted),
+            Item::Piece(Piece::Parameter { parameter, quoted }) => {
+                fields.parameter(parameter, *quoted, state);
+            }
+            Item::Piece(Piece::Command { body, quoted }) => fields.command(body, *quoted, state),
+            Item::Piece(Piece::Arithmetic { .. }) => fields.current.push(number()),
+            Item::Piece(Piece::Process { .. }) => fields.current.push(Fragment::Unknown {
+                kind: DynamicKind::Pipe,
+                splits: false,
+                empty: MayBeEmpty::No,
+            }),
+        }
+    }
+    fields.finish()
+}
+
+#[derive(Default)]
+struct Fields {
+    complete: Vec<Vec<Fragment>>,
+    current: Vec<Fragment>,
+    /// Total length of the parameter values.
+    expanded_bytes: usize,
+}
+
+impl Fields {
+    fn finish(mut self) -> Vec<Vec<Fragment>> {
+        if !self.current.is_empty() {
+            self.complete.push(self.current);
+        }
+        self.complete
+    }
+
+    fn text(&mut self, more: &str, is_quoted: bool) {
+        match self.current.last_mut() {
+            Some(Fragment::Text { text, quoted }) if *quoted == is_quoted => text.push_str(more),
+            _ => self.current.push(Fragment::Text { text: more.to_string(), quoted: is_quoted }),
+        }
+    }
+
+    fn parameter(&mut self, parameter: &Parameter, quoted: bool, state: &ShellState) {
+        let fragment = parameter_fragment(parameter, quoted, state);
+        self.expanded_bytes += fragment_text(&fragment).len();
+        match (fragment, quoted) {
+            _ if self.expanded_bytes > MAX_SCRIPT_BYTES => self.current.push(anything(true)),
+            (Fragment::Text { text, .. }, false) => self.split(&text),
+            (fragment, _) => self.current.push(fragment),
+        }
+    }
+
+    fn command(&mut self, body: &Node, quoted: bool, state: &ShellState) {
+        match (prints_folder(body), state.value("PWD"), quoted) {
+            (true, Value::Text(folder), true) => self.text(&folder, true),
+            (true, Value::Text(folder), false) => self.split(&folder),
+            _ => {
+                let kind = match body {
+                    body if prints_number(body) => DynamicKind::Number,
+                    body if prints_commit(body) => DynamicKind::Commit,
+                    _ => DynamicKind::Anything,
+                };
+                // A command that fails prints nothing, and the word disappears.
+                self.current.push(may_be_empty(kind, !quoted));
+            }
+        }
+    }
+
+    /// Splits the value of an unquoted expansion into fields.
+    fn split(&mut self, value: &str) {
+        let is_blank = |c: char| matches!(c, ' ' | '\t' | '\n');
+        let mut rest = value;
+        while let Some(at) = rest.find(is_blank) {
+            if at > 0 {
+                self.text(&rest[..at], false);
+            }
+            if !self.current.is_empty() {
+                self.complete.push(std::mem::take(&mut self.current));
+            }
+            rest = &rest[at + 1..];
+        }
+        if !rest.is_empty() {
+            self.text(rest, false);
+        }
+    }
+}
+
+fn may_be_empty(kind: DynamicKind, splits: bool) -> Fragment {
+    Fragment::Unknown { kind, splits, empty: MayBeEmpty::Yes }
+}
+
+fn anything(splits: bool) -> Fragment {
+    may_be_empty(DynamicKind::Anything, splits)
+}
+
+fn number() -> Fragment {
+    Fragment::Unknown { kind: DynamicKind::Number, splits: false, empty: MayBeEmpty::No }
+}
+
+/// Returns the text of items that are all unquoted characters.
+fn plain_text(items: &[Item<'_>]) -> Option<String> {
+    items
+        .iter()
+        .map(|item| match item {
+            Item::Char(c) => Some(*c),
+            Item::Piece(_) => None,
+        })
+        .collect()
+}
+
+/// Returns the position of the `=` in a word that looks like an assignment.
+fn assignment_sign(items: &[Item<'_>]) -> Option<usize> {
+    let sign = items.iter().position(|item| *item == Item::Char('='))?;
+    plain_text(&items[..sign]).filter(|name| is_name(name)).map(|_| sign)
+}
+
+/// Whether zsh would expand `=name` to the path of a program.
+fn names_program(items: &[Item<'_>]) -> bool {
+    let other = |item: &Item<'_>| !matches!(item, Item::Char('=' | '~'));
+    items.first() == Some(&Item::Char('=')) && items.iter().any(other)
+}
+
+/// Expands a leading `~`. Returns the result and the remaining items.
+fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &ShellState) -> (Option<Fragment>, &'i [Item<'p>]) {
+    if items.first() != Some(&Item::Char('~')) {
+        return (None, items);
+    }
+    let end = items.iter().position(|item| *item == Item::Char('/')).unwrap_or(items.len());
+    let name = plain_text(&items[1..end]);
+    let variable = match name.as_deref() {
+        // Shells differ on a tilde prefix with quotes in it.
+        None => "",
+        Some("") => "HOME",
+        Some("+") => "PWD",
+        Some("-") => "OLDPWD",
+        Some(_) => "",
+    };
+    let fragment = match state.value(variable).text() {
+        Some(text) => Fragment::Text { text: text.to_string(), quoted: true },
+        None => anything(false),
+    };
+    (Some(fragment), &items[if name.is_some() { end } else { 1 }..])
+}
+
+fn parameter_fragment(parameter: &Parameter, quoted: bool, state: &ShellState) -> Fragment {
+    let is_one = |index: &[Piece]| matches!(index, [Piece::Text { text, .. }] if text.bytes().all(|it| it.is_ascii_digit()));
+    let is_list =
+        parameter.name == "@" || parameter.index.as_deref().is_some_and(|index| !is_one(index));
+    let unknown = anything(!quoted || is_list);
+    if parameter.index.is_some() || is_list {
+        return match parameter.operator {
+            Operator::Length => number(),
+            _ => unknown,
+        };
+    }
+    match (parameter.operator, state.value(&parameter.name)) {
+        (Operator::Length, _) | (Operator::None, Value::Number) => number(),
+        (Operator::None, Value::NumberOrEmpty) => may_be_empty(DynamicKind::Number, !quoted),
+        (Operator::None, Value::CommitOrEmpty) => may_be_empty(DynamicKind::Commit, !quoted),
+        (Operator::None, Value::Text(text)) => Fragment::Text { text, quoted },
+        (Operator::None, Value::Glob(pattern)) => Fragment::Glob(pattern),
+        (Operator::None, Value::NumberOrInherited | Value::Unknown | Value::UnknownGlob)
+        | (
+            Operator::Default
+            | Operator::Assign
+            | Operator::Edit
+            | Operator::Slice
+            | Operator::Indirect,
+            _,
+        ) => unknown,
+    }
+}
