@@ -9,15 +9,16 @@
 //! --- fifo pipe            (also: locked NAME, device NAME)
 //! --- rule edit src/* deny
 //! --- agent edit * deny    (a rule of the agent's wall)
-//! --- reply once           (session, project, everywhere, no, no: a word)
+//! --- reply once           (session, project, everywhere, no, no: a reason)
 //! --- call read {"filePath": "src/main.rs"}
-//! --- write src/main.rs    (someone else writes between calls)
+//! --- write src/main.rs    (a change by someone else between calls)
 //! fn main() { println!() }
-//! --- begun CALL a.txt     (a call that was killed when it was about to write this)
+//! --- begun CALL a.txt     (a call that was killed before it wrote this)
 //! fn main() { todo() }
 //! ```
 //!
-//! What a call changed is shown after its answer, as `>> NAME` and the content. The root is `/w`, home is `/home/u`. Paths are relative to the root unless absolute.
+//! Changed files follow the answer of a call as `>> NAME` and the content. The root is `/w`, the home folder `/home/u`.
+//! Paths are relative to the root unless absolute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -35,14 +36,14 @@ use helve_core::{
 use tokio_util::sync::CancellationToken;
 
 use crate::journal::MemoryJournal;
-use crate::machine::{MODE, MemoryMachine, Node};
+use crate::machine::{MODE, MemoryMachine, MemoryNode};
 use crate::person::Scripted;
 use crate::store::{MemoryOutputs, MemoryStore};
 
-/// Where the fixtures' files lie.
+/// The workspace root of fixtures.
 pub const ROOT: &str = "/w";
 
-/// Runs a fixture and compares what came of it.
+/// Runs a fixture and compares the transcript.
 pub fn check(
     dialect: &'static Dialect,
     tools: Vec<Arc<dyn AnyTool>>,
@@ -52,7 +53,7 @@ pub fn check(
     expected.assert_eq(&run(dialect, tools, fixture));
 }
 
-/// Runs a fixture; the answer is what a reader would see, call by call.
+/// Runs a fixture and returns a transcript of asks, answers and changed files.
 pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &str) -> String {
     let sections = sections(fixture);
     let machine = Arc::new(MemoryMachine::default());
@@ -144,15 +145,15 @@ fn sections(fixture: &str) -> Vec<(String, String)> {
 fn place(machine: &MemoryMachine, word: &str, rest: &str, body: &str) {
     let at = |name: &str| Path::new(ROOT).join(name);
     let node = match word {
-        "file" | "write" => Node::File(bytes::Bytes::copy_from_slice(body.as_bytes())),
-        "bytes" => Node::File(hexadecimal(body).into()),
-        "fifo" => Node::Special(FileKind::Fifo),
-        "device" => Node::Special(FileKind::Device),
-        "locked" => Node::Locked,
+        "file" | "write" => MemoryNode::File(bytes::Bytes::copy_from_slice(body.as_bytes())),
+        "bytes" => MemoryNode::File(hexadecimal(body).into()),
+        "fifo" => MemoryNode::Special(FileKind::Fifo),
+        "device" => MemoryNode::Special(FileKind::Device),
+        "locked" => MemoryNode::Locked,
         "link" => {
             let (name, target) =
                 rest.split_once(" -> ").unwrap_or_else(|| panic!("`link NAME -> TARGET`: {rest}"));
-            machine.0.lock().insert(at(name), Node::Link(target.into()));
+            machine.0.lock().insert(at(name), MemoryNode::Link(target.into()));
             return;
         }
         other => panic!("the fixture language has no `{other}`"),
@@ -160,13 +161,13 @@ fn place(machine: &MemoryMachine, word: &str, rest: &str, body: &str) {
     machine.0.lock().insert(at(rest), node);
 }
 
-/// What a call notes before it writes.
+/// The journal entry of a call that is about to write.
 fn begun(machine: &MemoryMachine, rest: &str, body: &str) -> JournalEntry {
     let (call, name) = rest.split_once(' ').unwrap_or_else(|| panic!("`begun CALL NAME`: {rest}"));
     let path = Path::new(ROOT).join(name);
     let image = match machine.0.lock().get(&path) {
-        Some(Node::File(bytes)) => Some(FileImage::new(bytes.clone(), MODE)),
-        Some(Node::Link(_) | Node::Special(_) | Node::Locked) | None => None,
+        Some(MemoryNode::File(bytes)) => Some(FileImage::new(bytes.clone(), MODE)),
+        Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Locked) | None => None,
     };
     let meant = Some(ContentHash::of(body.as_bytes()));
     JournalEntry {
@@ -212,7 +213,7 @@ fn reply(head: &str) -> Reply {
     }
 }
 
-/// What a call did to the files of the root.
+/// The files below the root that a call changed.
 fn changed(before: &Nodes, after: &Nodes) -> String {
     let mut seen = String::new();
     let names: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
@@ -220,7 +221,7 @@ fn changed(before: &Nodes, after: &Nodes) -> String {
         let Ok(shown) = path.strip_prefix(ROOT) else { continue };
         match (before.get(path), after.get(path)) {
             (old, new) if old == new => {}
-            (_, Some(Node::File(bytes))) => {
+            (_, Some(MemoryNode::File(bytes))) => {
                 let text = String::from_utf8_lossy(bytes).replace('\r', "␍");
                 let open = if text.ends_with('\n') { "" } else { "(no newline)\n" };
                 seen.push_str(&format!(">> {}\n{text}{open}", shown.display()));
@@ -231,9 +232,9 @@ fn changed(before: &Nodes, after: &Nodes) -> String {
     seen
 }
 
-type Nodes = BTreeMap<PathBuf, Node>;
+type Nodes = BTreeMap<PathBuf, MemoryNode>;
 
-/// A result as a reader sees it.
+/// Formats a result for a transcript.
 pub fn render(result: &ToolResult) -> String {
     match &result.outcome {
         Ok(output) => {

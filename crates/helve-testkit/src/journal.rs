@@ -9,29 +9,29 @@ use helve_core::journal::{
 use helve_core::store::StoreError;
 use parking_lot::Mutex;
 
-/// Entries in a list, oldest first; an id is how many there were before.
+/// A list of entries, oldest first. The id of an entry is its index among all entries that were begun.
 #[derive(Default)]
-pub struct MemoryJournal(Mutex<Kept>);
+pub struct MemoryJournal(Mutex<JournalEntries>);
 
 #[derive(Default)]
-struct Kept {
-    entries: Vec<One>,
+struct JournalEntries {
+    entries: Vec<JournalRecord>,
     begun: i64,
 }
 
-struct One {
+struct JournalRecord {
     id: EntryId,
     entry: JournalEntry,
-    /// What its files are since; not known while it is only begun.
-    left: Option<Vec<Option<FileImage>>>,
+    /// The files after the change; `None` until the entry is done.
+    after: Option<Vec<Option<FileImage>>>,
 }
 
 impl Journal for MemoryJournal {
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>> {
-        let mut kept = self.0.lock();
-        let id = EntryId(kept.begun);
-        kept.begun += 1;
-        kept.entries.push(One { id, entry: entry.clone(), left: None });
+        let mut journal = self.0.lock();
+        let id = EntryId(journal.begun);
+        journal.begun += 1;
+        journal.entries.push(JournalRecord { id, entry: entry.clone(), after: None });
         Box::pin(async move { Ok(id) })
     }
 
@@ -40,15 +40,15 @@ impl Journal for MemoryJournal {
         id: EntryId,
         after: &'a [Option<FileImage>],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let mut kept = self.0.lock();
-        if let Some(one) = kept.entries.iter_mut().find(|one| one.id == id) {
-            one.left.get_or_insert_with(|| after.to_vec());
+        let mut journal = self.0.lock();
+        if let Some(record) = journal.entries.iter_mut().find(|record| record.id == id) {
+            record.after.get_or_insert_with(|| after.to_vec());
         }
         Box::pin(async { Ok(()) })
     }
 
     fn void(&self, id: EntryId) {
-        self.0.lock().entries.retain(|one| one.id != id);
+        self.0.lock().entries.retain(|record| record.id != id);
     }
 
     fn entries<'a>(
@@ -56,11 +56,13 @@ impl Journal for MemoryJournal {
         root: &'a Path,
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<RecordedChange>, StoreError>> {
-        let kept = self.0.lock();
+        let journal = self.0.lock();
         let mut found: Vec<RecordedChange> = Vec::new();
-        for One { entry, .. } in kept.entries.iter().rev().filter(|one| one.entry.root == root) {
+        for JournalRecord { entry, .. } in
+            journal.entries.iter().rev().filter(|record| record.entry.root == root)
+        {
             if !found.iter().any(|known| known.call == entry.call) {
-                found.extend(kept.change(&entry.call));
+                found.extend(journal.change(&entry.call));
             }
         }
         found.truncate(most);
@@ -76,11 +78,13 @@ impl Journal for MemoryJournal {
     }
 }
 
-impl Kept {
-    /// Each file from what it was before the first commit of a call to what it was after the last.
+impl JournalEntries {
+    /// Combines all entries of a call: each file before the first and after the last.
     fn change(&self, call: &str) -> Option<RecordedChange> {
         let mut change: Option<RecordedChange> = None;
-        for One { entry, left, .. } in self.entries.iter().filter(|one| one.entry.call == call) {
+        for JournalRecord { entry, after, .. } in
+            self.entries.iter().filter(|record| record.entry.call == call)
+        {
             let change = change.get_or_insert_with(|| RecordedChange {
                 call: entry.call.clone(),
                 session: entry.session.clone(),
@@ -89,8 +93,8 @@ impl Kept {
                 files: Vec::new(),
             });
             for (at, file) in entry.files.iter().enumerate() {
-                let left = left.as_ref().and_then(|left| left.get(at)).cloned();
-                let after = left.map_or(AfterImage::Meant(file.meant), AfterImage::Known);
+                let after = after.as_ref().and_then(|after| after.get(at)).cloned();
+                let after = after.map_or(AfterImage::Meant(file.meant), AfterImage::Known);
                 match change.files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,
                     None => {

@@ -1,4 +1,4 @@
-//! For tests: a machine and a store in memory, a scripted person, and the fixture language.
+//! Test support: a machine and a store in memory, a scripted person, and the fixture language.
 
 pub mod fixture;
 mod journal;
@@ -10,6 +10,6 @@ mod tree;
 
 pub use fixture::{check, run};
 pub use journal::MemoryJournal;
-pub use machine::{MemoryMachine, Node};
+pub use machine::{MemoryMachine, MemoryNode};
 pub use person::Scripted;
 pub use store::{MemoryOutputs, MemoryStore};

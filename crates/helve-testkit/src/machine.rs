@@ -1,4 +1,4 @@
-//! A machine whose files are a map.
+//! A machine with files in memory.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,9 +19,9 @@ use parking_lot::Mutex;
 
 use crate::tree;
 
-/// Something in the map. Folders are there when something is in them.
+/// A file, link or special file. Directories exist implicitly.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Node {
+pub enum MemoryNode {
     File(Bytes),
     Link(PathBuf),
     Special(FileKind),
@@ -31,24 +31,24 @@ pub enum Node {
 
 /// Files in memory, by absolute path.
 #[derive(Default)]
-pub struct MemoryMachine(pub Mutex<BTreeMap<PathBuf, Node>>);
+pub struct MemoryMachine(pub Mutex<BTreeMap<PathBuf, MemoryNode>>);
 
 /// The permission bits of every file.
 pub(crate) const MODE: u32 = 0o644;
-/// As many links as Linux follows.
-const MOST_LINKS: usize = 40;
+/// The limit of Linux.
+const MAX_LINKS: usize = 40;
 
 impl MemoryMachine {
     pub fn write(&self, path: impl Into<PathBuf>, text: impl Into<Bytes>) {
-        self.0.lock().insert(path.into(), Node::File(text.into()));
+        self.0.lock().insert(path.into(), MemoryNode::File(text.into()));
     }
 
     fn kind(&self, path: &Path) -> Option<FileKind> {
         let nodes = self.0.lock();
         match nodes.get(path) {
-            Some(Node::File(_) | Node::Locked) => Some(FileKind::File),
-            Some(Node::Link(_)) => Some(FileKind::DeadLink),
-            Some(Node::Special(kind)) => Some(*kind),
+            Some(MemoryNode::File(_) | MemoryNode::Locked) => Some(FileKind::File),
+            Some(MemoryNode::Link(_)) => Some(FileKind::DeadLink),
+            Some(MemoryNode::Special(kind)) => Some(*kind),
             None => {
                 let beneath = |other: &PathBuf| other.starts_with(path) && other != path;
                 let folder = path == Path::new("/") || nodes.keys().any(beneath);
@@ -58,27 +58,27 @@ impl MemoryMachine {
     }
 
     fn follow(&self, path: &Path) -> Result<LocatedPath, MachineError> {
-        let mut todo: Vec<OsString> = parts(path);
+        let mut pending = reversed_components(path);
         let (mut real, mut links) = (PathBuf::from("/"), 0);
-        while let Some(part) = todo.pop() {
+        while let Some(part) = pending.pop() {
             if part == ".." {
                 real.pop();
                 continue;
             }
             let next = real.join(&part);
             let target = match self.0.lock().get(&next) {
-                Some(Node::Link(target)) => Some(target.clone()),
+                Some(MemoryNode::Link(target)) => Some(target.clone()),
                 Some(_) | None => None,
             };
             match target {
                 None => real = next,
-                Some(_) if links == MOST_LINKS => return Err(MachineError::LinkLoop),
+                Some(_) if links == MAX_LINKS => return Err(MachineError::LinkLoop),
                 Some(target) => {
                     links += 1;
                     if target.is_absolute() {
                         real = PathBuf::from("/");
                     }
-                    todo.extend(parts(&target));
+                    pending.extend(reversed_components(&target));
                 }
             }
         }
@@ -89,17 +89,17 @@ impl MemoryMachine {
         let path = at.path();
         let node = self.0.lock().get(&path).cloned();
         match node {
-            Some(Node::File(bytes)) => Ok(bytes),
-            Some(Node::Locked) => Err(MachineError::NotPermitted),
-            Some(Node::Link(_)) => Err(MachineError::Moved),
-            Some(Node::Special(kind)) => Err(MachineError::NotAFile(kind)),
+            Some(MemoryNode::File(bytes)) => Ok(bytes),
+            Some(MemoryNode::Locked) => Err(MachineError::NotPermitted),
+            Some(MemoryNode::Link(_)) => Err(MachineError::Moved),
+            Some(MemoryNode::Special(kind)) => Err(MachineError::NotAFile(kind)),
             None => Err(self.kind(&path).map_or(MachineError::NotFound, MachineError::NotAFile)),
         }
     }
 }
 
-/// The components of a path, last first.
-fn parts(path: &Path) -> Vec<OsString> {
+/// The components of a path in reverse order.
+fn reversed_components(path: &Path) -> Vec<OsString> {
     let named = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_os_string()),
         Component::ParentDir => Some(OsString::from("..")),
@@ -148,7 +148,7 @@ impl Machine for MemoryMachine {
                 let located = self.follow(&folder.join(&name));
                 let kind = located.ok().and_then(|located| located.kind);
                 let node = self.0.lock().get(&folder.join(&name)).cloned();
-                let is_link = matches!(node, Some(Node::Link(_)));
+                let is_link = matches!(node, Some(MemoryNode::Link(_)));
                 entries.push(ListedEntry {
                     name,
                     kind: kind.unwrap_or(FileKind::DeadLink),
@@ -192,14 +192,14 @@ impl Machine for MemoryMachine {
     }
 }
 
-/// Compares everything, then changes everything.
+/// Checks every expectation, then applies every change.
 fn commit(
-    nodes: &mut BTreeMap<PathBuf, Node>,
+    nodes: &mut BTreeMap<PathBuf, MemoryNode>,
     changes: Vec<CommitChange>,
 ) -> Result<Vec<Committed>, CommitError> {
-    let hash = |nodes: &BTreeMap<PathBuf, Node>, at: &Place| match nodes.get(&at.path()) {
-        Some(Node::File(bytes)) => Some(ContentHash::of(bytes)),
-        Some(Node::Link(_) | Node::Special(_) | Node::Locked) | None => None,
+    let hash = |nodes: &BTreeMap<PathBuf, MemoryNode>, at: &Place| match nodes.get(&at.path()) {
+        Some(MemoryNode::File(bytes)) => Some(ContentHash::of(bytes)),
+        Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Locked) | None => None,
     };
     let mut compared = Vec::new();
     for change in &changes {
@@ -218,7 +218,7 @@ fn commit(
             ExpectedContent::Absent => found.is_none(),
             ExpectedContent::Hash(expected) => found == Some(*expected),
         };
-        if nodes.get(&at.path()) == Some(&Node::Locked) {
+        if nodes.get(&at.path()) == Some(&MemoryNode::Locked) {
             return Err(CommitError::ReadOnly { at: at.clone() });
         }
         if !holds {
@@ -230,7 +230,7 @@ fn commit(
         let was = hash(nodes, change.at());
         let now = match change {
             CommitChange::Write { at, bytes, .. } => {
-                nodes.insert(at.path(), Node::File(bytes.clone()));
+                nodes.insert(at.path(), MemoryNode::File(bytes.clone()));
                 Some(ContentHash::of(&bytes))
             }
             CommitChange::Remove { at, .. } => {
@@ -241,7 +241,7 @@ fn commit(
                 let old = nodes.remove(&from.path());
                 let node = match content {
                     MovedContent::Same => old,
-                    MovedContent::New(bytes) => Some(Node::File(bytes)),
+                    MovedContent::New(bytes) => Some(MemoryNode::File(bytes)),
                 };
                 nodes.extend(node.map(|node| (to.path(), node)));
                 hash(nodes, &to)

@@ -1,4 +1,4 @@
-//! A person who answers from a script and remembers what was asked.
+//! A person who answers from a script and records the questions.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use helve_core::permission::Pattern;
 use helve_core::{Ask, BoxFuture, Person, Reply};
 use parking_lot::Mutex;
 
-/// Answers in order; when the script is at its end there is nobody.
+/// Gives the replies in order. After the last one, nobody answers.
 #[derive(Default)]
 pub struct Scripted {
     replies: Mutex<VecDeque<Reply>>,
@@ -19,7 +19,7 @@ impl Scripted {
         Self { replies: Mutex::new(replies.into_iter().collect()), asked: Mutex::default() }
     }
 
-    /// What was asked since the last time, each as a person would read it.
+    /// Takes the questions asked since the last call, as a person would read them.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock())
     }

@@ -1,19 +1,19 @@
-//! Scenario folders: `input/`, `call.json`, `expected/`, `output.txt`; also for other programs to run.
+//! Scenario folders with `input/`, `call.json`, `expected/` and `output.txt`, which other programs can run too.
 
 use std::path::{Path, PathBuf};
 
-/// One folder.
+/// One scenario folder.
 #[derive(Debug)]
 pub struct Scenario {
     pub name: String,
     pub folder: PathBuf,
     /// `[{"tool": …, "arguments": {…}}, …]`
     pub calls: serde_json::Value,
-    /// What the last call says, with the workspace's path written as `{root}`.
+    /// The answer to the last call, with `{root}` in place of the workspace path.
     pub output: String,
 }
 
-/// Every scenario below a folder, by name.
+/// Loads every scenario below a folder, sorted by name.
 #[expect(clippy::disallowed_methods, reason = "scenarios are real files")]
 pub fn all(below: &Path) -> Vec<Scenario> {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! A store and saved outputs that live as long as the test.
+//! A store and saved outputs in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use helve_core::{BoxFuture, CallState, Event, Rule};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::machine::{MemoryMachine, Node};
+use crate::machine::{MemoryMachine, MemoryNode};
 
-/// Everything a store keeps, in maps.
+/// A store in memory.
 #[derive(Default)]
 pub struct MemoryStore {
     slots: Mutex<HashMap<(String, String), (u64, Value)>>,
     calls: Mutex<Vec<CallState>>,
-    rules: Mutex<Vec<(Kept, Rule)>>,
+    rules: Mutex<Vec<(RuleOwner, Rule)>>,
     trust: Mutex<BTreeMap<PathBuf, String>>,
 }
 
 #[derive(PartialEq)]
-enum Kept {
+enum RuleOwner {
     Session(String),
     Project(PathBuf),
     Everyone,
@@ -86,12 +86,12 @@ impl Store for MemoryStore {
         owner: ApprovalOwner<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let kept = match owner {
-            ApprovalOwner::Session(id) => Kept::Session(id.into()),
-            ApprovalOwner::Project(root) => Kept::Project(root.into()),
-            ApprovalOwner::Everyone => Kept::Everyone,
+        let owner = match owner {
+            ApprovalOwner::Session(id) => RuleOwner::Session(id.into()),
+            ApprovalOwner::Project(root) => RuleOwner::Project(root.into()),
+            ApprovalOwner::Everyone => RuleOwner::Everyone,
         };
-        self.rules.lock().push((kept, rule.clone()));
+        self.rules.lock().push((owner, rule.clone()));
         Box::pin(async { Ok(()) })
     }
 
@@ -100,13 +100,13 @@ impl Store for MemoryStore {
         session: &'a str,
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>> {
-        let holds = |kept: &Kept| match kept {
-            Kept::Session(id) => id == session,
-            Kept::Project(of) => of == root,
-            Kept::Everyone => true,
+        let holds = |owner: &RuleOwner| match owner {
+            RuleOwner::Session(id) => id == session,
+            RuleOwner::Project(of) => of == root,
+            RuleOwner::Everyone => true,
         };
         let rules = self.rules.lock();
-        let found = rules.iter().filter(|(kept, _)| holds(kept)).map(|(_, rule)| rule.clone());
+        let found = rules.iter().filter(|(owner, _)| holds(owner)).map(|(_, rule)| rule.clone());
         let found = found.collect();
         Box::pin(async { Ok(found) })
     }
@@ -181,7 +181,7 @@ impl Outputs for MemoryOutputs {
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let path = self.folder(session).join(format!("{id}.txt"));
         let text = match self.machine.0.lock().get(&path) {
-            Some(Node::File(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Some(MemoryNode::File(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
             Some(_) | None => None,
         };
         Box::pin(async { Ok(text) })

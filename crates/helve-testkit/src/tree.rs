@@ -1,4 +1,4 @@
-//! Finding and searching in a map of files: the plainest way, one file after the other.
+//! Finds and searches files in memory, one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,23 +17,23 @@ use helve_text::{lines, near};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 
-use crate::machine::Node;
+use crate::machine::MemoryNode;
 
-type Nodes = BTreeMap<PathBuf, Node>;
+type Nodes = BTreeMap<PathBuf, MemoryNode>;
 
 pub(crate) fn find(nodes: &Nodes, want: &FindRequest) -> FindFlow {
-    over(found(nodes, want))
+    into_flow(found(nodes, want))
 }
 
 pub(crate) fn search(nodes: &Nodes, want: &SearchRequest) -> SearchFlow {
-    over(hits(nodes, want))
+    into_flow(hits(nodes, want))
 }
 
-fn over<T: Send + 'static>(
+fn into_flow<T: Send + 'static>(
     answer: Result<(Vec<T>, SearchCounts), SearchError>,
 ) -> Flow<Vec<T>, Result<SearchCounts, SearchError>> {
     let (source, flow) = Flow::channel(1);
-    // Not on this thread, which may be one that must not wait.
+    // `give` may block, which a runtime thread must not.
     std::thread::spawn(move || match answer {
         Ok((items, counts)) => {
             source.give(items);
@@ -44,23 +44,23 @@ fn over<T: Send + 'static>(
     flow
 }
 
-/// The files that are meant, below the tree, and those that ignore rules hide.
-struct Walked {
+/// Matching files below the tree, and matching files that ignore rules hide.
+struct Walk {
     files: Vec<PathBuf>,
     ignored: Vec<PathBuf>,
     skipped: SkippedFiles,
 }
 
-fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walked, SearchError> {
+fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
     let at = tree.at.path();
-    let mut walked =
-        Walked { files: Vec::new(), ignored: Vec::new(), skipped: SkippedFiles::default() };
+    let mut walk =
+        Walk { files: Vec::new(), ignored: Vec::new(), skipped: SkippedFiles::default() };
     match nodes.get(&at) {
-        Some(Node::Special(kind)) => return Err(MachineError::NotAFile(*kind).into()),
-        Some(Node::Link(_)) => return Err(MachineError::Moved.into()),
-        Some(Node::File(_) | Node::Locked) => {
-            walked.files.push(PathBuf::new());
-            return Ok(walked);
+        Some(MemoryNode::Special(kind)) => return Err(MachineError::NotAFile(*kind).into()),
+        Some(MemoryNode::Link(_)) => return Err(MachineError::Moved.into()),
+        Some(MemoryNode::File(_) | MemoryNode::Locked) => {
+            walk.files.push(PathBuf::new());
+            return Ok(walk);
         }
         None if !nodes.keys().any(|path| path.starts_with(&at)) => {
             return Err(MachineError::NotFound.into());
@@ -78,39 +78,46 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walked, SearchError> {
         if is_git || (is_hidden && tree.hidden == HiddenFiles::Skip) {
             continue;
         }
-        if let Some(folder) = folders().filter(|it| globs.matched(it, true).is_ignore()).last() {
-            walked.skipped.left_out.folders += u64::from(left_out_folders.insert(folder));
+        if let Some(folder) =
+            folders().filter(|folder| globs.matched(folder, true).is_ignore()).last()
+        {
+            walk.skipped.left_out.folders += u64::from(left_out_folders.insert(folder));
             continue;
         }
         let hides = |path: &Path, is_folder| {
             let decided = rules.iter().rev().map(|rule| rule.matched(path, is_folder));
-            decided.into_iter().find(|it| !it.is_none()).is_some_and(|it| it.is_ignore())
+            decided
+                .into_iter()
+                .find(|matched| !matched.is_none())
+                .is_some_and(|matched| matched.is_ignore())
         };
         let folder = folders().filter(|folder| hides(folder, true)).last();
         let hidden = folder.is_some() || hides(path, false);
-        let meant = match globs.num_whitelists() {
+        let matches = match globs.num_whitelists() {
             0 => true,
             _ => globs.matched(path, false).is_whitelist(),
         } && !globs.matched(path, false).is_ignore();
         match node {
-            Node::Link(_) | Node::Special(_) => walked.skipped.special += 1,
-            Node::File(_) | Node::Locked if hidden && tree.ignored != IgnoredMode::Include => {
+            MemoryNode::Link(_) | MemoryNode::Special(_) => walk.skipped.special += 1,
+            MemoryNode::File(_) | MemoryNode::Locked
+                if hidden && tree.ignored != IgnoredMode::Include =>
+            {
                 match folder {
-                    None => walked.skipped.ignored.files += 1,
+                    None => walk.skipped.ignored.files += 1,
                     Some(folder) => {
                         let is_new = hidden_folders.insert(folder);
-                        walked.skipped.ignored.folders += u64::from(is_new);
+                        walk.skipped.ignored.folders += u64::from(is_new);
                     }
                 }
-                if meant {
-                    walked.ignored.push(beneath.into());
+                if matches {
+                    walk.ignored.push(beneath.into());
                 }
             }
-            Node::File(_) | Node::Locked if meant => walked.files.push(beneath.into()),
-            Node::File(_) | Node::Locked => {}
+            MemoryNode::File(_) | MemoryNode::Locked if matches => walk.files.push(beneath.into()),
+            MemoryNode::File(_) | MemoryNode::Locked => {}
         }
     }
-    Ok(walked)
+    Ok(walk)
 }
 
 fn globs(at: &Path, globs: &[String]) -> Result<Override, SearchError> {
@@ -123,11 +130,11 @@ fn globs(at: &Path, globs: &[String]) -> Result<Override, SearchError> {
     builder.build().map_err(|err| SearchError::Glob { glob: globs.join(" "), why: err.to_string() })
 }
 
-/// The `.gitignore` files of the map, outermost first.
+/// The `.gitignore` files, outermost first.
 fn rules(nodes: &Nodes) -> Vec<Gitignore> {
     let mut rules = Vec::new();
     for (path, node) in nodes {
-        let (Node::File(text), Some(folder)) = (node, path.parent()) else { continue };
+        let (MemoryNode::File(text), Some(folder)) = (node, path.parent()) else { continue };
         if path.file_name().is_none_or(|name| name != ".gitignore") {
             continue;
         }
@@ -141,7 +148,7 @@ fn rules(nodes: &Nodes) -> Vec<Gitignore> {
 }
 
 fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
-    let Walked { files, ignored, skipped } = walk(nodes, &want.tree)?;
+    let Walk { files, ignored, skipped } = walk(nodes, &want.tree)?;
     let count = files.len() as u64;
     let mut counts = SearchCounts {
         matches: count,
@@ -167,11 +174,11 @@ fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCou
         FindOrder::Near(name) => {
             let names: Vec<String> = files.iter().map(|path| last_name(path)).collect();
             let near = near::nearest(name, names.iter().map(String::as_str), want.most);
-            let mut called: Vec<FoundFile> = Vec::new();
+            let mut similar: Vec<FoundFile> = Vec::new();
             for name in near {
-                called.extend(files.iter().filter(|path| last_name(path) == name).map(file));
+                similar.extend(files.iter().filter(|path| last_name(path) == name).map(file));
             }
-            called
+            similar
         }
         FindOrder::Levels => {
             let mut all: Vec<FoundFile> = files.iter().map(file).collect();
@@ -189,7 +196,7 @@ fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCou
                     folder.kind == FileKind::Folder && one.path.starts_with(&folder.path)
                 };
                 let innermost =
-                    all.iter_mut().filter(holds).max_by_key(|it| it.path.iter().count());
+                    all.iter_mut().filter(holds).max_by_key(|folder| folder.path.iter().count());
                 let more = innermost.map_or(&mut counts.more, |folder| &mut folder.more);
                 match is_file(&one) {
                     true => more.files += 1,
@@ -217,17 +224,17 @@ fn hits(
     want: &SearchRequest,
 ) -> Result<(Vec<MatchedFile>, SearchCounts), SearchError> {
     let matcher = matcher(want)?;
-    let walked = walk(nodes, &want.tree)?;
-    let mut counts = SearchCounts { skipped: walked.skipped, ..SearchCounts::default() };
-    let hits = hits_in(nodes, want, &matcher, &walked.files, &mut counts);
-    if hits.is_empty() && !walked.ignored.is_empty() {
+    let walk = walk(nodes, &want.tree)?;
+    let mut counts = SearchCounts { skipped: walk.skipped, ..SearchCounts::default() };
+    let hits = hits_in(nodes, want, &matcher, &walk.files, &mut counts);
+    if hits.is_empty() && !walk.ignored.is_empty() {
         let mut beyond = SearchCounts::default();
-        let hidden = hits_in(nodes, want, &matcher, &walked.ignored, &mut beyond);
+        let hidden = hits_in(nodes, want, &matcher, &walk.ignored, &mut beyond);
         let first = hidden.into_iter().take(3).map(|hit| hit.path).collect();
         let SearchCounts { matches, files, .. } = beyond;
         counts.beyond = Some(IgnoredMatches { matches, files, first, ..IgnoredMatches::default() });
     }
-    Ok((kept(hits, want.shape), counts))
+    Ok((limited(hits, want.shape), counts))
 }
 
 fn hits_in(
@@ -246,8 +253,8 @@ fn hits_in(
         let at = want.tree.at.path();
         let path = if file.as_os_str().is_empty() { at } else { at.join(file) };
         match nodes.get(&path) {
-            Some(Node::File(bytes)) if bytes.contains(&0) => counts.skipped.binary += 1,
-            Some(Node::File(bytes)) => {
+            Some(MemoryNode::File(bytes)) if bytes.contains(&0) => counts.skipped.binary += 1,
+            Some(MemoryNode::File(bytes)) => {
                 counts.looked_at += 1;
                 hits.extend(hit(file, bytes, want, matcher));
             }
@@ -259,15 +266,15 @@ fn hits_in(
     hits
 }
 
-/// What the shape asks for.
-fn kept(hits: Vec<MatchedFile>, shape: ResultShape) -> Vec<MatchedFile> {
+/// Limits the hits to what the shape asks for.
+fn limited(hits: Vec<MatchedFile>, shape: ResultShape) -> Vec<MatchedFile> {
     match shape {
         ResultShape::Names { most } | ResultShape::Counts { most } => {
             hits.into_iter().take(most).collect()
         }
         ResultShape::Lines { most, .. } => {
             let mut left = most as u64;
-            let mut told = Vec::new();
+            let mut shown = Vec::new();
             for mut hit in hits {
                 if left == 0 {
                     break;
@@ -278,9 +285,9 @@ fn kept(hits: Vec<MatchedFile>, shape: ResultShape) -> Vec<MatchedFile> {
                     seen <= left
                 });
                 left -= left.min(hit.matches);
-                told.push(hit);
+                shown.push(hit);
             }
-            told
+            shown
         }
     }
 }
@@ -318,7 +325,7 @@ fn hit(
         numbered.iter().map(|line| line.as_ptr() as usize - text.as_ptr() as usize).collect();
     let line_at =
         |offset: usize| starts.partition_point(|start| *start <= offset).saturating_sub(1);
-    // A pattern that cannot fail to run has no error to tell.
+    // Matching in memory cannot fail.
     matcher
         .find_iter(text.as_bytes(), |found| {
             let (first, last) =
@@ -344,8 +351,8 @@ fn hit(
     }
     let lines = match want.shape {
         ResultShape::Lines { context, cut, .. } => {
-            let told: Vec<usize> = roles.keys().copied().collect();
-            for line in told {
+            let matched: Vec<usize> = roles.keys().copied().collect();
+            for line in matched {
                 let around = line.saturating_sub(context)..(line + context + 1).min(numbered.len());
                 for near in around {
                     roles.entry(near).or_insert((LineRole::Context, 0..0));

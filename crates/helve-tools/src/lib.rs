@@ -8,7 +8,7 @@ mod ops;
 pub mod undo;
 mod words;
 
-pub use ops::change::{EditSettings, SyntaxCheck};
+pub use ops::change::{EditSettings, SyntaxPolicy};
 pub use words::unclear::unclear;
 
 /// The unified diff of two states of a file; `None` stands for a file that does not exist.

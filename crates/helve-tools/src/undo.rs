@@ -18,9 +18,9 @@ use crate::words::change::{counts, made};
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Args {
-    /// The call to take back; the last that changed a file, unless given
+    /// The call to undo, default the last one that changed a file
     call: Option<String>,
-    /// Say what would be done, and do nothing
+    /// Show what would change, and change nothing
     #[serde(default)]
     dry_run: bool,
 }
@@ -64,11 +64,11 @@ fn said(undone: Undone) -> ToolOutput {
         }
         UndoResult::DryRun { diffs } => {
             let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-            let text = format!("Taking back {what} would change this:{notes}\n\n{all}");
-            ToolOutput::text("undo (not done)", text)
+            let text = format!("Undoing {what} would make these changes:{notes}\n\n{all}");
+            ToolOutput::text("undo (dry run)", text)
         }
         UndoResult::Written { diffs, made: done } => {
-            let first = format!("Took back {what}: {}.{notes}", counts(&diffs));
+            let first = format!("Undid {what}: {}.{notes}", counts(&diffs));
             ToolOutput::text("undo", made(&first, &done, &diffs)).with("undone", change.call)
         }
     }
@@ -87,50 +87,49 @@ fn file_name(path: &Path) -> String {
 
 fn error(error: UndoError) -> ToolError {
     let stale = |message: String| ToolError::new(ErrorKind::Stale, message);
-    let later = "Take back the later change first.";
+    let later = "Undo the later change first.";
     match error {
         UndoError::Context(error) => error,
         UndoError::Unknown { call } => {
             let message = match call {
-                Some(call) => format!("No change of a call {call} is known here."),
-                None => "Nothing was changed here yet.".into(),
+                Some(call) => format!("No change by call {call} is known here."),
+                None => "Nothing has been changed here yet.".into(),
             };
             ToolError::new(ErrorKind::NotFound, message)
-                .hint("`helve history` lists what can be taken back.")
+                .hint("`helve history` lists what can be undone.")
         }
         UndoError::Overlap { shown, later } => stale(format!(
-            "{shown} was changed since, in the same lines. Nothing was written. This was changed since:\n{}",
+            "{shown} was changed since then, in the same lines. Nothing was written. Later changes:\n{}",
             later.text.trim_end()
         ))
-        .hint("Take back the later change first, or edit the file by hand."),
+        .hint("Undo the later change first, or edit the file by hand."),
         UndoError::Removed { shown } => {
-            stale(format!("{shown} was removed since. Nothing was written.")).hint(later)
+            stale(format!("{shown} was removed since then. Nothing was written.")).hint(later)
         }
         UndoError::CreatedAgain { shown } => {
-            stale(format!("{shown} was created again since. Nothing was written.")).hint(later)
+            stale(format!("{shown} was created again since then. Nothing was written.")).hint(later)
         }
         UndoError::Changed { shown } => {
-            stale(format!("{shown} was changed since. Nothing was written.")).hint(later)
+            stale(format!("{shown} was changed since then. Nothing was written.")).hint(later)
         }
         UndoError::Interrupted { shown, diff } => {
-            let why = "The call was interrupted, and the file was changed since by others.";
+            let why = "The call was interrupted, and the file has been changed by others since then.";
             unknown_author(&shown, why, &diff)
         }
         UndoError::Forgotten { shown, diff } => {
-            let why = "What the call left there is no longer known, so what others changed since cannot be told from it.";
+            let why = "The content that the call wrote is no longer known, so later changes by others cannot be separated from it.";
             unknown_author(&shown, why, &diff)
         }
     }
 }
 
-/// The changes of the call cannot be told from those of others.
+/// The changes of the call cannot be separated from those of others.
 fn unknown_author(shown: &str, why: &str, diff: &Unified) -> ToolError {
     let message = format!(
-        "{shown}: {why} Nothing was written. From what was there before the call to what is there now:\n{}",
+        "{shown}: {why} Nothing was written. Changes from before the call until now:\n{}",
         diff.text.trim_end()
     );
-    ToolError::new(ErrorKind::Stale, message)
-        .hint("Take back what is not wanted of this with edit.")
+    ToolError::new(ErrorKind::Stale, message).hint("Revert the unwanted parts with edit.")
 }
 
 #[cfg(test)]
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_change_is_taken_back_and_back_again() {
+    fn undo_can_be_undone() {
         check(
             r#"
 --- rule edit * allow
@@ -173,8 +172,8 @@ one
                 +two
                 >> a.txt
                 two
-                == undo (not done)
-                Taking back edit of a.txt (call_1) would change this:
+                == undo (dry run)
+                Undoing edit of a.txt (call_1) would make these changes:
 
                 --- a.txt
                 +++ a.txt
@@ -182,7 +181,7 @@ one
                 -two
                 +one
                 == undo
-                Took back edit of a.txt (call_1): 1 line added, 1 removed.
+                Undid edit of a.txt (call_1): 1 line added, 1 removed.
 
                 --- a.txt
                 +++ a.txt
@@ -192,7 +191,7 @@ one
                 >> a.txt
                 one
                 == undo
-                Took back undo of a.txt (call_3): 1 line added, 1 removed.
+                Undid undo of a.txt (call_3): 1 line added, 1 removed.
 
                 --- a.txt
                 +++ a.txt
@@ -244,7 +243,7 @@ five
                 4
                 5
                 == undo
-                Took back edit of a.txt (call_1): 1 line added, 1 removed.
+                Undid edit of a.txt (call_1): 1 line added, 1 removed.
 
                 --- a.txt
                 +++ a.txt
@@ -265,7 +264,7 @@ five
     }
 
     #[test]
-    fn overlapping_changes_refuse_with_both_sides() {
+    fn overlapping_later_changes_are_refused_with_a_diff() {
         check(
             r#"
 --- rule edit * allow
@@ -288,19 +287,19 @@ uno
                 >> a.txt
                 one
                 !! Stale
-                a.txt was changed since, in the same lines. Nothing was written. This was changed since:
+                a.txt was changed since then, in the same lines. Nothing was written. Later changes:
                 --- a.txt
                 +++ a.txt
                 @@ -1 +1 @@
                 -one
                 +uno
-                Take back the later change first, or edit the file by hand.
+                Undo the later change first, or edit the file by hand.
             "#]],
         );
     }
 
     #[test]
-    fn a_created_file_goes_and_nothing_to_undo_is_said() {
+    fn undo_removes_created_files_and_reports_unknown_calls() {
         check(
             r#"
 --- rule edit * allow
@@ -311,14 +310,14 @@ uno
 "#,
             expect![[r#"
                 !! NotFound
-                Nothing was changed here yet.
-                `helve history` lists what can be taken back.
+                Nothing has been changed here yet.
+                `helve history` lists what can be undone.
                 == a.txt
                 Created a.txt: 1 line added, 0 removed.
                 >> a.txt
                 x
                 == undo
-                Took back write of a.txt (call_2): 0 lines added, 1 removed.
+                Undid write of a.txt (call_2): 0 lines added, 1 removed.
 
                 --- a.txt
                 +++ /dev/null
@@ -326,14 +325,14 @@ uno
                 -x
                 >> a.txt is gone
                 !! NotFound
-                No change of a call call_none is known here.
-                `helve history` lists what can be taken back.
+                No change by call call_none is known here.
+                `helve history` lists what can be undone.
             "#]],
         );
     }
 
     #[test]
-    fn an_interrupted_call_goes_back_as_far_as_it_came() {
+    fn an_interrupted_call_is_undone_as_far_as_it_got() {
         check(
             r#"
 --- rule edit * allow
@@ -359,10 +358,10 @@ new
             expect![[r#"
                 == undo
                 Everything is as it was before edit of a.txt (killed); nothing was written.
-                a.txt: the call was interrupted before it changed this file, which is as it was.
-                == undo (not done)
-                Taking back edit of a.txt (killed) would change this:
-                a.txt: the call was interrupted after it changed this file; what it wrote goes back.
+                a.txt: the call was interrupted before it changed this file.
+                == undo (dry run)
+                Undoing edit of a.txt (killed) would make these changes:
+                a.txt: the call was interrupted after it changed this file; its change is undone.
 
                 --- a.txt
                 +++ a.txt
@@ -370,8 +369,8 @@ new
                 -two
                 +one
                 == undo
-                Took back edit of a.txt (killed): 1 line added, 1 removed.
-                a.txt: the call was interrupted after it changed this file; what it wrote goes back.
+                Undid edit of a.txt (killed): 1 line added, 1 removed.
+                a.txt: the call was interrupted after it changed this file; its change is undone.
 
                 --- a.txt
                 +++ a.txt
@@ -381,19 +380,19 @@ new
                 >> a.txt
                 one
                 !! Stale
-                a.txt: The call was interrupted, and the file was changed since by others. Nothing was written. From what was there before the call to what is there now:
+                a.txt: The call was interrupted, and the file has been changed by others since then. Nothing was written. Changes from before the call until now:
                 --- a.txt
                 +++ a.txt
                 @@ -1 +1 @@
                 -one
                 +three
-                Take back what is not wanted of this with edit.
+                Revert the unwanted parts with edit.
                 == undo
                 Everything is as it was before edit of b.txt (born); nothing was written.
-                b.txt: the call was interrupted before it changed this file, which is as it was.
+                b.txt: the call was interrupted before it changed this file.
                 == undo
-                Took back edit of b.txt (born): 0 lines added, 1 removed.
-                b.txt: the call was interrupted after it changed this file; what it wrote goes back.
+                Undid edit of b.txt (born): 0 lines added, 1 removed.
+                b.txt: the call was interrupted after it changed this file; its change is undone.
 
                 --- b.txt
                 +++ /dev/null

@@ -17,7 +17,7 @@ use helve_store::{OutputFiles, Sqlite};
 use helve_text::cut::Limits;
 use helve_text::edit::Match;
 use helve_text::near;
-use helve_tools::{EditSettings, SyntaxCheck, opencode, undo};
+use helve_tools::{EditSettings, SyntaxPolicy, opencode, undo};
 
 #[cfg(feature = "servers")]
 use helve_ext::servers::{Servers, ServersSetup};
@@ -463,9 +463,9 @@ fn settings(chosen: &config::EditSection) -> EditSettings {
     let usual = EditSettings::DEFAULT;
     EditSettings {
         syntax: chosen.syntax.as_ref().map_or(usual.syntax, |given| match given.value {
-            config::SyntaxMode::Report => SyntaxCheck::Report,
-            config::SyntaxMode::Off => SyntaxCheck::Off,
-            config::SyntaxMode::Refuse => SyntaxCheck::Refuse,
+            config::SyntaxMode::Report => SyntaxPolicy::Report,
+            config::SyntaxMode::Off => SyntaxPolicy::Off,
+            config::SyntaxMode::Refuse => SyntaxPolicy::Refuse,
         }),
         matching: chosen.matching.as_ref().map_or(usual.matching, |given| match given.value {
             config::MatchMode::Safe => Match::Safe,

@@ -25,20 +25,20 @@ pub(super) fn grep_rare(stage: &mut Stage) -> Result<Figures, String> {
 pub(super) fn grep_common(stage: &mut Stage) -> Result<Figures, String> {
     let tree = stage.large_tree()?;
     let arguments = json!({"pattern": COMMON, "path": tree});
-    let call = Call { tool: "grep", arguments, says: "(100 of " };
+    let call = Call { tool: "grep", arguments, says: "100 of " };
     beside_rg(stage, "rg -n COMMON", &["-n", COMMON], &tree, &call)
 }
 
 pub(super) fn glob(stage: &mut Stage) -> Result<Figures, String> {
     let tree = stage.large_tree()?;
-    let says = format!("(100 of {} files", FILES.div_ceil(3));
+    let says = format!("100 of {} files", FILES.div_ceil(3));
     let call = Call { tool: "glob", arguments: globbing(&tree), says: &says };
     beside_rg(stage, "rg --files -g", &["--files", "-g", "**/*.rs"], &tree, &call)
 }
 
 pub(super) fn glob_many(stage: &mut Stage) -> Result<Figures, String> {
     let tree = stage.very_large_tree()?;
-    let says = format!("(100 of {} files", MANY.div_ceil(3));
+    let says = format!("100 of {} files", MANY.div_ceil(3));
     let call = Call { tool: "glob", arguments: globbing(&tree), says: &says };
     beside_rg(stage, "rg --files -g", &["--files", "-g", "**/*.rs"], &tree, &call)
 }
@@ -53,9 +53,9 @@ pub(super) fn list(stage: &mut Stage) -> Result<Figures, String> {
 pub(super) fn once(stage: &mut Stage) -> Result<(), String> {
     let tree = stage.large_tree()?;
     let server = stage.server()?;
-    tool(server, "grep", &json!({"pattern": COMMON, "path": tree}), "(100 of ")?;
+    tool(server, "grep", &json!({"pattern": COMMON, "path": tree}), "100 of ")?;
     tool(server, "grep", &json!({"pattern": RARE, "path": tree}), RARE)?;
-    tool(server, "glob", &globbing(&tree), "(100 of ")?;
+    tool(server, "glob", &globbing(&tree), "100 of ")?;
     tool(server, "list", &json!({"path": tree}), "part000/").map(|_| ())
 }
 

@@ -13,8 +13,8 @@ use crate::process;
 /// An editor takes two seconds to notice that there is no terminal.
 const SOON: Duration = Duration::from_secs(20);
 
-const KEYS: &str = "waits for keys at a terminal";
-const ANSWER: &str = "nobody to answer";
+const KEYS: &str = "waited for keyboard input";
+const ANSWER: &str = "nobody can answer";
 const ENDED: &str = "exit code";
 
 /// A command, and what the answer must hold. The first word is what must be installed.

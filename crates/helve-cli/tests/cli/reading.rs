@@ -73,8 +73,8 @@ fn bad_json_an_unknown_tool_and_bad_pairs_are_bad_usage() {
         &["call", "read", r#"{"filePath": "#],
         expect![[r#"
             2
-            error: The arguments of read are cut off at line 1, column 13: the JSON ends in the middle. Nothing was done.
-            Send the whole call again; if it was too long, split it.
+            error: The arguments of read are cut off at line 1, column 13: the JSON is incomplete. Nothing was done.
+            Send the complete call again; if it was too long, split it.
         "#]],
     );
     check(
@@ -100,7 +100,7 @@ fn special_files_are_refused_without_waiting() {
     assert!(made.success());
     expect![[r#"
         1
-        error: pipe is a FIFO, not a file. Reading it could wait for ever.
+        error: pipe is a FIFO, not a regular file. Reading it could block forever.
         Name a regular file.
     "#]]
     .assert_eq(&stage.run(&["call", "read", "filePath=pipe"]).shown());
@@ -132,8 +132,8 @@ fn a_file_of_another_user() {
     let ran = stage.finish(command.args(["call", "read", "filePath=theirs.txt"]));
     expect![[r#"
         1
-        error: theirs.txt cannot be opened: the system does not permit it to this user.
-        Ask the user to change its permissions, or go on without it.
+        error: theirs.txt cannot be opened: the system denies access.
+        Ask the user to change its permissions, or continue without it.
     "#]]
     .assert_eq(&ran.shown());
 }

@@ -61,7 +61,7 @@ fn a_background_child_does_not_hold_a_call() {
     let (_, listed) = client.call("process", json!({"action": "list"}));
     assert!(listed.contains(&handle) && listed.contains("sleep 300"), "{listed}");
     let (failed, text) = client.call("process", json!({"action": "kill", "id": handle}));
-    assert!(!failed && text.contains("nothing of it is left"), "{text}");
+    assert!(!failed && text.contains("none is left"), "{text}");
     assert!(!lives(&pid));
 }
 
@@ -74,9 +74,9 @@ fn what_waits_for_a_person_ends_by_itself() {
         ("python3", "standard input is closed"),
         ("bash", "standard input is closed"),
         ("read answer; echo \"got [$answer]\"", "got []"),
-        ("read answer", "nobody to answer"),
-        ("bash -i; exit 3", "nobody to answer"),
-        ("python3 -c 'input(\"name? \")'", "nobody to answer"),
+        ("read answer", "nobody can answer"),
+        ("bash -i; exit 3", "nobody can answer"),
+        ("python3 -c 'input(\"name? \")'", "nobody can answer"),
         ("git -c user.name=x -c user.email=x@x commit --allow-empty", "no editor can be opened"),
         ("git log", "exit code"),
     ] {
@@ -91,7 +91,7 @@ fn what_turns_to_its_output_for_keys_is_ended_unless_it_does_something() {
     // As vim does where its input is no terminal.
     for command in ["exec sleep 300 0>&2", "sleep 300 0>&2", "sleep 300 0>&1 | cat"] {
         let ran = bash(&stage, command, &[]);
-        assert!(ran.out.contains("sleep 300 waits for keys at a terminal"), "{command}: {ran:?}");
+        assert!(ran.out.contains("sleep 300 waited for keyboard input"), "{command}: {ran:?}");
     }
     for command in [
         "for n in 1 2 3 4; do sleep 0.5; echo $n; done 0>&2; echo did it",
@@ -145,7 +145,7 @@ fn one_shot_calls_end_what_they_leave_unless_it_was_meant_to_stay() {
         (&["action=signal"], "Action \"signal\" needs signal: INT, TERM"),
         (&["action=write", "input=x"], "has no terminal, so it takes no input"),
         (&["action=write"], "Action \"write\" needs input: what to type"),
-        (&["action=kill"], "nothing of it is left"),
+        (&["action=kill"], "none is left"),
         (&["action=kill"], "has ended, so nothing was done"),
     ] {
         assert!(steer(words).contains(expected), "{words:?}: {}", steer(words));
@@ -270,13 +270,13 @@ fn all_that_a_program_said_can_be_read_bit_by_bit() {
     let (_, waited) = client
         .call("process", json!({"action": "wait", "id": id, "text": "end", "timeout": 20000}));
     assert!(waited.starts_with('[') && waited.contains("\n20000\nend\n\n["), "{waited}");
-    assert!(waited.ends_with("[the text end: reached]"), "{waited}");
+    assert!(waited.ends_with("[the text end appeared]"), "{waited}");
     let (mut all, mut cursor) = (String::new(), 0);
     while cursor < 108_898 {
         let read = json!({"action": "read", "id": id, "cursor": cursor});
         let (failed, text) = client.call("process", read);
         let (said, rest) = text.rsplit_once("\n\n[").unwrap();
-        assert!(!failed && !said.contains("left out"), "{text}");
+        assert!(!failed && !said.contains("omitted"), "{text}");
         all.push_str(said);
         all.push('\n');
         let next = rest.split("next cursor ").nth(1).unwrap();
@@ -353,9 +353,9 @@ fn a_program_at_a_terminal_can_be_typed_into() {
     let (_, text) = client.call("bash", json!({"command": script, "terminal": true}));
     let handle = handle_in(&text);
     let wait = json!({"action": "wait", "id": handle, "text": "name?"});
-    assert!(client.call("process", wait).1.contains("reached"));
+    assert!(client.call("process", wait).1.contains("appeared"));
     client.call("process", json!({"action": "write", "id": handle, "input": "world\n"}));
     let wait = json!({"action": "wait", "id": handle, "text": "hello world"});
     let (_, text) = client.call("process", wait);
-    assert!(text.contains("reached"), "{text}");
+    assert!(text.contains("appeared"), "{text}");
 }

@@ -79,8 +79,8 @@ fn one_key_answers() {
             Allow this?
               read .env
             [y] once  [s] this session  [p] this project  [e] everywhere  [n] no  [w] no, with a word: no
-            error: The user said no to this call.
-            Do not try it again in another form; ask what is wanted instead.
+            error: The user rejected this call.
+            Do not retry it in another form; ask the user what they want instead.
             exit 3
         "#]],
     );
@@ -95,7 +95,7 @@ fn ctrl_c_means_no() {
 #[test]
 fn a_word_reaches_the_model() {
     let shown = play(&Stage::new(), "wnot that one");
-    assert!(shown.contains("The user said no to this call: not that one"), "{shown}");
+    assert!(shown.contains("The user rejected this call: not that one"), "{shown}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_call_that_is_not_valid_is_not_allowed_either() {
     expect![[r#"
         0
         deny
-          It ends before it asks for anything: The arguments of read do not fit:
+          It ends before it asks for anything: Invalid arguments for read:
         - filePath: expected a string, found nothing
         Correct them and call again.
     "#]]

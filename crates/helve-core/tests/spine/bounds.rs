@@ -41,9 +41,9 @@ async fn head() {
             line 1
             …
 
-            [3000 lines (30000 bytes) left out here. The whole is saved in /data/outputs/s/1.txt. Search it with grep, or read it with offset and limit.]
+            [3000 lines (30000 bytes) omitted here. The full output is saved in /data/outputs/s/1.txt. Search it with grep, or read it with offset and limit.]
             …
-            [3000 lines (30000 bytes) left out here. The whole is saved in /data/outputs/s/1.txt. Search it with grep, or read it with offset and limit.]
+            [3000 lines (30000 bytes) omitted here. The full output is saved in /data/outputs/s/1.txt. Search it with grep, or read it with offset and limit.]
             2002 lines"#]],
     )
     .await;
@@ -55,9 +55,9 @@ async fn tail() {
         Keep::Tail,
         None,
         expect![[r#"
-            [3000 lines (28893 bytes) left out here. The whole is saved in /data/outputs/s/1.txt. Search it with grep, or read it with offset and limit.]
+            [3000 lines (28893 bytes) omitted here. The full output is saved in /data/outputs/s/1.txt. Search it with grep, or read it with offset and limit.]
             …
-            [3000 lines (28893 bytes) left out here. The whole is saved in /data/outputs/s/1.txt. Search it with grep, or read it with offset and limit.]
+            [3000 lines (28893 bytes) omitted here. The full output is saved in /data/outputs/s/1.txt. Search it with grep, or read it with offset and limit.]
 
             …
             line 5000
@@ -76,7 +76,7 @@ async fn middle_and_a_sub_agent_to_search_it() {
             line 1
             …
 
-            [3000 lines (30000 bytes) left out here. The whole is saved in /data/outputs/s/1.txt. Have a sub-agent search it with grep and read (task tool), so that it does not fill this conversation.]
+            [3000 lines (30000 bytes) omitted here. The full output is saved in /data/outputs/s/1.txt. Have a sub-agent search it with grep and read (task tool), so that it does not fill this conversation.]
 
             …
             line 5000

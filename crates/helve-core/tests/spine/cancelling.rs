@@ -95,7 +95,7 @@ async fn a_panic_ends_the_call_and_nothing_else() {
     let stage = Setting::default().tool(tool).build();
     assert_eq!(
         told(&stage.call("bomb", json!({})).await),
-        "Failed: The tool bomb failed from within; this is a fault of Helve, not of the call."
+        "Failed: The tool bomb crashed. This is a bug in Helve, not in the call."
     );
     assert_eq!(stage.read("a.txt").await, "ok: 00001| hello");
 }

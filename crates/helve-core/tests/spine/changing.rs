@@ -8,7 +8,7 @@ use helve_core::event::EventKind;
 use helve_core::{
     Action, AfterWrite, Ask, BoxFuture, Diagnostic, Person, Reply, Resolved, Scope, WrittenFile,
 };
-use helve_testkit::{MemoryMachine, Node};
+use helve_testkit::{MemoryMachine, MemoryNode};
 use serde_json::json;
 
 use crate::stage::{Setting, Stage, drain, rule};
@@ -36,7 +36,7 @@ fn meddled(saves: &'static str) -> Stage {
 
 fn content(stage: &Stage) -> String {
     match stage.machine.0.lock().get(std::path::Path::new("/w/a.txt")) {
-        Some(Node::File(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        Some(MemoryNode::File(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
         other => format!("{other:?}"),
     }
 }
@@ -53,7 +53,7 @@ async fn edit(stage: &Stage, old: &str, new: &str) -> String {
 async fn an_approved_change_is_carried_over_to_a_file_that_moved_on() {
     let stage = meddled("1\n2\n3\n4\nfive\n");
     let said = edit(&stage, "1\n", "one\n").await;
-    assert!(said.contains("both changes are in it"), "{said}");
+    assert!(said.contains("both changes were kept"), "{said}");
     assert_eq!(content(&stage), "one\n2\n3\n4\nfive\n");
 }
 
@@ -61,7 +61,7 @@ async fn an_approved_change_is_carried_over_to_a_file_that_moved_on() {
 async fn where_the_same_lines_changed_nothing_is_written() {
     let stage = meddled("uno\n2\n3\n4\n5\n");
     let said = edit(&stage, "1\n", "one\n").await;
-    assert!(said.contains("changed while this call was under way"), "{said}");
+    assert!(said.contains("changed during this call"), "{said}");
     assert_eq!(content(&stage), "uno\n2\n3\n4\n5\n");
 }
 
@@ -107,7 +107,10 @@ async fn a_formatter_sees_what_was_written_and_its_work_is_ours() {
     stage.machine.write("/w/a.txt", "a\nb\n");
     let said = edit(&stage, "a\n", "c\n").await;
     assert_eq!(content(&stage), "C\nB\n");
-    assert!(said.contains("formatted afterwards") && said.contains("a.txt:1: too loud"), "{said}");
+    assert!(
+        said.contains("reformatted afterwards") && said.contains("a.txt:1: too loud"),
+        "{said}"
+    );
     // It is no foreign change: the file may be written over without another look.
     let input = json!({"filePath": "a.txt", "content": "new\n"});
     assert!(stage.call("write", input).await.outcome.is_ok());

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::stage::{Plain, Setting, does, rule, told};
 
-const FORBIDDEN: &str = "Denied: A rule forbids this: read secret.txt (rule read \"secret.txt\": deny, set by the program). No approval lifts it.";
+const FORBIDDEN: &str = "Denied: A rule forbids this: read secret.txt (rule read \"secret.txt\": deny, set by the program). It cannot be approved.";
 
 fn denying() -> Setting {
     let mut setting = Setting::default();
@@ -113,7 +113,7 @@ async fn an_untrusted_project_narrows_and_does_not_widen() {
     setting.written.project =
         vec![rule("plain", "*", Action::Allow), rule("read", "a.txt", Action::Deny)];
     let stage = setting.build();
-    let forbidden = "Denied: A rule forbids this: read a.txt (rule read \"a.txt\": deny, set by the program). No approval lifts it.";
+    let forbidden = "Denied: A rule forbids this: read a.txt (rule read \"a.txt\": deny, set by the program). It cannot be approved.";
     assert_eq!(stage.read("a.txt").await, forbidden);
     assert!(told(&stage.call("plain", json!({})).await).starts_with("Denied: This needs"));
 }

@@ -44,11 +44,11 @@ async fn a_failing_before_refuses_the_call() {
     assert_eq!(read(Way::Refuses).await, "Denied: guard refused this call: not on a Sunday");
     assert_eq!(
         read(Way::Panics).await,
-        "Denied: guard failed before this call, so it was not made."
+        "Denied: guard crashed before this call, so the call was not made."
     );
     assert_eq!(
         read(Way::Hangs).await,
-        "Denied: guard did not answer within 0 seconds before this call, so it was not made."
+        "Denied: guard did not answer within 0 seconds, so the call was not made."
     );
 }
 

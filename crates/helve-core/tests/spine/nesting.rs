@@ -19,7 +19,7 @@ async fn nesting_ends_at_a_fixed_depth() {
     });
     let stage = Setting::default().tool(tool).build();
     let result = stage.call("again", json!({})).await;
-    assert_eq!(told(&result), "Failed: Calls nest at most 4 deep.");
+    assert_eq!(told(&result), "Failed: Calls can nest at most 4 levels deep.");
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn sub_agents_end_at_the_same_depth() {
     let (call, cancel) = (ToolCall::new("delegate", json!({})), CancellationToken::new());
     let offered = registry.offer_to(&stage.session);
     let result = stage.engine.call(&stage.session, &offered, call, cancel).await;
-    assert_eq!(told(&result), "Failed: Calls nest at most 4 deep.");
+    assert_eq!(told(&result), "Failed: Calls can nest at most 4 levels deep.");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::EditSettings;
 use crate::ops::patch::{PatchApplied, PatchRequest, PatchedFile, apply};
-use crate::words::change::{counts, introduced, leniently, made};
+use crate::words::change::{counts, introduced, made, tolerances_text};
 use crate::words::patch::patch_error;
 
 #[derive(Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ fn said(applied: PatchApplied) -> ToolOutput {
         first.push_str(&format!("\n{}", file_line(file)));
     }
     for (shown, tolerances) in inexact {
-        let how = leniently(tolerances.into_iter());
+        let how = tolerances_text(tolerances.into_iter());
         first.extend(how.map(|how| format!("\n{shown}: {how}")));
     }
     let title = format!("{} {}", files.len(), if files.len() == 1 { "file" } else { "files" });
@@ -77,85 +77,85 @@ mod tests {
         check(
             &format!("{files}{}", patch(text)),
             expect![[r#"
-            edit new.txt by apply_patch [lasting: this]
-            edit a.txt by apply_patch [lasting: this]
-            edit old.txt by apply_patch [lasting: this]
-            edit from.txt by apply_patch [lasting: this]
-            edit to.txt by apply_patch [lasting: this]
-            --- /dev/null
-            +++ new.txt
-            @@ -0,0 +1 @@
-            +hi
+                edit new.txt by apply_patch [lasting: this]
+                edit a.txt by apply_patch [lasting: this]
+                edit old.txt by apply_patch [lasting: this]
+                edit from.txt by apply_patch [lasting: this]
+                edit to.txt by apply_patch [lasting: this]
+                --- /dev/null
+                +++ new.txt
+                @@ -0,0 +1 @@
+                +hi
 
-            --- a.txt
-            +++ a.txt
-            @@ -1,3 +1,3 @@
-             one
-            -two
-            +2
-             three
+                --- a.txt
+                +++ a.txt
+                @@ -1,3 +1,3 @@
+                 one
+                -two
+                +2
+                 three
 
-            --- old.txt
-            +++ /dev/null
-            @@ -1 +0,0 @@
-            -x
+                --- old.txt
+                +++ /dev/null
+                @@ -1 +0,0 @@
+                -x
 
-            from.txt becomes to.txt
-            -> Yes(Once)
-            == 4 files
-            Applied the patch: 2 lines added, 2 removed.
-            A new.txt
-            M a.txt
-            D old.txt
-            R from.txt -> to.txt
+                from.txt is moved to to.txt
+                -> Yes(Once)
+                == 4 files
+                Applied the patch: 2 lines added, 2 removed.
+                A new.txt
+                M a.txt
+                D old.txt
+                R from.txt -> to.txt
 
-            --- /dev/null
-            +++ new.txt
-            @@ -0,0 +1 @@
-            +hi
+                --- /dev/null
+                +++ new.txt
+                @@ -0,0 +1 @@
+                +hi
 
-            --- a.txt
-            +++ a.txt
-            @@ -1,3 +1,3 @@
-             one
-            -two
-            +2
-             three
+                --- a.txt
+                +++ a.txt
+                @@ -1,3 +1,3 @@
+                 one
+                -two
+                +2
+                 three
 
-            --- old.txt
-            +++ /dev/null
-            @@ -1 +0,0 @@
-            -x
-            >> a.txt
-            one
-            2
-            three
-            >> from.txt is gone
-            >> new.txt
-            hi
-            >> old.txt is gone
-            >> to.txt
-            y
-        "#]],
+                --- old.txt
+                +++ /dev/null
+                @@ -1 +0,0 @@
+                -x
+                >> a.txt
+                one
+                2
+                three
+                >> from.txt is gone
+                >> new.txt
+                hi
+                >> old.txt is gone
+                >> to.txt
+                y
+            "#]],
         );
     }
 
     #[test]
-    fn nothing_is_touched_when_one_file_does_not_fit() {
+    fn one_mismatch_leaves_all_files_unchanged() {
         let text = "*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Update File: b.txt\n-nine\n+9\n*** End Patch\n";
         let files = "--- rule edit * allow\n--- file a.txt\none\n--- file b.txt\ntwo\n";
         check(
             &format!("{files}{}", patch(text)),
             expect![[r#"
                 !! Stale
-                The hunk for b.txt (line 6 of the patch): its old text is not in b.txt, and nothing in it is similar. Nothing was written.
-                Read the file; it may be another one, or have changed.
+                The hunk for b.txt (line 6 of the patch): its old text was not found in b.txt, and nothing in it is similar. Nothing was written.
+                Read the file; it may be a different one, or have changed.
             "#]],
         );
     }
 
     #[test]
-    fn several_sections_for_one_file_follow_each_other() {
+    fn sections_for_one_file_apply_in_order() {
         let text = "*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Update File: a.txt\n 1\n-two\n+2\n*** End Patch\n";
         check(
             &format!("--- rule edit * allow\n--- file a.txt\none\ntwo\n{}", patch(text)),
@@ -179,20 +179,20 @@ mod tests {
     }
 
     #[test]
-    fn a_move_onto_itself_is_no_delete() {
+    fn moving_a_file_onto_itself_does_not_delete_it() {
         let text = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: ./a.txt\n-one\n+1\n*** End Patch\n";
         check(
             &format!("--- rule edit * allow\n--- file a.txt\none\n{}", patch(text)),
             expect![[r#"
                 !! Stale
-                a.txt exists and was not read in this conversation. Nothing was written.
-                Read it first, if it is to be replaced.
+                a.txt exists but was not read in this conversation. Nothing was written.
+                Read it first if you want to replace it.
             "#]],
         );
     }
 
     #[test]
-    fn adding_over_a_file_needs_it_read() {
+    fn adding_over_an_existing_file_requires_reading_it() {
         let text = "*** Begin Patch\n*** Add File: a.txt\n+new\n*** End Patch\n";
         let call = patch(text);
         check(
@@ -201,8 +201,8 @@ mod tests {
             ),
             expect![[r#"
                 !! Stale
-                a.txt exists and was not read in this conversation. Nothing was written.
-                Update it instead; or read it first, if it is to be replaced.
+                a.txt exists but was not read in this conversation. Nothing was written.
+                Update it instead, or read it first if you want to replace it.
                 == a.txt
                 <file>
                 00001| one
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unified_diff_is_understood() {
+    fn unified_diffs_work() {
         let text = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n";
         check(
             &format!("--- rule edit * allow\n--- file a.txt\none\ntwo\n{}", patch(text)),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_patch_and_what_has_no_place() {
+    fn malformed_ambiguous_and_missing_targets_are_explained() {
         let file = "--- rule edit * allow\n--- file a.txt\nsame\nsame\n";
         let ambiguous = "*** Begin Patch\n*** Update File: a.txt\n-same\n+x\n*** End Patch\n";
         let missing = "*** Begin Patch\n*** Update File: b.txt\n-same\n+x\n*** End Patch\n";
@@ -256,16 +256,16 @@ mod tests {
         check(
             &format!("{file}{calls}"),
             expect![[r#"
-            !! InvalidArgs
-            The patch cannot be read: line 1: expected `*** Begin Patch`, or a unified diff, found "hello". Nothing was written.
-            Send the whole patch again, from *** Begin Patch to *** End Patch.
-            !! Stale
-            The hunk for a.txt (line 3 of the patch): its old text is in the file 2 times, at lines 1, 2. Nothing was written.
-            Quote more lines around it, or name the function with @@.
-            !! NotFound
-            b.txt does not exist. Nothing was written.
-            Did you mean a.txt?
-        "#]],
+                !! InvalidArgs
+                The patch cannot be parsed: line 1: expected `*** Begin Patch`, or a unified diff, found "hello". Nothing was written.
+                Send the complete patch again, from *** Begin Patch to *** End Patch.
+                !! Stale
+                The hunk for a.txt (line 3 of the patch): its old text occurs 2 times in the file, at lines 1, 2. Nothing was written.
+                Quote more lines around it, or name the function with @@.
+                !! NotFound
+                b.txt does not exist. Nothing was written.
+                Did you mean a.txt?
+            "#]],
         );
     }
 }

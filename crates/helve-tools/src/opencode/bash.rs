@@ -15,7 +15,7 @@ pub(super) struct Args {
     /// The command, as for bash -c
     #[schemars(length(min = 1))]
     command: String,
-    /// Milliseconds after which it is ended, 120000 unless given; not in the background
+    /// Milliseconds until it is ended, default 120000; not in the background
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
     /// The folder to run it in
@@ -33,9 +33,9 @@ pub(super) struct Args {
 /// Commands that end sooner in the background are reported as ended.
 const FIRST_LOOK: Duration = Duration::from_millis(500);
 
-pub(super) struct Bash;
+pub(super) struct BashTool;
 
-impl Tool for Bash {
+impl Tool for BashTool {
     type Args = Args;
     const NAME: &'static str = "bash";
     const ABOUT: &'static str = include_str!("bash.txt");

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::EDIT_TERMS;
 use crate::EditSettings;
 use crate::ops::edit::{EditError, EditOrder, EditRequest, Edited, Replacement, edit};
-use crate::words::change::{change_error, counts, introduced, leniently, made, refused};
+use crate::words::change::{change_error, counts, introduced, made, refused, tolerances_text};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -18,9 +18,9 @@ pub(super) struct Args {
     file_path: String,
     /// The text to replace
     old_string: String,
-    /// The text to put in its place
+    /// The replacement
     new_string: String,
-    /// Replace every place instead of the only one
+    /// Replace every occurrence
     #[serde(default)]
     replace_all: bool,
 }
@@ -72,10 +72,10 @@ fn each_change(changes: &[Change]) -> String {
     for (index, change) in changes.iter().enumerate() {
         let which = if several { format!("Edit {}: ", index + 1) } else { String::new() };
         if several || change.count > 1 {
-            let places = if change.count == 1 { "place" } else { "places" };
+            let places = if change.count == 1 { "occurrence" } else { "occurrences" };
             text.push_str(&format!("\n{which}{} {places} replaced.", change.count));
         }
-        if let Some(how) = leniently(change.tolerances.iter()) {
+        if let Some(how) = tolerances_text(change.tolerances.iter()) {
             text.push_str(&format!("\n{which}{how}"));
         }
     }
@@ -88,14 +88,14 @@ pub(super) fn error(error: EditError) -> ToolError {
     match error {
         EditError::Change(error) => change_error(error, "Read it first."),
         EditError::OtherFile { index, named, shown } => invalid(format!(
-            "Edit {} names {named}, and the call is about {shown}. Nothing was written.",
+            "Edit {} names {named}, but the call is for {shown}. Nothing was written.",
             index + 1
         ))
-        .hint("Make one call for each file."),
+        .hint("Make one call per file."),
         EditError::Exists { shown } => invalid(format!(
-            "{shown} exists, and an empty oldString creates a new file. Nothing was written."
+            "{shown} already exists; an empty oldString creates a new file. Nothing was written."
         ))
-        .hint("Quote what is to be replaced, or use write for the whole file."),
+        .hint("Quote the text to replace, or use write for the whole file."),
         EditError::Refused { shown, which, refusal } => {
             let which = if which.count > 1 {
                 format!("Edit {} of {}: ", which.index + 1, which.count)

@@ -12,12 +12,12 @@ use crate::words::search::{SearchScope, ending, notes, search_error};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The pattern: "**/*.rs", "src/**/*.{ts,tsx}"; without a slash it is about names in any folder
+    /// The glob: "**/*.rs", "src/**/*.{ts,tsx}"; without a slash it matches names in any folder
     #[schemars(length(min = 1))]
     pattern: String,
-    /// The folder to look in, the workspace unless given
+    /// The folder to search, default the workspace
     path: Option<String>,
-    /// Also list what .gitignore hides
+    /// Also list files that .gitignore hides
     #[serde(default)]
     ignored: bool,
 }
@@ -53,7 +53,7 @@ fn said(found: &FoundFiles) -> ToolOutput {
         let least = if counts.ended == WalkEnd::Deadline { "at least " } else { "" };
         let files = count(counts.files, "file", "files");
         all.push(format!(
-            "{shown} of {least}{files} are shown, the newest. Use a narrower path or pattern to see others."
+            "Showing {shown} of {least}{files}, newest first. Use a narrower path or pattern to see others."
         ));
     }
     all.extend(notes(searched, SearchScope::Names, &SEARCH_TERMS));
@@ -69,7 +69,7 @@ mod tests {
     use crate::opencode::check;
 
     #[test]
-    fn files_by_name_or_path() {
+    fn globs_match_names_or_paths() {
         check(
             r#"
 --- file src/a.ts
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_files_are_not_found_by_accident() {
+    fn ignored_files_are_only_mentioned() {
         check(
             r#"
 --- file .gitignore
@@ -129,7 +129,7 @@ dist/
     }
 
     #[test]
-    fn what_is_no_folder_or_no_glob() {
+    fn files_and_invalid_globs_are_refused() {
         check(
             r#"
 --- file a.js
@@ -140,15 +140,15 @@ dist/
 "#,
             expect![[r#"
                 !! InvalidArgs
-                path must be a folder, and a.js is none.
-                Name the folder, or leave path out.
+                path must be a folder, but a.js is not.
+                Name a folder, or omit path.
                 !! NotFound
                 gone does not exist.
                 !! InvalidArgs
-                The glob "{a" cannot be used: error parsing glob '{a': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?).
-                Use *, **, ?, {a,b} and [abc]; a backslash takes away their meaning.
+                The glob "{a" is invalid: error parsing glob '{a': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?).
+                Use *, **, ?, {a,b} and [abc]; escape them with a backslash.
                 !! InvalidArgs
-                The arguments of glob do not fit:
+                Invalid arguments for glob:
                 - pattern: expected a length of at least 1, found 0
                 Correct them and call again.
             "#]],
@@ -156,7 +156,7 @@ dist/
     }
 
     #[test]
-    fn a_hundred_of_many() {
+    fn at_most_100_files_are_listed() {
         let files: String = (0..130).map(|n| format!("--- file f{n:03}\n")).collect();
         let fixture = format!("{files}--- call glob {{\"pattern\": \"f*\"}}\n");
         let seen = helve_testkit::run(
@@ -165,11 +165,11 @@ dist/
             &fixture,
         );
         assert_eq!(seen.matches("/w/f").count(), 100);
-        assert!(seen.contains("(100 of 130 files are shown, the newest."), "{seen}");
+        assert!(seen.contains("(Showing 100 of 130 files, newest first."), "{seen}");
     }
 
     #[test]
-    fn the_pattern_is_what_is_judged_and_a_place_outside_is_asked_for() {
+    fn rules_match_the_pattern_and_outside_folders_are_asked_about() {
         check(
             r#"
 --- rule glob secret* deny
@@ -181,8 +181,8 @@ dist/
 "#,
             expect![[r#"
                 !! Denied
-                A rule forbids this: glob secret* (rule glob "secret*": deny, set by the program). No approval lifts it.
-                Go on without it, or tell the user which rule stands in the way.
+                A rule forbids this: glob secret* (rule glob "secret*": deny, set by the program). It cannot be approved.
+                Continue without it, or tell the user which rule blocks it.
                 external_directory /other/* [lasting: /other/*]
                 glob * [lasting: this]
                 -> Yes(Session)

@@ -16,28 +16,28 @@ use crate::words::search::{SearchScope, ending, notes, search_error};
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Args {
-    /// The regular expression to look for
+    /// The regular expression to search for
     #[schemars(length(min = 1))]
     pattern: String,
-    /// The file or folder to search, the workspace unless given
+    /// The file or folder to search, default the workspace
     path: Option<String>,
-    /// Only files like "*.js", "*.{ts,tsx}" or "src/**"
+    /// Only files that match a glob: "*.js", "*.{ts,tsx}", "src/**"
     include: Option<String>,
-    /// Take the pattern as plain text
+    /// Treat the pattern as plain text
     #[serde(default)]
     literal: bool,
-    /// Do not tell upper from lower case
+    /// Ignore case
     #[serde(default)]
     ignore_case: bool,
     /// Lines to show around each match, up to 20
     context: Option<u32>,
-    /// Let a match go over several lines
+    /// Let a match span several lines
     #[serde(default)]
     multiline: bool,
-    /// Also search what .gitignore hides
+    /// Also search files that .gitignore hides
     #[serde(default)]
     ignored: bool,
-    /// Lines, only their files, or how many each file has
+    /// Show matching lines, file names, or counts by file
     #[serde(default)]
     output: OutputMode,
 }
@@ -129,7 +129,7 @@ fn content(hits: &[MatchedFile], searched: &Searched) -> (String, Option<String>
     let rest = (shown < counts.matches).then(|| {
         let files = count(counts.files, "file", "files");
         format!(
-            "{shown} of {} matches in {files} are shown, newest files first. Narrow path, include or pattern to see others.",
+            "Showing {shown} of {} matches in {files}, newest files first. Narrow path, include or pattern to see others.",
             counts.matches
         )
     });
@@ -168,7 +168,7 @@ fn files(
     }
     let shown = hits.len() as u64;
     let rest = (shown < counts.files).then(|| {
-        format!("{shown} of {files} are shown, the newest. Narrow path, include or pattern to see others.")
+        format!("Showing {shown} of {files}, newest first. Narrow path, include or pattern to see others.")
     });
     (text, rest)
 }

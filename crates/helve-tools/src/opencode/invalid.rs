@@ -1,4 +1,4 @@
-//! `invalid`: what a call becomes when its tool does not exist. Never offered.
+//! `invalid`: answers calls of tools that do not exist. It is never offered.
 
 use helve_core::{Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
@@ -33,7 +33,7 @@ mod tests {
     use crate::opencode::check;
 
     #[test]
-    fn an_unknown_name_is_answered_with_near_ones() {
+    fn unknown_tools_get_similar_names() {
         check(
             "--- call todo_write {}\n",
             expect![[r#"
@@ -45,13 +45,13 @@ mod tests {
             "--- call frobnicate {}\n",
             expect![[r#"
                 !! UnknownTool
-                There is no tool "frobnicate". There are: apply_patch, bash, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, write.
+                There is no tool "frobnicate". Available tools: apply_patch, bash, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, write.
             "#]],
         );
     }
 
     #[test]
-    fn letter_case_is_repaired() {
+    fn tool_names_ignore_case() {
         check(
             "--- file a\nx\n--- call READ {\"filePath\": \"a\"}\n",
             expect![[r#"

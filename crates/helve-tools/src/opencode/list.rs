@@ -14,9 +14,9 @@ use crate::words::search::{self, SearchScope, amount, ending, search_error};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The folder to list, the workspace unless given
+    /// The folder to list, default the workspace
     path: Option<String>,
-    /// Globs of what to leave out
+    /// Globs of entries to omit
     #[serde(default)]
     ignore: Vec<String>,
 }
@@ -43,7 +43,7 @@ fn said(listing: &TreeListing) -> ToolOutput {
     let root = searched.absolute(Path::new(""));
     let mut text = format!("{}/\n", root.trim_end_matches('/'));
     if *count == 0 {
-        text.push_str("\n(nothing is in it)");
+        text.push_str("\n(empty)");
     }
     for row in rows {
         text.push_str(&format!("\n{}", row_text(row)));
@@ -64,7 +64,7 @@ fn row_text(row: &TreeRow) -> String {
             format!("{}{name}/ ({})", indent(depth), amount(*unlisted))
         }
         TreeRow::Rest { depth, amount: rest } => {
-            format!("{}… {} more", indent(depth), amount(*rest))
+            format!("{}… {} not shown", indent(depth), amount(*rest))
         }
     }
 }
@@ -74,11 +74,11 @@ fn notes(searched: &Searched) -> Vec<String> {
     let mut notes = Vec::new();
     let by_name = amount(counts.skipped.left_out);
     if !by_name.is_empty() {
-        notes.push(format!("{by_name} left out by name, such as node_modules or build."));
+        notes.push(format!("{by_name} omitted by name, such as node_modules or build."));
     }
     let by_rules = amount(counts.skipped.ignored);
     if !by_rules.is_empty() {
-        notes.push(format!("{by_rules} left out by ignore rules."));
+        notes.push(format!("{by_rules} omitted by ignore rules."));
     }
     if counts.matches > 0 || counts.ended == WalkEnd::Deadline {
         notes.extend(search::notes(searched, SearchScope::Names, &SEARCH_TERMS));
@@ -93,7 +93,7 @@ mod tests {
     use crate::opencode::check;
 
     #[test]
-    fn folders_first_then_files_by_name() {
+    fn folders_come_first_then_files() {
         check(
             r#"
 --- file src/main.rs
@@ -120,7 +120,7 @@ mod tests {
                 .keep
                 README.md
 
-                (2 folders left out by name, such as node_modules or build.)
+                (2 folders omitted by name, such as node_modules or build.)
                 == src/core
                 /w/src/core/
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_the_upper_levels_are_shown() {
+    fn upper_levels_are_shown_first() {
         let mut fixture = String::new();
         for n in 0..60 {
             fixture.push_str(&format!("--- file a/f{n:02}\n--- file b/c/f{n:02}\n"));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_folder() {
+    fn files_and_missing_paths_are_refused() {
         check(
             r#"
 --- file a
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_is_what_is_judged() {
+    fn rules_match_the_path() {
         check(
             r#"
 --- rule list secret* deny
@@ -183,8 +183,8 @@ mod tests {
 "#,
             expect![[r#"
                 !! Denied
-                A rule forbids this: list secret (rule list "secret*": deny, set by the program). No approval lifts it.
-                Go on without it, or tell the user which rule stands in the way.
+                A rule forbids this: list secret (rule list "secret*": deny, set by the program). It cannot be approved.
+                Continue without it, or tell the user which rule blocks it.
             "#]],
         );
     }

@@ -12,7 +12,7 @@ use crate::ops::resources::{self, ListedResource};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The server whose resources to list; all servers if left out
+    /// The server to list; all servers if omitted
     pub(super) server: Option<String>,
 }
 

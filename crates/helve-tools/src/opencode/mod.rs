@@ -38,7 +38,7 @@ pub static DIALECT: Dialect =
 static WORDS: EngineWords = EngineWords {
     delegate_saved: "Have a sub-agent search it with grep and read (task tool), so that it does not fill this conversation.",
     search_saved: "Search it with grep, or read it with offset and limit.",
-    read_part: "Read it in windows with offset and limit.",
+    read_part: "Read it in parts with offset and limit.",
 };
 const EDIT_TERMS: EditTerms =
     EditTerms { old: "oldString", new: "newString", all: Some("replaceAll") };
@@ -64,7 +64,7 @@ pub fn tools(media: Arc<dyn Media>) -> Vec<Arc<dyn AnyTool>> {
 pub fn tools_with(media: Arc<dyn Media>, settings: EditSettings) -> Vec<Arc<dyn AnyTool>> {
     vec![
         Arc::new(apply_patch::ApplyPatch { settings }),
-        Arc::new(bash::Bash),
+        Arc::new(bash::BashTool),
         Arc::new(edit::EditTool { settings }),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),

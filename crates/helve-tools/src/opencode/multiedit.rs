@@ -14,7 +14,7 @@ pub(super) struct Args {
     /// The file to change
     #[schemars(length(min = 1))]
     file_path: String,
-    /// What to replace, in order
+    /// The replacements, in order
     #[schemars(length(min = 1, max = 500))]
     edits: Vec<EditArgs>,
 }
@@ -22,13 +22,13 @@ pub(super) struct Args {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct EditArgs {
-    /// The same file, if it is named at all
+    /// The same file, if given
     file_path: Option<String>,
     /// The text to replace
     old_string: String,
-    /// The text to put in its place
+    /// The replacement
     new_string: String,
-    /// Replace every place instead of the only one
+    /// Replace every occurrence
     #[serde(default)]
     replace_all: bool,
 }
@@ -67,7 +67,7 @@ mod tests {
     use crate::opencode::check;
 
     #[test]
-    fn one_place_is_replaced_and_the_rest_keeps_its_bytes() {
+    fn other_bytes_stay_unchanged() {
         check(
             "--- reply once\n--- file a.rs\nfn a() {\r\n    1\n}\n--- call edit {\"filePath\": \"a.rs\", \"oldString\": \"    1\", \"newString\": \"    2\"}\n",
             expect![[r#"
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn dollars_and_backslashes_are_what_they_are() {
+    fn dollars_and_backslashes_are_literal() {
         check(
             r#"
 --- rule edit * allow
@@ -123,7 +123,7 @@ price
     }
 
     #[test]
-    fn what_cannot_be_found_shows_the_nearest_place() {
+    fn a_failed_match_shows_the_closest_lines() {
         check(
             r#"
 --- rule edit * allow
@@ -139,30 +139,30 @@ def area(w, h):
 "#,
             expect![[r#"
                 !! Stale
-                oldString is not in a.py. Nothing was written. The nearest place is line 2: a value is another one now.
-                They part at line 2, column 20 (line 1 of oldString): the file has "2" (U+0032), oldString has "3" (U+0033).
+                oldString was not found in a.py. Nothing was written. The closest match is line 2: a value has changed.
+                First difference at line 2, column 20 (line 1 of oldString): the file has "2" (U+0032), oldString has "3" (U+0033).
                 00002|     return w * h * 2
-                Quote these lines as they stand, without their numbers, and call again.
+                Quote these lines exactly, without the line numbers, and call again.
                 !! Stale
-                oldString is not in a.py, and nothing in it is similar. Nothing was written.
-                Read the file; it may be another one, or have changed.
+                oldString was not found in a.py, and nothing in it is similar. Nothing was written.
+                Read the file; it may be a different one, or have changed.
                 !! Stale
-                oldString is in a.py 2 times, at lines 1, 2. Nothing was written.
-                Quote more lines around the one you mean, or set replaceAll to change all of them.
+                oldString occurs 2 times in a.py, at lines 1, 2. Nothing was written.
+                Quote more lines around the one you mean, or set replaceAll to replace every occurrence.
                 !! NotFound
                 b.py does not exist.
                 Did you mean a.py?
                 !! InvalidArgs
-                a.py exists, and an empty oldString creates a new file. Nothing was written.
-                Quote what is to be replaced, or use write for the whole file.
+                a.py already exists; an empty oldString creates a new file. Nothing was written.
+                Quote the text to replace, or use write for the whole file.
                 !! InvalidArgs
-                oldString and newString are the same. Nothing was written.
+                oldString and newString are identical. Nothing was written.
             "#]],
         );
     }
 
     #[test]
-    fn a_lenient_match_is_said() {
+    fn tolerances_are_reported() {
         check(
             r#"
 --- rule edit * allow
@@ -175,7 +175,7 @@ def area(w, h):
             expect![[r#"
                 == a.go
                 Edited a.go: 1 line added, 1 removed.
-                The quotation differed from the file in indentation; the file's own form was kept.
+                The quoted text differed from the file in indentation; the file's version was kept.
 
                 --- a.go
                 +++ a.go
@@ -193,7 +193,7 @@ def area(w, h):
     }
 
     #[test]
-    fn several_edits_are_made_in_order_or_not_at_all() {
+    fn edits_apply_in_order_all_or_none() {
         check(
             r#"
 --- rule edit * allow
@@ -208,8 +208,8 @@ two
             expect![[r#"
                 == a.txt
                 Edited a.txt: 2 lines added, 2 removed.
-                Edit 1: 1 place replaced.
-                Edit 2: 1 place replaced.
+                Edit 1: 1 occurrence replaced.
+                Edit 2: 1 occurrence replaced.
 
                 --- a.txt
                 +++ a.txt
@@ -222,11 +222,11 @@ two
                 1
                 2
                 !! Stale
-                Edit 2 of 2: oldString is not in a.txt, and nothing in it is similar. Nothing was written.
-                Read the file; it may be another one, or have changed.
+                Edit 2 of 2: oldString was not found in a.txt, and nothing in it is similar. Nothing was written.
+                Read the file; it may be a different one, or have changed.
                 !! InvalidArgs
-                Edit 1 names b.txt, and the call is about a.txt. Nothing was written.
-                Make one call for each file.
+                Edit 1 names b.txt, but the call is for a.txt. Nothing was written.
+                Make one call per file.
                 == new.txt
                 Created new.txt: 1 line added, 0 removed.
 
@@ -241,7 +241,7 @@ two
     }
 
     #[test]
-    fn every_place_is_replaced_when_that_is_asked_for() {
+    fn replace_all_replaces_every_occurrence() {
         check(
             r#"
 --- rule edit * allow
@@ -253,7 +253,7 @@ a
             expect![[r#"
                 == a.txt
                 Edited a.txt: 2 lines added, 2 removed.
-                2 places replaced.
+                2 occurrences replaced.
 
                 --- a.txt
                 +++ a.txt
@@ -270,7 +270,7 @@ a
     }
 
     #[test]
-    fn a_file_that_moved_on_is_edited_where_the_quotation_still_stands() {
+    fn a_file_changed_since_reading_can_be_edited_if_the_quote_matches() {
         check(
             r#"
 --- rule edit * allow
@@ -312,7 +312,7 @@ two
     }
 
     #[test]
-    fn faults_of_syntax_that_an_edit_brought_in_are_told() {
+    fn introduced_syntax_errors_are_reported() {
         check(
             r#"
 --- rule edit * allow
@@ -335,8 +335,8 @@ fn a() {
                 -}
                 +    c();
 
-                This change brought in faults of syntax:
-                - a.rs:2: } is missing
+                This change introduced syntax errors:
+                - a.rs:2: missing }
                 >> a.rs
                 fn a() {
                     c();
@@ -358,7 +358,7 @@ fn a() {
     }
 
     #[test]
-    fn a_no_changes_nothing() {
+    fn a_rejected_edit_changes_nothing() {
         check(
             r#"
 --- reply no: keep it
@@ -375,7 +375,7 @@ one
                 +two
                 -> No { word: Some("keep it") }
                 !! Denied
-                The user said no to this call: keep it
+                The user rejected this call: keep it
             "#]],
         );
     }

@@ -16,9 +16,9 @@ use crate::words::{clip, count};
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     action: Action,
-    /// The handle that bash or list gave
+    /// The handle from bash or list
     id: Option<String>,
-    /// Where reading or waiting begins, 0 unless given
+    /// Where to start reading or waiting, default 0
     cursor: Option<u64>,
     /// Wait for this text
     text: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// What to type
     input: Option<String>,
     signal: Option<SignalName>,
-    /// Milliseconds to wait, 30000 unless given
+    /// Milliseconds to wait, default 30000
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
 }
@@ -96,7 +96,7 @@ impl Tool for ProcessTool {
             }
             ProcessOutcome::Killed(ended) => {
                 let ended = count(ended as u64, "process was", "processes were");
-                format!("{id}: {ended} ended; nothing of it is left.")
+                format!("{id}: {ended} ended; none is left.")
             }
         };
         Ok(ToolOutput::text(id, text))
@@ -128,10 +128,9 @@ fn request(args: &Args) -> Result<Option<ProcessRequest>, ToolError> {
 
 fn until(args: &Args) -> Result<WaitCondition, ToolError> {
     match (&args.text, args.port) {
-        (Some(_), Some(_)) => Err(ToolError::new(
-            ErrorKind::InvalidArgs,
-            "Give text or port, not both: one thing is waited for at a time.",
-        )),
+        (Some(_), Some(_)) => {
+            Err(ToolError::new(ErrorKind::InvalidArgs, "Set text or port, not both."))
+        }
         (Some(text), None) => Ok(WaitCondition::Text(text.clone())),
         (None, Some(port)) => Ok(WaitCondition::Port(port)),
         (None, None) => Ok(WaitCondition::AllEnded),
@@ -144,7 +143,7 @@ fn error(error: ProcessFailure) -> ToolError {
         ProcessFailure::Unknown { id, known } => {
             let others = match known.as_slice() {
                 [] => "Nothing was started in this workspace.".to_string(),
-                known => format!("There are: {}.", known.join(", ")),
+                known => format!("Known handles: {}.", known.join(", ")),
             };
             let text = format!("There is no program with the handle {}. {others}", clip(&id));
             ToolError::new(ErrorKind::NotFound, text).hint("List them with action \"list\".")
@@ -159,12 +158,12 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
     let process = &watched.process;
     let text = String::from_utf8_lossy(&watched.text);
     let mut whole = match text.trim_end_matches('\n') {
-        "" => "(nothing new)".to_string(),
+        "" => "(no new output)".to_string(),
         text => text.to_string(),
     };
     if watched.left_out > 0 {
         let gap = format!(
-            "[{} bytes before this are left out; read them with cursor {from}]",
+            "[{} bytes before this are omitted; read them with cursor {from}]",
             watched.left_out
         );
         whole = format!("{gap}\n{whole}");
@@ -194,22 +193,24 @@ fn progress(watched: &WatchResult) -> String {
     };
     let more = match process.said.saturating_sub(watched.next) {
         0 => String::new(),
-        bytes => format!(", {bytes} bytes more are there"),
+        bytes => format!(", {bytes} more bytes available"),
     };
     format!("{}: {state}; next cursor {}{more}", process.id.0, watched.next)
 }
 
 fn waited(met: WaitOutcome, until: &WaitCondition, deadline: Duration) -> String {
-    let what = match until {
-        WaitCondition::Text(text) => format!("the text {}", clip(text)),
-        WaitCondition::Port(port) => format!("something listening on port {port}"),
-        WaitCondition::Now | WaitCondition::Ended | WaitCondition::AllEnded => "its end".into(),
+    let (what, done, verb) = match until {
+        WaitCondition::Text(text) => (format!("the text {}", clip(text)), "appeared", "appear"),
+        WaitCondition::Port(port) => (format!("port {port}"), "is listening", "start listening"),
+        WaitCondition::Now | WaitCondition::Ended | WaitCondition::AllEnded => {
+            ("the program".into(), "ended", "end")
+        }
     };
     match met {
-        WaitOutcome::Yes => format!("{what}: reached"),
-        WaitOutcome::Never => format!("{what} cannot come any more: it has ended"),
+        WaitOutcome::Yes => format!("{what} {done}"),
+        WaitOutcome::Never => format!("{what} cannot {verb} any more: the program has ended"),
         WaitOutcome::Deadline => format!(
-            "{what} did not come within {} ms; wait again, or end it with kill",
+            "{what} did not {verb} within {} ms; wait again, or end the program with kill",
             deadline.as_millis()
         ),
     }
@@ -227,7 +228,7 @@ fn listed(all: &[Process]) -> ToolOutput {
             clip(&process.about.command)
         );
         if process.is_foreign {
-            line.push_str(" (another Helve's)");
+            line.push_str(" (of another Helve process)");
         }
         if process.state != ProcessState::Running && !process.children.is_empty() {
             line.push_str(&format!("\n    still running: {}", children(process)));
@@ -235,7 +236,7 @@ fn listed(all: &[Process]) -> ToolOutput {
         lines.push(line);
     }
     if all.len() > MAX_LISTED {
-        lines.push(format!("{} older ones are left out.", all.len() - MAX_LISTED));
+        lines.push(format!("{} older programs omitted.", all.len() - MAX_LISTED));
     }
     if lines.is_empty() {
         lines.push("Nothing was started in this workspace.".into());
@@ -246,7 +247,7 @@ fn listed(all: &[Process]) -> ToolOutput {
 fn missing(action: Action, what: &str, is: &str) -> ToolError {
     let action = format!("{action:?}").to_ascii_lowercase();
     ToolError::new(ErrorKind::InvalidArgs, format!("Action \"{action}\" needs {what}: {is}."))
-        .hint("Give it and call again.")
+        .hint("Set it and call again.")
 }
 
 fn signal(name: SignalName) -> Signal {

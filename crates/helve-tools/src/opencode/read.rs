@@ -24,9 +24,9 @@ pub(super) struct Args {
     /// The file or folder to read
     #[schemars(length(min = 1))]
     file_path: String,
-    /// The line (or entry) to start from, counted from 1
+    /// First line (or entry) to read, counted from 1
     offset: Option<u64>,
-    /// How many lines (or entries) to read, 2000 unless given
+    /// Number of lines (or entries) to read, default 2000
     limit: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ fn folder(shown: &str, page: &FolderPage) -> ToolOutput {
     let last = first - 1 + entries.len() as u64;
     let is_cut = last < *total;
     let end = if is_cut {
-        format!("{first}-{last} of {total} entries. Use offset={} to go on.", last + 1)
+        format!("{first}-{last} of {total} entries. Use offset={} to continue.", last + 1)
     } else {
         count(*total, "entry", "entries")
     };
@@ -108,7 +108,7 @@ fn ending(page: &LinePage) -> String {
         return format!("End of file, {}", count(page.total, "line", "lines"));
     }
     let (first, next) = (page.first, page.next());
-    format!("Lines {first}-{} are shown and more follow. Use offset={next} to go on.", next - 1)
+    format!("Showing lines {first}-{}; more follow. Use offset={next} to continue.", next - 1)
 }
 
 /// How to see the rest of lines that are cut.
@@ -120,7 +120,7 @@ fn cut_lines(page: &LinePage) -> Option<String> {
         others => format!(", like {}", count(others as u64, "other", "others")),
     };
     Some(format!(
-        "Line {first} is cut{others}. To see more of it, grep for a part of it, or print it in pieces in a shell: sed -n {first}p FILE | cut -c 2001-4000"
+        "Line {first} is cut{others}. To see the rest, grep for a part of it, or print it in a shell: sed -n {first}p FILE | cut -c 2001-4000"
     ))
 }
 
@@ -133,7 +133,7 @@ fn picture(shown: &str, format: MediaFormat, picture: Picture) -> ToolOutput {
     }
     match picture.frames {
         Frames::One => {}
-        Frames::FirstOfMany => text.push_str(" It moves; the first frame is shown."),
+        Frames::FirstOfMany => text.push_str(" It is animated; the first frame is shown."),
     }
     let mut output = ToolOutput::text(shown, text.clone())
         .with("preview", text)
@@ -145,7 +145,7 @@ fn picture(shown: &str, format: MediaFormat, picture: Picture) -> ToolOutput {
 
 fn error(error: ReadError) -> ToolError {
     let invalid = |message: String| ToolError::new(ErrorKind::InvalidArgs, message);
-    let at_most = |total: u64| format!("Call again with an offset of at most {}.", total.max(1));
+    let at_most = |total: u64| format!("Use an offset of at most {}.", total.max(1));
     match error {
         ReadError::Context(error) => error,
         ReadError::Missing(missing) => missing_file(&missing),

@@ -10,7 +10,7 @@ use crate::ops::resources::{self, ResourceContent, ResourcePiece};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The server that holds the resource
+    /// The server that offers the resource
     server: String,
     /// The uri of the resource, from list_mcp_resources or a filled-in template
     uri: String,

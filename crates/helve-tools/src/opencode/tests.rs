@@ -12,12 +12,12 @@ use super::{DIALECT, tools};
 #[test]
 fn documented_answers_are_current() {
     let page = expect_file!["../../../../docs/wrong-calls.md"];
-    let fresh = answered(&page.data());
+    let fresh = with_answers(&page.data());
     page.assert_eq(&fresh);
 }
 
 /// The page with current answers.
-fn answered(page: &str) -> String {
+fn with_answers(page: &str) -> String {
     let (mut fresh, mut fixture, mut block) = (String::new(), String::new(), Block::None);
     for line in page.split_inclusive('\n') {
         match (line.trim_end(), block) {

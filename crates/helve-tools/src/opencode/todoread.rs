@@ -29,8 +29,7 @@ mod tests {
     use crate::opencode::check;
 
     #[test]
-    fn it_can_be_denied() {
-        // Denied outright, it is not even offered.
+    fn a_denied_tool_is_not_offered() {
         check(
             "--- rule todoread * deny\n--- call todoread\n",
             expect![[r#"

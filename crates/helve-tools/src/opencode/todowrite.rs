@@ -8,14 +8,14 @@ use crate::ops::todo::{self, TodoItem, TodoList, TodoPriority, TodoStatus};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The whole list as it should be from now on
+    /// The complete new list
     #[schemars(length(max = 1000))]
     todos: Vec<TodoArgs>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct TodoArgs {
-    /// What is to be done, in a few words
+    /// What to do, in a few words
     #[schemars(length(min = 1, max = 10_000))]
     content: String,
     status: TodoStatus,
@@ -57,7 +57,7 @@ mod tests {
     use crate::opencode::check;
 
     #[test]
-    fn the_list_is_kept_for_the_session() {
+    fn the_list_lasts_for_the_session() {
         check(
             r#"
 --- call todoread
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn states_and_priorities_are_checked() {
+    fn statuses_and_priorities_are_validated() {
         check(
             r#"
 --- call todowrite {"todos": [{"content": "", "status": "done"}, {"content": 3, "status": "pending", "priority": "urgent"}, {}]}
@@ -108,7 +108,7 @@ mod tests {
 "#,
             expect![[r#"
                 !! InvalidArgs
-                The arguments of todowrite do not fit:
+                Invalid arguments for todowrite:
                 - todos[0].content: expected a length of at least 1, found 0
                 - todos[0].status: expected one of "pending", "in_progress", "completed", "cancelled", found the string "done"
                 - todos[1].content: expected a string, found 3

@@ -15,7 +15,7 @@ pub(super) struct Args {
     /// The file to write
     #[schemars(length(min = 1))]
     file_path: String,
-    /// All of its content
+    /// The whole content
     content: String,
 }
 
@@ -41,7 +41,7 @@ impl Tool for Write {
 fn said(outcome: WriteOutcome) -> ToolOutput {
     let file = match outcome {
         WriteOutcome::Unchanged { shown } => {
-            let text = format!("{shown} has this content already; nothing was written.");
+            let text = format!("{shown} already has this content; nothing was written.");
             return ToolOutput::text(shown, text);
         }
         WriteOutcome::Written(file) => file,
@@ -59,11 +59,11 @@ fn error(error: WriteError) -> ToolError {
         WriteError::Change(error) => change_error(error, "Read it first, then write it."),
         WriteError::Elided { shown, line } => {
             let message = format!(
-                "content leaves out what {shown} has: the line \"{}\" would be written as it stands. Nothing was written.",
+                "content omits part of {shown}: the line \"{}\" would be written literally. Nothing was written.",
                 clip(&line)
             );
             ToolError::new(ErrorKind::InvalidArgs, message)
-                .hint("Give the whole content, or change the part that is meant with edit.")
+                .hint("Send the whole content, or change only that part with edit.")
         }
         WriteError::CannotEncode { shown, encoding, character } => {
             cannot_encode(&shown, encoding.name(), &format!("\"{character}\""))
@@ -78,7 +78,7 @@ mod tests {
     use crate::opencode::check;
 
     #[test]
-    fn a_new_file_is_shown_before_it_is_made() {
+    fn a_new_file_is_previewed() {
         check(
             r#"
 --- reply once
@@ -116,7 +116,7 @@ somebody else's
 "#,
             expect![[r#"
                 !! Stale
-                a.txt exists and was not read in this conversation. Nothing was written.
+                a.txt exists but was not read in this conversation. Nothing was written.
                 Read it first, then write it.
                 == a.txt
                 <file>
@@ -133,19 +133,19 @@ somebody else's
                 >> a.txt
                 three
                 !! Stale
-                a.txt changed since it was read. Nothing was written. This changed:
+                a.txt changed since it was read. Nothing was written. Changes since then:
                 --- a.txt
                 +++ a.txt
                 @@ -1 +1 @@
                 -three
                 +somebody else's
-                Read it again, then make the change with that in mind.
+                Read it again, then redo the change.
             "#]],
         );
     }
 
     #[test]
-    fn what_others_wrote_since_is_not_overwritten_and_reading_again_helps() {
+    fn later_changes_by_others_must_be_read_first() {
         check(
             r#"
 --- rule edit * allow
@@ -166,11 +166,11 @@ theirs
                 <file>
                 00001| one
 
-                (Lines 1-1 are shown and more follow. Use offset=2 to go on.)
+                (Showing lines 1-1; more follow. Use offset=2 to continue.)
                 </file>
                 !! Stale
                 a.txt changed since it was read. Nothing was written.
-                Read it again, then make the change with that in mind.
+                Read it again, then redo the change.
                 == a.txt
                 <file>
                 00003| theirs
@@ -187,7 +187,7 @@ theirs
     }
 
     #[test]
-    fn what_is_left_out_in_words_is_not_written() {
+    fn placeholders_for_omitted_code_are_refused() {
         check(
             r#"
 --- rule edit * allow
@@ -206,14 +206,14 @@ b();
                 (End of file, 2 lines)
                 </file>
                 !! InvalidArgs
-                content leaves out what a.js has: the line "// ... rest of the code unchanged ..." would be written as it stands. Nothing was written.
-                Give the whole content, or change the part that is meant with edit.
+                content omits part of a.js: the line "// ... rest of the code unchanged ..." would be written literally. Nothing was written.
+                Send the whole content, or change only that part with edit.
             "#]],
         );
     }
 
     #[test]
-    fn the_same_content_is_said_and_not_written() {
+    fn identical_content_is_not_written() {
         check(
             r#"
 --- rule edit * allow
@@ -223,13 +223,13 @@ one
 "#,
             expect![[r#"
                 == a.txt
-                a.txt has this content already; nothing was written.
+                a.txt already has this content; nothing was written.
             "#]],
         );
     }
 
     #[test]
-    fn encoding_mark_and_line_endings_of_the_file_are_kept() {
+    fn byte_order_mark_and_line_endings_are_kept() {
         check(
             "--- rule edit * allow\n--- file a.txt\n\u{feff}one\r\ntwo\r\n--- call read {\"filePath\": \"a.txt\"}\n--- call write {\"filePath\": \"a.txt\", \"content\": \"1\\n2\\n\"}\n",
             expect![[r#"
@@ -250,7 +250,7 @@ one
     }
 
     #[test]
-    fn what_configures_programs_is_asked_for_even_where_edits_are_free() {
+    fn program_configuration_is_asked_about_even_if_edits_are_allowed() {
         check(
             r#"
 --- rule edit * allow
@@ -268,7 +268,7 @@ one
                 -> Unanswered
                 !! Denied
                 This needs permission, and nobody can be asked here: edit .git/hooks/pre-commit (built-in rule edit ".git/*": ask).
-                No rule allows it in advance: a person must say yes, or --yes be given.
+                No rule can allow it in advance: a person must approve it, or use --yes.
                 edit sub/.GIT/config by write [lasting: this]
                 --- /dev/null
                 +++ sub/.GIT/config
@@ -278,16 +278,16 @@ one
                 -> Unanswered
                 !! Denied
                 This needs permission, and nobody can be asked here: edit sub/.GIT/config (built-in rule edit "*/.git/*": ask).
-                No rule allows it in advance: a person must say yes, or --yes be given.
+                No rule can allow it in advance: a person must approve it, or use --yes.
                 !! Denied
-                A rule forbids this: edit /data/store.db (built-in rule edit "/data/*": deny). No approval lifts it.
-                Go on without it, or tell the user which rule stands in the way.
+                A rule forbids this: edit /data/store.db (built-in rule edit "/data/*": deny). It cannot be approved.
+                Continue without it, or tell the user which rule blocks it.
             "#]],
         );
     }
 
     #[test]
-    fn nothing_is_said_of_a_file_that_must_be_asked_for() {
+    fn answers_reveal_nothing_about_unapproved_files() {
         check(
             r#"
 --- rule edit * allow
@@ -298,13 +298,13 @@ TOKEN=1
 "#,
             expect![[r#"
                 !! Denied
-                This cannot be done with that file, and reading it needs permission.
-                Read the file first, so that permission can be asked for.
+                This failed. The reason cannot be shown, because reading the file needs permission.
+                Read the file first; that asks for permission.
                 read .env [lasting: this]
                 -> Unanswered
                 !! Denied
                 This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
-                To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes answers every such question.
+                To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves everything.
             "#]],
         );
     }

@@ -15,14 +15,14 @@ use syntax::IntroducedError;
 /// User settings for changes to files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EditSettings {
-    pub syntax: SyntaxCheck,
+    pub syntax: SyntaxPolicy,
     pub matching: Match,
     pub links: HardLinks,
 }
 
 /// How changes that introduce syntax errors are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyntaxCheck {
+pub enum SyntaxPolicy {
     /// The change is made and the errors are reported.
     Report,
     /// Syntax is not checked.
@@ -33,7 +33,7 @@ pub enum SyntaxCheck {
 
 impl EditSettings {
     pub const DEFAULT: Self =
-        Self { syntax: SyntaxCheck::Report, matching: Match::Safe, links: HardLinks::Part };
+        Self { syntax: SyntaxPolicy::Report, matching: Match::Safe, links: HardLinks::Part };
 }
 
 /// Reasons not to change a file that edit, write and patch share.

@@ -331,7 +331,7 @@ impl PendingFile {
     fn preview(&self, diff: &Unified) -> String {
         let shown = self.path.shown();
         let first = match (&self.to, self.mode) {
-            (Some((to, _)), _) => format!("{shown} becomes {}\n", to.shown()),
+            (Some((to, _)), _) => format!("{shown} is moved to {}\n", to.shown()),
             (None, FileMode::Set(mode)) if mode & EXECUTABLE != 0 => {
                 format!("{shown} becomes executable\n")
             }

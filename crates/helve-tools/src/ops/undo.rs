@@ -250,16 +250,15 @@ fn diff_of(want: &FileChange) -> Unified {
 impl std::fmt::Display for UndoNote {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            UndoNote::NotReached { shown } => write!(
-                out,
-                "{shown}: the call was interrupted before it changed this file, which is as it was."
-            ),
+            UndoNote::NotReached { shown } => {
+                write!(out, "{shown}: the call was interrupted before it changed this file.")
+            }
             UndoNote::Reached { shown } => write!(
                 out,
-                "{shown}: the call was interrupted after it changed this file; what it wrote goes back."
+                "{shown}: the call was interrupted after it changed this file; its change is undone."
             ),
             UndoNote::Mode { shown, from, to } => {
-                write!(out, "{shown}: its mode goes back from {from:o} to {to:o}.")
+                write!(out, "{shown}: its mode changes back from {from:o} to {to:o}.")
             }
         }
     }

@@ -32,26 +32,24 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
         ChangeError::Missing(missing) => missing_file(&missing),
         ChangeError::NotShown { shown } => {
             let message = format!(
-                "{shown} exists and was not read in this conversation. Nothing was written."
+                "{shown} exists but was not read in this conversation. Nothing was written."
             );
             ToolError::new(ErrorKind::Stale, message).hint(read_first)
         }
         ChangeError::ChangedSinceRead { shown, diff } => {
             let mut message = format!("{shown} changed since it was read. Nothing was written.");
             if let Some(diff) = diff {
-                message.push_str(&format!(" This changed:\n{}", diff.text.trim_end()));
+                message.push_str(&format!(" Changes since then:\n{}", diff.text.trim_end()));
             }
-            ToolError::new(ErrorKind::Stale, message)
-                .hint("Read it again, then make the change with that in mind.")
+            ToolError::new(ErrorKind::Stale, message).hint("Read it again, then redo the change.")
         }
         ChangeError::Syntax(errors) => {
             let message = format!(
-                "This change would bring in faults of syntax. Nothing was written.\n{}",
+                "This change would introduce syntax errors. Nothing was written.\n{}",
                 each_error(&errors).trim_end()
             );
-            ToolError::new(ErrorKind::Failed, message).hint(
-                "Mend these lines (numbered as they would be) in the new text, and call again.",
-            )
+            ToolError::new(ErrorKind::Failed, message)
+                .hint("Fix these lines (numbers refer to the new file) and call again.")
         }
     }
 }
@@ -60,14 +58,14 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
 pub(crate) fn made(first: &str, made: &AppliedChanges, diffs: &[Unified]) -> String {
     let mut text = format!("{first}\n");
     for written in &made.written {
-        text.push_str(&remarks(written));
+        text.push_str(&file_notes(written));
     }
     for diff in diffs.iter().filter(|diff| !diff.text.is_empty()) {
-        let rest = if diff.cut { "(the rest of the difference is left out)\n" } else { "" };
+        let rest = if diff.cut { "(rest of the diff omitted)\n" } else { "" };
         text.push_str(&format!("\n{}{rest}", diff.text));
     }
     if !made.diagnostics.is_empty() {
-        text.push_str("\nThis is wrong with it now:\n");
+        text.push_str("\nDiagnostics:\n");
         for Diagnostic { shown, line, message } in &made.diagnostics {
             text.push_str(&format!("- {shown}:{line}: {message}\n"));
         }
@@ -80,12 +78,12 @@ pub(crate) fn introduced(errors: &[IntroducedError]) -> String {
     if errors.is_empty() {
         return String::new();
     }
-    format!("\nThis change brought in faults of syntax:\n{}", each_error(errors))
+    format!("\nThis change introduced syntax errors:\n{}", each_error(errors))
 }
 
 fn each_error(errors: &[IntroducedError]) -> String {
     let each = errors.iter().map(|IntroducedError { shown, fault }| match &fault.kind {
-        FaultKind::Missing(what) => format!("- {shown}:{}: {what} is missing\n", fault.line),
+        FaultKind::Missing(what) => format!("- {shown}:{}: missing {what}\n", fault.line),
         FaultKind::Unexpected(what) => {
             format!("- {shown}:{}: unexpected {}\n", fault.line, short(what))
         }
@@ -93,25 +91,26 @@ fn each_error(errors: &[IntroducedError]) -> String {
     each.collect()
 }
 
-fn remarks(written: &WrittenFile) -> String {
+fn file_notes(written: &WrittenFile) -> String {
     let shown = &written.shown;
     let mut text = String::new();
     if written.moved_on {
         text.push_str(&format!(
-            "Somebody else changed other lines of {shown} meanwhile; both changes are in it.\n"
+            "Someone else changed other lines of {shown} in the meantime; both changes were kept.\n"
         ));
     }
     match (written.names, written.links) {
         (..2, _) => {}
-        (names, HardLinks::Part) => {
-            text.push_str(&format!("{shown} had {names} names; the others keep the old content.\n"))
-        }
-        (names, HardLinks::InPlace) => text
-            .push_str(&format!("{shown} has {names} names; all of them show the new content.\n")),
+        (names, HardLinks::Part) => text.push_str(&format!(
+            "{shown} had {names} hard links; the others keep the old content.\n"
+        )),
+        (names, HardLinks::InPlace) => text.push_str(&format!(
+            "{shown} has {names} hard links; all of them have the new content.\n"
+        )),
     }
     if written.formatted {
         text.push_str(&format!(
-            "{shown} was formatted afterwards: read it before the next edit.\n"
+            "{shown} was reformatted afterwards: read it before the next edit.\n"
         ));
     }
     text
@@ -125,15 +124,15 @@ pub(crate) fn counts(diffs: &[Unified]) -> String {
     format!("{added} {lines} added, {removed} removed")
 }
 
-/// How a quotation was matched, where it was not exact.
-pub(crate) fn leniently(tolerances: impl Iterator<Item = Tolerance>) -> Option<String> {
+/// What differed between the quoted text and the file; `None` for an exact match.
+pub(crate) fn tolerances_text(tolerances: impl Iterator<Item = Tolerance>) -> Option<String> {
     let each: Vec<&str> = tolerances
         .map(|tolerance| match tolerance {
-            Tolerance::TrailingBlanks => "blanks at line ends",
+            Tolerance::TrailingBlanks => "trailing white space",
             Tolerance::Indentation => "indentation",
             Tolerance::InnerBlanks => "white space within lines",
             Tolerance::Typography => "typographic characters",
-            Tolerance::BoundaryLines => "blank lines around the quotation",
+            Tolerance::BoundaryLines => "blank lines around the quoted text",
             Tolerance::Escapes => "escaped characters",
             Tolerance::LineNumbers => "line numbers",
         })
@@ -142,7 +141,7 @@ pub(crate) fn leniently(tolerances: impl Iterator<Item = Tolerance>) -> Option<S
         return None;
     }
     Some(format!(
-        "The quotation differed from the file in {}; the file's own form was kept.",
+        "The quoted text differed from the file in {}; the file's version was kept.",
         each.join(", ")
     ))
 }
@@ -157,55 +156,55 @@ pub(crate) fn refused(shown: &str, which: &str, refusal: &Refusal, terms: &EditT
             ToolError::new(ErrorKind::Failed, format!("{shown} is not text, so it cannot be edited."))
         }
         Refusal::Blank => {
-            invalid(format!("{old} is blank.")).hint("Quote the lines that are to be replaced.")
+            invalid(format!("{old} is blank.")).hint("Quote the lines to replace.")
         }
-        Refusal::Same => invalid(format!("{old} and {new} are the same.")),
+        Refusal::Same => invalid(format!("{old} and {new} are identical.")),
         Refusal::NotFound(None) => {
-            stale(format!("{old} is not in {shown}, and nothing in it is similar."))
-                .hint("Read the file; it may be another one, or have changed.")
+            stale(format!("{old} was not found in {shown}, and nothing in it is similar."))
+                .hint("Read the file; it may be a different one, or have changed.")
         }
         Refusal::NotFound(Some(nearest)) => not_found(shown, which, nearest, old),
         Refusal::Ambiguous { lines, count, .. } => ambiguous(shown, which, (lines, *count), terms),
         Refusal::WhiteSpaceOnly { line, .. } => stale(format!(
-            "{new} differs only in white space, and {old} is not exactly what line {line} of {shown} has."
+            "{new} changes only white space, and {old} does not match line {line} of {shown} exactly."
         ))
         .hint("Read the lines again and quote them exactly."),
         Refusal::Indentation { line, text } => stale(format!(
             "the indentation of \"{}\" in {new} has no counterpart near line {line} of {shown}.",
             short(text)
         ))
-        .hint(format!("Quote {old} with the file's own indentation, and write {new} in it.")),
+        .hint(format!("Quote {old} with the file's indentation, and use it in {new}.")),
         Refusal::IndentationUnclear { line } => stale(format!(
-            "{old} is indented otherwise than line {line} of {shown}, and {new} like the file: it is not clear which is meant."
+            "{old} is indented differently from line {line} of {shown}, but {new} is indented like the file: it is unclear which is meant."
         ))
         .hint("Read the lines again and quote them with their own indentation."),
         Refusal::LeftOut { text } => invalid(format!(
-            "{new} leaves code out: the line \"{}\" would be written as it stands.",
+            "{new} omits code: the line \"{}\" would be written literally.",
             short(text)
         ))
-        .hint("Write out all lines that are to be there, or quote less and leave the rest alone."),
+        .hint("Write out every line, or quote less and leave the rest alone."),
         Refusal::Margin { line } => stale(format!(
-            "{old} begins after the indentation of line {line} of {shown}, and {new} leaves open how far in the lines after it are to be."
+            "{old} starts after the indentation of line {line} of {shown}, so the indentation of the following lines of {new} is unclear."
         ))
-        .hint(format!("Quote whole lines, with their indentation, and indent {new} like the file.")),
+        .hint(format!("Quote whole lines with their indentation, and indent {new} like the file.")),
         Refusal::Typography { line, character } => typography(shown, which, (*line, *character), new),
         Refusal::Escapes { line } => stale(format!(
-            "{old} is escaped once too often for line {line} of {shown}, and it is not clear what {new} means."
+            "{old} is escaped once too often for line {line} of {shown}, and it is unclear what {new} means."
         ))
         .hint("Send both strings without the extra backslashes."),
         Refusal::LineNumbers { line } => stale(format!(
-            "{old} carries the line numbers of the listing (line {line}), {new} only in part."
+            "{old} contains line numbers (line {line}), but {new} does only in part."
         ))
-        .hint("Leave the numbers out of both."),
+        .hint("Remove the line numbers from both."),
         Refusal::CannotEncode { line, character, encoding } => {
             let (encoding, character) = (encoding.name(), named(*character));
             let place = format!("line {line} of {new}");
             cannot_encode(shown, encoding, &format!("{character} ({place})"))
         }
         Refusal::NoEffect { line } => {
-            stale(format!("line {line} of {shown} already reads as {new} says."))
+            stale(format!("{shown} already has {new} at line {line}."))
         }
-        Refusal::TooLarge => invalid(format!("the edit is too large to be compared with {shown}."))
+        Refusal::TooLarge => invalid(format!("the edit is too large to compare with {shown}."))
             .hint("Split it into smaller edits."),
     }
 }
@@ -220,11 +219,14 @@ fn ambiguous(
     (lines, count): (&[usize], usize),
     terms: &EditTerms,
 ) -> ToolError {
-    let text =
-        format!("{} is in {shown} {count} times, at lines {}.", terms.old, numbers(lines, count));
+    let text = format!(
+        "{} occurs {count} times in {shown}, at lines {}.",
+        terms.old,
+        numbers(lines, count)
+    );
     unwritten(ErrorKind::Stale, which, &text).hint(match terms.all {
         Some(all) => {
-            format!("Quote more lines around the one you mean, or set {all} to change all of them.")
+            format!("Quote more lines around the one you mean, or set {all} to replace every occurrence.")
         }
         None => "Quote more lines around the one you mean.".into(),
     })
@@ -233,17 +235,15 @@ fn ambiguous(
 fn typography(shown: &str, which: &str, (line, character): (usize, char), new: &str) -> ToolError {
     let (text, hint) = match character {
         '\t' => (
-            format!(
-                "line {line} of {shown} has tabs between its columns where the edit has blanks."
-            ),
-            format!("Quote the lines exactly as they are, with the tabs, and use tabs in {new}."),
+            format!("line {line} of {shown} has tabs between columns where the edit has spaces."),
+            format!("Quote the lines exactly, with the tabs, and use tabs in {new}."),
         ),
         character => (
             format!(
                 "line {line} of {shown} has the typographic character {} where the edit has a plain one.",
                 named(character)
             ),
-            "Quote the line exactly as it is, with that character.".into(),
+            "Quote the line exactly, with that character.".into(),
         ),
     };
     unwritten(ErrorKind::Stale, which, &text).hint(hint)
@@ -251,7 +251,7 @@ fn typography(shown: &str, which: &str, (line, character): (usize, char), new: &
 
 /// The encoding of a file cannot represent a character.
 pub(crate) fn cannot_encode(shown: &str, encoding: &str, character: &str) -> ToolError {
-    let text = format!("{shown} is in {encoding}, which has no form for {character}.");
+    let text = format!("{shown} is encoded in {encoding}, which cannot represent {character}.");
     unwritten(ErrorKind::Failed, "", &text)
         .hint("Use another character, or convert the file first.")
 }
@@ -264,7 +264,7 @@ fn not_found(shown: &str, which: &str, nearest: &Nearest, old: &str) -> ToolErro
         format!("lines {first_line}-{last_line}")
     };
     let mut text = format!(
-        "{which}{old} is not in {shown}. Nothing was written. The nearest place is {place}: {}",
+        "{which}{old} was not found in {shown}. Nothing was written. The closest match is {place}: {}",
         verdict_text(*verdict, old)
     );
     if let Some(difference) = difference {
@@ -274,48 +274,46 @@ fn not_found(shown: &str, which: &str, nearest: &Nearest, old: &str) -> ToolErro
         text.push_str(&format!("\n{:05}| {line}", first_line + at));
     }
     ToolError::new(ErrorKind::Stale, text)
-        .hint("Quote these lines as they stand, without their numbers, and call again.")
+        .hint("Quote these lines exactly, without the line numbers, and call again.")
 }
 
 fn first_difference(difference: &Difference, old: &str) -> String {
     let Difference { line, quoted_line, column, quoted, found } = difference;
-    let told = |character: &Option<char>| character.map_or("the end of the line".into(), named);
+    let describe = |character: &Option<char>| character.map_or("the end of the line".into(), named);
     format!(
-        "They part at line {line}, column {column} (line {quoted_line} of {old}): the file has {}, {old} has {}.",
-        told(found),
-        told(quoted)
+        "First difference at line {line}, column {column} (line {quoted_line} of {old}): the file has {}, {old} has {}.",
+        describe(found),
+        describe(quoted)
     )
 }
 
 fn verdict_text(verdict: Verdict, old: &str) -> String {
     let text = match verdict {
-        Verdict::TrailingBlanks => "only blanks at line ends differ.",
+        Verdict::TrailingBlanks => "only trailing white space differs.",
         Verdict::Indentation => {
-            "the lines are the same, but not all moved by the same indentation."
+            "the lines match, but their indentation differs by varying amounts."
         }
-        Verdict::TabsAgainstSpaces => "the lines are the same, but for tabs against spaces.",
+        Verdict::TabsAgainstSpaces => "the lines match except for tabs and spaces.",
         Verdict::Spacing => "only white space within lines differs.",
         Verdict::BlankLines => "only blank lines differ.",
         Verdict::LineEndings => "only line endings differ.",
-        Verdict::Typographic => "typographic characters stand against plain ones.",
+        Verdict::Typographic => "one side has typographic characters, the other plain ones.",
         Verdict::Escapes => return format!("{old} is escaped once too often."),
-        Verdict::LineNumbers => return format!("{old} carries the line numbers of the listing."),
-        Verdict::CaseOnly => "only the letter case differs.",
-        Verdict::LookAlike => "a letter of another script looks the same.",
+        Verdict::LineNumbers => return format!("{old} contains line numbers."),
+        Verdict::CaseOnly => "only letter case differs.",
+        Verdict::LookAlike => "a character of another script looks the same.",
         Verdict::NormalForm => {
-            "accented letters are composed on one side and decomposed on the other."
+            "accented characters are composed on one side and decomposed on the other."
         }
-        Verdict::StaleValue => "a value is another one now.",
-        Verdict::Changed => "some lines read differently.",
-        Verdict::Reordered => "the lines are there in another order.",
-        Verdict::NotSeen => return format!("the file has lines in between that {old} leaves out."),
+        Verdict::StaleValue => "a value has changed.",
+        Verdict::Changed => "some lines differ.",
+        Verdict::Reordered => "the lines are in a different order.",
+        Verdict::NotSeen => return format!("the file has lines in between that {old} omits."),
         Verdict::NotThere => "some quoted lines are not in the file.",
         Verdict::Elided => {
-            return format!(
-                "{old} leaves lines out with a mark in their place; every line must be quoted."
-            );
+            return format!("{old} has a placeholder for omitted lines; quote every line.");
         }
-        Verdict::Different => "it is similar, no more.",
+        Verdict::Different => "it is only similar.",
     };
     text.into()
 }
@@ -326,7 +324,7 @@ fn numbers(lines: &[usize], count: usize) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// A character by its look and its number.
+/// A character and its code point.
 fn named(character: char) -> String {
     let look = visible::escape_line(character.encode_utf8(&mut [0; 4])).into_owned();
     match character {

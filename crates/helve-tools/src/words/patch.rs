@@ -12,9 +12,9 @@ use crate::ops::change::ChangeError;
 use crate::ops::patch::PatchError;
 
 /// What to do instead of adding a file that exists.
-const UPDATE_INSTEAD: &str = "Update it instead; or read it first, if it is to be replaced.";
-const READ_FIRST: &str = "Read it first, if it is to be replaced.";
-const TWO_PATCHES: &str = "Make two patches of it.";
+const UPDATE_INSTEAD: &str = "Update it instead, or read it first if you want to replace it.";
+const READ_FIRST: &str = "Read it first if you want to replace it.";
+const TWO_PATCHES: &str = "Split it into two patches.";
 const OLD_TEXT: EditTerms = EditTerms { old: "the old text", new: "the new text", all: None };
 const ITS_OLD_TEXT: EditTerms = EditTerms { old: "its old text", ..OLD_TEXT };
 
@@ -36,15 +36,15 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
         }
         PatchError::Malformed(error) => malformed(&error),
         PatchError::TooManyFiles { count, max } => {
-            invalid(format!("The patch names {count} files; {max} are the most.")).hint("Split it.")
+            invalid(format!("The patch names {count} files; the limit is {max}.")).hint("Split it.")
         }
         PatchError::NoEffect => {
-            stale("The files are already as the patch wants them. Nothing was written.".into())
+            stale("The files already have the patched content. Nothing was written.".into())
         }
         PatchError::QuoteDiffers { shown } => stale(format!(
-            "{shown} does not read as the patch says it does. Nothing was written."
+            "{shown} does not match the content quoted in the patch. Nothing was written."
         ))
-        .hint("Read it, then make the patch anew."),
+        .hint("Read it, then write the patch again."),
         PatchError::ChangedDestination { shown } => invalid(format!(
             "The patch changes {shown} and moves another file onto it. Nothing was written."
         ))
@@ -60,7 +60,7 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
         }
         PatchError::Misplaced { shown, hunks, error } => misplaced(&shown, hunks, &error),
         PatchError::Inexact { shown } => stale(format!(
-            "The old text of the patch is not exactly that of {shown}, and `edit.match` asks for that. Nothing was written."
+            "The old text of the patch does not match {shown} exactly, and the setting `edit.match` requires that. Nothing was written."
         ))
         .hint("Read the lines again and quote them exactly."),
     }
@@ -68,11 +68,11 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
 
 fn malformed(err: &Malformed) -> ToolError {
     let message = format!(
-        "The patch cannot be read: {}. Nothing was written.",
+        "The patch cannot be parsed: {}. Nothing was written.",
         visible::escape_line(&err.to_string())
     );
     ToolError::new(ErrorKind::InvalidArgs, message)
-        .hint("Send the whole patch again, from *** Begin Patch to *** End Patch.")
+        .hint("Send the complete patch again, from *** Begin Patch to *** End Patch.")
 }
 
 fn misplaced(shown: &str, hunks: usize, err: &Misplaced) -> ToolError {
@@ -88,31 +88,31 @@ fn misplaced(shown: &str, hunks: usize, err: &Misplaced) -> ToolError {
         Why::NotFound(nearest) => {
             refused(shown, &which, &Refusal::NotFound(nearest.clone()), &ITS_OLD_TEXT)
         }
-        Why::NoHint(hint) => stale(format!("no line reads \"{}\".", visible::escape_line(hint)))
-            .hint("Give a line of the file after @@, or leave it out."),
+        Why::NoHint(hint) => stale(format!("no line matches \"{}\".", visible::escape_line(hint)))
+            .hint("Put a line of the file after @@, or omit it."),
         Why::Ambiguous { lines, count } => {
             let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
             stale(format!(
-                "its old text is in the file {count} times, at lines {}.",
+                "its old text occurs {count} times in the file, at lines {}.",
                 shown.join(", ")
             ))
             .hint("Quote more lines around it, or name the function with @@.")
         }
         Why::OutOfOrder { line } => {
-            stale(format!("its place is line {line}, before that of an earlier hunk."))
-                .hint("Put the hunks in the order of the file.")
+            stale(format!("it belongs at line {line}, before an earlier hunk."))
+                .hint("Order the hunks as in the file.")
         }
         Why::NotAtEnd { line } => {
-            stale(format!("it is marked as the end of the file, and its lines are at line {line}."))
-                .hint("Leave *** End of File out, or quote the last lines.")
+            stale(format!("it is marked as the end of the file, but its lines are at line {line}."))
+                .hint("Remove *** End of File, or quote the last lines.")
         }
-        Why::NoContext => stale("it only adds lines and does not say after which.".into())
-            .hint("Quote the line before the place."),
+        Why::NoContext => stale("it only adds lines and does not say where.".into())
+            .hint("Quote the line before them."),
         Why::Refused { refusal, .. } => refused(shown, &which, refusal, &OLD_TEXT),
         Why::CannotEncode { character, encoding } => stale(format!(
-            "the file is in {}, which has no form for \"{character}\".",
+            "the file is encoded in {}, which cannot represent \"{character}\".",
             encoding.name()
         )),
-        Why::TooLarge => stale("it is too large to be placed.".into()).hint("Split the patch."),
+        Why::TooLarge => stale("it is too large to locate.".into()).hint("Split the patch."),
     }
 }

@@ -11,25 +11,25 @@ use crate::ops::read::lines::PageNote;
 pub(crate) fn page_note(note: &PageNote) -> String {
     match note {
         PageNote::Encoding(encoding) => format!("The encoding is {}", encoding.name()),
-        PageNote::UnclearEncoding => "The encoding is neither UTF-8 nor clear".into(),
+        PageNote::UnclearEncoding => "The encoding is unknown, but not UTF-8".into(),
         PageNote::InvalidCharacters(1) => {
-            "1 character means nothing in this encoding and is shown as \u{fffd}".into()
+            "1 character is invalid in this encoding and shown as \u{fffd}".into()
         }
         PageNote::InvalidCharacters(number) => {
-            format!("{number} characters mean nothing in this encoding and are shown as \u{fffd}")
+            format!("{number} characters are invalid in this encoding and shown as \u{fffd}")
         }
-        PageNote::NotANotebook(why) => format!("Not a valid notebook, so shown as text: {why}"),
+        PageNote::NotANotebook(why) => format!("Not a valid notebook, shown as text: {why}"),
         PageNote::Notebook { cells, language } => {
             let cells = count(*cells as u64, "cell", "cells");
             let language = language.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
-            format!("Notebook, {cells}{language}; line numbers are of this view, not of the file")
+            format!("Notebook, {cells}{language}; line numbers refer to this view, not to the file")
         }
         PageNote::PictureFailed { number, reason } => {
             format!("Picture {number} cannot be shown: {reason}")
         }
         PageNote::Document { pages } => format!("PDF, {}", count(*pages as u64, "page", "pages")),
         PageNote::DocumentCut { read, ended } => document_cut(*read, *ended),
-        PageNote::DocumentAttached => "The document itself is attached".into(),
+        PageNote::DocumentAttached => "The document is attached".into(),
     }
 }
 
@@ -42,7 +42,7 @@ fn document_cut(read: usize, ended: PagesEnd) -> String {
             format!("Only {} could be read in time", count(read as u64, "page", "pages"))
         }
         PagesEnd::Unsafe => format!(
-            "Page {} and what follows was not read: it unfolds to more than is safe",
+            "Pages from {} on were not read: they decompress to more than is safe",
             read + 1
         ),
     }
@@ -50,24 +50,22 @@ fn document_cut(read: usize, ended: PagesEnd) -> String {
 
 /// A file that is neither text nor a known picture or document.
 pub(crate) fn binary(shown: &str, kind: &str, size: u64) -> ToolError {
-    let message = format!("{shown} is not text: it is {kind} of {size} bytes.");
-    ToolError::new(ErrorKind::Failed, message).hint("Use a tool that knows its format.")
+    let message = format!("{shown} is not text but {kind} ({size} bytes).");
+    ToolError::new(ErrorKind::Failed, message).hint("Use a tool that understands its format.")
 }
 
 /// A file whose name promises a format that its content does not have.
 pub(crate) fn mislabelled(shown: &str, format: MediaFormat, content: ActualContent) -> ToolError {
     let (is, hint) = match content {
-        ActualContent::Nothing => ("it is empty", "Fetch or make it again."),
+        ActualContent::Nothing => ("it is empty", "Fetch or create it again."),
         ActualContent::LfsPointer => {
             ("it is a Git LFS pointer", "Fetch the file itself with `git lfs pull`.")
         }
         ActualContent::Text => (
             "its content is text",
-            "If the text is wanted, print it in a shell or copy it to another name.",
+            "To see the text, print it in a shell or copy it to another name.",
         ),
-        ActualContent::Other => {
-            ("its content is something else", "Find out what it is with `file` in a shell.")
-        }
+        ActualContent::Other => ("its content is something else", "Run `file` on it in a shell."),
     };
     let message = format!("{shown} is named like a {}, but {is}.", format_name(format));
     ToolError::new(ErrorKind::Failed, message).hint(hint)
@@ -83,28 +81,28 @@ pub(crate) fn undecodable(shown: &str, format: MediaFormat, reason: &MediaError)
                 "{shown} claims to be a {name} but cannot be decoded: {}.",
                 why.trim_end_matches('.')
             ),
-            "It may be damaged or cut short. Fetch or make it again, or go on without it.",
+            "It may be damaged or truncated. Fetch or create it again, or continue without it.",
         ),
         MediaError::TooLarge { size, most } => (
-            format!("{shown} is a {name} of {size} bytes; {most} are the most that is shown."),
-            "Make it smaller, or take a part of it out, with a program that knows its format.",
+            format!("{shown} is a {name} of {size} bytes; the limit is {most}."),
+            "Make it smaller, or extract a part, with a program that understands its format.",
         ),
         MediaError::TooManyPixels { size, most } => (
             format!(
-                "{shown} is a {name} of {} × {} pixels; {most} in all are the most that is decoded.",
+                "{shown} is a {name} of {} × {} pixels; the limit is {most} pixels in total.",
                 size.width, size.height
             ),
-            "Make it smaller with a program that knows its format.",
+            "Make it smaller with a program that understands its format.",
         ),
         MediaError::NotSmallEnough { size } => (
             format!(
-                "{shown} is a {name} of {} × {} pixels that cannot be made small enough to show.",
+                "{shown} is a {name} of {} × {} pixels, which cannot be scaled down enough to show.",
                 size.width, size.height
             ),
-            "Cut out the part that matters.",
+            "Crop the part that matters.",
         ),
         MediaError::Locked => (
-            format!("{shown} is locked with a password."),
+            format!("{shown} is protected with a password."),
             "Ask the user for a copy without a password.",
         ),
         MediaError::TimedOut(time) => (
@@ -112,11 +110,11 @@ pub(crate) fn undecodable(shown: &str, format: MediaFormat, reason: &MediaError)
                 "{shown} could not be decoded within {}.",
                 count(time.as_secs(), "second", "seconds")
             ),
-            "Go on without it, or take a part of it out.",
+            "Continue without it, or extract a part.",
         ),
         MediaError::Unsupported => (
             format!("{shown} is a {name}, which this build of Helve cannot show."),
-            "Use a tool that knows its format.",
+            "Use a tool that understands its format.",
         ),
     };
     ToolError::new(ErrorKind::Failed, message).hint(hint)

@@ -44,7 +44,7 @@ pub(crate) fn notes(searched: &Searched, scope: SearchScope, terms: &SearchTerms
     let mut notes = Vec::new();
     if counts.ended == WalkEnd::Deadline {
         notes.push(format!(
-            "This is incomplete: it was stopped after {} seconds. Name a folder further down, or fewer files.",
+            "This is incomplete: the search stopped after {} seconds. Search a subfolder, or fewer files.",
             searched.deadline.as_secs()
         ));
     }
@@ -53,16 +53,15 @@ pub(crate) fn notes(searched: &Searched, scope: SearchScope, terms: &SearchTerms
         notes.extend(ignored_files(searched, scope, terms));
     }
     if skipped.unasked > 0 {
-        let files = count(skipped.unasked, "file that needs", "files that need");
+        let files = count(skipped.unasked, "file was", "files were");
         notes.push(format!(
-            "{files} permission to read {} left out; name one as {} to ask for it.",
-            was(skipped.unasked),
+            "{files} skipped because reading needs permission; use one as {} to ask for it.",
             terms.path
         ));
     }
     if skipped.too_large > 0 {
-        let files = count(skipped.too_large, "file is", "files are");
-        notes.push(format!("{files} too large and {} left out.", was(skipped.too_large)));
+        let files = count(skipped.too_large, "file was", "files were");
+        notes.push(format!("{files} skipped as too large."));
     }
     if skipped.unreadable != FileCount::default() {
         notes.push(format!("{} could not be read.", amount(skipped.unreadable)));
@@ -79,7 +78,7 @@ fn nothing_found(searched: &Searched, scope: SearchScope) -> Option<String> {
         binary => format!(", {}", count(binary, "binary file was not", "binary files were not")),
     };
     Some(match searched.counts.looked_at {
-        0 => format!("No file was searched: none is like that{binary}."),
+        0 => format!("No file was searched: none matches the filters{binary}."),
         files => format!("{} searched{binary}.", count(files, "file was", "files were")),
     })
 }
@@ -94,12 +93,12 @@ fn ignored_files(searched: &Searched, scope: SearchScope, terms: &SearchTerms) -
         None => String::new(),
     };
     Some(match (ignored.files, ignored.ended) {
-        (0, WalkEnd::Complete) => format!("Nor is anything in what ignore rules hide: {hidden}."),
+        (0, WalkEnd::Complete) => format!("Nothing in ignored files matches either: {hidden}."),
         (0, WalkEnd::Deadline) => {
-            format!("What ignore rules hide was only glanced at: {hidden}.{}", set("look there"))
+            format!("Ignored files were only searched in part: {hidden}.{}", set("search them"))
         }
         (_, WalkEnd::Deadline) => {
-            format!("Ignore rules hide files that match.{}", set("see them"))
+            format!("Some ignored files match.{}", set("see them"))
         }
         (files, WalkEnd::Complete) => {
             let dots = if files > first.len() as u64 { ", …" } else { "" };
@@ -115,11 +114,7 @@ fn ignored_files(searched: &Searched, scope: SearchScope, terms: &SearchTerms) -
     })
 }
 
-fn was(number: u64) -> &'static str {
-    if number == 1 { "was" } else { "were" }
-}
-
-/// Notes as the end of an answer.
+/// The notes, each in parentheses, as the end of an answer.
 pub(crate) fn ending(notes: &[String]) -> String {
     let lines: Vec<String> = notes.iter().map(|note| format!("({note})")).collect();
     if lines.is_empty() { String::new() } else { format!("\n\n{}", lines.join("\n")) }
@@ -130,23 +125,23 @@ pub(crate) fn search_error(error: SearchFailure, terms: &SearchTerms) -> ToolErr
         SearchFailure::Context(error) => error,
         SearchFailure::NotAFolder { shown } => {
             let path = terms.path;
-            let message = format!("{path} must be a folder, and {shown} is none.");
+            let message = format!("{path} must be a folder, but {shown} is not.");
             ToolError::new(ErrorKind::InvalidArgs, message)
-                .hint(format!("Name the folder, or leave {path} out."))
+                .hint(format!("Name a folder, or omit {path}."))
         }
         SearchFailure::Pattern { pattern, error } => bad_pattern(&pattern, &error, terms),
         SearchFailure::Glob { glob, why } => {
             let glob = visible::escape_line(&glob);
-            let message = format!("The glob \"{glob}\" cannot be used: {why}.");
+            let message = format!("The glob \"{glob}\" is invalid: {why}.");
             ToolError::new(ErrorKind::InvalidArgs, message)
-                .hint("Use *, **, ?, {a,b} and [abc]; a backslash takes away their meaning.")
+                .hint("Use *, **, ?, {a,b} and [abc]; escape them with a backslash.")
         }
     }
 }
 
 /// Points at the error inside the pattern.
 fn bad_pattern(pattern: &str, bad: &BadPattern, terms: &SearchTerms) -> ToolError {
-    let mut message = format!("The pattern is not a regular expression: {}.", bad.what);
+    let mut message = format!("The pattern is not a valid regular expression: {}.", bad.what);
     if bad.at != (0..pattern.len()) {
         let shown = clip_around(pattern, bad.at.clone(), MAX_QUOTED);
         let at = pattern.floor_char_boundary(bad.at.start).max(shown.range.start);
@@ -159,9 +154,8 @@ fn bad_pattern(pattern: &str, bad: &BadPattern, terms: &SearchTerms) -> ToolErro
     }
     let literal = terms
         .literal
-        .map(|parameter| format!("To find this text as it is, set {parameter} to true."));
-    let escaped =
-        escaped(pattern).map(|escaped| format!("As a regular expression it is {escaped}"));
+        .map(|parameter| format!("To search for this text literally, set {parameter} to true."));
+    let escaped = escaped(pattern).map(|escaped| format!("As a regular expression: {escaped}"));
     let hint: Vec<String> = literal.into_iter().chain(escaped).collect();
     ToolError::new(ErrorKind::InvalidArgs, message).hint(hint.join(" "))
 }

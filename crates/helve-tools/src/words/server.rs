@@ -1,4 +1,4 @@
-//! What went wrong with an MCP server, and what to do about it.
+//! Words for MCP servers that failed.
 
 use helve_core::{ErrorKind, ServerError, ToolError};
 
@@ -11,21 +11,21 @@ pub(crate) fn trouble(server: &str, trouble: &ServerError) -> ToolError {
     match trouble {
         ServerError::Unknown { known } if known.is_empty() => {
             ToolError::new(ErrorKind::NotFound, format!("There is no MCP server \"{server}\"."))
-                .hint("None is set up here.")
+                .hint("No server is configured here.")
         }
         ServerError::Unknown { known } => {
             ToolError::new(ErrorKind::NotFound, format!("There is no MCP server \"{server}\"."))
-                .hint(format!("There are: {}.", known.join(", ")))
+                .hint(format!("Available servers: {}.", known.join(", ")))
         }
         ServerError::NoResources { others } => {
-            let error = failed(format!("The MCP server \"{server}\" holds no resources."));
+            let error = failed(format!("The MCP server \"{server}\" offers no resources."));
             match others.as_slice() {
-                [] => error.hint("No other server here does."),
-                others => error.hint(format!("These do: {}.", others.join(", "))),
+                [] => error.hint("No other server does either."),
+                others => error.hint(format!("These servers do: {}.", others.join(", "))),
             }
         }
         ServerError::Off => failed(about)
-            .hint(format!("The user can switch it on: \"mcp\": {{\"{server}\": {{\"enabled\": true}}}}.")),
+            .hint(format!("The user can enable it: \"mcp\": {{\"{server}\": {{\"enabled\": true}}}}.")),
         ServerError::Untrusted => {
             failed(about).hint("The user can trust the folder with `helve trust`.")
         }
@@ -38,21 +38,21 @@ pub(crate) fn trouble(server: &str, trouble: &ServerError) -> ToolError {
             "Helve cannot log in to servers yet. The user can put a token into \"headers\" of mcp.{server}."
         )),
         ServerError::NoAnswer { .. } => ToolError::new(ErrorKind::TimedOut, about).hint(format!(
-            "It may still be working on it. Look before calling again; the user can raise \"timeout\" of mcp.{server}."
+            "It may still be working. Check before calling again; the user can raise \"timeout\" of mcp.{server}."
         )),
         ServerError::Ended { .. } => failed(about)
-            .hint("What the call did before that is not known. It is being started again; retry if that is safe."),
+            .hint("What the call did before that is unknown. The server is being restarted; retry if that is safe."),
         ServerError::TooLarge { .. } => {
-            failed(about).hint("Ask for less at a time. It is being started again.")
+            failed(about).hint("Request less at a time. The server is being restarted.")
         }
         ServerError::Answered { .. } => {
-            failed(about).hint("Correct the arguments, or go on without it.")
+            failed(about).hint("Correct the arguments, or continue without it.")
         }
-        ServerError::Nonsense => failed(about).hint("Go on without it, and tell the user."),
+        ServerError::Nonsense => failed(about).hint("Continue without it, and tell the user."),
         ServerError::Changed { tool } => ToolError::new(
             ErrorKind::Stale,
-            format!("The tool {tool} of the MCP server \"{server}\" is not what it was when it was offered. Nothing was called."),
+            format!("The tool {tool} of the MCP server \"{server}\" changed after it was offered. Nothing was called."),
         )
-        .hint("Look at the tool's description again, then call it; it will be asked about anew."),
+        .hint("Read the tool's description again, then call it; that asks for permission again."),
     }
 }

@@ -124,7 +124,7 @@ fn sentences(run: &Finished, terms: &ShellTerms) -> Vec<String> {
     let named = children(process);
     match run.ending {
         RunEnding::LeftRunning => all.push(format!(
-            "still running, as {}: {named}. Read, wait for or end it with {}",
+            "still running as {}: {named}. Read its output, wait for it or end it with {}",
             process.id.0, terms.process
         )),
         RunEnding::LeftoversEnded => all.push(format!(
@@ -154,10 +154,10 @@ fn sentences(run: &Finished, terms: &ShellTerms) -> Vec<String> {
 fn missing_input(missing: MissingInput, terms: &ShellTerms) -> String {
     match missing {
         MissingInput::ClosedStdin => {
-            "standard input is closed: a program that waits for input finds its end at once".into()
+            "standard input is closed: a program that reads it gets end of file at once".into()
         }
         MissingInput::Unanswered => format!(
-            "it seems to have asked for input, and there is nobody to answer: give the answer with an option or through a pipe, or set {} and type with {}",
+            "it seems to have asked for input, and nobody can answer: pass the answer as an option or through a pipe, or set {} and type with {}",
             terms.terminal, terms.process
         ),
     }
@@ -198,14 +198,14 @@ fn waited_for_input(process: &Process, terms: &ShellTerms) -> String {
     let who = process.waits.as_ref().map_or("it".into(), |member| clip(&member.command));
     let ShellTerms { edit, terminal, process, .. } = terms;
     format!(
-        "{who} waits for keys at a terminal, and there is none; it was ended with everything it started. To change files use {edit}; to type into it set {terminal} and use {process}"
+        "{who} waited for keyboard input, but there is no terminal; it was ended with everything it started. To change files, use {edit}; to type into it, set {terminal} and use {process}"
     )
 }
 
 fn timed_out(after: Duration, max: Duration, terms: &ShellTerms) -> String {
     let ShellTerms { timeout, background, .. } = terms;
     format!(
-        "not finished after the {timeout} of {} ms; it was ended with everything it started. If it needs longer, give a larger {timeout} (at most {}) or set {background}; if it waits for input, it will not get any",
+        "not finished after the {timeout} of {} ms; it was ended with everything it started. If it needs longer, set a larger {timeout} (at most {}) or {background}; if it waits for input, it will not get any",
         after.as_millis(),
         max.as_millis()
     )
@@ -216,13 +216,13 @@ pub(crate) fn state(state: ProcessState) -> String {
     match state {
         ProcessState::Running => "running".into(),
         ProcessState::Exited(code @ 129..=159) => {
-            format!("exit code {code}, as after signal {}", signal(code - 128))
+            format!("exit code {code}: signal {}", signal(code - 128))
         }
-        ProcessState::Exited(126) => "exit code 126: found, but cannot be executed".into(),
-        ProcessState::Exited(127) => "exit code 127: a command was not found".into(),
+        ProcessState::Exited(126) => "exit code 126: found but not executable".into(),
+        ProcessState::Exited(127) => "exit code 127: command not found".into(),
         ProcessState::Exited(code) => format!("exit code {code}"),
         ProcessState::Killed(number) => format!("ended by signal {}", signal(number)),
-        ProcessState::Lost => "ended; how is not known".into(),
+        ProcessState::Lost => "ended, exit code unknown".into(),
     }
 }
 
@@ -287,16 +287,16 @@ fn bad_script(bad: &BadScript) -> ToolError {
         BadScript::Empty => {
             invalid("The command is empty. Nothing was run.").hint("Give a command.")
         }
-        BadScript::Nul => {
-            invalid("The command holds a NUL character, which no shell takes. Nothing was run.")
-                .hint("Leave it out; write \\0 inside quotes where a program should print one.")
-        }
+        BadScript::Nul => invalid(
+            "The command contains a NUL character, which shells do not accept. Nothing was run.",
+        )
+        .hint("Remove it; write \\0 in quotes if a program should print one."),
         BadScript::TooLong { bytes, most } => invalid(&format!(
-            "The command has {bytes} bytes, where {most} are the most. Nothing was run."
+            "The command has {bytes} bytes; the limit is {most}. Nothing was run."
         ))
-        .hint("Write the long part into a file and run that."),
-        BadScript::NoShell => ToolError::new(ErrorKind::Failed, "No programs are run here.")
-            .hint("Go on without running programs."),
+        .hint("Write the long part to a file and run that."),
+        BadScript::NoShell => ToolError::new(ErrorKind::Failed, "Programs cannot be run here.")
+            .hint("Continue without running programs."),
     }
 }
 
@@ -306,37 +306,37 @@ fn not_started(error: &SpawnError, terms: &ShellTerms) -> ToolError {
     let ShellTerms { folder, process, .. } = terms;
     match error {
         SpawnError::NoProgram(program) => failed(format!(
-            "The shell {program} is not installed, so nothing was run."
+            "The shell {program} is not installed. Nothing was run."
         ))
-        .hint("Ask the user to install it, or to name another under \"shell\" in the configuration."),
+        .hint("Ask the user to install it, or to set another \"shell\" in the configuration."),
         SpawnError::NoFolder(missing) => {
             not_found(format!("The folder {} does not exist. Nothing was run.", missing.display()))
-                .hint(format!("Name another {folder}, or create it first."))
+                .hint(format!("Use another {folder}, or create it first."))
         }
         SpawnError::NotAFolder(file) => {
             not_found(format!("{} is not a folder. Nothing was run.", file.display()))
-                .hint(format!("Name a folder as {folder}."))
+                .hint(format!("Use a folder as {folder}."))
         }
         SpawnError::NotConfined(why) => failed(format!(
-            "The configuration asks for a sandbox that this machine cannot give: {why}. Nothing was run."
+            "The configuration requires a sandbox that this machine cannot provide: {why}. Nothing was run."
         ))
-        .hint("Tell the user; `helve doctor` says what is available."),
+        .hint("Tell the user; `helve doctor` shows what is available."),
         SpawnError::TooMany(running) => failed(format!(
-            "{running} programs run already, which is the most. Nothing was run."
+            "{running} programs are already running, which is the limit. Nothing was run."
         ))
         .hint(format!("End one of them with {process}.")),
         SpawnError::NoMoreProcesses => failed(
-            "The system starts no more processes: as many run as may. Nothing was run.".into(),
+            "The system cannot start more processes: the limit is reached. Nothing was run.".into(),
         )
-        .hint(format!("End what started so many, with {process}.")),
+        .hint(format!("End the program that started so many, with {process}.")),
         SpawnError::TooLong => failed(
             "The command and its environment are too long for the system. Nothing was run.".into(),
         )
-        .hint("Write the long part into a file and run that."),
-        SpawnError::TooManyOpen => failed("Too many files are open, so nothing was run.".into())
-            .hint("Wait for other calls to end, then retry."),
-        SpawnError::NoKeeper(why) => failed(format!("No programs can be run: {why}."))
-            .hint("Tell the user; `helve doctor` says more."),
+        .hint("Write the long part to a file and run that."),
+        SpawnError::TooManyOpen => failed("Too many files are open. Nothing was run.".into())
+            .hint("Wait for other calls to finish, then retry."),
+        SpawnError::NoKeeper(why) => failed(format!("Programs cannot be run: {why}."))
+            .hint("Tell the user; `helve doctor` shows details."),
         SpawnError::Other(why) => failed(format!("The command could not be started: {why}.")),
     }
 }
@@ -344,7 +344,7 @@ fn not_started(error: &SpawnError, terms: &ShellTerms) -> ToolError {
 /// A program that was started cannot be reached.
 pub(crate) fn lost(error: &ProcessError, terms: &ShellTerms) -> ToolError {
     ToolError::new(ErrorKind::Failed, format!("The program cannot be reached: {error}."))
-        .hint(format!("See what runs with {}, then start it again.", terms.process))
+        .hint(format!("List running programs with {}, then start it again.", terms.process))
 }
 
 /// The machine refused to type into, signal or end a program.
@@ -353,12 +353,12 @@ pub(crate) fn steer_error(error: &ProcessError, id: &str, terms: &ShellTerms) ->
     let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
     match error {
         ProcessError::Ended => failed(format!("{id} has ended, so nothing was done."))
-            .hint(format!("Read what it said with {read}, or start it again with {run}.")),
+            .hint(format!("Read its output with {read}, or start it again with {run}.")),
         ProcessError::NoTerminal => failed(format!("{id} has no terminal, so it takes no input."))
             .hint(format!("Start it again with {run} and {terminal}.")),
         ProcessError::Foreign => {
-            failed(format!("{id} was started by another Helve, and only that one can type into it."))
-                .hint("Read, signal or end it from here; to type, start it again in the session that types. One `helve call` cannot type into what another started: `helve mcp` and `helve serve` can.")
+            failed(format!("{id} was started by another Helve process, and only that one can type into it."))
+                .hint("You can read, signal or end it here. To type into it, start it again in this session. Each `helve call` is a process of its own; with `helve mcp` or `helve serve`, later calls can type into a program.")
         }
         ProcessError::Unknown | ProcessError::Other(_) => lost(error, terms),
     }
@@ -371,7 +371,7 @@ fn aborted(ended: usize, output: &ProcessOutput) -> ToolError {
     let tail = String::from_utf8_lossy(tail);
     let from = tail.floor_char_boundary(tail.len().saturating_sub(ABORTED_BYTES));
     if !tail.is_empty() {
-        text.push_str(&format!(" The last it said:\n{}", visible::strip(&tail[from..])));
+        text.push_str(&format!(" Last output:\n{}", visible::strip(&tail[from..])));
     }
     ToolError::new(ErrorKind::Cancelled, text)
 }

@@ -33,15 +33,25 @@ impl Words for EngineWords {
             format!("{} bytes", pieces.removed_bytes)
         };
         let next = match (cut.saved, cut.may_delegate) {
-            (None, _) => "The whole could not be saved; narrow the call to see the rest.".into(),
+            (None, _) => {
+                "The full output could not be saved; narrow the call to see the rest.".into()
+            }
             (Some(saved), true) => {
-                format!("The whole is saved in {}. {}", saved.path.display(), self.delegate_saved)
+                format!(
+                    "The full output is saved in {}. {}",
+                    saved.path.display(),
+                    self.delegate_saved
+                )
             }
             (Some(saved), false) => {
-                format!("The whole is saved in {}. {}", saved.path.display(), self.search_saved)
+                format!(
+                    "The full output is saved in {}. {}",
+                    saved.path.display(),
+                    self.search_saved
+                )
             }
         };
-        let notice = format!("[{gone} left out here. {next}]");
+        let notice = format!("[{gone} omitted here. {next}]");
         let kept = [pieces.head.trim_end_matches('\n'), &notice, pieces.tail];
         let shown: Vec<&str> = kept.into_iter().filter(|piece| !piece.is_empty()).collect();
         shown.join("\n\n")
@@ -50,28 +60,28 @@ impl Words for EngineWords {
     fn bad_input(&self, tool: &str, bad: &BadInput) -> String {
         match bad {
             BadInput::TooLarge { bytes, most } => format!(
-                "The arguments of {tool} are too large: {bytes} bytes, where {most} are the most. Nothing was done.\nSplit the call."
+                "The arguments of {tool} are too large: {bytes} bytes, and the limit is {most}. Nothing was done.\nSplit the call."
             ),
             BadInput::TooDeep { most } => format!(
-                "The arguments of {tool} are nested too deeply: {most} levels are the most. Nothing was done.\nSend plain arguments."
+                "The arguments of {tool} are nested too deeply; the limit is {most} levels. Nothing was done.\nSend flatter arguments."
             ),
             BadInput::TooMany { most } => format!(
-                "The arguments of {tool} hold too many values: {most} are the most. Nothing was done.\nSplit the call."
+                "The arguments of {tool} contain too many values; the limit is {most}. Nothing was done.\nSplit the call."
             ),
             BadInput::CutOff { line, column } => format!(
-                "The arguments of {tool} are cut off at line {line}, column {column}: the JSON ends in the middle. Nothing was done.\nSend the whole call again; if it was too long, split it."
+                "The arguments of {tool} are cut off at line {line}, column {column}: the JSON is incomplete. Nothing was done.\nSend the complete call again; if it was too long, split it."
             ),
             BadInput::NotJson { line, column, what } => format!(
-                "The arguments of {tool} are not JSON: {what} at line {line}, column {column}. Nothing was done.\nSend one JSON object."
+                "The arguments of {tool} are not valid JSON: {what} at line {line}, column {column}. Nothing was done.\nSend one JSON object."
             ),
             BadInput::Twice { field } => format!(
-                "The arguments of {tool} give {field} twice. Nothing was done.\nGive it once."
+                "The arguments of {tool} contain {field} twice. Nothing was done.\nSend it once."
             ),
         }
     }
 
     fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String {
-        let mut text = format!("The arguments of {tool} do not fit:\n");
+        let mut text = format!("Invalid arguments for {tool}:\n");
         for problem in problems {
             text.push_str(&format!("- {}\n", wrong(problem)));
         }
@@ -92,8 +102,10 @@ impl Words for EngineWords {
     fn unknown(&self, tool: &str, near: &[&str], all: &[&str]) -> String {
         let tool = clip(tool);
         match (near, all) {
-            ([], []) => format!("There is no tool \"{tool}\", and no other is offered here."),
-            ([], all) => format!("There is no tool \"{tool}\". There are: {}.", all.join(", ")),
+            ([], []) => format!("There is no tool \"{tool}\", and no other tool is available."),
+            ([], all) => {
+                format!("There is no tool \"{tool}\". Available tools: {}.", all.join(", "))
+            }
             (near, _) => format!("There is no tool \"{tool}\". Did you mean {}?", near.join(", ")),
         }
     }
@@ -101,15 +113,15 @@ impl Words for EngineWords {
     fn refused(&self, refusal: &Refusal) -> ToolError {
         match refusal {
             Refusal::Forbidden(forbidden) => denied(format!(
-                "A rule forbids this: {}. No approval lifts it.",
+                "A rule forbids this: {}. It cannot be approved.",
                 judged(&forbidden.0, &forbidden.1)
             ))
-            .hint("Go on without it, or tell the user which rule stands in the way."),
+            .hint("Continue without it, or tell the user which rule blocks it."),
             Refusal::Unanswered { parts } => unanswered(parts),
-            Refusal::Rejected { word: None } => denied("The user said no to this call.".into())
-                .hint("Do not try it again in another form; ask what is wanted instead."),
+            Refusal::Rejected { word: None } => denied("The user rejected this call.".into())
+                .hint("Do not retry it in another form; ask the user what they want instead."),
             Refusal::Rejected { word: Some(word) } => {
-                denied(format!("The user said no to this call: {word}"))
+                denied(format!("The user rejected this call: {word}"))
             }
             Refusal::Explained => ToolError::new(ErrorKind::Explained, "Judged, not run."),
         }
@@ -122,34 +134,34 @@ impl Words for EngineWords {
                 ToolError::new(ErrorKind::NotFound, format!("{shown} does not exist."))
             }
             MachineError::NotPermitted => failed(format!(
-                "{shown} cannot be opened: the system does not permit it to this user."
+                "{shown} cannot be opened: the system denies access."
             ))
-            .hint("Ask the user to change its permissions, or go on without it."),
+            .hint("Ask the user to change its permissions, or continue without it."),
             MachineError::NotAFile(FileKind::Folder) => failed(format!("{shown} is a folder.")),
             MachineError::NotAFile(kind) => failed(format!(
-                "{shown} is {}, not a file. Reading it could wait for ever.",
+                "{shown} is {}, not a regular file. Reading it could block forever.",
                 named(*kind)
             ))
             .hint("Name a regular file."),
             MachineError::NotAFolder => failed(format!("{shown} is not a folder.")),
             MachineError::Moved => failed(format!(
-                "{shown} changed into a link, or moved, while it was being opened; nothing was read."
+                "{shown} was moved or replaced by a link while it was being opened. Nothing was read."
             ))
-            .hint("Look at the folder again, then retry."),
-            MachineError::LinkLoop => failed(format!("{shown} is a link that leads in circles.")),
+            .hint("List the folder again, then retry."),
+            MachineError::LinkLoop => failed(format!("{shown} is part of a loop of symbolic links.")),
             MachineError::TooLarge { size, most } => failed(format!(
-                "{shown} is too large to be loaded whole: {size} bytes, where {most} are the most."
+                "{shown} is too large to load: {size} bytes, and the limit is {most}."
             ))
             .hint(self.read_part),
             MachineError::TimedOut(after) => ToolError::new(
                 ErrorKind::TimedOut,
                 format!("{shown} could not be read within {} seconds.", after.as_secs()),
             )
-            .hint("Ask for a smaller window, or an earlier one."),
+            .hint("Read fewer lines, or earlier ones."),
             MachineError::TooManyOpen => failed(format!(
-                "{shown} cannot be opened: this process has too many files open."
+                "{shown} cannot be opened: too many files are open."
             ))
-            .hint("Retry when other calls are done."),
+            .hint("Retry when other calls have finished."),
             MachineError::Other(what) => failed(format!("{shown} cannot be read: {what}.")),
         }
     }
@@ -158,20 +170,23 @@ impl Words for EngineWords {
         let given = clip(given);
         let text = match why {
             BadPath::Empty => "The path is empty.".into(),
-            BadPath::Nul => format!("The path \"{given}\" holds a NUL character."),
+            BadPath::Nul => format!("The path \"{given}\" contains a NUL character."),
             BadPath::TooLong { most } => {
                 format!("The path \"{given}\" is longer than {most} bytes.")
             }
             BadPath::NoHome => {
-                format!("The path \"{given}\" starts from the home folder, and there is none here.")
+                format!("The path \"{given}\" starts in the home folder, which is unknown here.")
             }
         };
         ToolError::new(ErrorKind::InvalidArgs, text)
     }
 
     fn unspoken(&self) -> ToolError {
-        denied("This cannot be done with that file, and reading it needs permission.".into())
-            .hint("Read the file first, so that permission can be asked for.")
+        denied(
+            "This failed. The reason cannot be shown, because reading the file needs permission."
+                .into(),
+        )
+        .hint("Read the file first; that asks for permission.")
     }
 
     fn unmade(&self, shown: &str, why: &CommitFailure) -> ToolError {
@@ -185,23 +200,23 @@ impl Words for EngineWords {
     fn panicked(&self, tool: &str) -> ToolError {
         ToolError::new(
             ErrorKind::Failed,
-            format!(
-                "The tool {tool} failed from within; this is a fault of Helve, not of the call."
-            ),
+            format!("The tool {tool} crashed. This is a bug in Helve, not in the call."),
         )
-        .hint("Other tools still work. Try it another way, and tell the user.")
+        .hint("Other tools still work. Try another way, and tell the user.")
     }
 
     fn too_deep(&self, most: u8) -> ToolError {
-        ToolError::new(ErrorKind::Failed, format!("Calls nest at most {most} deep."))
+        ToolError::new(ErrorKind::Failed, format!("Calls can nest at most {most} levels deep."))
     }
 
     fn hook_failed(&self, hook: &str, why: &HookFault) -> ToolError {
         let text = match why {
             HookFault::Refused(reason) => format!("{hook} refused this call: {reason}"),
-            HookFault::Panicked => format!("{hook} failed before this call, so it was not made."),
+            HookFault::Panicked => {
+                format!("{hook} crashed before this call, so the call was not made.")
+            }
             HookFault::TimedOut(after) => format!(
-                "{hook} did not answer within {} seconds before this call, so it was not made.",
+                "{hook} did not answer within {} seconds, so the call was not made.",
                 after.as_secs()
             ),
         };
@@ -216,11 +231,11 @@ impl Words for EngineWords {
         ToolError::new(
             ErrorKind::Failed,
             format!(
-                "What this session remembers cannot be reached: {}.",
+                "The memory of this session cannot be accessed: {}.",
                 why.trim_end().trim_end_matches('.')
             ),
         )
-        .hint("`helve doctor` says more.")
+        .hint("Run `helve doctor` for details.")
     }
 
     fn server(&self, server: &str, trouble: &ServerError) -> ToolError {
@@ -228,21 +243,21 @@ impl Words for EngineWords {
     }
 }
 
-/// Why a file was not changed. In every case but one nothing was touched, and the words say so.
+/// Why a file was not changed. Only a torn commit leaves changed files behind.
 fn unmade(first: &str, why: &CommitFailure) -> ToolError {
     let (shown, error) = match why {
         CommitFailure::Stale { shown, .. } => {
             let text = format!(
-                "{shown} changed while this call was under way, in the same lines. Nothing was written."
+                "{shown} changed during this call, in the same lines. Nothing was written."
             );
             return ToolError::new(ErrorKind::Stale, text)
-                .hint("Read the file again, then make the change anew.");
+                .hint("Read the file again, then redo the change.");
         }
         CommitFailure::Journal { why } => {
             let text = format!(
-                "{first} was not changed: what it holds now could not be saved for undo ({why})."
+                "{first} was not changed: its current content could not be saved for undo ({why})."
             );
-            return ToolError::new(ErrorKind::Failed, text).hint("`helve doctor` says more.");
+            return ToolError::new(ErrorKind::Failed, text).hint("Run `helve doctor` for details.");
         }
         CommitFailure::Commit { shown, error } => (shown, error),
     };
@@ -250,16 +265,16 @@ fn unmade(first: &str, why: &CommitFailure) -> ToolError {
     match error {
         CommitError::Conflict { .. } => ToolError::new(
             ErrorKind::Stale,
-            format!("{shown} changed meanwhile. Nothing was written."),
+            format!("{shown} changed during this call. Nothing was written."),
         )
-        .hint("Read the file again, then make the change anew."),
+        .hint("Read the file again, then redo the change."),
         CommitError::ReadOnly { .. } => {
             failed(format!("{shown} is read-only. Nothing was written."))
-                .hint("Ask the user to make it writable, or leave it as it is.")
+                .hint("Ask the user to make it writable, or leave it unchanged.")
         }
         CommitError::Twice { .. } => {
-            failed(format!("{shown} is named twice in one change. Nothing was written."))
-                .hint("Put all changes to a file together.")
+            failed(format!("{shown} appears twice in one change. Nothing was written."))
+                .hint("Combine all changes to a file.")
         }
         CommitError::Busy { waited, .. } => failed(format!(
             "Another process was writing {shown} for {} seconds. Nothing was written.",
@@ -284,10 +299,10 @@ fn unmade(first: &str, why: &CommitFailure) -> ToolError {
                 })
                 .collect();
             failed(format!(
-                "{shown} could not be written: {why}; and these could not be put back: {}.",
+                "{shown} could not be written: {why}. These files could not be restored: {}.",
                 each.join(", ")
             ))
-            .hint("`helve undo` puts them back from the journal.")
+            .hint("`helve undo` restores them from the journal.")
         }
     }
 }
@@ -299,11 +314,11 @@ fn denied(text: String) -> ToolError {
 fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
     let each: Vec<String> = parts.iter().map(|(part, verdict)| judged(part, verdict)).collect();
     let text = format!("This needs permission, and nobody can be asked here: {}.", each.join("; "));
-    // A rule can only help where the user's own list decides; the other walls ask whatever it says.
+    // A rule can only help if the user's own wall decides; the other walls ask in any case.
     let by_rule = |verdict: &Verdict| verdict.wall == "user";
     if !parts.iter().all(|(part, verdict)| by_rule(verdict) && part.unclear().is_none()) {
         return denied(text)
-            .hint("No rule allows it in advance: a person must say yes, or --yes be given.");
+            .hint("No rule can allow it in advance: a person must approve it, or use --yes.");
     }
     let named: Vec<(&str, &str)> = parts
         .iter()
@@ -318,13 +333,13 @@ fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
         })
         .collect();
     denied(text).hint(format!(
-        "To allow it: {}, or \"permission\": {{{}}} in the user's helve.json; --yes answers every such question.",
+        "To allow it: {}, or \"permission\": {{{}}} in the user's helve.json; --yes approves everything.",
         flags.join(" "),
         rules.join(", ")
     ))
 }
 
-/// The name under which the strictest rule caught the thing: that name must be allowed.
+/// The subject that the deciding rule matched. This is the one to allow.
 fn deciding<'a>(part: &'a Part, verdict: &Verdict) -> &'a str {
     let caught =
         |subject: &&String| verdict.rule.as_ref().is_some_and(|rule| rule.pattern.matches(subject));
@@ -377,11 +392,11 @@ fn named(kind: FileKind) -> &'static str {
     match kind {
         FileKind::File => "a file",
         FileKind::Folder => "a folder",
-        FileKind::DeadLink => "a link to nothing",
+        FileKind::DeadLink => "a broken link",
         FileKind::Fifo => "a FIFO",
         FileKind::Socket => "a socket",
         FileKind::Device => "a device",
-        FileKind::Other => "something special",
+        FileKind::Other => "a special file",
     }
 }
 
@@ -410,7 +425,7 @@ fn wrong(problem: &ArgumentProblem) -> String {
     };
     let found = match &problem.found {
         FoundValue::Nothing => "nothing".into(),
-        FoundValue::Value(value) => told(value),
+        FoundValue::Value(value) => described(value),
         FoundValue::Length(length) => length.to_string(),
         FoundValue::Untold => "something else".into(),
     };
@@ -429,7 +444,7 @@ fn article(kind: &str) -> String {
     }
 }
 
-fn told(value: &Value) -> String {
+fn described(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),

@@ -30,7 +30,7 @@ async fn edit(stage: &Stage, old: &str, new: &str) -> (Result<String, String>, S
 async fn other_names_of_a_file_keep_the_old_content() {
     let stage = stage("{}");
     let (said, other) = edit(&stage, "fn a() {}", "fn b() {}").await;
-    assert!(said.unwrap().contains("a.rs had 2 names; the others keep the old content."));
+    assert!(said.unwrap().contains("a.rs had 2 hard links; the others keep the old content."));
     assert_eq!(other, "fn a() {}\n");
 }
 
@@ -38,7 +38,7 @@ async fn other_names_of_a_file_keep_the_old_content() {
 async fn other_names_of_a_file_show_the_new_content_where_that_is_chosen() {
     let stage = stage(r#"{"files": {"hardlinks": "in-place"}}"#);
     let (said, other) = edit(&stage, "fn a() {}", "fn b() {}").await;
-    assert!(said.unwrap().contains("a.rs has 2 names; all of them show the new content."));
+    assert!(said.unwrap().contains("a.rs has 2 hard links; all of them have the new content."));
     assert_eq!(other, "fn b() {}\n");
     let toolbox =
         stage.builder().config(stage.data.path().join("user.json")).build().await.unwrap();
@@ -54,7 +54,7 @@ async fn a_fault_of_syntax_is_refused_where_that_is_chosen() {
     // Nobody trusted the project, so it cannot loosen what the user chose.
     stage.put("helve.json", r#"{"edit": {"syntax": "off"}}"#, 0o644);
     let (said, _) = edit(&stage, "{}", "{").await;
-    assert!(said.unwrap_err().contains("- a.rs:1: } is missing"));
+    assert!(said.unwrap_err().contains("- a.rs:1: missing }"));
     assert_eq!(fs::read_to_string(stage.path("a.rs")).unwrap(), "fn a() {}\n");
 }
 

@@ -156,8 +156,8 @@ async fn huge_quotations_and_a_million_places_are_answered_in_time() {
         let (Ok(said) | Err(said)) = call(&toolbox, "edit", input).await;
         assert!(said.contains(says), "{says}: {}", &said[..said.floor_char_boundary(300)]);
     };
-    check("many.txt", "a", "b", false, "1000000 times, at lines 1").await;
-    check("many.txt", "a", "b", true, "1000000 places replaced").await;
+    check("many.txt", "a", "b", false, "1000000 times in many.txt, at lines 1").await;
+    check("many.txt", "a", "b", true, "1000000 occurrences replaced").await;
     check("many.txt", "", "b", false, "an empty oldString creates a new file").await;
     check("large.txt", &text.replace("file", "fail"), "x", false, "Nothing was written").await;
     check("large.txt", &text, "short\n", false, "Edited large.txt").await;

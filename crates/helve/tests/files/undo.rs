@@ -181,7 +181,7 @@ async fn a_mode_goes_back_and_a_mode_that_somebody_changed_since_stays() {
     let first = toolbox.call("apply_patch", json!({"patchText": patch})).await;
     assert_eq!(mode(), 0o755, "{:?}", first.outcome);
     let said = call(&toolbox, "undo", json!({})).await.unwrap();
-    assert!(said.contains("run.sh: its mode goes back from 755 to 644."), "{said}");
+    assert!(said.contains("run.sh: its mode changes back from 755 to 644."), "{said}");
     assert_eq!(mode(), 0o644);
     call(&toolbox, "undo", json!({})).await.unwrap();
     fs::set_permissions(stage.path("run.sh"), fs::Permissions::from_mode(0o700)).unwrap();
@@ -199,7 +199,7 @@ async fn a_file_that_another_was_moved_over_is_back_with_its_mode() {
     let toolbox = stage.toolbox().await;
     let patch = "*** Begin Patch\n*** Update File: from.sh\n*** Move to: to.txt\n-echo from\n+echo moved\n*** End Patch";
     let refused = call(&toolbox, "apply_patch", json!({"patchText": patch})).await.unwrap_err();
-    assert!(refused.contains("to.txt exists and was not read"), "{refused}");
+    assert!(refused.contains("to.txt exists but was not read"), "{refused}");
     call(&toolbox, "read", json!({"filePath": "to.txt"})).await.unwrap();
     call(&toolbox, "apply_patch", json!({"patchText": patch})).await.unwrap();
     let moved = stage.tree();

@@ -58,8 +58,8 @@ async fn a_lasting_yes_is_one_to_the_tool_as_it_was() {
     let call = helve_core::ToolCall::new("odd_echo", json!({"text": "old"}));
     let stale = toolbox.engine().call(toolbox.session(), &before, call, Default::default()).await;
     expect![[r#"
-        The tool echo of the MCP server "odd" is not what it was when it was offered. Nothing was called.
-        Look at the tool's description again, then call it; it will be asked about anew."#]]
+        The tool echo of the MCP server "odd" changed after it was offered. Nothing was called.
+        Read the tool's description again, then call it; that asks for permission again."#]]
     .assert_eq(&stale.outcome.unwrap_err().words());
     person.0.lock().clear();
     assert_eq!(said(&toolbox, "odd_echo", json!({"text": "new"})).await, "new");

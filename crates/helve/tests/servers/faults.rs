@@ -33,7 +33,7 @@ async fn a_call_that_hangs_ends_in_its_time() {
     let toolbox = stage.toolbox(&servers).await;
     expect![[r#"
         ! The MCP server "odd" could not do this: it did not answer to the call within 8 s.
-        It may still be working on it. Look before calling again; the user can raise "timeout" of mcp.odd."#]]
+        It may still be working. Check before calling again; the user can raise "timeout" of mcp.odd."#]]
     .assert_eq(&said(&toolbox, "odd_hang", json!({})).await);
     assert_eq!(said(&toolbox, "odd_echo", json!({"text": "still there"})).await, "still there");
     toolbox.close().await;
@@ -47,7 +47,7 @@ async fn a_crash_under_a_call_is_told_and_mended() {
     let toolbox = stage.toolbox(&servers).await;
     expect![[r#"
         ! The MCP server "odd" could not do this: it ended: exit status: 3; it last said: Traceback: the token is (secret).
-        What the call did before that is not known. It is being started again; retry if that is safe."#]]
+        What the call did before that is unknown. The server is being restarted; retry if that is safe."#]]
     .assert_eq(&said(&toolbox, "odd_die", json!({})).await);
     others_work(&toolbox).await;
     assert_eq!(said(&toolbox, "odd_echo", json!({"text": "back"})).await, "back");
@@ -104,7 +104,7 @@ async fn a_message_without_end_closes_the_connection() {
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     expect![[r#"
         ! The MCP server "odd" could not do this: it sent a message of more than 16777216 bytes, and the connection was closed.
-        Ask for less at a time. It is being started again."#]]
+        Request less at a time. The server is being restarted."#]]
     .assert_eq(&said(&toolbox, "odd_giant", json!({})).await);
     others_work(&toolbox).await;
     assert_eq!(said(&toolbox, "odd_echo", json!({"text": "back"})).await, "back");

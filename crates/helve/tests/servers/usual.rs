@@ -12,7 +12,7 @@ async fn tools_are_called_and_their_failures_told() {
     let toolbox = stage.toolbox(&json!({"my odd": server(&["plain"])})).await;
     assert_eq!(said(&toolbox, "my_odd_echo", json!({"text": "again"})).await, "again");
     expect![[r#"
-        ! The arguments of my_odd_echo do not fit:
+        ! Invalid arguments for my_odd_echo:
         - text: expected a string, found 7
         Correct them and call again."#]]
     .assert_eq(&said(&toolbox, "my_odd_echo", json!({"text": 7})).await);
@@ -69,13 +69,13 @@ async fn resources_are_listed_and_read() {
     );
     expect![[r#"
         ! The MCP server "odd" could not do this: it answered with error -32002: no such thing.
-        Correct the arguments, or go on without it."#]]
+        Correct the arguments, or continue without it."#]]
     .assert_eq(
         &said(&toolbox, "read_mcp_resource", json!({"server": "odd", "uri": "thing://2"})).await,
     );
     expect![[r#"
         ! There is no MCP server "old".
-        There are: odd."#]]
+        Available servers: odd."#]]
     .assert_eq(
         &said(&toolbox, "read_mcp_resource", json!({"server": "old", "uri": "thing://1"})).await,
     );
@@ -88,7 +88,7 @@ async fn output_is_stripped_and_bounded_like_any_other() {
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     let text = said(&toolbox, "odd_ansi", json!({})).await;
     assert!(text.starts_with("red  long") && text.len() < 60_000, "{} bytes", text.len());
-    assert!(text.contains("The whole is saved in"));
+    assert!(text.contains("The full output is saved in"));
     toolbox.close().await;
 }
 

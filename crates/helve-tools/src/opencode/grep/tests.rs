@@ -1,11 +1,11 @@
-//! What a model reads after a search.
+//! Tests of `grep`.
 
 use expect_test::expect;
 
 use crate::opencode::check;
 
 #[test]
-fn lines_by_file() {
+fn matching_lines_are_grouped_by_file() {
     check(
         r#"
 --- file src/a.rs
@@ -47,13 +47,13 @@ fn two() {}
             == fn
             No files found
 
-            (No file was searched: none is like that.)
+            (No file was searched: none matches the filters.)
         "#]],
     );
 }
 
 #[test]
-fn other_shapes() {
+fn output_modes_context_and_multiline() {
     check(
         r#"
 --- file a
@@ -98,7 +98,7 @@ X
               Line 1: x1
               Line 2: 2
             !! InvalidArgs
-            The arguments of grep do not fit:
+            Invalid arguments for grep:
             - output: expected one of "content", "files", "counts", found the string "lines"
             Correct them and call again.
         "#]],
@@ -106,7 +106,7 @@ X
 }
 
 #[test]
-fn only_a_hundred_are_shown() {
+fn at_most_100_matches_are_shown() {
     let lines = "x\n".repeat(150);
     let seen = helve_testkit::run(
         &crate::opencode::DIALECT,
@@ -121,7 +121,7 @@ fn only_a_hundred_are_shown() {
         /w/a:
           … 50 more matches in this file
 
-        (100 of 151 matches in 2 files are shown, newest files first. Narrow path, include or pattern to see others.)"#]].assert_eq(&ends.join("\n"));
+        (Showing 100 of 151 matches in 2 files, newest files first. Narrow path, include or pattern to see others.)"#]].assert_eq(&ends.join("\n"));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn long_lines_are_cut_around_the_match() {
 }
 
 #[test]
-fn a_wrong_pattern_is_pointed_at() {
+fn errors_in_a_pattern_are_marked() {
     check(
         r#"
 --- file a
@@ -152,30 +152,30 @@ foo(bar
 "#,
         expect![[r#"
             !! InvalidArgs
-            The pattern is not a regular expression: unclosed group.
+            The pattern is not a valid regular expression: unclosed group.
               foo(bar
                  ^
-            To find this text as it is, set literal to true. As a regular expression it is foo\(bar
+            To search for this text literally, set literal to true. As a regular expression: foo\(bar
             == foo(bar
             Found 1 match
 
             /w/a:
               Line 1: foo(bar
             !! InvalidArgs
-            The pattern is not a regular expression: invalid character class range, the start must be <= the end.
+            The pattern is not a valid regular expression: invalid character class range, the start must be <= the end.
               a\tb[é-a]
                    ^^^
-            To find this text as it is, set literal to true.
+            To search for this text literally, set literal to true.
             !! InvalidArgs
-            The pattern is not a regular expression: look-around, including look-ahead and look-behind, is not supported.
+            The pattern is not a valid regular expression: look-around, including look-ahead and look-behind, is not supported.
               (?<!x)y
               ^^^^
-            To find this text as it is, set literal to true. As a regular expression it is \(\?<!x\)y
+            To search for this text literally, set literal to true. As a regular expression: \(\?<!x\)y
             !! InvalidArgs
-            The glob "{a" cannot be used: error parsing glob '{a': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?).
-            Use *, **, ?, {a,b} and [abc]; a backslash takes away their meaning.
+            The glob "{a" is invalid: error parsing glob '{a': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?).
+            Use *, **, ?, {a,b} and [abc]; escape them with a backslash.
             !! InvalidArgs
-            The arguments of grep do not fit:
+            Invalid arguments for grep:
             - pattern: expected a length of at least 1, found 0
             Correct them and call again.
         "#]],
@@ -183,7 +183,7 @@ foo(bar
 }
 
 #[test]
-fn files_that_must_be_asked_for_are_not_quoted() {
+fn files_that_need_permission_are_skipped() {
     check(
         r#"
 --- file .env
@@ -205,12 +205,12 @@ TOKEN=3
             /w/a:
               Line 1: TOKEN=2
 
-            (2 files that need permission to read were left out; name one as path to ask for it.)
+            (2 files were skipped because reading needs permission; use one as path to ask for it.)
             == NOTHING
             No files found
 
             (2 files were searched.)
-            (2 files that need permission to read were left out; name one as path to ask for it.)
+            (2 files were skipped because reading needs permission; use one as path to ask for it.)
             grep TOKEN [lasting: this]
             read .env [lasting: this]
             -> Yes(Session)
@@ -228,13 +228,13 @@ TOKEN=3
             /w/a:
               Line 1: TOKEN=2
 
-            (1 file that needs permission to read was left out; name one as path to ask for it.)
+            (1 file was skipped because reading needs permission; use one as path to ask for it.)
         "#]],
     );
 }
 
 #[test]
-fn what_ignore_rules_hide_is_looked_at_when_nothing_else_is_there() {
+fn ignored_files_are_searched_if_nothing_else_matches() {
     check(
         r#"
 --- file .gitignore
@@ -268,13 +268,13 @@ y
             No files found
 
             (3 files were searched.)
-            (Nor is anything in what ignore rules hide: 1 folder.)
+            (Nothing in ignored files matches either: 1 folder.)
         "#]],
     );
 }
 
 #[test]
-fn the_pattern_is_what_is_judged() {
+fn rules_match_the_pattern() {
     check(
         r#"
 --- rule grep password* deny
@@ -292,16 +292,16 @@ x
 "#,
         expect![[r#"
             !! Denied
-            A rule forbids this: grep password1 (rule grep "password*": deny, set by the program). No approval lifts it.
-            Go on without it, or tell the user which rule stands in the way.
+            A rule forbids this: grep password1 (rule grep "password*": deny, set by the program). It cannot be approved.
+            Continue without it, or tell the user which rule blocks it.
             == x
             No files found
 
             (1 file was searched.)
-            (1 file that needs permission to read was left out; name one as path to ask for it.)
+            (1 file was skipped because reading needs permission; use one as path to ask for it.)
             !! Denied
-            A rule forbids this: read private/a (rule read "private/*": deny, set by the program). No approval lifts it.
-            Go on without it, or tell the user which rule stands in the way.
+            A rule forbids this: read private/a (rule read "private/*": deny, set by the program). It cannot be approved.
+            Continue without it, or tell the user which rule blocks it.
             external_directory /other/* [lasting: /other/*]
             grep x [lasting: this]
             -> Yes(Session)

@@ -1,6 +1,6 @@
-//! What `read` says, in memory; a stand-in tells what pictures and documents show.
+//! Tests of `read` on files in memory.
 
-mod shown;
+mod formats;
 
 use expect_test::expect;
 
@@ -23,7 +23,7 @@ fn lines_are_numbered_from_one() {
 }
 
 #[test]
-fn a_window_says_how_to_go_on() {
+fn a_window_says_how_to_continue() {
     check(
         r#"
 --- file a.txt
@@ -41,17 +41,17 @@ fn a_window_says_how_to_go_on() {
             00002| 2
             00003| 3
 
-            (Lines 2-3 are shown and more follow. Use offset=4 to go on.)
+            (Showing lines 2-3; more follow. Use offset=4 to continue.)
             </file>
             == a.txt
             <file>
             00001| 1
 
-            (Lines 1-1 are shown and more follow. Use offset=2 to go on.)
+            (Showing lines 1-1; more follow. Use offset=2 to continue.)
             </file>
             !! InvalidArgs
             a.txt has 4 lines; there is no line 5.
-            Call again with an offset of at most 4.
+            Use an offset of at most 4.
         "#]],
     );
 }
@@ -79,14 +79,14 @@ fn a_folder_is_listed_by_name() {
             <folder>
             a/
 
-            (1-1 of 3 entries. Use offset=2 to go on.)
+            (1-1 of 3 entries. Use offset=2 to continue.)
             </folder>
         "#]],
     );
 }
 
 #[test]
-fn an_empty_file_is_no_error() {
+fn an_empty_file_is_not_an_error() {
     check(
         "--- file e\n--- call read {\"filePath\": \"e\"}\n",
         expect![[r#"
@@ -100,7 +100,7 @@ fn an_empty_file_is_no_error() {
 }
 
 #[test]
-fn a_missing_file_names_near_ones() {
+fn missing_files_get_suggestions() {
     check(
         r#"
 --- file src/main.rs
@@ -119,25 +119,25 @@ fn a_missing_file_names_near_ones() {
 }
 
 #[test]
-fn what_is_not_text_is_not_shown() {
+fn binary_special_and_locked_files_are_refused() {
     check(
         "--- file a.bin\na\0b\n--- fifo pipe\n--- locked secret\n--- call read {\"filePath\": \"a.bin\"}\n--- call read {\"filePath\": \"pipe\"}\n--- call read {\"filePath\": \"secret\"}\n",
         expect![[r#"
             !! Failed
-            a.bin is not text: it is a binary file of 4 bytes.
-            Use a tool that knows its format.
+            a.bin is not text but a binary file (4 bytes).
+            Use a tool that understands its format.
             !! Failed
-            pipe is a FIFO, not a file. Reading it could wait for ever.
+            pipe is a FIFO, not a regular file. Reading it could block forever.
             Name a regular file.
             !! Failed
-            secret cannot be opened: the system does not permit it to this user.
-            Ask the user to change its permissions, or go on without it.
+            secret cannot be opened: the system denies access.
+            Ask the user to change its permissions, or continue without it.
         "#]],
     );
 }
 
 #[test]
-fn secrets_and_places_outside_are_asked_for_in_one_question() {
+fn secrets_and_outside_files_are_asked_about_once() {
     check(
         r#"
 --- file .env
@@ -179,13 +179,13 @@ KEY
             -> Unanswered
             !! Denied
             This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
-            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes answers every such question.
+            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves everything.
         "#]],
     );
 }
 
 #[test]
-fn a_link_is_judged_by_where_it_leads_and_by_its_name() {
+fn links_are_judged_by_target_and_by_name() {
     check(
         r#"
 --- file /etc/secret
@@ -203,18 +203,18 @@ x
             -> Unanswered
             !! Denied
             This needs permission, and nobody can be asked here: external_directory /etc/* (built-in rule * "*": ask).
-            To allow it: --allow 'external_directory:/etc/*', or "permission": {"external_directory": {"/etc/*": "allow"}} in the user's helve.json; --yes answers every such question.
+            To allow it: --allow 'external_directory:/etc/*', or "permission": {"external_directory": {"/etc/*": "allow"}} in the user's helve.json; --yes approves everything.
             read safe.txt = .env [lasting: this]
             -> Unanswered
             !! Denied
             This needs permission, and nobody can be asked here: read safe.txt (built-in rule read "*.env": ask).
-            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes answers every such question.
+            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves everything.
         "#]],
     );
 }
 
 #[test]
-fn a_denied_file_says_which_rule() {
+fn denials_name_the_rule() {
     check(
         r#"
 --- rule read secrets/* deny
@@ -225,17 +225,17 @@ x
 "#,
         expect![[r#"
             !! Denied
-            A rule forbids this: read secrets/a (rule read "secrets/*": deny, set by the program). No approval lifts it.
-            Go on without it, or tell the user which rule stands in the way.
+            A rule forbids this: read secrets/a (rule read "secrets/*": deny, set by the program). It cannot be approved.
+            Continue without it, or tell the user which rule blocks it.
             !! Denied
-            A rule forbids this: read /proc/self/environ (built-in rule read "/proc/*/environ": deny). No approval lifts it.
-            Go on without it, or tell the user which rule stands in the way.
+            A rule forbids this: read /proc/self/environ (built-in rule read "/proc/*/environ": deny). It cannot be approved.
+            Continue without it, or tell the user which rule blocks it.
         "#]],
     );
 }
 
 #[test]
-fn wrong_arguments_are_all_named_at_once() {
+fn all_argument_problems_are_reported_at_once() {
     check(
         r#"
 --- call read {"file_path": "a", "limit": "many", "offset": -1}
@@ -247,16 +247,16 @@ x
 "#,
         expect![[r#"
             !! InvalidArgs
-            The arguments of read do not fit:
+            Invalid arguments for read:
             - filePath: expected a string, found nothing (you gave file_path)
             - limit: expected an integer, found the string "many"
             - offset: expected at least 0, found -1
             Correct them and call again.
             !! InvalidArgs
-            The arguments of read are cut off at line 1, column 15: the JSON ends in the middle. Nothing was done.
-            Send the whole call again; if it was too long, split it.
+            The arguments of read are cut off at line 1, column 15: the JSON is incomplete. Nothing was done.
+            Send the complete call again; if it was too long, split it.
             !! InvalidArgs
-            The arguments of read do not fit:
+            Invalid arguments for read:
             - the arguments: expected an object, found an array of 1
             Correct them and call again.
             == a

@@ -1,4 +1,4 @@
-//! What the settings for changes do.
+//! Tests of the settings for changes.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use helve_core::NoMedia;
 use helve_text::edit::Match;
 
 use crate::opencode::{DIALECT, tools_with};
-use crate::{EditSettings, SyntaxCheck};
+use crate::{EditSettings, SyntaxPolicy};
 
 fn check(settings: EditSettings, fixture: &str, expected: Expect) {
     let tools = tools_with(Arc::new(NoMedia), settings);
     helve_testkit::check(&DIALECT, tools, fixture, expected);
 }
 
-const FAULTS: &str = r#"
+const BROKEN_EDITS: &str = r#"
 --- rule edit * allow
 --- file a.rs
 fn a() {
@@ -27,47 +27,47 @@ fn a() {
 "#;
 
 #[test]
-fn what_would_break_syntax_is_not_written_where_that_is_chosen() {
-    let refuse = EditSettings { syntax: SyntaxCheck::Refuse, ..EditSettings::DEFAULT };
+fn the_syntax_check_can_refuse_changes() {
+    let refuse = EditSettings { syntax: SyntaxPolicy::Refuse, ..EditSettings::DEFAULT };
     check(
         refuse,
-        FAULTS,
+        BROKEN_EDITS,
         expect![[r#"
-        !! Failed
-        This change would bring in faults of syntax. Nothing was written.
-        - a.rs:2: } is missing
-        Mend these lines (numbered as they would be) in the new text, and call again.
-        !! Failed
-        This change would bring in faults of syntax. Nothing was written.
-        - new.json:1: number is missing
-        Mend these lines (numbered as they would be) in the new text, and call again.
-        !! Failed
-        This change would bring in faults of syntax. Nothing was written.
-        - b.py:1: ) is missing
-        - a.rs:2: unexpected )
-        Mend these lines (numbered as they would be) in the new text, and call again.
-        == a.rs
-        Edited a.rs: 1 line added, 1 removed.
+            !! Failed
+            This change would introduce syntax errors. Nothing was written.
+            - a.rs:2: missing }
+            Fix these lines (numbers refer to the new file) and call again.
+            !! Failed
+            This change would introduce syntax errors. Nothing was written.
+            - new.json:1: missing number
+            Fix these lines (numbers refer to the new file) and call again.
+            !! Failed
+            This change would introduce syntax errors. Nothing was written.
+            - b.py:1: missing )
+            - a.rs:2: unexpected )
+            Fix these lines (numbers refer to the new file) and call again.
+            == a.rs
+            Edited a.rs: 1 line added, 1 removed.
 
-        --- a.rs
-        +++ a.rs
-        @@ -1,3 +1,3 @@
-         fn a() {
-        -    b();
-        +    c();
-         }
-        >> a.rs
-        fn a() {
-            c();
-        }
-    "#]],
+            --- a.rs
+            +++ a.rs
+            @@ -1,3 +1,3 @@
+             fn a() {
+            -    b();
+            +    c();
+             }
+            >> a.rs
+            fn a() {
+                c();
+            }
+        "#]],
     );
 }
 
 #[test]
-fn nobody_looks_at_syntax_where_that_is_chosen() {
-    let off = EditSettings { syntax: SyntaxCheck::Off, ..EditSettings::DEFAULT };
-    let fixture = FAULTS.lines().take(7).map(|line| format!("{line}\n")).collect::<String>();
+fn the_syntax_check_can_be_off() {
+    let off = EditSettings { syntax: SyntaxPolicy::Off, ..EditSettings::DEFAULT };
+    let fixture = BROKEN_EDITS.lines().take(7).map(|line| format!("{line}\n")).collect::<String>();
     check(
         off,
         &fixture,
@@ -90,7 +90,7 @@ fn nobody_looks_at_syntax_where_that_is_chosen() {
 }
 
 #[test]
-fn a_quotation_must_be_exact_where_that_is_chosen() {
+fn exact_matching_refuses_tolerances() {
     let exact = EditSettings { matching: Match::Exact, ..EditSettings::DEFAULT };
     check(
         exact,
@@ -106,14 +106,14 @@ fn a_quotation_must_be_exact_where_that_is_chosen() {
 "#,
         expect![[r#"
             !! Stale
-            oldString is not in a.go. Nothing was written. The nearest place is lines 1-3: the lines are the same, but for tabs against spaces.
-            They part at line 1, column 1 (line 1 of oldString): the file has a tab, oldString has "i" (U+0069).
+            oldString was not found in a.go. Nothing was written. The closest match is lines 1-3: the lines match except for tabs and spaces.
+            First difference at line 1, column 1 (line 1 of oldString): the file has a tab, oldString has "i" (U+0069).
             00001| 	if x {
             00002| 		y()
             00003| 	}
-            Quote these lines as they stand, without their numbers, and call again.
+            Quote these lines exactly, without the line numbers, and call again.
             !! Stale
-            The old text of the patch is not exactly that of a.go, and `edit.match` asks for that. Nothing was written.
+            The old text of the patch does not match a.go exactly, and the setting `edit.match` requires that. Nothing was written.
             Read the lines again and quote them exactly.
             == a.go
             Edited a.go: 1 line added, 1 removed.

@@ -8,7 +8,7 @@ pub(crate) fn difference(shown: &str, old: Option<&[u8]>, new: Option<&[u8]>) ->
         Labels { old: old.map_or("/dev/null", |_| shown), new: new.map_or("/dev/null", |_| shown) };
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
     unified(old, new, labels, Bounds::USUAL).unwrap_or_else(|_binary| Unified {
-        text: format!("{shown}: {} bytes become {} bytes, not text\n", old.len(), new.len()),
+        text: format!("{shown}: {} bytes become {} bytes (binary)\n", old.len(), new.len()),
         additions: 0,
         deletions: 0,
         cut: false,

@@ -5,7 +5,7 @@ use helve_core::ToolContext;
 use helve_text::syntax::{self, Fault};
 use helve_text::view::View;
 
-use super::{ChangeError, SyntaxCheck};
+use super::{ChangeError, SyntaxPolicy};
 
 /// The content of a file before and after a change. The extension of `shown` determines the language.
 #[derive(Clone)]
@@ -25,12 +25,12 @@ pub(crate) struct IntroducedError {
 /// Refuses drafts with new syntax errors if the user chose that. Call it before asking.
 pub(crate) async fn refuse_errors(
     ctx: &ToolContext,
-    check: SyntaxCheck,
+    check: SyntaxPolicy,
     drafts: &[Draft],
 ) -> Result<(), ChangeError> {
     match check {
-        SyntaxCheck::Report | SyntaxCheck::Off => Ok(()),
-        SyntaxCheck::Refuse => {
+        SyntaxPolicy::Report | SyntaxPolicy::Off => Ok(()),
+        SyntaxPolicy::Refuse => {
             let drafts = drafts.to_vec();
             let errors = ctx.compute(move || introduced(&drafts)).await?;
             if errors.is_empty() { Ok(()) } else { Err(ChangeError::Syntax(errors)) }
@@ -41,12 +41,12 @@ pub(crate) async fn refuse_errors(
 /// Starts to look for new syntax errors at once. Await the result after the files are written.
 pub(crate) fn find_errors(
     ctx: &ToolContext,
-    check: SyntaxCheck,
+    check: SyntaxPolicy,
     drafts: Vec<Draft>,
 ) -> impl Future<Output = Vec<IntroducedError>> + Send + use<> {
     let checking = match check {
-        SyntaxCheck::Report => Some(ctx.compute(move || introduced(&drafts))),
-        SyntaxCheck::Off | SyntaxCheck::Refuse => None,
+        SyntaxPolicy::Report => Some(ctx.compute(move || introduced(&drafts))),
+        SyntaxPolicy::Off | SyntaxPolicy::Refuse => None,
     };
     async move {
         match checking {

@@ -24,7 +24,7 @@ pub(super) fn document_page(
         text.push_str(&format!("-- page {number} of {} --\n", document.count));
         text.push_str(match page {
             PageText::Text(text) => text,
-            PageText::NoText => "(no text: a picture, or drawn)",
+            PageText::NoText => "(no text: a scan or drawing)",
             PageText::Unreadable => "(the text of this page cannot be read)",
         });
         text.push('\n');

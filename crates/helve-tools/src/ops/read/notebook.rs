@@ -131,7 +131,7 @@ impl NotebookWriter {
             Some(bytes) => {
                 self.line(&format!("-- output, {mime} of {} bytes, not shown --", bytes.len()));
             }
-            None => self.line(&format!("-- output, {mime}, which cannot be decoded --")),
+            None => self.line(&format!("-- output, {mime}, cannot be decoded --")),
         }
     }
 

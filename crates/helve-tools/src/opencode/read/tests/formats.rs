@@ -1,4 +1,4 @@
-//! What is not plain UTF-8: encodings, pictures, documents, notebooks, and long lines.
+//! Encodings, pictures, documents, notebooks and long lines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use helve_core::{BoxFuture, Media};
 
 use crate::opencode::{DIALECT, tools};
 
-/// Sees what the last word of the bytes says.
-struct StandIn;
+/// A fake decoder: the last word of the bytes selects the result.
+struct FakeMedia;
 
-impl Media for StandIn {
+impl Media for FakeMedia {
     fn look(
         &self,
         bytes: Bytes,
@@ -58,11 +58,11 @@ fn document(pages: Vec<PageText>, ended: PagesEnd) -> MediaContent {
 
 #[track_caller]
 fn check(fixture: &str, expected: Expect) {
-    helve_testkit::check(&DIALECT, tools(Arc::new(StandIn)), fixture, expected);
+    helve_testkit::check(&DIALECT, tools(Arc::new(FakeMedia)), fixture, expected);
 }
 
 #[test]
-fn a_picture_is_attached() {
+fn pictures_are_attached() {
     check(
         r#"
 --- file photo.bin
@@ -77,14 +77,14 @@ GIF89a moving
             photo.bin: GIF image, 4000 × 3000 pixels. Shown at 2000 × 1500.
             ++ image/png, 6 bytes
             == logo.gif
-            logo.gif: GIF image, 20 × 10 pixels. It moves; the first frame is shown.
+            logo.gif: GIF image, 20 × 10 pixels. It is animated; the first frame is shown.
             ++ image/png, 6 bytes
         "#]],
     );
 }
 
 #[test]
-fn what_is_no_picture_is_an_error() {
+fn undecodable_pictures_are_explained() {
     check(
         r#"
 --- file text.png
@@ -112,43 +112,43 @@ GIF89a slow
         expect![[r#"
             !! Failed
             text.png is named like a PNG image, but its content is text.
-            If the text is wanted, print it in a shell or copy it to another name.
+            To see the text, print it in a shell or copy it to another name.
             !! Failed
             empty.jpg is named like a JPEG image, but it is empty.
-            Fetch or make it again.
+            Fetch or create it again.
             !! Failed
             lfs.png is named like a PNG image, but it is a Git LFS pointer.
             Fetch the file itself with `git lfs pull`.
             !! Failed
             other.webp is named like a WebP image, but its content is something else.
-            Find out what it is with `file` in a shell.
+            Run `file` on it in a shell.
             !! Failed
             cut.gif claims to be a GIF image but cannot be decoded: unexpected end of file.
-            It may be damaged or cut short. Fetch or make it again, or go on without it.
+            It may be damaged or truncated. Fetch or create it again, or continue without it.
             !! Failed
-            bomb.gif is a GIF image of 50000 × 50000 pixels; 64 in all are the most that is decoded.
-            Make it smaller with a program that knows its format.
+            bomb.gif is a GIF image of 50000 × 50000 pixels; the limit is 64 pixels in total.
+            Make it smaller with a program that understands its format.
             !! Failed
             slow.gif could not be decoded within 20 seconds.
-            Go on without it, or take a part of it out.
+            Continue without it, or extract a part.
         "#]],
     );
 }
 
 #[test]
-fn a_build_without_decoders_says_so() {
+fn builds_without_decoders_say_so() {
     crate::opencode::check(
         "--- file a.gif\nGIF89a\n--- call read {\"filePath\": \"a.gif\"}\n",
         expect![[r#"
             !! Failed
             a.gif is a GIF image, which this build of Helve cannot show.
-            Use a tool that knows its format.
+            Use a tool that understands its format.
         "#]],
     );
 }
 
 #[test]
-fn a_document_is_text_by_page_and_an_attachment() {
+fn documents_are_text_by_page_and_an_attachment() {
     check(
         r#"
 --- file a.pdf
@@ -182,24 +182,24 @@ fn a_document_is_text_by_page_and_an_attachment() {
 
             (End of file, 5 lines)
             (PDF, 2 pages)
-            (The document itself is attached)
+            (The document is attached)
             </file>
             ++ application/pdf, 9 bytes
             == a.pdf
             <file>
             00003| two
 
-            (Lines 3-3 are shown and more follow. Use offset=4 to go on.)
+            (Showing lines 3-3; more follow. Use offset=4 to continue.)
             (PDF, 2 pages)
             </file>
             == scan.pdf
             <file>
             00001| -- page 1 of 2 --
-            00002| (no text: a picture, or drawn)
+            00002| (no text: a scan or drawing)
 
             (End of file, 2 lines)
             (PDF, 2 pages)
-            (The document itself is attached)
+            (The document is attached)
             </file>
             ++ application/pdf, 14 bytes
             == long.pdf
@@ -211,7 +211,7 @@ fn a_document_is_text_by_page_and_an_attachment() {
             (End of file, 3 lines)
             (PDF, 2 pages)
             (Only the first page was read)
-            (The document itself is attached)
+            (The document is attached)
             </file>
             ++ application/pdf, 14 bytes
             == endless.pdf
@@ -219,20 +219,20 @@ fn a_document_is_text_by_page_and_an_attachment() {
 
             (End of file, 0 lines)
             (PDF, 2 pages)
-            (Page 1 and what follows was not read: it unfolds to more than is safe)
+            (Pages from 1 on were not read: they decompress to more than is safe)
             </file>
             !! Failed
-            locked.pdf is locked with a password.
+            locked.pdf is protected with a password.
             Ask the user for a copy without a password.
             !! Failed
             fake.pdf is named like a PDF document, but its content is text.
-            If the text is wanted, print it in a shell or copy it to another name.
+            To see the text, print it in a shell or copy it to another name.
         "#]],
     );
 }
 
 #[test]
-fn a_notebook_is_shown_by_cell() {
+fn notebooks_are_shown_by_cell() {
     check(
         r##"
 --- file a.ipynb
@@ -265,7 +265,7 @@ fn a_notebook_is_shown_by_cell() {
             00009| -- output, image/png, picture 1 --
             00010| -- output --
             00011| <Figure>
-            00012| -- output, image/png, which cannot be decoded --
+            00012| -- output, image/png, cannot be decoded --
             00013| -- output, text/html of 9 bytes, not shown --
             00014| -- error --
             00015| ValueError: bad
@@ -273,7 +273,7 @@ fn a_notebook_is_shown_by_cell() {
             00017| -- cell 4, unknown --
 
             (End of file, 17 lines)
-            (Notebook, 4 cells, python; line numbers are of this view, not of the file)
+            (Notebook, 4 cells, python; line numbers refer to this view, not to the file)
             </file>
             ++ image/png, 6 bytes
             == a.ipynb
@@ -281,18 +281,18 @@ fn a_notebook_is_shown_by_cell() {
             00002| # Title
             00003| text
 
-            (Lines 2-3 are shown and more follow. Use offset=4 to go on.)
-            (Notebook, 4 cells, python; line numbers are of this view, not of the file)
+            (Showing lines 2-3; more follow. Use offset=4 to continue.)
+            (Notebook, 4 cells, python; line numbers refer to this view, not to the file)
             </file>
             !! InvalidArgs
             a.ipynb has 17 lines; there is no line 99.
-            Call again with an offset of at most 17.
+            Use an offset of at most 17.
         "#]],
     );
 }
 
 #[test]
-fn an_old_notebook_keeps_its_cells_in_sheets() {
+fn old_notebooks_have_worksheets() {
     check(
         r#"
 --- file old.ipynb
@@ -308,14 +308,14 @@ fn an_old_notebook_keeps_its_cells_in_sheets() {
             00004| 2
 
             (End of file, 4 lines)
-            (Notebook, 1 cell; line numbers are of this view, not of the file)
+            (Notebook, 1 cell; line numbers refer to this view, not to the file)
             </file>
         "#]],
     );
 }
 
 #[test]
-fn a_broken_notebook_is_text() {
+fn invalid_notebooks_are_shown_as_text() {
     check(
         r#"
 --- file cut.ipynb
@@ -331,21 +331,21 @@ fn a_broken_notebook_is_text() {
             00001| {"cells": [
 
             (End of file, 1 line)
-            (Not a valid notebook, so shown as text: EOF while parsing a list at line 2 column 0)
+            (Not a valid notebook, shown as text: EOF while parsing a list at line 2 column 0)
             </file>
             == other.ipynb
             <file>
             00001| {"a": 1}
 
             (End of file, 1 line)
-            (Not a valid notebook, so shown as text: it has no cells)
+            (Not a valid notebook, shown as text: it has no cells)
             </file>
         "#]],
     );
 }
 
 #[test]
-fn long_outputs_of_a_cell_are_cut() {
+fn long_cell_outputs_are_cut() {
     let lines = "x\\n".repeat(100);
     let cell = format!(
         r#"{{"cell_type": "code", "source": "", "outputs": [{{"output_type": "stream", "text": "{lines}"}}]}}"#
@@ -362,14 +362,14 @@ fn long_outputs_of_a_cell_are_cut() {
             00063| (… 40 more lines, not shown)
 
             (End of file, 63 lines)
-            (Notebook, 1 cell; line numbers are of this view, not of the file)
+            (Notebook, 1 cell; line numbers refer to this view, not to the file)
             </file>
         "#]],
     );
 }
 
 #[test]
-fn other_encodings_are_text_and_are_named() {
+fn other_encodings_are_decoded_and_named() {
     let shift_jis = "93 fa 96 7b 8c ea 82 cc 83 65 83 4c 83 58 83 67 82 c5 82 b7 81 42 89 fc 8d 73 82 e0 82 a0 82 e8 82 dc 82 b7 81 42 0a";
     check(
         &format!(
@@ -421,7 +421,7 @@ c3 a9 20 ff 0a c3 a9 0a
             00002| é
 
             (End of file, 2 lines)
-            (1 character means nothing in this encoding and is shown as �)
+            (1 character is invalid in this encoding and shown as �)
             </file>
             == unclear.txt
             <file>
@@ -429,16 +429,15 @@ c3 a9 20 ff 0a c3 a9 0a
             00002| � �
 
             (End of file, 2 lines)
-            (The encoding is neither UTF-8 nor clear)
-            (2 characters mean nothing in this encoding and are shown as �)
+            (The encoding is unknown, but not UTF-8)
+            (2 characters are invalid in this encoding and shown as �)
             </file>
         "#]],
     );
 }
 
-/// The sample ends inside a character, which is no reason to doubt the encoding.
 #[test]
-fn a_sample_may_end_inside_a_character() {
+fn the_sample_may_end_inside_a_character() {
     let text = format!("{}é\n", "ab\n".repeat(1365));
     check(
         &format!(
@@ -456,7 +455,7 @@ fn a_sample_may_end_inside_a_character() {
 }
 
 #[test]
-fn what_is_not_text_is_named() {
+fn binary_formats_are_named() {
     check(
         r#"
 --- bytes a.zip
@@ -480,20 +479,20 @@ v 1.0 2.0 3.0
 "#,
         expect![[r#"
             !! Failed
-            a.zip is not text: it is a ZIP archive or office document of 8 bytes.
-            Use a tool that knows its format.
+            a.zip is not text but a ZIP archive or office document (8 bytes).
+            Use a tool that understands its format.
             !! Failed
-            b.docx is not text: it is an office document of 5 bytes.
-            Use a tool that knows its format.
+            b.docx is not text but an office document (5 bytes).
+            Use a tool that understands its format.
             !! Failed
-            lib.so is not text: it is an ELF program or library of 8 bytes.
-            Use a tool that knows its format.
+            lib.so is not text but an ELF program or library (8 bytes).
+            Use a tool that understands its format.
             !! Failed
-            noise is not text: it is a binary file of 7 bytes.
-            Use a tool that knows its format.
+            noise is not text but a binary file (7 bytes).
+            Use a tool that understands its format.
             !! Failed
-            c.dat is not text: it is a binary file of 5 bytes.
-            Use a tool that knows its format.
+            c.dat is not text but a binary file (5 bytes).
+            Use a tool that understands its format.
             == mesh.obj
             <file>
             00001| v 1.0 2.0 3.0
@@ -505,12 +504,12 @@ v 1.0 2.0 3.0
 }
 
 #[test]
-fn a_long_first_line_shows_its_start_and_how_to_see_the_rest() {
+fn long_lines_are_cut_with_a_hint() {
     let long = "x".repeat(60_000);
     let fixture = format!(
         "--- file min.js\n{long}\nshort\n{long}\n--- call read {{\"filePath\": \"min.js\"}}\n"
     );
-    let said = helve_testkit::run(&DIALECT, tools(Arc::new(StandIn)), &fixture);
+    let said = helve_testkit::run(&DIALECT, tools(Arc::new(FakeMedia)), &fixture);
     expect![[r#"
         == min.js
         <file>
@@ -519,7 +518,7 @@ fn a_long_first_line_shows_its_start_and_how_to_see_the_rest() {
         00003| x×2000 … (line cut at 2000 characters)
 
         (End of file, 3 lines)
-        (Line 1 is cut, like 1 other. To see more of it, grep for a part of it, or print it in pieces in a shell: sed -n 1p FILE | cut -c 2001-4000)
+        (Line 1 is cut, like 1 other. To see the rest, grep for a part of it, or print it in a shell: sed -n 1p FILE | cut -c 2001-4000)
         </file>
     "#]].assert_eq(&said.replace(&"x".repeat(2000), "x×2000"));
 }
