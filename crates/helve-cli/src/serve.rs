@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use helve::{Age, HttpServer, TOKEN_VARIABLE, Token, visible};
+use helve::{TokenOrigin, HttpServer, TOKEN_VARIABLE, Token, visible};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -75,7 +75,7 @@ struct Secret {
 
 fn secret(file: Option<&Path>, data: &Path) -> anyhow::Result<Secret> {
     if let Some(file) = file {
-        let text = helve::token_in(file).with_context(|| file.display().to_string())?;
+        let text = helve::read_token(file).with_context(|| file.display().to_string())?;
         let token = Token::new(&text).with_context(|| file.display().to_string())?;
         return Ok(Secret { token, file: Some(file.into()), fresh: None });
     }
@@ -89,9 +89,9 @@ fn secret(file: Option<&Path>, data: &Path) -> anyhow::Result<Secret> {
         Err(std::env::VarError::NotPresent) => {}
     }
     let path = data.join("token");
-    let kept = helve::kept_token(data).with_context(|| path.display().to_string())?;
+    let kept = helve::load_or_create_token(data).with_context(|| path.display().to_string())?;
     let token = Token::new(&kept.secret).with_context(|| path.display().to_string())?;
-    let fresh = (kept.age == Age::New).then_some(kept.secret);
+    let fresh = (kept.origin == TokenOrigin::Created).then_some(kept.secret);
     Ok(Secret { token, file: Some(kept.path), fresh })
 }
 

@@ -1,9 +1,6 @@
-//! What outlives a process: one SQLite file, large before-images and the saved outputs. No other crate touches the data folder.
+//! Persistent state: one SQLite database, large before-images and saved outputs. No other crate touches the data folder.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this crate is the one that touches the data folder"
-)]
+#![expect(clippy::disallowed_methods, reason = "this crate owns the data folder")]
 
 mod outputs;
 mod private;
@@ -11,5 +8,5 @@ mod sqlite;
 mod token;
 
 pub use outputs::OutputFiles;
-pub use sqlite::Sqlite;
-pub use token::{Age, KeptToken, kept_token, token_in};
+pub use sqlite::SqliteStore;
+pub use token::{SavedToken, TokenOrigin, load_or_create_token, read_token};

@@ -1,4 +1,4 @@
-//! Whole outputs on disk, where a model was shown a part: private, unguessable, and not for ever.
+//! Stores complete outputs of which a model was shown a part. The files are private, have unguessable names, and expire.
 
 mod sweep;
 
@@ -16,60 +16,60 @@ use uuid::Uuid;
 
 use crate::private;
 
-/// How much is kept, and for how long.
+/// How much is stored, and for how long.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
-    /// The largest output; of a larger one the beginning is kept.
-    one: usize,
-    /// All outputs together; the oldest go first.
-    all: u64,
-    files: usize,
-    age: Duration,
-    /// How often what is too old or too much is looked for.
-    every: Duration,
-    /// How much this process may add before it looks again, whatever the time.
-    unswept: u64,
+struct OutputLimits {
+    /// Maximum size of one output; a longer one is truncated.
+    max_output_bytes: usize,
+    /// Maximum total size; the oldest outputs are removed first.
+    max_total_bytes: u64,
+    max_files: usize,
+    max_age: Duration,
+    /// Minimum time between two sweeps.
+    sweep_interval: Duration,
+    /// How much this process may add before it sweeps regardless of the time.
+    max_unswept_bytes: u64,
 }
 
-const LIMITS: Limits = Limits {
-    one: 64 << 20,
-    all: 512 << 20,
-    files: 20_000,
-    age: Duration::from_secs(7 * 24 * 3600),
-    every: Duration::from_secs(3600),
-    unswept: 64 << 20,
+const LIMITS: OutputLimits = OutputLimits {
+    max_output_bytes: 64 << 20,
+    max_total_bytes: 512 << 20,
+    max_files: 20_000,
+    max_age: Duration::from_secs(7 * 24 * 3600),
+    sweep_interval: Duration::from_secs(3600),
+    max_unswept_bytes: 64 << 20,
 };
 
-/// How many digits name a folder for temporary files.
-const SCRATCH_NAME: usize = 10;
+/// Length of the names of folders for temporary files.
+const SCRATCH_NAME_LENGTH: usize = 10;
 
-/// Saved outputs in the folder `outputs` of a data folder.
-pub struct OutputFiles(Arc<Files>);
+/// The saved outputs in the folder `outputs` of a data folder.
+pub struct OutputFiles(Arc<OutputStore>);
 
-struct Files {
+struct OutputStore {
     folder: PathBuf,
-    /// Folders for temporary files, one for each session.
+    /// Contains a folder for temporary files of each session.
     scratch: PathBuf,
-    limits: Limits,
-    swept: Mutex<Swept>,
+    limits: OutputLimits,
+    sweep_state: Mutex<SweepState>,
 }
 
-/// What this process knows about the last look.
-struct Swept {
+/// What this process knows about the last sweep.
+struct SweepState {
     next: Option<SystemTime>,
-    since: u64,
+    added: u64,
 }
 
 impl OutputFiles {
-    /// Touches nothing until something is saved.
+    /// Nothing is created until something is saved.
     pub fn at(folder: PathBuf) -> Self {
         Self::with(&folder, LIMITS)
     }
 
-    fn with(data: &Path, limits: Limits) -> Self {
-        let swept = Mutex::new(Swept { next: None, since: 0 });
+    fn with(data: &Path, limits: OutputLimits) -> Self {
+        let sweep_state = Mutex::new(SweepState { next: None, added: 0 });
         let (folder, scratch) = (data.join("outputs"), data.join("tmp"));
-        Self(Arc::new(Files { folder, scratch, limits, swept }))
+        Self(Arc::new(OutputStore { folder, scratch, limits, sweep_state }))
     }
 }
 
@@ -81,8 +81,8 @@ impl Outputs for OutputFiles {
     ) -> BoxFuture<'a, Result<Saved, StoreError>> {
         let files = self.0.clone();
         let folder = self.folder(session);
-        let text = within(text, files.limits.one);
-        Box::pin(off_the_hot_path(move || {
+        let text = truncate(text, files.limits.max_output_bytes);
+        Box::pin(run_blocking(move || {
             let saved = files.save(&folder, &text)?;
             if files.is_sweep_due(saved.bytes) {
                 spawn(move || files.sweep());
@@ -101,11 +101,11 @@ impl Outputs for OutputFiles {
     }
 
     fn scratch(&self, session: &str) -> Result<PathBuf, StoreError> {
-        // Sockets are made in it, whose paths may have a hundred bytes.
+        // Short, because programs create sockets here, and socket paths are limited to about a hundred bytes.
         let name = blake3::hash(session.as_bytes()).to_hex();
-        let folder = self.0.scratch.join(&name[..SCRATCH_NAME]);
-        private::folder(&folder)?;
-        // Who uses it again keeps it.
+        let folder = self.0.scratch.join(&name[..SCRATCH_NAME_LENGTH]);
+        private::create_folder(&folder)?;
+        // Using the folder again keeps it from being swept.
         File::open(&folder)?.set_modified(SystemTime::now())?;
         folder.canonicalize()
     }
@@ -115,15 +115,15 @@ impl Outputs for OutputFiles {
         session: &'a str,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        // What is no id of ours names no file: it might lead elsewhere.
+        // Anything but our own ids is rejected: it might lead to another folder.
         let is_ours = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let path = self.folder(session).join(format!("{id}.txt"));
         Box::pin(async move {
             if !is_ours {
                 return Ok(None);
             }
-            off_the_hot_path(move || match File::open(path) {
-                Ok(file) => start_of(&file).map(Some),
+            run_blocking(move || match File::open(path) {
+                Ok(file) => read_start(&file).map(Some),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error),
             })
@@ -136,23 +136,25 @@ impl Outputs for OutputFiles {
     }
 }
 
-/// What is loaded at once; a spooled output may be longer.
-const MOST_LOADED: u64 = 8 << 20;
+/// Maximum number of bytes loaded; a spooled output may be longer.
+const MAX_LOADED_BYTES: u64 = 8 << 20;
 
-/// A file as text, or its beginning. What a program printed need not be UTF-8.
-fn start_of(file: &File) -> io::Result<String> {
+/// Reads a file, or its beginning, as text. A program's output need not be UTF-8.
+fn read_start(file: &File) -> io::Result<String> {
     let mut bytes = Vec::new();
-    file.take(MOST_LOADED).read_to_end(&mut bytes)?;
+    file.take(MAX_LOADED_BYTES).read_to_end(&mut bytes)?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     let size = file.metadata()?.len();
-    if size > MOST_LOADED {
-        text.push_str(&format!("\n[Only the first {MOST_LOADED} of {size} bytes are given.]\n"));
+    if size > MAX_LOADED_BYTES {
+        text.push_str(&format!(
+            "\n[Only the first {MAX_LOADED_BYTES} of {size} bytes are shown.]\n"
+        ));
     }
     Ok(text)
 }
 
-/// The beginning of a text that is too long, with a line that says so.
-fn within(text: &str, most: usize) -> String {
+/// Truncates a text that is too long, and appends a line that says so.
+fn truncate(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
@@ -161,18 +163,18 @@ fn within(text: &str, most: usize) -> String {
     format!("{kept}{end}[Only the first {} of {} bytes were kept.]\n", kept.len(), text.len())
 }
 
-/// A file name for a session: its id where that is harmless everywhere, otherwise a hash of it.
+/// Returns a file name for a session: its id if that is safe on every file system, otherwise a hash of it.
 ///
-/// Upper case is not: some file systems fold it. Neither are short names: `con` and `nul` are devices somewhere.
+/// Upper case is not safe, because some file systems ignore case. Short names like `con` and `nul` are devices on some.
 fn safe_name(session: &str) -> String {
-    let is_harmless = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
-    if (8..=64).contains(&session.len()) && session.bytes().all(is_harmless) {
+    let is_safe = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+    if (8..=64).contains(&session.len()) && session.bytes().all(is_safe) {
         return session.to_owned();
     }
     format!("={}", &blake3::hash(session.as_bytes()).to_hex()[..32])
 }
 
-async fn off_the_hot_path<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     match tokio::runtime::Handle::try_current() {
@@ -181,21 +183,23 @@ async fn off_the_hot_path<T: Send + 'static>(
     }
 }
 
-/// Nobody waits for it. Where there is no thread to be had, another time will do.
+/// Runs work in the background. If no thread can be spawned, it is skipped until the next time.
 fn spawn(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().name("helve-outputs".into()).spawn(work).ok();
 }
 
-impl Files {
+impl OutputStore {
     fn save(&self, folder: &Path, text: &str) -> io::Result<Saved> {
         let id = Uuid::new_v4().simple().to_string();
         let path = folder.join(format!("{id}.txt"));
         let mut file = match private::create(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => create_in(folder, &path)?,
-            otherwise => otherwise?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                create_with_folder(folder, &path)?
+            }
+            result => result?,
         };
         if let Err(error) = file.write_all(text.as_bytes()) {
-            // A part would pass for the whole. If it cannot be removed, at least nobody is told its name.
+            // A partial file could be mistaken for the whole output. If it cannot be removed, its name is at least not returned.
             std::fs::remove_file(&path).ok();
             return Err(error);
         }
@@ -204,40 +208,40 @@ impl Files {
 
     fn sweep(&self) {
         sweep::sweep(&self.folder, &self.limits);
-        sweep::sweep_scratch(&self.scratch, self.limits.age);
+        sweep::sweep_scratch(&self.scratch, self.limits.max_age);
     }
 
-    /// Whether it is this process's turn to look for what is too old or too much.
+    /// Whether this process should sweep now.
     fn is_sweep_due(&self, added: u64) -> bool {
         let now = SystemTime::now();
-        let mut swept = self.swept.lock();
-        swept.since = swept.since.saturating_add(added);
-        let is_much = swept.since >= self.limits.unswept;
-        if !is_much && swept.next.is_some_and(|next| now < next) {
+        let mut state = self.sweep_state.lock();
+        state.added = state.added.saturating_add(added);
+        let is_over_limit = state.added >= self.limits.max_unswept_bytes;
+        if !is_over_limit && state.next.is_some_and(|next| now < next) {
             return false;
         }
-        swept.next = Some(now + self.limits.every);
-        if !is_much && !sweep::is_due(&self.folder, self.limits.every) {
+        state.next = Some(now + self.limits.sweep_interval);
+        if !is_over_limit && !sweep::is_due(&self.folder, self.limits.sweep_interval) {
             return false;
         }
-        swept.since = 0;
+        state.added = 0;
         sweep::claim(&self.folder);
         true
     }
 }
 
-/// How often a folder is made anew that a sweep finds empty and removes.
-const TRIES: usize = 3;
+/// How often a folder is created again after a concurrent sweep removed it.
+const MAX_ATTEMPTS: usize = 3;
 
-fn create_in(folder: &Path, path: &Path) -> io::Result<File> {
-    for _ in 1..TRIES {
-        private::folder(folder)?;
+fn create_with_folder(folder: &Path, path: &Path) -> io::Result<File> {
+    for _ in 1..MAX_ATTEMPTS {
+        private::create_folder(folder)?;
         match private::create(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            otherwise => return otherwise,
+            result => return result,
         }
     }
-    private::folder(folder)?;
+    private::create_folder(folder)?;
     private::create(path)
 }
 

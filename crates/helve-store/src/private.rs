@@ -4,8 +4,8 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a folder and what is missing above it. A folder that exists keeps its mode: it may not be ours.
-pub(crate) fn folder(path: &Path) -> io::Result<()> {
+/// Creates a folder and its missing parents. An existing folder keeps its mode, because it may not be ours.
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -13,13 +13,13 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Makes a file that must not exist yet.
+/// Creates a file that must not exist yet.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     options().create_new(true).open(path)
 }
 
-/// Opens a file for locking, making it if need be.
-pub(crate) fn lockable(path: &Path) -> io::Result<File> {
+/// Opens a file for locking, creating it if necessary.
+pub(crate) fn open_for_locking(path: &Path) -> io::Result<File> {
     options().create(true).truncate(false).open(path)
 }
 
@@ -31,7 +31,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Takes a file of ours away from everybody else.
+/// Removes the permissions of other users from one of our files.
 #[cfg(unix)]
 pub(crate) fn restrict(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -1,18 +1,18 @@
-//! The store: one SQLite file, one thread that owns the connection, a queue in between.
+//! The store: one SQLite file, one thread that owns the connection, and a queue to that thread.
 
-mod base;
 mod calls;
+mod database;
+mod failure;
 mod journal;
-mod keeper;
-mod ledger;
 mod open;
-mod owner;
+mod pending;
+mod process_lock;
 mod queue;
 mod rules;
 mod schema;
 mod slots;
-mod trouble;
 mod trust;
+mod worker;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,87 +25,87 @@ use helve_core::store::{ApprovalOwner, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use keeper::Keeper;
-use queue::{Queue, Setting, Thread};
+use queue::{Queue, SlotWrite, WorkerThread};
+use worker::StoreWorker;
 
-/// How long another process may hold the database before this one goes on in memory.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How long the last handle waits for what is queued.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long another process may lock the database before this one continues in memory.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long dropping the store waits for queued writes.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The store and the journal in `store.db` of a data folder.
 ///
-/// Nothing is touched before the first question or note. Trouble with the file never fails a call:
-/// the store goes on in memory, or with a new file, and [`Store::notice`] says so.
-pub struct Sqlite {
+/// Nothing is created before the first query or write. A problem with the file never fails a call:
+/// the store continues in memory, or with a new file, and [`Store::notice`] reports it.
+pub struct SqliteStore {
     folder: PathBuf,
-    patience: Duration,
+    timeout: Duration,
     queue: Arc<Queue>,
 }
 
-impl Sqlite {
+impl SqliteStore {
     pub fn at(folder: PathBuf) -> Self {
-        Self { folder, patience: PATIENCE, queue: Arc::default() }
+        Self { folder, timeout: LOCK_TIMEOUT, queue: Arc::default() }
     }
 
-    /// How many events found no room in the queue.
+    /// Returns the number of events dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
-        let lost = self.queue.lost();
-        lost.progress + lost.others
+        let dropped = self.queue.dropped();
+        dropped.progress + dropped.others
     }
 
-    /// Sends a question when the future is first polled.
-    fn ask<'a, T: Send + 'static>(
+    /// Sends a query to the worker when the future is first polled.
+    fn query<'a, T: Send + 'static>(
         &'a self,
-        question: impl FnOnce(&mut Keeper) -> Result<T, StoreError> + Send + 'static,
+        query: impl FnOnce(&mut StoreWorker) -> Result<T, StoreError> + Send + 'static,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
         Box::pin(async move {
             let (sender, receiver) = oneshot::channel();
-            self.start(self.queue.ask(Box::new(move |keeper| {
-                // Whoever asked may have gone away meanwhile.
-                sender.send(question(keeper)).ok();
+            self.start(self.queue.query(Box::new(move |worker| {
+                // The caller may have been dropped in the meantime.
+                sender.send(query(worker)).ok();
             })));
-            let gone = |_| Err(StoreError::other("The thread of the store has ended."));
+            let gone = |_| Err(StoreError::other("The store's worker thread has ended."));
             receiver.await.unwrap_or_else(gone)
         })
     }
 
-    fn start(&self, thread: Thread) {
+    fn start(&self, thread: WorkerThread) {
         match thread {
-            Thread::Started => return,
-            Thread::Missing => {}
+            WorkerThread::Started => return,
+            WorkerThread::Missing => {}
         }
-        let ending = Ending(self.queue.clone());
-        let keeper = Keeper::new(self.folder.clone(), self.patience);
-        let work = move || keeper.run(&ending.0);
-        // A thread that cannot be started drops `ending`, so that nobody waits for it.
+        let guard = EndQueueOnDrop(self.queue.clone());
+        let worker = StoreWorker::new(self.folder.clone(), self.timeout);
+        let work = move || worker.run(&guard.0);
+        // If the thread cannot be started, the guard is dropped, so that nobody waits.
         std::thread::Builder::new().name("helve-store".into()).spawn(work).ok();
     }
 }
 
-impl Drop for Sqlite {
+impl Drop for SqliteStore {
     fn drop(&mut self) {
-        self.queue.close(LAST_WORDS);
+        self.queue.close(CLOSE_TIMEOUT);
     }
 }
 
-/// Ends the queue with its thread, however that ends.
-struct Ending(Arc<Queue>);
+/// Ends the queue when the worker thread ends, even by a panic.
+struct EndQueueOnDrop(Arc<Queue>);
 
-impl Drop for Ending {
+impl Drop for EndQueueOnDrop {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-impl Store for Sqlite {
+impl Store for SqliteStore {
     fn get<'a>(
         &'a self,
         session: &'a str,
         key: &'a str,
     ) -> BoxFuture<'a, Result<Option<(u64, Value)>, StoreError>> {
         let (session, key) = (session.to_owned(), key.to_owned());
-        self.ask(move |keeper| keeper.attempt(|base| slots::get(base, &session, &key)))
+        self.query(move |worker| worker.attempt(|database| slots::get(database, &session, &key)))
     }
 
     fn put<'a>(
@@ -116,23 +116,23 @@ impl Store for Sqlite {
         value: Value,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let (session, key) = (session.to_owned(), key.to_owned());
-        self.ask(move |keeper| {
+        self.query(move |worker| {
             let value = slots::encode(&value)?;
-            keeper.attempt(|base| slots::put(base, &session, &key, seen, &value))
+            worker.attempt(|database| slots::put(database, &session, &key, seen, &value))
         })
     }
 
     fn note(&self, session: &str, key: &str, value: Value) {
-        // What cannot be kept costs the next process a question, nothing else.
+        // A value that cannot be stored is only missing for the next process.
         if let Ok(value) = slots::encode(&value) {
             let (session, key) = (session.to_owned(), key.to_owned());
-            self.start(self.queue.set(Setting { session, key, value }));
+            self.start(self.queue.push_slot(SlotWrite { session, key, value }));
         }
     }
 
     fn append(&self, event: &Event) {
-        if let Some(note) = calls::note(event) {
-            self.start(self.queue.note(note));
+        if let Some(note) = calls::reduce(event) {
+            self.start(self.queue.push_event(note));
         }
     }
 
@@ -142,9 +142,9 @@ impl Store for Sqlite {
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<CallState>, StoreError>> {
         let session = session.map(str::to_owned);
-        self.ask(move |keeper| {
-            keeper.write_all();
-            keeper.attempt(|base| calls::newest(base, session.as_deref(), most))
+        self.query(move |worker| {
+            worker.write_all();
+            worker.attempt(|database| calls::newest(database, session.as_deref(), most))
         })
     }
 
@@ -153,8 +153,10 @@ impl Store for Sqlite {
         owner: ApprovalOwner<'a>,
         rule: &'a Rule,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (owner, rule) = (rules::Holder::of(owner), rule.clone());
-        self.ask(move |keeper| keeper.attempt(|base| rules::remember(base, &owner, &rule)))
+        let (owner, rule) = (rules::RuleOwner::of(owner), rule.clone());
+        self.query(move |worker| {
+            worker.attempt(|database| rules::remember(database, &owner, &rule))
+        })
     }
 
     fn remembered<'a>(
@@ -162,18 +164,18 @@ impl Store for Sqlite {
         session: &'a str,
         root: &'a Path,
     ) -> BoxFuture<'a, Result<Vec<Rule>, StoreError>> {
-        let holders = [
+        let owners = [
             ApprovalOwner::Everyone,
             ApprovalOwner::Project(root),
             ApprovalOwner::Session(session),
         ];
-        let holders = holders.map(rules::Holder::of);
-        self.ask(move |keeper| keeper.attempt(|base| rules::remembered(base, &holders)))
+        let owners = owners.map(rules::RuleOwner::of);
+        self.query(move |worker| worker.attempt(|database| rules::remembered(database, &owners)))
     }
 
     fn trusted<'a>(&'a self, root: &'a Path) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let root = root.to_owned();
-        self.ask(move |keeper| keeper.attempt(|base| trust::trusted(base, &root)))
+        self.query(move |worker| worker.attempt(|database| trust::trusted(database, &root)))
     }
 
     fn trust<'a>(
@@ -182,34 +184,36 @@ impl Store for Sqlite {
         digest: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (root, digest) = (root.to_owned(), digest.map(str::to_owned));
-        self.ask(move |keeper| keeper.attempt(|base| trust::trust(base, &root, digest.as_deref())))
+        self.query(move |worker| {
+            worker.attempt(|database| trust::trust(database, &root, digest.as_deref()))
+        })
     }
 
     fn flush(&self) -> BoxFuture<'_, ()> {
-        let flushed = self.ask(|keeper| {
-            keeper.write_all();
+        let flushed = self.query(|worker| {
+            worker.write_all();
             Ok(())
         });
         Box::pin(async {
-            // Without a thread nothing waits to be written.
+            // Without a thread there is nothing to write.
             flushed.await.ok();
         })
     }
 
     fn notice(&self) -> BoxFuture<'_, Option<String>> {
         let queue = self.queue.clone();
-        let notice = self.ask(move |keeper| Ok(keeper.notice(queue.lost())));
+        let notice = self.query(move |worker| Ok(worker.notice(queue.dropped())));
         Box::pin(async { notice.await.unwrap_or_else(|gone| Some(gone.to_string())) })
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since the Unix epoch.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// SQLite's integers have a sign; ours do not need the upper half.
+/// Converts to SQLite's signed integers; our values do not need the upper half.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

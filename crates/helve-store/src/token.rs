@@ -1,4 +1,4 @@
-//! The secret that programs show when they call this user's Helve over a port.
+//! The token that clients present when they call this user's Helve over a port.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -7,54 +7,58 @@ use uuid::Uuid;
 
 use crate::private;
 
-/// A secret, and where it is kept.
-pub struct KeptToken {
+/// A token and the file it is stored in.
+pub struct SavedToken {
     pub secret: String,
     pub path: PathBuf,
-    pub age: Age,
+    pub origin: TokenOrigin,
 }
 
-/// Whether a secret was there before.
+/// Whether a token was just created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Age {
-    New,
-    Old,
+pub enum TokenOrigin {
+    Created,
+    Existing,
 }
 
-/// More than any secret has.
-const MOST: u64 = 4096;
+/// Maximum size of a token file.
+const MAX_TOKEN_FILE_BYTES: u64 = 4096;
 
-/// The secret of a data folder, made at first use and readable by its owner only.
-pub fn kept_token(data: &Path) -> io::Result<KeptToken> {
+/// Returns the token of a data folder. It is created at first use and readable by its owner only.
+pub fn load_or_create_token(data: &Path) -> io::Result<SavedToken> {
     let path = data.join("token");
-    private::folder(data)?;
-    let (secret, age) = match private::create(&path) {
+    private::create_folder(data)?;
+    let (secret, origin) = match private::create(&path) {
         Ok(mut file) => {
-            // Two, since a few bits of each are fixed.
+            // Two UUIDs, because a few bits of each are fixed.
             let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
             file.write_all(format!("{secret}\n").as_bytes())?;
-            (secret, Age::New)
+            (secret, TokenOrigin::Created)
         }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (token_in(&path)?, Age::Old),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            (read_token(&path)?, TokenOrigin::Existing)
+        }
         Err(error) => return Err(error),
     };
-    Ok(KeptToken { secret, path, age })
+    Ok(SavedToken { secret, path, origin })
 }
 
-/// The secret in a file, which nobody else may be able to read.
-pub fn token_in(path: &Path) -> io::Result<String> {
+/// Reads a token from a file. Fails if other users can read the file.
+pub fn read_token(path: &Path) -> io::Result<String> {
     let file = std::fs::File::open(path)?;
     let readable_by_others = others_can_read(&file.metadata()?);
-    let trouble = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what));
     if readable_by_others {
-        return trouble(
-            "others can read it, so it is no secret any more: put a new one in its place, with mode 600",
+        return invalid(
+            "other users can read it, so it is not secret any more: replace it by a new token, with mode 600",
         );
     }
     let mut text = String::new();
-    file.take(MOST).read_to_string(&mut text)?;
+    file.take(MAX_TOKEN_FILE_BYTES).read_to_string(&mut text)?;
     match text.trim() {
-        "" => trouble("it is empty: remove it, and a new one is made, or put a token into it"),
+        "" => {
+            invalid("it is empty: remove it to have a new token created, or write a token into it")
+        }
         token => Ok(token.into()),
     }
 }
@@ -77,40 +81,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_made_once_and_private() {
+    fn the_token_is_created_once_and_private() {
         let data = tempfile::tempdir().unwrap();
         let data = data.path().join("deep/er");
-        let first = kept_token(&data).unwrap();
-        let second = kept_token(&data).unwrap();
-        assert_eq!((first.age, second.age), (Age::New, Age::Old));
+        let first = load_or_create_token(&data).unwrap();
+        let second = load_or_create_token(&data).unwrap();
+        assert_eq!((first.origin, second.origin), (TokenOrigin::Created, TokenOrigin::Existing));
         assert_eq!(first.secret, second.secret);
         assert!(first.secret.len() == 64);
         let mode = std::fs::metadata(&first.path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         std::fs::remove_file(&first.path).unwrap();
-        assert_ne!(kept_token(&data).unwrap().secret, first.secret);
+        assert_ne!(load_or_create_token(&data).unwrap().secret, first.secret);
     }
 
     #[test]
-    fn what_others_can_read_is_refused() {
+    fn a_readable_or_empty_file_is_refused() {
         let data = tempfile::tempdir().unwrap();
         let path = data.path().join("token");
         for (text, mode, expected) in [
             ("secret\n", 0o600, Ok("secret")),
             ("secret", 0o400, Ok("secret")),
-            ("secret", 0o640, Err("others can read it")),
-            ("secret", 0o604, Err("others can read it")),
+            ("secret", 0o640, Err("other users can read it")),
+            ("secret", 0o604, Err("other users can read it")),
             (" \n", 0o600, Err("it is empty")),
         ] {
             std::fs::write(&path, text).unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
-            let found = token_in(&path).map_err(|err| err.to_string());
+            let found = read_token(&path).map_err(|err| err.to_string());
             match expected {
                 Ok(token) => assert_eq!(found.as_deref(), Ok(token)),
                 Err(why) => assert!(found.unwrap_err().starts_with(why), "{mode:o}"),
             }
             std::fs::remove_file(&path).unwrap();
         }
-        assert!(token_in(&path).is_err());
+        assert!(read_token(&path).is_err());
     }
 }

@@ -13,7 +13,7 @@ use helve_core::{
 };
 use helve_ext::config::{self, Agent, Config, ConfigPaths, Disk, Trust, gather};
 use helve_machine::LocalMachine;
-use helve_store::{OutputFiles, Sqlite};
+use helve_store::{OutputFiles, SqliteStore};
 use helve_text::cut::Limits;
 use helve_text::edit::Match;
 use helve_text::near;
@@ -240,7 +240,7 @@ impl Builder {
         let root = root(&**host.machine(), self.dir.as_deref(), host.home()).await?;
         let flags: Vec<Rule> =
             self.allow.iter().map(|what| allowed(what)).collect::<Result<_, _>>()?;
-        let sqlite = Arc::new(Sqlite::at(data.clone()));
+        let sqlite = Arc::new(SqliteStore::at(data.clone()));
         let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite);
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
         let paths = ConfigPaths::standard(&Disk, root.clone(), self.configs);

@@ -49,7 +49,7 @@ pub use helve_ext::config;
 #[cfg(feature = "servers")]
 pub use helve_ext::servers;
 pub use helve_mcp::{BadToken, HttpServer, Metadata, ServeError, Token};
-pub use helve_store::{Age, KeptToken, kept_token, token_in};
+pub use helve_store::{SavedToken, TokenOrigin, load_or_create_token, read_token};
 pub use helve_text::visible;
 pub use helve_tools::unclear;
 

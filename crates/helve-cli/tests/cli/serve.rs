@@ -115,7 +115,7 @@ fn the_token_can_be_given_and_must_be_private() {
     let file = stage.path("token").display().to_string();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
     let refused = stage.run(&["serve", "--port", "0", "--token-file", &file]);
-    assert!(refused.code == 2 && refused.err.contains("others can read it"), "{refused:?}");
+    assert!(refused.code == 2 && refused.err.contains("other users can read it"), "{refused:?}");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
     let server = Server::start(&stage, &["--token-file", &file], &[("HELVE_TOKEN", "ignored")]);
     server.session(given, "/mcp");

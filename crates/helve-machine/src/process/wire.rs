@@ -21,7 +21,7 @@ use rustix::net::{
 };
 use rustix::process::Pid;
 
-use codec::{Decoder, Encoder};
+use codec::{WireDecoder, WireEncoder};
 pub(super) use job::{Job, decode_started, encode_started};
 
 /// Asks the keeper for a warden. The reply is a process id and a socket.
@@ -52,7 +52,7 @@ pub(super) struct StartRequest {
 impl StartRequest {
     /// Encodes the request with its length in front.
     pub(super) fn encode(spawn: &Spawn) -> Result<Vec<u8>, SpawnError> {
-        let mut encoder = Encoder::new();
+        let mut encoder = WireEncoder::new();
         encoder.list(&spawn.program, |encoder, word| encoder.bytes(word.as_bytes()));
         encoder.bytes(spawn.folder.as_os_str().as_bytes());
         encoder.list(&spawn.environment, |encoder, (name, value)| {
@@ -72,9 +72,9 @@ impl StartRequest {
 
     /// Decodes a request without its length.
     pub(super) fn decode(bytes: &[u8]) -> Option<StartRequest> {
-        let mut decoder = Decoder(bytes);
+        let mut decoder = WireDecoder(bytes);
         Some(StartRequest {
-            program: decoder.list(Decoder::text)?,
+            program: decoder.list(WireDecoder::text)?,
             folder: decoder.text()?.into(),
             environment: decoder.list(|decoder| Some((decoder.text()?, decoder.text()?)))?,
             is_terminal: decoder.flag()?,

@@ -1,63 +1,64 @@
-//! Removing saved outputs that are too old or too much, about once an hour for all processes together.
+//! Removes saved outputs that exceed the limits, about once an hour across all processes.
 
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::Limits;
+use super::OutputLimits;
 use crate::private;
 
-/// Its time of change is when the last sweep began.
-const MARK: &str = ".swept";
+/// The modification time of this file is the start of the last sweep.
+const SWEEP_MARKER: &str = ".swept";
 
-/// Whether the last sweep of any process is long ago.
+/// Whether the last sweep of any process is long enough ago.
 pub(super) fn is_due(folder: &Path, every: Duration) -> bool {
-    let marked = std::fs::metadata(folder.join(MARK)).and_then(|mark| mark.modified());
-    // A mark from the future is one of a clock that was wrong.
+    let marked = std::fs::metadata(folder.join(SWEEP_MARKER)).and_then(|mark| mark.modified());
+    // A time in the future was written with a wrong clock.
     !marked.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < every))
 }
 
-/// Says that a sweep begins.
+/// Records that a sweep begins.
 pub(super) fn claim(folder: &Path) {
-    let mark = private::lockable(&folder.join(MARK));
-    // Without a mark there are more sweeps than needed, no more.
+    let mark = private::open_for_locking(&folder.join(SWEEP_MARKER));
+    // If this fails, there are only more sweeps than needed.
     mark.and_then(|mark| mark.set_modified(SystemTime::now())).ok();
 }
 
-/// Removes what is too old, then the oldest until the rest is within limits; never the newest.
-pub(super) fn sweep(folder: &Path, limits: &Limits) {
+/// Removes expired outputs, then the oldest ones until the rest is within the limits. The newest one always stays.
+pub(super) fn sweep(folder: &Path, limits: &OutputLimits) {
     let sessions = folders(folder);
-    let mut outputs: Vec<Output> = sessions.iter().flat_map(|session| outputs(session)).collect();
+    let mut outputs: Vec<SavedOutput> =
+        sessions.iter().flat_map(|session| outputs(session)).collect();
     outputs.sort_by_key(|output| std::cmp::Reverse(output.modified));
     let now = SystemTime::now();
     let mut total = 0u64;
     for (position, output) in outputs.iter().enumerate() {
         total = total.saturating_add(output.bytes);
-        let is_old = now.duration_since(output.modified).is_ok_and(|age| age > limits.age);
-        let is_much = total > limits.all || position >= limits.files;
-        if position > 0 && (is_old || is_much) {
-            // Another process may have been faster; what cannot be removed is tried again.
+        let is_old = now.duration_since(output.modified).is_ok_and(|age| age > limits.max_age);
+        let is_over_limit = total > limits.max_total_bytes || position >= limits.max_files;
+        if position > 0 && (is_old || is_over_limit) {
+            // Another process may have removed it already; a failure is retried by the next sweep.
             std::fs::remove_file(&output.path).ok();
         }
     }
     for session in sessions {
-        // Fails, as it should, where something is left.
+        // Fails, as intended, if the folder is not empty.
         std::fs::remove_dir(session).ok();
     }
 }
 
-/// Removes the temporary files of sessions that have not used any for long.
-pub(super) fn sweep_scratch(scratch: &Path, age: Duration) {
+/// Removes the temporary files of sessions that have not used them for a long time.
+pub(super) fn sweep_scratch(scratch: &Path, max_age: Duration) {
     for folder in folders(scratch) {
         let used = std::fs::metadata(&folder).and_then(|folder| folder.modified());
-        if used.is_ok_and(|used| used.elapsed().is_ok_and(|unused| unused > age)) {
-            // What cannot be removed is tried again.
+        if used.is_ok_and(|used| used.elapsed().is_ok_and(|unused| unused > max_age)) {
+            // A failure is retried by the next sweep.
             std::fs::remove_dir_all(folder).ok();
         }
     }
 }
 
-struct Output {
+struct SavedOutput {
     path: PathBuf,
     bytes: u64,
     modified: SystemTime,
@@ -68,14 +69,14 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     entries(folder).filter(is_folder).map(|entry| entry.path()).collect()
 }
 
-fn outputs(session: &Path) -> Vec<Output> {
+fn outputs(session: &Path) -> Vec<SavedOutput> {
     let output = |entry: DirEntry| {
         let path = entry.path();
-        // Of the entry itself: a link is none of ours.
+        // The metadata of the entry itself: a link is not ours.
         let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let is_ours = path.extension().is_some_and(|extension| extension == "txt");
         is_ours.then_some(())?;
-        Some(Output { path, bytes: metadata.len(), modified: metadata.modified().ok()? })
+        Some(SavedOutput { path, bytes: metadata.len(), modified: metadata.modified().ok()? })
     };
     entries(session).filter_map(output).collect()
 }

@@ -1,4 +1,4 @@
-//! Saved outputs on real folders.
+//! Tests of saved outputs in real folders.
 
 use std::fs::FileTimes;
 
@@ -7,13 +7,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SMALL: Limits = Limits {
-    one: 100,
-    all: 1000,
-    files: 30,
-    age: Duration::from_secs(7 * 24 * 3600),
-    every: Duration::from_secs(3600),
-    unswept: 500,
+const SMALL: OutputLimits = OutputLimits {
+    max_output_bytes: 100,
+    max_total_bytes: 1000,
+    max_files: 30,
+    max_age: Duration::from_secs(7 * 24 * 3600),
+    sweep_interval: Duration::from_secs(3600),
+    max_unswept_bytes: 500,
 };
 
 fn save(files: &OutputFiles, session: &str, text: &str) -> io::Result<Saved> {
@@ -57,7 +57,7 @@ fn an_output_is_loaded_by_its_session_only() {
 }
 
 #[test]
-fn it_works_outside_a_runtime_too() {
+fn saving_works_outside_a_runtime() {
     let data = tempfile::tempdir().unwrap();
     let files = OutputFiles::at(data.path().into());
     let mut saving = files.save("s", "text");
@@ -68,7 +68,7 @@ fn it_works_outside_a_runtime_too() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_else_can_read_it() {
+fn outputs_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let data = tempfile::tempdir().unwrap();
     let files = OutputFiles::at(data.path().join("helve"));
@@ -82,7 +82,7 @@ fn nobody_else_can_read_it() {
 }
 
 #[test]
-fn a_session_is_a_safe_name() {
+fn session_names_are_safe() {
     let check = |session: &str, name: Expect| name.assert_eq(&safe_name(session));
     check("3f2a9c00-session_1", expect!["3f2a9c00-session_1"]);
     check("", expect!["=af1349b9f5f9a1a6a0404dea36dcc949"]);
@@ -96,7 +96,7 @@ fn a_session_is_a_safe_name() {
 
 proptest! {
     #[test]
-    fn names_are_safe_and_of_one_session_each(one in ".*", two in ".*") {
+    fn names_are_safe_and_unique(one in ".*", two in ".*") {
         let (name, other) = (safe_name(&one), safe_name(&two));
         prop_assert!(name.len() >= 8 && name.len() <= 64);
         prop_assert!(name.bytes().all(|b| b == b'=' || b == b'-' || b == b'_' || b.is_ascii_digit() || b.is_ascii_lowercase()));
@@ -104,8 +104,8 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_is_a_beginning(text in "(?s).{0,80}", most in 0usize..100) {
-        let kept = within(&text, most);
+    fn truncation_keeps_the_beginning(text in "(?s).{0,80}", most in 0usize..100) {
+        let kept = truncate(&text, most);
         if text.len() <= most {
             prop_assert_eq!(kept, text);
         } else {
@@ -118,7 +118,7 @@ proptest! {
 }
 
 #[test]
-fn a_single_output_is_bounded_and_says_so() {
+fn a_long_output_is_truncated_with_a_note() {
     let data = tempfile::tempdir().unwrap();
     let files = OutputFiles::with(data.path(), SMALL);
     let saved = save(&files, "s", &"äöü\n".repeat(50)).unwrap();
@@ -133,8 +133,8 @@ fn a_single_output_is_bounded_and_says_so() {
     .assert_eq(&text[90..]);
 }
 
-/// Makes outputs of so many bytes and days, sweeps, and says which are left.
-fn check(outputs: &[(&str, usize, u64)], left: Expect) {
+/// Creates outputs with these sizes and ages in days, sweeps, and compares what is left.
+fn check(outputs: &[(&str, usize, u64)], remaining: Expect) {
     let data = tempfile::tempdir().unwrap();
     let folder = data.path().join("outputs");
     for (name, bytes, days) in outputs {
@@ -155,11 +155,11 @@ fn check(outputs: &[(&str, usize, u64)], left: Expect) {
         }
     }
     names.sort();
-    left.assert_eq(&names.join(" "));
+    remaining.assert_eq(&names.join(" "));
 }
 
 #[test]
-fn old_outputs_go_and_their_folders_with_them() {
+fn expired_outputs_and_their_folders_are_removed() {
     check(
         &[("a/1.txt", 1, 0), ("a/2.txt", 1, 6), ("a/3.txt", 1, 8), ("b/1.txt", 1, 300)],
         expect!["a/ a/1.txt a/2.txt"],
@@ -167,7 +167,7 @@ fn old_outputs_go_and_their_folders_with_them() {
 }
 
 #[test]
-fn the_oldest_go_when_all_are_too_large() {
+fn the_oldest_are_removed_when_the_total_is_too_large() {
     check(
         &[("a/1.txt", 400, 3), ("a/2.txt", 400, 1), ("b/1.txt", 400, 2), ("b/2.txt", 10, 4)],
         expect!["a/ a/2.txt b/ b/1.txt"],
@@ -175,13 +175,13 @@ fn the_oldest_go_when_all_are_too_large() {
 }
 
 #[test]
-fn the_newest_stays_however_large_or_old() {
+fn the_newest_output_always_stays() {
     check(&[("a/1.txt", 5000, 1), ("a/2.txt", 1, 2)], expect!["a/ a/1.txt"]);
     check(&[("a/1.txt", 1, 20), ("a/2.txt", 1, 21)], expect!["a/ a/1.txt"]);
 }
 
 #[test]
-fn only_so_many_files_are_kept() {
+fn the_number_of_files_is_limited() {
     let data = tempfile::tempdir().unwrap();
     let folder = data.path().join("outputs/a");
     std::fs::create_dir_all(&folder).unwrap();
@@ -193,7 +193,7 @@ fn only_so_many_files_are_kept() {
 }
 
 #[test]
-fn what_is_not_ours_is_left_alone() {
+fn other_files_are_left_alone() {
     check(
         &[("a/1.txt", 1, 0), ("a/notes.md", 1, 300), ("b/c/3.txt", 1, 300)],
         expect!["a/ a/1.txt a/notes.md b/ b/c"],
@@ -220,31 +220,31 @@ fn links_are_not_followed() {
 }
 
 #[test]
-fn a_sweep_is_due_once_an_hour_for_all_processes() {
+fn a_sweep_is_due_once_an_hour_across_processes() {
     let data = tempfile::tempdir().unwrap();
     let [one, two] = [(); 2].map(|()| OutputFiles::with(data.path(), SMALL));
-    private::folder(&one.0.folder).unwrap();
+    private::create_folder(&one.0.folder).unwrap();
     assert!(one.0.is_sweep_due(1));
     assert!(!one.0.is_sweep_due(1));
     assert!(!two.0.is_sweep_due(1));
-    let mark = private::lockable(&one.0.folder.join(".swept")).unwrap();
+    let mark = private::open_for_locking(&one.0.folder.join(".swept")).unwrap();
     let [long_ago, not_yet] = [-3700, 3700].map(|seconds: i64| {
         let apart = Duration::from_secs(seconds.unsigned_abs());
         if seconds < 0 { SystemTime::now() - apart } else { SystemTime::now() + apart }
     });
     for wrong in [long_ago, not_yet] {
         mark.set_modified(wrong).unwrap();
-        assert!(!two.0.is_sweep_due(1), "it has looked a moment ago");
+        assert!(!two.0.is_sweep_due(1), "it has just swept");
         let three = OutputFiles::with(data.path(), SMALL);
         assert!(three.0.is_sweep_due(1));
         assert!(!three.0.is_sweep_due(1));
     }
-    assert!(two.0.is_sweep_due(497), "it has added much since");
+    assert!(two.0.is_sweep_due(497), "it has added a lot since");
     assert!(!two.0.is_sweep_due(1));
 }
 
 #[test]
-fn temporary_files_lie_in_a_short_place_until_nobody_uses_them() {
+fn unused_temporary_folders_are_removed() {
     let data = tempfile::tempdir().unwrap();
     let files = OutputFiles::with(data.path(), SMALL);
     let [one, two] = ["session_1", "session_2"].map(|session| files.scratch(session).unwrap());
@@ -253,7 +253,7 @@ fn temporary_files_lie_in_a_short_place_until_nobody_uses_them() {
     assert!(below.as_os_str().len() < 20, "{below:?}");
     std::fs::write(one.join("f"), "x").unwrap();
     std::fs::write(two.join("f"), "x").unwrap();
-    let long_ago = SystemTime::now() - 2 * SMALL.age;
+    let long_ago = SystemTime::now() - 2 * SMALL.max_age;
     File::open(&one).unwrap().set_modified(long_ago).unwrap();
     File::open(&two).unwrap().set_modified(long_ago).unwrap();
     assert_eq!(files.scratch("session_2").unwrap(), two);
@@ -262,16 +262,16 @@ fn temporary_files_lie_in_a_short_place_until_nobody_uses_them() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_an_error() {
+fn a_folder_that_cannot_be_created_is_an_error() {
     let data = tempfile::tempdir().unwrap();
     std::fs::write(data.path().join("outputs"), "").unwrap();
     assert!(save(&OutputFiles::at(data.path().into()), "s", "text").is_err());
 }
 
-/// The system refuses to let a file grow beyond 64 KiB, as a full disk would; the test runs itself under that limit.
+/// The test runs itself with a file size limit of 64 KiB, which acts like a full disk.
 #[cfg(unix)]
 #[test]
-fn no_room_on_the_disk_leaves_no_part() {
+fn a_full_disk_leaves_no_partial_output() {
     const FOLDER: &str = "HELVE_OUTPUTS_TEST_FOLDER";
     if let Some(data) = std::env::var_os(FOLDER) {
         let files = OutputFiles::at(data.into());
@@ -284,12 +284,12 @@ fn no_room_on_the_disk_leaves_no_part() {
     let limited = std::process::Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", "outputs::tests::no_room_on_the_disk_leaves_no_part"])
+        .args(["--exact", "--nocapture", "outputs::tests::a_full_disk_leaves_no_partial_output"])
         .env(FOLDER, data.path())
         .output()
         .unwrap();
     assert!(limited.status.success());
     assert!(String::from_utf8_lossy(&limited.stdout).contains("\n> FileTooLarge\n"));
-    let left = std::fs::read_dir(OutputFiles::at(data.path().into()).folder("s")).unwrap();
-    assert_eq!(left.count(), 1);
+    let remaining = std::fs::read_dir(OutputFiles::at(data.path().into()).folder("s")).unwrap();
+    assert_eq!(remaining.count(), 1);
 }

@@ -1,4 +1,4 @@
-//! The history of calls: one row each, written when a call starts to run and when it ends.
+//! The history of calls: one row per call, written when the call starts to run and when it ends.
 
 use std::collections::HashSet;
 
@@ -6,30 +6,30 @@ use helve_core::event::{CallOutcome, CallState, CallStatus, Event, EventKind, Pr
 use rusqlite::{Connection, Row, params};
 use serde_json::{Map, Value, json};
 
-use super::base::{Base, Place};
+use super::database::{Database, Location};
 use super::now;
 use super::schema::Table;
 use super::{signed, unsigned};
 
-/// How much of an output or an error the history keeps.
-const TEXT: usize = 64 << 10;
-/// How much of arguments or metadata the history keeps, as JSON.
+/// Maximum size of a stored output or error.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+/// Maximum size of stored arguments or metadata, as JSON.
 const JSON: usize = 256 << 10;
-/// How much of each text in them, where they are larger than that.
-const JSON_TEXT: usize = 1 << 10;
-/// How much of a title.
-const TITLE: usize = 1 << 10;
-/// How many calls the history has.
-const MOST: i64 = 10_000;
-/// The same where it is kept in memory.
-const MOST_IN_MEMORY: i64 = 200;
-/// How old they get, in milliseconds.
-const KEPT: i64 = 30 * 24 * 3600 * 1000;
-/// How many calls are removed at a time, so that nobody waits for it.
-const HANDFUL: i64 = 200;
+/// Maximum size of each string in larger arguments or metadata.
+const MAX_JSON_STRING_BYTES: usize = 1 << 10;
+/// Maximum size of a title.
+const MAX_TITLE_BYTES: usize = 1 << 10;
+/// Maximum number of calls in the history.
+const MAX_CALLS: i64 = 10_000;
+/// Maximum number of calls in memory.
+const MAX_CALLS_IN_MEMORY: i64 = 200;
+/// Maximum age of a call, in milliseconds.
+const MAX_AGE_MS: i64 = 30 * 24 * 3600 * 1000;
+/// How many calls are removed at a time, so that nobody has to wait.
+const BATCH_SIZE: i64 = 200;
 
-/// What of an event is worth queueing: nothing more than the state of its call will hold.
-pub(crate) fn note(event: &Event) -> Option<Event> {
+/// Reduces an event to what the state of its call will contain; `None` if that is nothing.
+pub(crate) fn reduce(event: &Event) -> Option<Event> {
     let what = match &event.what {
         EventKind::Started { .. } | EventKind::Running { .. } => event.what.clone(),
         EventKind::Asked { .. } | EventKind::Answered { .. } | EventKind::Edited { .. } => {
@@ -44,11 +44,15 @@ pub(crate) fn note(event: &Event) -> Option<Event> {
             EventKind::Progress(Progress { title, metadata, ..Progress::default() })
         }
         EventKind::Finished(CallOutcome::Completed { title, metadata, output }) => {
-            let (title, metadata, output) = (title.clone(), metadata.clone(), clip(output, TEXT));
+            let (title, metadata, output) =
+                (title.clone(), metadata.clone(), truncate(output, MAX_TEXT_BYTES));
             EventKind::Finished(CallOutcome::Completed { title, metadata, output })
         }
         EventKind::Finished(CallOutcome::Failed { kind, error }) => {
-            EventKind::Finished(CallOutcome::Failed { kind: *kind, error: clip(error, TEXT) })
+            EventKind::Finished(CallOutcome::Failed {
+                kind: *kind,
+                error: truncate(error, MAX_TEXT_BYTES),
+            })
         }
     };
     let Event { call, root, session, at, what: _ } = event;
@@ -56,7 +60,7 @@ pub(crate) fn note(event: &Event) -> Option<Event> {
     Some(Event { call, root, session, at: *at, what })
 }
 
-/// Writes a call, into its row if it has one; returns the row.
+/// Writes a call to its row, or to a new one. Returns the row.
 pub(crate) fn write(
     connection: &Connection,
     owner: &str,
@@ -67,7 +71,7 @@ pub(crate) fn write(
         CallStatus::Pending | CallStatus::Running => Some(owner),
         CallStatus::Completed | CallStatus::Error => None,
     };
-    // Where the row is gone a new one takes its place.
+    // Inserts the row again if it was removed.
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO calls (number, owner, created, started, ended, id, session, parent,
              tool, status, title, input, metadata, error, output)
@@ -84,32 +88,32 @@ pub(crate) fn write(
         call.parent,
         call.tool,
         status_name(call.status),
-        clip(&call.title, TITLE),
-        bounded(&call.input),
-        bounded(&Value::Object(call.metadata.clone())),
+        truncate(&call.title, MAX_TITLE_BYTES),
+        limited_json(&call.input),
+        limited_json(&Value::Object(call.metadata.clone())),
         call.error,
         call.output,
     ])
 }
 
-/// The newest calls, newest first, whatever the clock said.
+/// Returns the newest calls, newest first, in the order in which they were written.
 pub(crate) fn newest(
-    base: &Base,
+    database: &Database,
     session: Option<&str>,
     most: usize,
 ) -> rusqlite::Result<Vec<CallState>> {
-    let mut calls = of(&base.main, session, most)?;
-    let Some(behind) = base.behind(Table::Calls) else { return Ok(calls) };
-    calls.extend(of(behind, session, most).unwrap_or_default());
+    let mut calls = read_calls(&database.main, session, most)?;
+    let Some(fallback) = database.fallback(Table::Calls) else { return Ok(calls) };
+    calls.extend(read_calls(fallback, session, most).unwrap_or_default());
     let mut seen = HashSet::new();
-    // A call that began before the file went behind is in both; what memory says is newer.
+    // A call that began before the switch to memory is in both; the one in memory is newer.
     calls.retain(|call| seen.insert((call.session.clone(), call.id.clone(), call.created)));
     calls.sort_by_key(|call| std::cmp::Reverse(call.created));
     calls.truncate(most);
     Ok(calls)
 }
 
-fn of(
+fn read_calls(
     connection: &Connection,
     session: Option<&str>,
     most: usize,
@@ -128,7 +132,7 @@ fn of(
     };
     let mut calls = Vec::new();
     while let Some(row) = rows.next()? {
-        // A row that cannot be read is left out.
+        // Unreadable rows are skipped.
         calls.extend(decode(row).ok().flatten());
     }
     Ok(calls)
@@ -174,57 +178,61 @@ fn status_name(status: CallStatus) -> &'static str {
     }
 }
 
-/// Whether there is more to remove.
+/// Whether everything that should go was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pruned {
-    All,
-    Some,
+pub(crate) enum PruneResult {
+    Complete,
+    Partial,
 }
 
-/// Removes a handful of calls that are too many, and one of those that are too old.
-pub(crate) fn prune(base: &Base) -> rusqlite::Result<Pruned> {
-    let most = match base.place {
-        Place::File(_) => MOST,
-        Place::Memory => MOST_IN_MEMORY,
+/// Removes one batch of surplus calls and one of expired calls.
+pub(crate) fn prune(database: &Database) -> rusqlite::Result<PruneResult> {
+    let most = match database.location {
+        Location::File(_) => MAX_CALLS,
+        Location::Memory => MAX_CALLS_IN_MEMORY,
     };
-    let too_many = base.main.execute(
+    let too_many = database.main.execute(
         "DELETE FROM calls WHERE owner IS NULL AND number IN (
              SELECT number FROM calls ORDER BY number DESC LIMIT ?1 OFFSET ?2)",
-        [HANDFUL, most],
+        [BATCH_SIZE, most],
     )?;
-    let too_old = base.main.execute(
+    let too_old = database.main.execute(
         "DELETE FROM calls WHERE number IN (
              SELECT number FROM calls WHERE owner IS NULL AND created < ?1
              ORDER BY created LIMIT ?2)",
-        [now() - KEPT, HANDFUL],
+        [now() - MAX_AGE_MS, BATCH_SIZE],
     )?;
-    let handful = usize::try_from(HANDFUL).unwrap_or(usize::MAX);
-    Ok(if too_many.max(too_old) < handful { Pruned::All } else { Pruned::Some })
+    let batch_size = usize::try_from(BATCH_SIZE).unwrap_or(usize::MAX);
+    Ok(if too_many.max(too_old) < batch_size {
+        PruneResult::Complete
+    } else {
+        PruneResult::Partial
+    })
 }
 
-/// JSON that the history can afford: where it is too large, its texts are clipped.
-fn bounded(value: &Value) -> String {
+/// Converts a value to JSON. If it is too large, its strings are truncated.
+fn limited_json(value: &Value) -> String {
     let whole = value.to_string();
     if whole.len() <= JSON {
         return whole;
     }
     let mut clipped = value.clone();
-    clip_texts(&mut clipped);
+    truncate_strings(&mut clipped);
     let text = clipped.to_string();
     if text.len() <= JSON { text } else { json!({ "omitted": whole.len() }).to_string() }
 }
 
-fn clip_texts(value: &mut Value) {
+fn truncate_strings(value: &mut Value) {
     match value {
-        Value::String(text) => *text = clip(text, JSON_TEXT),
-        Value::Array(items) => items.iter_mut().for_each(clip_texts),
-        Value::Object(fields) => fields.values_mut().for_each(clip_texts),
+        Value::String(text) => *text = truncate(text, MAX_JSON_STRING_BYTES),
+        Value::Array(items) => items.iter_mut().for_each(truncate_strings),
+        Value::Object(fields) => fields.values_mut().for_each(truncate_strings),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// The beginning of a text, with a word about the rest.
-fn clip(text: &str, most: usize) -> String {
+/// Truncates a text and appends how much is missing.
+fn truncate(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }

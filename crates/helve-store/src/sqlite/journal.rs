@@ -1,9 +1,9 @@
-//! The journal: what files were before calls changed them, in the same database.
+//! The journal: the contents of files before calls changed them, in the same database.
 
+mod changes;
 mod entries;
 mod images;
 pub(super) mod sweep;
-mod told;
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,24 +13,24 @@ use helve_core::BoxFuture;
 use helve_core::journal::{self, BeforeImage, EntryId, Journal, JournalEntry, RecordedChange};
 use helve_core::store::StoreError;
 
-use super::Sqlite;
-use super::keeper::Keeper;
+use super::SqliteStore;
 use super::now;
-use entries::{Completed, Left};
-use images::Image;
-use told::Lost;
+use super::worker::StoreWorker;
+use changes::LostImage;
+use entries::{AfterFile, CompletionResult};
+use images::StoredImage;
 
-/// The large images of a data folder.
+/// Returns the folder of large images in a data folder.
 pub(super) fn folder_in(data: &Path) -> PathBuf {
     data.join("journal")
 }
 
-impl Journal for Sqlite {
+impl Journal for SqliteStore {
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>> {
         let (entry, folder) = (entry.clone(), folder_in(&self.folder));
-        self.ask(move |keeper| {
-            let id = begin(keeper, &folder, &entry)?;
-            keeper.open.push(id, entry);
+        self.query(move |worker| {
+            let id = begin(worker, &folder, &entry)?;
+            worker.open_entries.push(id, entry);
             Ok(id)
         })
     }
@@ -41,30 +41,33 @@ impl Journal for Sqlite {
         after: &'a [Option<journal::FileImage>],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let (after, folder) = (after.to_vec(), folder_in(&self.folder));
-        self.ask(move |keeper| {
-            let open = keeper.open.take(id);
-            let images: Vec<_> = after.iter().map(|left| left.as_ref().map(Left::of)).collect();
-            let mut completed = keeper.attempt(|base| entries::done(base, &folder, id, &images))?;
-            if completed == Completed::No
+        self.query(move |worker| {
+            let open = worker.open_entries.take(id);
+            let images: Vec<_> =
+                after.iter().map(|left| left.as_ref().map(AfterFile::of)).collect();
+            let mut completed =
+                worker.attempt(|database| entries::done(database, &folder, id, &images))?;
+            if completed == CompletionResult::NotFound
                 && let Some(entry) = open.filter(|entry| entry.files.len() == after.len())
             {
-                let id = begin(keeper, &folder, &entry)?;
-                completed = keeper.attempt(|base| entries::done(base, &folder, id, &images))?;
+                let id = begin(worker, &folder, &entry)?;
+                completed =
+                    worker.attempt(|database| entries::done(database, &folder, id, &images))?;
             }
-            keeper.added(images.iter().flatten().map(|left| left.image.added()).sum());
+            worker.added(images.iter().flatten().map(|left| left.image.added()).sum());
             match completed {
-                Completed::Yes => Ok(()),
-                Completed::No => Err(no_entry()),
+                CompletionResult::Completed => Ok(()),
+                CompletionResult::NotFound => Err(no_open_entry()),
             }
         })
     }
 
     fn void(&self, id: EntryId) {
         let folder = folder_in(&self.folder);
-        self.start(self.queue.ask(Box::new(move |keeper| {
-            keeper.open.take(id);
-            // An entry that stays says what was there, which is true all the same.
-            keeper.attempt(|base| entries::void(base, &folder, id)).ok();
+        self.start(self.queue.query(Box::new(move |worker| {
+            worker.open_entries.take(id);
+            // If the entry stays, its content is still correct.
+            worker.attempt(|database| entries::void(database, &folder, id)).ok();
         })));
     }
 
@@ -74,7 +77,7 @@ impl Journal for Sqlite {
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<RecordedChange>, StoreError>> {
         let root = root.to_owned();
-        self.ask(move |keeper| keeper.attempt(|base| told::newest(base, &root, most)))
+        self.query(move |worker| worker.attempt(|database| changes::newest(database, &root, most)))
     }
 
     fn change<'a>(
@@ -82,31 +85,35 @@ impl Journal for Sqlite {
         call: &'a str,
     ) -> BoxFuture<'a, Result<Option<RecordedChange>, StoreError>> {
         let (call, folder) = (call.to_owned(), folder_in(&self.folder));
-        self.ask(move |keeper| {
-            let found = keeper.attempt(|base| told::change(base, &folder, &call))?;
-            found.transpose().map_err(|lost| gone(&call, &lost))
+        self.query(move |worker| {
+            let found = worker.attempt(|database| changes::change(database, &folder, &call))?;
+            found.transpose().map_err(|lost| lost_image_error(&call, &lost))
         })
     }
 }
 
-fn begin(keeper: &mut Keeper, folder: &Path, entry: &JournalEntry) -> Result<EntryId, StoreError> {
-    let image = |file: &BeforeImage| file.image.as_ref().map(Image::of);
+fn begin(
+    worker: &mut StoreWorker,
+    folder: &Path,
+    entry: &JournalEntry,
+) -> Result<EntryId, StoreError> {
+    let image = |file: &BeforeImage| file.image.as_ref().map(StoredImage::of);
     let images: Vec<_> = entry.files.iter().map(image).collect();
-    let id = keeper.attempt(|base| entries::begin(base, folder, entry, &images))?;
-    keeper.added(images.iter().flatten().map(Image::added).sum());
+    let id = worker.attempt(|database| entries::begin(database, folder, entry, &images))?;
+    worker.added(images.iter().flatten().map(StoredImage::added).sum());
     Ok(id)
 }
 
-/// Entries that are not done, should the database be replaced before they are.
+/// Entries that are not completed, kept in case the database is replaced before they are.
 #[derive(Default)]
-pub(super) struct Open(VecDeque<(EntryId, JournalEntry)>);
+pub(super) struct OpenEntries(VecDeque<(EntryId, JournalEntry)>);
 
-/// How many commits may be under way; those that end neither way are not remembered for ever.
-const MOST_OPEN: usize = 32;
+/// Maximum number of open entries; abandoned ones are dropped.
+const MAX_OPEN_ENTRIES: usize = 32;
 
-impl Open {
+impl OpenEntries {
     fn push(&mut self, id: EntryId, entry: JournalEntry) {
-        self.0.truncate(MOST_OPEN - 1);
+        self.0.truncate(MAX_OPEN_ENTRIES - 1);
         self.0.push_front((id, entry));
     }
 
@@ -116,8 +123,8 @@ impl Open {
     }
 }
 
-/// The least number of what is new, in microseconds since 1970: beyond all that were ever given.
-fn numbers_from() -> i64 {
+/// Returns the minimum number of a new row: microseconds since the Unix epoch, larger than any number given before.
+fn first_number() -> i64 {
     now().saturating_mul(1000)
 }
 
@@ -125,14 +132,14 @@ fn bytes_of(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-fn no_entry() -> StoreError {
-    let why = "The journal has no such entry to complete.";
+fn no_open_entry() -> StoreError {
+    let why = "The journal has no such open entry.";
     io::Error::new(io::ErrorKind::NotFound, why)
 }
 
-fn gone(call: &str, Lost { path }: &Lost) -> StoreError {
+fn lost_image_error(call: &str, LostImage { path }: &LostImage) -> StoreError {
     let path = path.display();
-    let why = format!("What {path} was before {call} is lost: the copy of it is damaged.");
+    let why = format!("The content of {path} before {call} is lost: the saved copy is damaged.");
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 

@@ -1,101 +1,101 @@
-//! From a folder to a database that works, whatever is found there.
+//! Opens the database of a data folder, and recovers from whatever is found there.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::base::{Base, Identity};
-use super::owner::{self, Opening, Owner};
-use super::trouble::{self, Failure, Trouble};
+use super::database::{Database, FileIdentity};
+use super::failure::{self, DatabaseFailure, DatabaseProblem};
+use super::process_lock::{self, OpenLock, ProcessLock};
 use crate::private;
 
-/// A database ready for use, and what a person should know about it.
-pub(crate) struct Opened {
-    pub(crate) base: Base,
+/// A usable database, and a notice for the user.
+pub(crate) struct OpenedDatabase {
+    pub(crate) database: Database,
     pub(crate) notice: Option<String>,
 }
 
-/// The file in a data folder.
+/// Returns the path of the database file in a data folder.
 pub(crate) fn file_in(data: &Path) -> PathBuf {
     data.join("store.db")
 }
 
-/// What was written to the file last, until SQLite moves it there.
+/// Returns the path of SQLite's write-ahead log.
 pub(crate) fn log_in(data: &Path) -> PathBuf {
-    beside(&file_in(data), "-wal")
+    with_suffix(&file_in(data), "-wal")
 }
 
-/// Opens the file, or memory where that cannot be done.
+/// Opens the database file, or an in-memory database if that fails.
 ///
-/// `owner` is made if there is none yet. `damaged` is a file already known to be so, with the reason.
+/// `lock` is created if it is `None`. `damaged` is a file already known to be damaged, with the reason.
 pub(crate) fn open(
     data: &Path,
-    patience: Duration,
-    owner: &mut Option<Owner>,
-    damaged: Option<(Identity, String)>,
-) -> Result<Opened, Failure> {
+    timeout: Duration,
+    lock: &mut Option<ProcessLock>,
+    damaged: Option<(FileIdentity, String)>,
+) -> Result<OpenedDatabase, DatabaseFailure> {
     let path = file_in(data);
-    let failure = match on_disk(data, patience, owner, damaged) {
+    let failure = match on_disk(data, timeout, lock, damaged) {
         Ok(opened) => return Ok(opened),
         Err(failure) => failure,
     };
-    let mut base = Base::memory()?;
-    match failure.trouble {
-        Trouble::Newer { .. } | Trouble::Unwritable => base.read_behind(&path),
-        Trouble::Damaged | Trouble::Changed | Trouble::Locked => {}
+    let mut database = Database::memory()?;
+    match failure.problem {
+        DatabaseProblem::Newer { .. } | DatabaseProblem::Unwritable => database.set_fallback(&path),
+        DatabaseProblem::Damaged | DatabaseProblem::Changed | DatabaseProblem::Locked => {}
     }
-    Ok(Opened { base, notice: Some(trouble::in_memory(&path, &failure)) })
+    Ok(OpenedDatabase { database, notice: Some(failure::in_memory_notice(&path, &failure)) })
 }
 
 fn on_disk(
     data: &Path,
-    patience: Duration,
-    owner: &mut Option<Owner>,
-    damaged: Option<(Identity, String)>,
-) -> Result<Opened, Failure> {
-    private::folder(data)?;
-    private::folder(&owner::run_folder(data))?;
-    let Some(_opening) = Opening::begin(data, patience)? else {
+    timeout: Duration,
+    lock: &mut Option<ProcessLock>,
+    damaged: Option<(FileIdentity, String)>,
+) -> Result<OpenedDatabase, DatabaseFailure> {
+    private::create_folder(data)?;
+    private::create_folder(&process_lock::run_folder(data))?;
+    let Some(_opening) = OpenLock::acquire(data, timeout)? else {
         let why = "another process has been opening it for too long".to_owned();
-        return Err(Failure { trouble: Trouble::Locked, why });
+        return Err(DatabaseFailure { problem: DatabaseProblem::Locked, why });
     };
     let path = file_in(data);
     let mut notice = None;
     if let Some((identity, why)) = damaged
-        && Identity::of(&path).ok() == Some(identity)
+        && FileIdentity::of(&path).ok() == Some(identity)
     {
-        notice = Some(trouble::moved_aside(&path, &move_aside(&path)?, &why));
+        notice = Some(failure::moved_aside_notice(&path, &move_aside(&path)?, &why));
     }
-    let base = match usable(&path, data, patience, owner) {
-        Err(Failure { trouble: Trouble::Damaged, why }) => {
-            notice = Some(trouble::moved_aside(&path, &move_aside(&path)?, &why));
-            usable(&path, data, patience, owner)?
+    let database = match open_file(&path, data, timeout, lock) {
+        Err(DatabaseFailure { problem: DatabaseProblem::Damaged, why }) => {
+            notice = Some(failure::moved_aside_notice(&path, &move_aside(&path)?, &why));
+            open_file(&path, data, timeout, lock)?
         }
-        otherwise => otherwise?,
+        result => result?,
     };
-    Ok(Opened { base, notice })
+    Ok(OpenedDatabase { database, notice })
 }
 
-fn usable(
+fn open_file(
     path: &Path,
     data: &Path,
-    patience: Duration,
-    owner: &mut Option<Owner>,
-) -> Result<Base, Failure> {
+    timeout: Duration,
+    lock: &mut Option<ProcessLock>,
+) -> Result<Database, DatabaseFailure> {
     prepare(path)?;
-    let owner = match owner.take() {
-        Some(known) if known.is_seen() => owner.insert(known),
-        Some(_) | None => owner.insert(Owner::new(data)?),
+    let lock = match lock.take() {
+        Some(known) if known.exists() => lock.insert(known),
+        Some(_) | None => lock.insert(ProcessLock::new(data)?),
     };
-    let base = Base::file(path, patience, &owner.id)?;
-    owner::bury(&base.main, data)?;
-    Ok(base)
+    let database = Database::file(path, timeout, &lock.id)?;
+    process_lock::mark_interrupted(&database.main, data)?;
+    Ok(database)
 }
 
-/// Sees to it that there is a file of ours to open.
+/// Makes sure that there is a private file to open.
 fn prepare(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path) {
-        // Opening it ourselves would, at closing, release SQLite's locks on it.
+        // Not opened here: closing it again would release SQLite's locks on it.
         Ok(found) if found.is_file() => private::restrict(path),
         Ok(_) => Err(io::Error::other("it is not a file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => private::create(path).map(drop),
@@ -103,44 +103,44 @@ fn prepare(path: &Path) -> io::Result<()> {
     }
 }
 
-/// How many damaged files are kept.
-const KEPT_ASIDE: usize = 4;
+/// Maximum number of damaged files that are kept.
+const MAX_DAMAGED_FILES: usize = 4;
 
-/// Renames the file with its log, so that both can still be looked at together.
+/// Renames a damaged file together with its log, so that both can still be examined.
 fn move_aside(path: &Path) -> io::Result<PathBuf> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let free = |at: &u64| !beside(path, &format!(".corrupt-{at}")).exists();
+    let free = |at: &u64| !with_suffix(path, &format!(".corrupt-{at}")).exists();
     let at = (since..).find(free).unwrap_or(since);
-    let aside = beside(path, &format!(".corrupt-{at}"));
-    // The file last: a new one must not meet the log of the old.
+    let aside = with_suffix(path, &format!(".corrupt-{at}"));
+    // The file comes last: a new one must not find the old log.
     for part in ["-wal", "-shm", ""] {
-        match std::fs::rename(beside(path, part), beside(&aside, part)) {
+        match std::fs::rename(with_suffix(path, part), with_suffix(&aside, part)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
-    forget_oldest(path);
+    remove_oldest(path);
     Ok(aside)
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// A failing disk must not fill itself with damaged files.
-fn forget_oldest(path: &Path) {
+/// Removes the oldest damaged files, so that a failing disk does not fill up with them.
+fn remove_oldest(path: &Path) {
     let Some(entries) = path.parent().and_then(|data| std::fs::read_dir(data).ok()) else { return };
     let age = |name: &str| name.strip_prefix("store.db.corrupt-")?.parse::<u64>().ok();
     let names = entries.filter_map(Result::ok).map(|entry| entry.file_name());
     let mut ages: Vec<u64> = names.filter_map(|name| age(name.to_str()?)).collect();
     ages.sort_unstable();
     ages.reverse();
-    for at in ages.into_iter().skip(KEPT_ASIDE) {
+    for at in ages.into_iter().skip(MAX_DAMAGED_FILES) {
         for log in ["", "-wal", "-shm"] {
-            // What cannot be removed is tried again next time.
-            std::fs::remove_file(beside(path, &format!(".corrupt-{at}{log}"))).ok();
+            // A failure is retried next time.
+            std::fs::remove_file(with_suffix(path, &format!(".corrupt-{at}{log}"))).ok();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The way to the thread that owns the connection: notes never wait, questions are answered in turn.
+//! The queue to the thread that owns the connection: writes never wait, queries are answered in order.
 
 use std::time::{Duration, Instant};
 
@@ -6,209 +6,210 @@ use helve_core::event::{CallOutcome, Event, EventKind, Progress};
 use parking_lot::{Condvar, Mutex};
 use serde_json::{Map, Value};
 
-use super::keeper::Keeper;
+use super::worker::StoreWorker;
 
-pub(crate) enum Job {
-    Note(Event),
-    Set(Setting),
-    Ask(Box<dyn FnOnce(&mut Keeper) + Send>),
+pub(crate) enum QueueItem {
+    Event(Event),
+    Slot(SlotWrite),
+    Query(Box<dyn FnOnce(&mut StoreWorker) + Send>),
 }
 
-/// A slot and the text to be in it.
-pub(crate) struct Setting {
+/// A slot and its new value.
+pub(crate) struct SlotWrite {
     pub(crate) session: String,
     pub(crate) key: String,
     pub(crate) value: String,
 }
 
-/// How long notes are collected before they are written together.
-const LINGER: Duration = Duration::from_millis(10);
-/// How many bytes of notes may wait.
-const ROOM: usize = 32 << 20;
-/// The part of it for news of running calls, which the end of a call replaces anyway.
-const ROOM_FOR_PROGRESS: usize = ROOM / 2;
-/// From here on nothing is gained by collecting more.
-const PLENTY: usize = 1 << 20;
-/// What a note weighs besides its text.
-const NOTE: usize = 256;
+/// How long writes are collected before they are written together.
+const COLLECT_TIME: Duration = Duration::from_millis(10);
+/// Maximum number of bytes that may wait.
+const MAX_QUEUE_BYTES: usize = 32 << 20;
+/// The part of it for progress of running calls, which the end of a call replaces anyway.
+const MAX_PROGRESS_BYTES: usize = MAX_QUEUE_BYTES / 2;
+/// Above this size a batch is written at once.
+const FULL_BATCH_BYTES: usize = 1 << 20;
+/// Estimated size of an item besides its text.
+const ITEM_BYTES: usize = 256;
 
 #[derive(Default)]
 pub(crate) struct Queue {
-    state: Mutex<State>,
-    news: Condvar,
-    over: Condvar,
+    state: Mutex<QueueState>,
+    wake: Condvar,
+    ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    stage: Stage,
-    jobs: Vec<Job>,
+struct QueueState {
+    stage: QueueStage,
+    items: Vec<QueueItem>,
     weight: usize,
-    /// Somebody waits for an answer.
+    /// A caller waits for an answer.
     urgent: bool,
-    /// The thread sleeps and must be woken even for a note.
+    /// The thread sleeps and must be woken even for a write.
     asleep: bool,
-    lost: Lost,
+    dropped: DroppedEvents,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
-    /// No thread yet.
+enum QueueStage {
+    /// The thread was not started yet.
     #[default]
     New,
     Open,
-    /// The last handle is gone; what waits is still done.
+    /// The store was dropped; the remaining items are still processed.
     Closing,
-    /// There is no thread any more.
-    Over,
+    /// The thread has ended.
+    Ended,
 }
 
-/// What found no room.
+/// Number of events dropped because the queue was full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct DroppedEvents {
     pub(crate) progress: u64,
     pub(crate) others: u64,
 }
 
-/// Which part of the room a job may take.
+/// Which limit applies to an item.
 #[derive(Clone, Copy)]
-enum Room {
-    ForProgress,
-    ForAll,
+enum Quota {
+    Progress,
+    Any,
 }
 
-/// Whether a thread has to be started.
+/// Whether the thread has to be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thread {
+pub(crate) enum WorkerThread {
     Missing,
     Started,
 }
 
-/// Whether the thread has something to do when nobody wants anything.
+/// Whether the thread has cleanup work to do while the queue is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chores {
-    Waiting,
-    Done,
+pub(crate) enum IdleWork {
+    Pending,
+    None,
 }
 
 impl Queue {
-    /// Queues an event if there is room, otherwise counts it.
-    pub(crate) fn note(&self, event: Event) -> Thread {
+    /// Queues an event if there is room, otherwise counts it as dropped.
+    pub(crate) fn push_event(&self, event: Event) -> WorkerThread {
         let weight = text_length(&event.what);
         let is_progress = matches!(event.what, EventKind::Progress(_));
-        let room = if is_progress { Room::ForProgress } else { Room::ForAll };
-        self.push(Job::Note(event), weight, room)
+        let quota = if is_progress { Quota::Progress } else { Quota::Any };
+        self.push(QueueItem::Event(event), weight, quota)
     }
 
-    /// Queues the setting of a slot if there is room, otherwise counts it.
-    pub(crate) fn set(&self, setting: Setting) -> Thread {
+    /// Queues a slot write if there is room, otherwise counts it as dropped.
+    pub(crate) fn push_slot(&self, setting: SlotWrite) -> WorkerThread {
         let weight = setting.session.len() + setting.key.len() + setting.value.len();
-        self.push(Job::Set(setting), weight, Room::ForAll)
+        self.push(QueueItem::Slot(setting), weight, Quota::Any)
     }
 
-    fn push(&self, job: Job, weight: usize, room: Room) -> Thread {
-        let weight = NOTE + weight;
+    fn push(&self, item: QueueItem, weight: usize, quota: Quota) -> WorkerThread {
+        let weight = ITEM_BYTES + weight;
         let mut state = self.state.lock();
-        let most = match room {
-            Room::ForProgress => ROOM_FOR_PROGRESS,
-            Room::ForAll => ROOM,
+        let limit = match quota {
+            Quota::Progress => MAX_PROGRESS_BYTES,
+            Quota::Any => MAX_QUEUE_BYTES,
         };
-        if state.stage == Stage::Over || state.weight + weight > most {
-            match room {
-                Room::ForProgress => state.lost.progress += 1,
-                Room::ForAll => state.lost.others += 1,
+        if state.stage == QueueStage::Ended || state.weight + weight > limit {
+            match quota {
+                Quota::Progress => state.dropped.progress += 1,
+                Quota::Any => state.dropped.others += 1,
             }
-            return Thread::Started;
+            return WorkerThread::Started;
         }
-        state.jobs.push(job);
+        state.items.push(item);
         state.weight += weight;
-        if std::mem::take(&mut state.asleep) || state.weight > PLENTY {
-            self.news.notify_one();
+        if std::mem::take(&mut state.asleep) || state.weight > FULL_BATCH_BYTES {
+            self.wake.notify_one();
         }
-        state.enter()
+        state.start_if_new()
     }
 
-    /// Queues a question. It is dropped unanswered when there is no thread any more.
-    pub(crate) fn ask(&self, question: Box<dyn FnOnce(&mut Keeper) + Send>) -> Thread {
+    /// Queues a query. It is dropped unanswered if the thread has ended.
+    pub(crate) fn query(&self, query: Box<dyn FnOnce(&mut StoreWorker) + Send>) -> WorkerThread {
         let mut state = self.state.lock();
-        if state.stage == Stage::Over {
-            return Thread::Started;
+        if state.stage == QueueStage::Ended {
+            return WorkerThread::Started;
         }
-        state.jobs.push(Job::Ask(question));
+        state.items.push(QueueItem::Query(query));
         state.urgent = true;
         state.asleep = false;
-        self.news.notify_one();
-        state.enter()
+        self.wake.notify_one();
+        state.start_if_new()
     }
 
-    /// The next jobs, in order; none to let chores be done; `None` when the last handle is gone.
-    pub(crate) fn take(&self, chores: Chores) -> Option<Vec<Job>> {
+    /// Returns the next items in order. An empty list means that there is time for idle work; `None` means that the store
+    /// was dropped.
+    pub(crate) fn take(&self, idle_work: IdleWork) -> Option<Vec<QueueItem>> {
         let mut state = self.state.lock();
-        while state.jobs.is_empty() {
-            match (state.stage, chores) {
-                (Stage::Closing | Stage::Over, _) => return None,
-                (Stage::New | Stage::Open, Chores::Waiting) => return Some(Vec::new()),
-                (Stage::New | Stage::Open, Chores::Done) => {}
+        while state.items.is_empty() {
+            match (state.stage, idle_work) {
+                (QueueStage::Closing | QueueStage::Ended, _) => return None,
+                (QueueStage::New | QueueStage::Open, IdleWork::Pending) => return Some(Vec::new()),
+                (QueueStage::New | QueueStage::Open, IdleWork::None) => {}
             }
             state.asleep = true;
-            self.news.wait(&mut state);
+            self.wake.wait(&mut state);
             state.asleep = false;
         }
-        let until = Instant::now() + LINGER;
-        while !state.urgent && state.stage == Stage::Open && state.weight < PLENTY {
-            if self.news.wait_until(&mut state, until).timed_out() {
+        let deadline = Instant::now() + COLLECT_TIME;
+        while !state.urgent && state.stage == QueueStage::Open && state.weight < FULL_BATCH_BYTES {
+            if self.wake.wait_until(&mut state, deadline).timed_out() {
                 break;
             }
         }
         state.urgent = false;
         state.weight = 0;
-        Some(std::mem::take(&mut state.jobs))
+        Some(std::mem::take(&mut state.items))
     }
 
-    pub(crate) fn lost(&self) -> Lost {
-        self.state.lock().lost
+    pub(crate) fn dropped(&self) -> DroppedEvents {
+        self.state.lock().dropped
     }
 
-    /// Lets the thread finish what waits, for this long at most.
-    pub(crate) fn close(&self, patience: Duration) {
+    /// Lets the thread finish the queue, up to a timeout.
+    pub(crate) fn close(&self, timeout: Duration) {
         let mut state = self.state.lock();
-        if state.stage != Stage::Open {
+        if state.stage != QueueStage::Open {
             return;
         }
-        state.stage = Stage::Closing;
-        self.news.notify_one();
-        let until = Instant::now() + patience;
-        while state.stage != Stage::Over {
-            if self.over.wait_until(&mut state, until).timed_out() {
+        state.stage = QueueStage::Closing;
+        self.wake.notify_one();
+        let deadline = Instant::now() + timeout;
+        while state.stage != QueueStage::Ended {
+            if self.ended.wait_until(&mut state, deadline).timed_out() {
                 return;
             }
         }
     }
 
-    /// Says that there is no thread any more, so that nobody waits for it.
+    /// Records that the thread has ended, so that nobody waits for it.
     pub(crate) fn end(&self) {
         let mut state = self.state.lock();
-        state.stage = Stage::Over;
-        let unanswered = std::mem::take(&mut state.jobs);
-        self.over.notify_all();
+        state.stage = QueueStage::Ended;
+        let remaining = std::mem::take(&mut state.items);
+        self.ended.notify_all();
         drop(state);
-        drop(unanswered);
+        drop(remaining);
     }
 }
 
-impl State {
-    fn enter(&mut self) -> Thread {
+impl QueueState {
+    fn start_if_new(&mut self) -> WorkerThread {
         match self.stage {
-            Stage::New => {
-                self.stage = Stage::Open;
-                Thread::Missing
+            QueueStage::New => {
+                self.stage = QueueStage::Open;
+                WorkerThread::Missing
             }
-            Stage::Open | Stage::Closing | Stage::Over => Thread::Started,
+            QueueStage::Open | QueueStage::Closing | QueueStage::Ended => WorkerThread::Started,
         }
     }
 }
 
-/// About how much memory an event takes that is its own. Arguments are shared with the call.
+/// Estimates the memory owned by an event. Arguments are shared with the call.
 fn text_length(what: &EventKind) -> usize {
     match what {
         EventKind::Progress(Progress { title, metadata, .. }) => {
@@ -226,9 +227,9 @@ fn text_length(what: &EventKind) -> usize {
     }
 }
 
-/// Long texts in metadata, such as diffs, are at its top.
+/// Only counts top-level strings: long texts such as diffs are there.
 fn fields_length(metadata: &Map<String, Value>) -> usize {
-    metadata.values().map(|value| NOTE + value.as_str().map_or(0, str::len)).sum()
+    metadata.values().map(|value| ITEM_BYTES + value.as_str().map_or(0, str::len)).sum()
 }
 
 #[cfg(test)]

@@ -1,25 +1,25 @@
-//! Lasting approvals, by who gave them for what.
+//! Lasting approvals: permission rules that belong to a session, a project or everything.
 
 use helve_core::permission::{Action, Pattern, Rule, Scope, Source};
 use helve_core::store::ApprovalOwner;
 use rusqlite::{Connection, Row, params};
 
-use super::base::Base;
+use super::database::Database;
 use super::now;
 use super::schema::Table;
 
-/// The most approvals that one session, project or person is given back; the newest count.
-const MOST: i64 = 10_000;
-/// How long approvals of a session are kept, in milliseconds: it may be one that never ends.
-const SESSION: i64 = 180 * 24 * 3600 * 1000;
+/// Maximum number of approvals returned for one session, project or user; the newest are used.
+const MAX_RULES: i64 = 10_000;
+/// How long approvals of a session are kept, in milliseconds; a session has no definite end.
+const SESSION_MAX_AGE_MS: i64 = 180 * 24 * 3600 * 1000;
 
-/// An [`ApprovalOwner`] that can be sent to another thread.
-pub(crate) struct Holder {
+/// An owned form of [`Owner`], which can be sent to another thread.
+pub(crate) struct RuleOwner {
     scope: Scope,
     name: Vec<u8>,
 }
 
-impl Holder {
+impl RuleOwner {
     pub(crate) fn of(owner: ApprovalOwner<'_>) -> Self {
         match owner {
             ApprovalOwner::Session(id) => Self { scope: Scope::Session, name: id.into() },
@@ -31,39 +31,44 @@ impl Holder {
     }
 }
 
-/// Remembering again moves a rule to the end, where it decides.
-pub(crate) fn remember(base: &Base, holder: &Holder, rule: &Rule) -> rusqlite::Result<()> {
-    let mut statement = base.main.prepare_cached(
+/// Stores a rule. A rule that exists already moves to the end, where it takes precedence.
+pub(crate) fn remember(
+    database: &Database,
+    owner: &RuleOwner,
+    rule: &Rule,
+) -> rusqlite::Result<()> {
+    let mut statement = database.main.prepare_cached(
         "INSERT OR REPLACE INTO rules (number, scope, holder, permission, kind, pattern, action, remembered)
          VALUES ((SELECT coalesce(max(number), 0) + 1 FROM rules), ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     let (kind, pattern) = pattern_parts(&rule.pattern);
-    let scope = scope_name(holder.scope);
+    let scope = scope_name(owner.scope);
     let action = action_name(rule.action);
     let permission = &rule.permission;
     statement
-        .execute(params![scope, holder.name, permission, kind, pattern, action, now()])
+        .execute(params![scope, owner.name, permission, kind, pattern, action, now()])
         .map(drop)
 }
 
-/// Oldest first; what lies behind counts as older.
-pub(crate) fn remembered(base: &Base, holders: &[Holder]) -> rusqlite::Result<Vec<Rule>> {
-    let behind = base.behind(Table::Rules);
-    let mut rules = behind.and_then(|behind| of_all(behind, holders).ok()).unwrap_or_default();
-    rules.extend(of_all(&base.main, holders)?);
+/// Returns the rules, oldest first. Those of the fallback file count as older.
+pub(crate) fn remembered(database: &Database, owners: &[RuleOwner]) -> rusqlite::Result<Vec<Rule>> {
+    let fallback = database.fallback(Table::Rules);
+    let mut rules =
+        fallback.and_then(|fallback| read_rules(fallback, owners).ok()).unwrap_or_default();
+    rules.extend(read_rules(&database.main, owners)?);
     Ok(rules)
 }
 
-fn of_all(connection: &Connection, holders: &[Holder]) -> rusqlite::Result<Vec<Rule>> {
+fn read_rules(connection: &Connection, owners: &[RuleOwner]) -> rusqlite::Result<Vec<Rule>> {
     let mut statement = connection.prepare_cached(
         "SELECT permission, kind, pattern, action, number FROM rules
          WHERE scope = ?1 AND holder = ?2 ORDER BY number DESC LIMIT ?3",
     )?;
     let mut rules: Vec<(i64, Rule)> = Vec::new();
-    for Holder { scope, name } in holders {
-        let mut rows = statement.query(params![scope_name(*scope), name, MOST])?;
+    for RuleOwner { scope, name } in owners {
+        let mut rows = statement.query(params![scope_name(*scope), name, MAX_RULES])?;
         while let Some(row) = rows.next()? {
-            // A rule that cannot be read is not one: the person is asked again.
+            // An unreadable rule is skipped: the person is asked again.
             rules.extend(decode(row, *scope).ok().flatten());
         }
     }
@@ -114,8 +119,11 @@ fn scope_name(scope: Scope) -> &'static str {
     }
 }
 
-/// Removes what sessions of long ago were allowed.
-pub(crate) fn prune(base: &Base) -> rusqlite::Result<()> {
+/// Removes approvals of old sessions.
+pub(crate) fn prune(database: &Database) -> rusqlite::Result<()> {
     let sql = "DELETE FROM rules WHERE scope = ?1 AND remembered < ?2";
-    base.main.execute(sql, params![scope_name(Scope::Session), now() - SESSION]).map(drop)
+    database
+        .main
+        .execute(sql, params![scope_name(Scope::Session), now() - SESSION_MAX_AGE_MS])
+        .map(drop)
 }

@@ -1,13 +1,13 @@
-//! The tables, as the steps that made them.
+//! The tables, as a sequence of migrations.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::trouble::{Failure, Trouble};
+use super::failure::{DatabaseFailure, DatabaseProblem};
 
-/// Step *n* leads to version *n* + 1. Never change a step that was released; append one.
+/// Migration *n* leads to version *n* + 1. Never change a released migration; append a new one.
 ///
-/// A process of the version before may have the file open while a step is made, so steps add.
-const STEPS: &[&str] = &[
+/// A process of the previous version may have the file open during a migration, so migrations only add.
+const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE slots (
         session TEXT NOT NULL,
@@ -158,55 +158,55 @@ impl Table {
         }
     }
 
-    /// Whether a database has this table exactly as we know it; a further column could change what a row means.
-    pub(crate) fn fits(self, connection: &Connection) -> rusqlite::Result<bool> {
+    /// Whether a database has this table in exactly the known form; an additional column could change the meaning of a row.
+    pub(crate) fn matches(self, connection: &Connection) -> rusqlite::Result<bool> {
         let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
         let names = statement.query_map([self.name()], |row| row.get::<_, String>(0))?;
         Ok(names.collect::<rusqlite::Result<Vec<_>>>()?.join(" ") == self.columns())
     }
 }
 
-/// The version that this program writes.
-pub(crate) fn known() -> i64 {
-    i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+/// Returns the version that this program writes.
+pub(crate) fn current_version() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Makes sure that we know a version; what is older than ours can be brought up to it.
-pub(crate) fn check(found: i64) -> Result<(), Failure> {
-    let known = known();
-    let (trouble, why) = match found {
-        ..0 => (Trouble::Damaged, format!("its version is {found}")),
-        _ if found > known => (Trouble::Newer { found, known }, String::new()),
+/// Checks that a version is supported. Older versions can be migrated.
+pub(crate) fn check(found: i64) -> Result<(), DatabaseFailure> {
+    let known = current_version();
+    let (problem, why) = match found {
+        ..0 => (DatabaseProblem::Damaged, format!("its version is {found}")),
+        _ if found > known => (DatabaseProblem::Newer { found, known }, String::new()),
         _ => return Ok(()),
     };
-    Err(Failure { trouble, why })
+    Err(DatabaseFailure { problem, why })
 }
 
-/// Brings a database to the version we know, and makes sure that it is what it says.
-pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Failure> {
-    if version(connection)? != known() {
-        step(connection)?;
+/// Migrates a database to the current version, and checks its tables.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), DatabaseFailure> {
+    if version(connection)? != current_version() {
+        apply_migrations(connection)?;
     }
     for table in TABLES {
-        if !table.fits(connection)? {
-            let why = format!("the table {} is not as it should be", table.name());
-            return Err(Failure { trouble: Trouble::Damaged, why });
+        if !table.matches(connection)? {
+            let why = format!("the table {} has unexpected columns", table.name());
+            return Err(DatabaseFailure { problem: DatabaseProblem::Damaged, why });
         }
     }
     Ok(())
 }
 
-fn step(connection: &mut Connection) -> Result<(), Failure> {
+fn apply_migrations(connection: &mut Connection) -> Result<(), DatabaseFailure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = version(&transaction)?;
     check(found)?;
-    for step in STEPS.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {
-        transaction.execute_batch(step)?;
+    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {
+        transaction.execute_batch(migration)?;
     }
-    transaction.pragma_update(None, "user_version", known())?;
+    transaction.pragma_update(None, "user_version", current_version())?;
     Ok(transaction.commit()?)
 }

@@ -1,84 +1,90 @@
-//! What sessions remember: values that are replaced only by who has seen the last one.
+//! Slots: values that sessions remember, with optimistic concurrency. A write must name the version it replaces.
 
 use std::io;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
-use super::base::Base;
+use super::database::Database;
 use super::schema::Table;
 use super::{now, signed, unsigned};
 
-/// The largest value of a slot, as JSON.
-const LARGEST: usize = 16 << 20;
-/// How deep it may be nested; the parser takes no more than 127.
-const DEEPEST: usize = 120;
-/// How many slots there are; each file that a session was shown has one.
-const MOST: i64 = 50_000;
-/// A slot that nobody has changed for so long is forgotten, in milliseconds.
-const KEPT: i64 = 180 * 24 * 3600 * 1000;
+/// Maximum size of a slot's value, as JSON.
+const MAX_VALUE_BYTES: usize = 16 << 20;
+/// Maximum nesting depth of a value; the parser accepts no more than 127.
+const MAX_DEPTH: usize = 120;
+/// Maximum number of slots. Each file that a session was shown has one.
+const MAX_SLOTS: i64 = 50_000;
+/// Maximum time since the last change of a slot, in milliseconds.
+const MAX_AGE_MS: i64 = 180 * 24 * 3600 * 1000;
 
-/// The text of a value that can be read back.
+/// Encodes a value, if it can be read back.
 pub(crate) fn encode(value: &Value) -> io::Result<String> {
-    let refuse = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    if !is_within(DEEPEST, value) {
-        return refuse(format!("A value nested deeper than {DEEPEST} cannot be remembered."));
+    let invalid = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    if !is_nested_within(MAX_DEPTH, value) {
+        return invalid(format!(
+            "A value nested deeper than {MAX_DEPTH} levels cannot be remembered."
+        ));
     }
     let text = value.to_string();
-    if text.len() > LARGEST {
+    if text.len() > MAX_VALUE_BYTES {
         let length = text.len();
-        return refuse(format!(
-            "A value of {length} bytes is too large to be remembered; the most is {LARGEST}."
+        return invalid(format!(
+            "A value of {length} bytes is too large to be remembered; the maximum is {MAX_VALUE_BYTES}."
         ));
     }
     Ok(text)
 }
 
-fn is_within(depth: usize, value: &Value) -> bool {
+fn is_nested_within(depth: usize, value: &Value) -> bool {
     let Some(deeper) = depth.checked_sub(1) else { return false };
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
-        Value::Array(items) => items.iter().all(|item| is_within(deeper, item)),
-        Value::Object(fields) => fields.values().all(|field| is_within(deeper, field)),
+        Value::Array(items) => items.iter().all(|item| is_nested_within(deeper, item)),
+        Value::Object(fields) => fields.values().all(|field| is_nested_within(deeper, field)),
     }
 }
 
-pub(crate) fn get(base: &Base, session: &str, key: &str) -> rusqlite::Result<Option<(u64, Value)>> {
-    let found = match find(&base.main, session, key)? {
+pub(crate) fn get(
+    database: &Database,
+    session: &str,
+    key: &str,
+) -> rusqlite::Result<Option<(u64, Value)>> {
+    let found = match find(&database.main, session, key)? {
         Some(found) => Some(found),
-        None => find_behind(base, session, key),
+        None => find_in_fallback(database, session, key),
     };
     match found {
-        Some(Found { version, text: Some(text) }) => match serde_json::from_str(&text) {
+        Some(SlotRow { version, text: Some(text) }) => match serde_json::from_str(&text) {
             Ok(value) => Ok(Some((unsigned(version), value))),
-            Err(_) => forget(base, session, key),
+            Err(_) => delete_slot(database, session, key),
         },
-        Some(Found { text: None, .. }) => forget(base, session, key),
+        Some(SlotRow { text: None, .. }) => delete_slot(database, session, key),
         None => Ok(None),
     }
 }
 
-/// A value that cannot be read must not keep its slot from being filled again.
-fn forget<T>(base: &Base, session: &str, key: &str) -> rusqlite::Result<Option<T>> {
+/// Deletes an unreadable value, so that the slot can be written again.
+fn delete_slot<T>(database: &Database, session: &str, key: &str) -> rusqlite::Result<Option<T>> {
     let mut statement =
-        base.main.prepare_cached("DELETE FROM slots WHERE session = ?1 AND key = ?2")?;
+        database.main.prepare_cached("DELETE FROM slots WHERE session = ?1 AND key = ?2")?;
     statement.execute([session, key])?;
     Ok(None)
 }
 
 pub(crate) fn put(
-    base: &Base,
+    database: &Database,
     session: &str,
     key: &str,
     seen: u64,
     value: &str,
 ) -> rusqlite::Result<bool> {
-    fetch(base, session, key)?;
+    copy_from_fallback(database, session, key)?;
     let mut statement = match seen {
-        0 => base.main.prepare_cached(
+        0 => database.main.prepare_cached(
             "INSERT OR IGNORE INTO slots (session, key, version, touched, value) VALUES (?1, ?2, ?3 + 1, ?4, ?5)",
         )?,
-        _ => base.main.prepare_cached(
+        _ => database.main.prepare_cached(
             "UPDATE slots SET version = ?3 + 1, touched = ?4, value = ?5
              WHERE session = ?1 AND key = ?2 AND version = ?3",
         )?,
@@ -86,23 +92,28 @@ pub(crate) fn put(
     Ok(statement.execute(params![session, key, signed(seen), now(), value])? == 1)
 }
 
-/// Replaces a slot, whoever wrote it last.
-pub(crate) fn set(base: &Base, session: &str, key: &str, value: &str) -> rusqlite::Result<()> {
-    fetch(base, session, key)?;
-    let mut statement = base.main.prepare_cached(
+/// Replaces a slot, whatever its version.
+pub(crate) fn set(
+    database: &Database,
+    session: &str,
+    key: &str,
+    value: &str,
+) -> rusqlite::Result<()> {
+    copy_from_fallback(database, session, key)?;
+    let mut statement = database.main.prepare_cached(
         "INSERT INTO slots (session, key, version, touched, value) VALUES (?1, ?2, 1, ?3, ?4)
          ON CONFLICT (session, key) DO UPDATE SET version = version + 1, touched = ?3, value = ?4",
     )?;
     statement.execute(params![session, key, now(), value]).map(drop)
 }
 
-/// Brings a slot of the file behind into memory, where it can be replaced.
-fn fetch(base: &Base, session: &str, key: &str) -> rusqlite::Result<()> {
-    if base.behind(Table::Slots).is_none() || find(&base.main, session, key)?.is_some() {
+/// Copies a slot from the fallback file into memory, where it can be replaced.
+fn copy_from_fallback(database: &Database, session: &str, key: &str) -> rusqlite::Result<()> {
+    if database.fallback(Table::Slots).is_none() || find(&database.main, session, key)?.is_some() {
         return Ok(());
     }
-    if let Some(Found { version, text: Some(text) }) = find_behind(base, session, key) {
-        base.main.execute(
+    if let Some(SlotRow { version, text: Some(text) }) = find_in_fallback(database, session, key) {
+        database.main.execute(
             "INSERT INTO slots (session, key, version, touched, value) VALUES (?1, ?2, ?3, ?4, ?5)",
             params![session, key, version, now(), text],
         )?;
@@ -110,34 +121,34 @@ fn fetch(base: &Base, session: &str, key: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-struct Found {
+struct SlotRow {
     version: i64,
-    /// `None` if it is not text.
+    /// `None` if the value is not valid text.
     text: Option<String>,
 }
 
-fn find(connection: &Connection, session: &str, key: &str) -> rusqlite::Result<Option<Found>> {
+fn find(connection: &Connection, session: &str, key: &str) -> rusqlite::Result<Option<SlotRow>> {
     let mut statement = connection
         .prepare_cached("SELECT version, value FROM slots WHERE session = ?1 AND key = ?2")?;
     let found = statement.query_row([session, key], |row| {
-        Ok(Found { version: row.get(0).unwrap_or(0), text: row.get(1).ok() })
+        Ok(SlotRow { version: row.get(0).unwrap_or(0), text: row.get(1).ok() })
     });
     found.optional()
 }
 
-/// A value that cannot be read there is as good as none.
-fn find_behind(base: &Base, session: &str, key: &str) -> Option<Found> {
-    let found = find(base.behind(Table::Slots)?, session, key).ok()??;
+/// Returns a slot of the fallback file, if its value can be read.
+fn find_in_fallback(database: &Database, session: &str, key: &str) -> Option<SlotRow> {
+    let found = find(database.fallback(Table::Slots)?, session, key).ok()??;
     let is_value = |text: &String| serde_json::from_str::<Value>(text).is_ok();
     found.text.as_ref().is_some_and(is_value).then_some(found)
 }
 
-/// Removes what has not been touched for long, and of too much the oldest.
-pub(crate) fn prune(base: &Base) -> rusqlite::Result<()> {
-    base.main.execute("DELETE FROM slots WHERE touched < ?1", [now() - KEPT])?;
+/// Removes expired slots, then the oldest ones beyond the maximum.
+pub(crate) fn prune(database: &Database) -> rusqlite::Result<()> {
+    database.main.execute("DELETE FROM slots WHERE touched < ?1", [now() - MAX_AGE_MS])?;
     let sql = "DELETE FROM slots WHERE rowid IN (
         SELECT rowid FROM slots ORDER BY touched DESC LIMIT -1 OFFSET ?1)";
-    base.main.execute(sql, [MOST]).map(drop)
+    database.main.execute(sql, [MAX_SLOTS]).map(drop)
 }
 
 #[cfg(test)]

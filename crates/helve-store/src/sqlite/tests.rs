@@ -1,8 +1,8 @@
-//! A store under test follows a script, line by line, and what it answers is compared.
+//! Tests that run scripts on a store line by line and compare the answers.
 
 mod damage;
+mod failures;
 mod processes;
-mod trouble;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,22 +20,22 @@ use helve_core::permission::{Action, Pattern, Rule, Source};
 use helve_core::store::{ApprovalOwner, Store};
 use serde_json::{Map, Value, json};
 
-use super::Sqlite;
+use super::SqliteStore;
 
-/// A store that does not wait long for others.
-fn store(folder: &Path) -> Sqlite {
-    let mut store = Sqlite::at(folder.into());
-    store.patience = Duration::from_millis(100);
+/// A store with a short lock timeout.
+fn store(folder: &Path) -> SqliteStore {
+    let mut store = SqliteStore::at(folder.into());
+    store.timeout = Duration::from_millis(100);
     store
 }
 
 fn check(script: &str, answers: Expect) {
     let folder = tempfile::tempdir().unwrap();
-    answers.assert_eq(&play(folder.path(), script));
+    answers.assert_eq(&run_script(folder.path(), script));
 }
 
-/// Plays a script on a data folder; paths in answers are shown as `DATA`.
-fn play(folder: &Path, script: &str) -> String {
+/// Runs a script on a data folder; its path is shown as `DATA` in the answers.
+fn run_script(folder: &Path, script: &str) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut current = store(folder);
     let mut answers = String::new();
@@ -45,7 +45,7 @@ fn play(folder: &Path, script: &str) -> String {
             current = store(folder);
             continue;
         }
-        let answer = runtime.block_on(step(&current, line));
+        let answer = runtime.block_on(run_line(&current, line));
         if let Some(answer) = answer {
             let space = if answer.is_empty() || answer.starts_with('\n') { "" } else { " " };
             writeln!(answers, "{line}:{space}{answer}").unwrap();
@@ -54,7 +54,7 @@ fn play(folder: &Path, script: &str) -> String {
     answers.replace(folder.to_str().unwrap(), "DATA")
 }
 
-async fn step(store: &Sqlite, line: &str) -> Option<String> {
+async fn run_line(store: &SqliteStore, line: &str) -> Option<String> {
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
         ["get", session, key] => Some(match store.get(session, key).await.unwrap() {
@@ -131,14 +131,14 @@ async fn step(store: &Sqlite, line: &str) -> Option<String> {
         }
         [what, call, rest @ ..] => {
             let (session, call) = call.split_once('/').unwrap();
-            store.append(&event(session, call, happening(what, rest)));
+            store.append(&event(session, call, parse_event(what, rest)));
             None
         }
-        _ => panic!("not a line of a script: {line}"),
+        _ => panic!("unknown script line: {line}"),
     }
 }
 
-fn happening(what: &str, rest: &[&str]) -> EventKind {
+fn parse_event(what: &str, rest: &[&str]) -> EventKind {
     match what {
         "start" => EventKind::Started { tool: rest.join(" "), parent: None },
         "run" => EventKind::Running { input: Arc::new(json!({ "with": rest.join(" ") })) },
@@ -152,7 +152,7 @@ fn happening(what: &str, rest: &[&str]) -> EventKind {
             kind: ErrorKind::Failed,
             error: rest.join(" "),
         }),
-        _ => panic!("nothing of that kind happens: {what}"),
+        _ => panic!("unknown event: {what}"),
     }
 }
 
@@ -187,7 +187,7 @@ fn rule(action: &str, permission: &str, kind: &str, pattern: &str) -> Rule {
     Rule { permission: permission.into(), pattern, action, source: Source::Builtin }
 }
 
-/// An entry for one file under `/p`; `-` stands for a file that is not there.
+/// An entry for one file under `/p`; `-` stands for a missing file.
 fn entry(call: &str, path: &str, before: &str) -> JournalEntry {
     JournalEntry {
         call: call.into(),
@@ -232,7 +232,7 @@ fn show(rule: &Rule) -> String {
 }
 
 #[test]
-fn slots_are_replaced_only_by_who_saw_the_last_value() {
+fn slots_are_replaced_only_with_the_current_version() {
     check(
         r#"
         get a todo
@@ -265,7 +265,7 @@ fn slots_are_replaced_only_by_who_saw_the_last_value() {
 }
 
 #[test]
-fn slots_that_are_set_are_found_by_who_asks_next() {
+fn slots_that_are_set_are_visible_to_the_next_query() {
     check(
         r#"
         set a shown 1
@@ -292,7 +292,7 @@ fn slots_that_are_set_are_found_by_who_asks_next() {
 }
 
 #[test]
-fn approvals_hold_where_they_were_given() {
+fn approvals_apply_where_they_were_given() {
     check(
         "
         remember everyone allow webfetch wild *
@@ -353,7 +353,7 @@ fn trust_is_given_and_withdrawn_by_path() {
 }
 
 #[test]
-fn a_call_is_one_row_whatever_happens_to_it() {
+fn a_call_is_one_row() {
     check(
         "
         start s/1 read
@@ -396,7 +396,7 @@ fn a_call_is_one_row_whatever_happens_to_it() {
 }
 
 #[test]
-fn a_change_is_found_as_it_was_made() {
+fn changes_are_found_as_they_were_made() {
     check(
         "
         history /p
@@ -449,7 +449,7 @@ fn a_change_is_found_as_it_was_made() {
 }
 
 #[test]
-fn nothing_is_touched_before_the_first_job() {
+fn nothing_is_created_before_the_first_use() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -460,7 +460,7 @@ fn nothing_is_touched_before_the_first_job() {
 }
 
 #[test]
-fn the_last_handle_waits_for_what_is_queued() {
+fn dropping_the_store_waits_for_queued_writes() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
     for call in 0..500 {
@@ -476,28 +476,28 @@ fn the_last_handle_waits_for_what_is_queued() {
 }
 
 #[test]
-fn only_a_long_log_is_emptied_at_the_end() {
+fn only_a_long_log_is_checkpointed_on_close() {
     let folder = tempfile::tempdir().unwrap();
     let log = || folder.path().join("store.db-wal").metadata().map_or(0, |log| log.len());
-    play(folder.path(), "put s k 0 1");
+    run_script(folder.path(), "put s k 0 1");
     let short = log();
     assert!(short > 0);
-    play(folder.path(), "put s k 1 2");
+    run_script(folder.path(), "put s k 1 2");
     assert!(log() > short);
-    play(folder.path(), &format!("put s k 2 \"{}\"", "x".repeat(300_000)));
+    run_script(folder.path(), &format!("put s k 2 \"{}\"", "x".repeat(300_000)));
     assert_eq!(log(), 0);
-    let value = play(folder.path(), "get s k");
+    let value = run_script(folder.path(), "get s k");
     assert!(value.ends_with("x\" (version 3)\n"));
 }
 
 #[test]
-fn large_values_are_bounded() {
+fn large_values_are_limited() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = store(folder.path());
     let too_large = Value::String("x".repeat(17 << 20));
     let refusal = runtime.block_on(store.put("s", "k", 0, too_large)).unwrap_err();
-    expect!["A value of 17825794 bytes is too large to be remembered; the most is 16777216."]
+    expect!["A value of 17825794 bytes is too large to be remembered; the maximum is 16777216."]
         .assert_eq(&refusal.to_string());
 
     let input = Arc::new(json!({ "filePath": "a", "content": "y".repeat(1 << 20) }));
@@ -505,7 +505,7 @@ fn large_values_are_bounded() {
     store.append(&event("s", "1", EventKind::Running { input }));
     store.append(&event("s", "1", completed(&"ü".repeat(1 << 20))));
     let calls = runtime.block_on(store.calls(None, usize::MAX)).unwrap();
-    let [call] = calls.as_slice() else { panic!("one call: {calls:?}") };
+    let [call] = calls.as_slice() else { panic!("not one call: {calls:?}") };
     let output = call.output.as_ref().unwrap();
     let content = call.input["content"].as_str().unwrap();
     let ends = [output, content].map(|text| text.trim_start_matches(['ü', 'y']));
@@ -516,7 +516,7 @@ fn large_values_are_bounded() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_else_can_read_it() {
+fn the_files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("share/helve");
@@ -543,6 +543,6 @@ fn nobody_else_can_read_it() {
 
     let file = data.join("store.db");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
-    play(&data, "get s k");
+    run_script(&data, "get s k");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }

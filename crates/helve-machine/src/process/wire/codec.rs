@@ -8,17 +8,17 @@ use helve_core::process::SpawnError;
 use super::MAX_REQUEST_BYTES;
 
 /// Appends byte strings, lists and numbers.
-pub(super) struct Encoder(Vec<u8>);
+pub(super) struct WireEncoder(Vec<u8>);
 
-impl Encoder {
+impl WireEncoder {
     /// Starts with room for the length.
     pub(super) fn new() -> Self {
-        Encoder(vec![0; 4])
+        WireEncoder(vec![0; 4])
     }
 
     /// Returns the bytes with the length in the first four.
     pub(super) fn framed(self) -> Result<Vec<u8>, SpawnError> {
-        let Encoder(mut bytes) = self;
+        let WireEncoder(mut bytes) = self;
         let length = bytes.len() - 4;
         match u32::try_from(length) {
             Ok(number) if length <= MAX_REQUEST_BYTES => {
@@ -43,16 +43,16 @@ impl Encoder {
         self.0.extend(bytes);
     }
 
-    pub(super) fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut Encoder, &T)) {
+    pub(super) fn list<T>(&mut self, items: &[T], mut each: impl FnMut(&mut WireEncoder, &T)) {
         self.count(items.len());
         items.iter().for_each(|item| each(self, item));
     }
 }
 
-/// Reads what [`Encoder`] wrote; returns `None` for anything else.
-pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
+/// Reads what [`WireEncoder`] wrote; returns `None` for anything else.
+pub(super) struct WireDecoder<'a>(pub(super) &'a [u8]);
 
-impl Decoder<'_> {
+impl WireDecoder<'_> {
     pub(super) fn take(&mut self, count: usize) -> Option<&[u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

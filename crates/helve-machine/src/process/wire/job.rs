@@ -9,7 +9,7 @@ use helve_core::process::{
 };
 
 use super::StartRequest;
-use super::codec::{Decoder, Encoder};
+use super::codec::{WireDecoder, WireEncoder};
 use crate::process::keeper_client::KeeperCommand;
 
 /// The program that a detached Helve starts and stays with.
@@ -27,7 +27,7 @@ impl Job {
         let Job { keeper, records, id, spawn } = self;
         let Spawn { keep, about, .. } = spawn;
         let request = StartRequest::encode(spawn)?;
-        let mut encoder = Encoder::new();
+        let mut encoder = WireEncoder::new();
         encoder.bytes(&request[4..]);
         encoder.bytes(keeper.program.as_os_str().as_bytes());
         encoder.list(&keeper.arguments, |encoder, word| encoder.bytes(word.as_bytes()));
@@ -54,11 +54,11 @@ impl Job {
 
     /// Decodes a job without its length.
     pub(in crate::process) fn decode(bytes: &[u8]) -> Option<Job> {
-        let mut decoder = Decoder(bytes);
+        let mut decoder = WireDecoder(bytes);
         let request = StartRequest::decode(decoder.text()?.as_bytes())?;
         let keeper = KeeperCommand {
             program: decoder.text()?.into(),
-            arguments: decoder.list(Decoder::string)?,
+            arguments: decoder.list(WireDecoder::string)?,
         };
         let (records, id) = (decoder.text()?.into(), ProcessId(decoder.string()?));
         let (rows, columns) = (decoder.count()?, decoder.count()?);

@@ -1,4 +1,4 @@
-//! What of calls is kept, and how much.
+//! Tests of what is stored of calls, and how much.
 
 use proptest::prelude::*;
 
@@ -22,71 +22,72 @@ fn call(number: u64, created: i64, status: CallStatus) -> CallState {
     }
 }
 
-fn count(base: &Base) -> i64 {
-    base.main.query_row("SELECT count(*) FROM calls", [], |row| row.get(0)).unwrap()
+fn count(database: &Database) -> i64 {
+    database.main.query_row("SELECT count(*) FROM calls", [], |row| row.get(0)).unwrap()
 }
 
-fn fill(base: &Base, calls: impl Iterator<Item = CallState>) {
-    base.main.execute_batch("BEGIN").unwrap();
+fn fill(database: &Database, calls: impl Iterator<Item = CallState>) {
+    database.main.execute_batch("BEGIN").unwrap();
     for call in calls {
-        write(&base.main, "me", None, &call).unwrap();
+        write(&database.main, "me", None, &call).unwrap();
     }
-    base.main.execute_batch("COMMIT").unwrap();
+    database.main.execute_batch("COMMIT").unwrap();
 }
 
 #[test]
-fn history_is_bounded_by_count_a_handful_at_a_time() {
+fn history_is_limited_by_count_in_batches() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("db");
     std::fs::write(&file, "").unwrap();
-    let base = Base::file(&file, std::time::Duration::ZERO, "me").unwrap();
+    let database = Database::file(&file, std::time::Duration::ZERO, "me").unwrap();
     let now = now();
-    fill(&base, (0..10_450).map(|number| call(number, now, CallStatus::Completed)));
-    assert_eq!((prune(&base).unwrap(), count(&base)), (Pruned::Some, 10_250));
-    assert_eq!((prune(&base).unwrap(), count(&base)), (Pruned::Some, 10_050));
-    assert_eq!((prune(&base).unwrap(), count(&base)), (Pruned::All, 10_000));
-    assert_eq!((prune(&base).unwrap(), count(&base)), (Pruned::All, 10_000));
-    let newest = newest(&base, Some("s"), 1).unwrap();
+    fill(&database, (0..10_450).map(|number| call(number, now, CallStatus::Completed)));
+    assert_eq!((prune(&database).unwrap(), count(&database)), (PruneResult::Partial, 10_250));
+    assert_eq!((prune(&database).unwrap(), count(&database)), (PruneResult::Partial, 10_050));
+    assert_eq!((prune(&database).unwrap(), count(&database)), (PruneResult::Complete, 10_000));
+    assert_eq!((prune(&database).unwrap(), count(&database)), (PruneResult::Complete, 10_000));
+    let newest = newest(&database, Some("s"), 1).unwrap();
     assert_eq!(newest[0].id, "10449");
 }
 
 #[test]
-fn history_is_bounded_by_age_and_what_runs_stays() {
-    let base = Base::memory().unwrap();
+fn history_is_limited_by_age_except_running_calls() {
+    let database = Database::memory().unwrap();
     let (now, day) = (now(), 24 * 3600 * 1000);
     let now = now + day / 2;
-    fill(&base, [call(100, now - 100 * day, CallStatus::Running)].into_iter());
+    fill(&database, [call(100, now - 100 * day, CallStatus::Running)].into_iter());
     let ago = |days: u64| now - i64::try_from(days).unwrap() * day;
-    fill(&base, (0..40).rev().map(|days| call(days, ago(days), CallStatus::Error)));
-    assert_eq!(prune(&base).unwrap(), Pruned::All);
-    let ids: Vec<_> = newest(&base, None, 100).unwrap().into_iter().map(|call| call.id).collect();
+    fill(&database, (0..40).rev().map(|days| call(days, ago(days), CallStatus::Error)));
+    assert_eq!(prune(&database).unwrap(), PruneResult::Complete);
+    let ids: Vec<_> =
+        newest(&database, None, 100).unwrap().into_iter().map(|call| call.id).collect();
     assert_eq!(ids.len(), 32);
     assert_eq!(ids[30..], ["30", "100"]);
 }
 
 #[test]
-fn in_memory_it_is_shorter() {
-    let base = Base::memory().unwrap();
+fn history_in_memory_is_shorter() {
+    let database = Database::memory().unwrap();
     let now = now();
-    fill(&base, (0..300).map(|number| call(number, now, CallStatus::Completed)));
-    assert_eq!(prune(&base).unwrap(), Pruned::All);
-    assert_eq!(count(&base), 200);
+    fill(&database, (0..300).map(|number| call(number, now, CallStatus::Completed)));
+    assert_eq!(prune(&database).unwrap(), PruneResult::Complete);
+    assert_eq!(count(&database), 200);
 }
 
 #[test]
-fn json_of_any_shape_is_bounded() {
+fn json_of_any_shape_is_limited() {
     let numbers = Value::from(vec![1; 1 << 20]);
-    assert_eq!(bounded(&numbers), r#"{"omitted":2097153}"#);
+    assert_eq!(limited_json(&numbers), r#"{"omitted":2097153}"#);
     let nested = json!({ "edits": [{ "old": "o".repeat(300_000), "path": "a" }] });
-    let kept: Value = serde_json::from_str(&bounded(&nested)).unwrap();
+    let kept: Value = serde_json::from_str(&limited_json(&nested)).unwrap();
     assert_eq!(kept["edits"][0]["path"], "a");
     assert!(kept["edits"][0]["old"].as_str().unwrap().ends_with("o… (298976 more bytes)"));
 }
 
 proptest! {
     #[test]
-    fn a_clipped_text_is_a_beginning(text in ".*", most in 0usize..40) {
-        let clipped = clip(&text, most);
+    fn truncated_text_is_a_prefix(text in ".*", most in 0usize..40) {
+        let clipped = truncate(&text, most);
         if text.len() <= most {
             prop_assert_eq!(clipped, text);
         } else {
@@ -97,17 +98,17 @@ proptest! {
     }
 
     #[test]
-    fn a_state_comes_back_as_it_was(
+    fn call_states_round_trip(
         id in ".{1,20}", title in ".{0,20}", error in proptest::option::of(".*"),
         output in proptest::option::of(".*"), created in 0u64..1 << 50, word in ".*",
     ) {
-        let base = Base::memory().unwrap();
+        let database = Database::memory().unwrap();
         let mut state = call(0, 0, CallStatus::Completed);
         (state.id, state.title, state.error, state.output) = (id, title, error, output);
         (state.created, state.started, state.ended) = (created, Some(created), None);
         state.input = json!({ &word: [word] });
         state.metadata.insert("n".into(), json!(1.5));
-        write(&base.main, "me", None, &state).unwrap();
-        prop_assert_eq!(newest(&base, None, 5).unwrap(), vec![state]);
+        write(&database.main, "me", None, &state).unwrap();
+        prop_assert_eq!(newest(&database, None, 5).unwrap(), vec![state]);
     }
 }

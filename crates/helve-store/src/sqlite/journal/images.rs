@@ -1,4 +1,4 @@
-//! The content of files, each kept once: in a row or, where it is large, in a file of its own.
+//! Images: contents of files, each stored once, in a row or, if it is large, in a separate file.
 
 use std::cell::{Cell, OnceCell};
 use std::fs::File;
@@ -10,57 +10,58 @@ use helve_core::journal;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
 
-use super::super::base::{Base, Place};
+use super::super::database::{Database, Location};
 use super::super::{signed, unsigned};
-use super::numbers_from;
+use super::first_number;
 use crate::private;
 
-/// An image of more packed bytes than this lies in a file.
-const LARGE: usize = 1 << 20;
-/// What is larger is not compressed; the format counts in 32 bits.
-const MOST_TO_COMPRESS: usize = 1 << 30;
-/// More than this a packed byte cannot stand for.
-const MOST_PER_BYTE: usize = 255;
+/// An image with more packed bytes than this is stored in a file.
+const MIN_FILE_BYTES: usize = 1 << 20;
+/// Larger contents are not compressed, because the format has 32-bit lengths.
+const MAX_COMPRESSED_INPUT: usize = 1 << 30;
+/// The maximum compression ratio of the format.
+const MAX_COMPRESSION_RATIO: usize = 255;
 
-/// Content that is to be kept.
-pub(super) struct Image {
+/// Content to be stored.
+pub(super) struct StoredImage {
     hash: blake3::Hash,
     bytes: Bytes,
-    /// Filled when it turns out not to be kept yet.
-    packed: OnceCell<Packed>,
+    /// Set once it turns out that the content is not stored yet.
+    packed: OnceCell<PackedImage>,
     has_file: Cell<bool>,
 }
 
-impl Image {
+impl StoredImage {
     pub(super) fn of(image: &journal::FileImage) -> Self {
         let (hash, bytes) = (blake3::Hash::from_bytes(image.hash.0), image.bytes.clone());
         Self { hash, bytes, packed: OnceCell::new(), has_file: Cell::new(false) }
     }
 
-    /// Does what takes long, before others have to wait: packs what is not kept, or not kept well.
-    pub(super) fn prepare(&self, base: &Base, folder: &Path) -> rusqlite::Result<()> {
-        if self.packed.get().is_none() && load(&base.main, folder, By::Hash(&self.hash))?.is_some()
+    /// Does the slow part before the transaction: packs content that is not stored yet or damaged.
+    pub(super) fn prepare(&self, database: &Database, folder: &Path) -> rusqlite::Result<()> {
+        if self.packed.get().is_none()
+            && load(&database.main, folder, ImageKey::Hash(&self.hash))?.is_some()
         {
             return Ok(());
         }
-        if self.packed().is_large(base) {
+        if self.packed().is_large(database) {
             self.write(folder);
         }
         Ok(())
     }
 
-    /// Keeps the image, unless it is; returns its row. Call it within a transaction.
-    pub(super) fn keep(&self, base: &Base, folder: &Path) -> rusqlite::Result<i64> {
+    /// Stores the image unless it is stored already. Returns its row. Call it within a transaction.
+    pub(super) fn store(&self, database: &Database, folder: &Path) -> rusqlite::Result<i64> {
         if self.packed.get().is_none()
-            && let Some(row) = self.find(&base.main, folder)?
+            && let Some(row) = self.find(&database.main, folder)?
         {
             return Ok(row);
         }
         let packed = self.packed();
-        // What no file can be made for goes into its row, whatever its size.
-        let is_in_file = packed.is_large(base) && self.has_file_still(folder);
+        // If no file can be created, the content goes into the row, whatever its size.
+        let is_in_file = packed.is_large(database) && self.ensure_file(folder);
         let in_row = (!is_in_file).then_some(&packed.bytes[..]);
-        let mut statement = base.main.prepare_cached(
+        let mut statement = database.main.prepare_cached(
             "INSERT INTO journal_images (number, hash, length, kept, form, seal, bytes)
              VALUES ((SELECT max(coalesce(max(number), 0) + 1, ?7) FROM journal_images),
                  ?1, ?2, ?3, ?4, ?5, ?6)
@@ -70,12 +71,12 @@ impl Image {
         let (length, kept) = (count(self.bytes.len()), count(packed.bytes.len()));
         let seal = packed.seal(&self.hash, length);
         let (hash, form, seal) = (self.hash.as_bytes(), packed.form.name(), seal.as_bytes());
-        // A number is never given twice: an entry whose image was lost must not find another there.
-        let values = params![hash, length, kept, form, seal, in_row, numbers_from()];
+        // Numbers are never reused: an entry whose image was lost must not find another one.
+        let values = params![hash, length, kept, form, seal, in_row, first_number()];
         statement.query_row(values, |row| row.get(0))
     }
 
-    /// How many bytes keeping it added.
+    /// Returns how many bytes storing it added.
     pub(super) fn added(&self) -> u64 {
         self.packed.get().map_or(0, |packed| u64::try_from(packed.bytes.len()).unwrap_or(u64::MAX))
     }
@@ -90,12 +91,12 @@ impl Image {
         Ok(found.optional()?.filter(is_there).map(|(row, _)| row))
     }
 
-    fn packed(&self) -> &Packed {
-        self.packed.get_or_init(|| Packed::of(&self.bytes))
+    fn packed(&self) -> &PackedImage {
+        self.packed.get_or_init(|| PackedImage::of(&self.bytes))
     }
 
-    /// Another process may have removed it as something that nobody needs.
-    fn has_file_still(&self, folder: &Path) -> bool {
+    /// Writes the file again if another process removed it as unused.
+    fn ensure_file(&self, folder: &Path) -> bool {
         if !(self.has_file.get() && self.path(folder).exists()) {
             self.write(folder);
         }
@@ -112,38 +113,38 @@ impl Image {
     }
 }
 
-/// Content as it is kept.
-struct Packed {
-    form: Form,
+/// Content in its stored form.
+struct PackedImage {
+    form: Compression,
     bytes: Bytes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// As it is, because it gets no shorter.
+enum Compression {
+    /// Not compressed, because that would not make it shorter.
     Raw,
     Lz4,
 }
 
-impl Packed {
+impl PackedImage {
     fn of(bytes: &Bytes) -> Self {
-        if bytes.len() <= MOST_TO_COMPRESS {
+        if bytes.len() <= MAX_COMPRESSED_INPUT {
             let shorter = lz4_flex::block::compress(bytes);
             if shorter.len() < bytes.len() {
-                return Self { form: Form::Lz4, bytes: shorter.into() };
+                return Self { form: Compression::Lz4, bytes: shorter.into() };
             }
         }
-        Self { form: Form::Raw, bytes: bytes.clone() }
+        Self { form: Compression::Raw, bytes: bytes.clone() }
     }
 
-    fn is_large(&self, base: &Base) -> bool {
-        match base.place {
-            Place::File(_) => self.bytes.len() > LARGE,
-            Place::Memory => false,
+    fn is_large(&self, database: &Database) -> bool {
+        match database.location {
+            Location::File(_) => self.bytes.len() > MIN_FILE_BYTES,
+            Location::Memory => false,
         }
     }
 
-    /// Tells whether all of it is as it was. What is not must never reach a decoder.
+    /// Computes a checksum over everything. Damaged data must never reach the decoder.
     fn seal(&self, hash: &blake3::Hash, length: i64) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         hasher.update(hash.as_bytes()).update(&length.to_le_bytes());
@@ -154,41 +155,41 @@ impl Packed {
     fn unpack(self, length: i64) -> Option<Bytes> {
         let length = usize::try_from(length).ok()?;
         match self.form {
-            Form::Raw => (self.bytes.len() == length).then_some(self.bytes),
-            Form::Lz4 if length / MOST_PER_BYTE <= self.bytes.len() => {
+            Compression::Raw => (self.bytes.len() == length).then_some(self.bytes),
+            Compression::Lz4 if length / MAX_COMPRESSION_RATIO <= self.bytes.len() => {
                 let bytes = lz4_flex::block::decompress(&self.bytes, length).ok()?;
                 (bytes.len() == length).then(|| bytes.into())
             }
-            Form::Lz4 => None,
+            Compression::Lz4 => None,
         }
     }
 }
 
-impl Form {
+impl Compression {
     fn name(self) -> &'static str {
         match self {
-            Form::Raw => "raw",
-            Form::Lz4 => "lz4",
+            Compression::Raw => "raw",
+            Compression::Lz4 => "lz4",
         }
     }
 
     fn of(name: &str) -> Option<Self> {
-        [Form::Raw, Form::Lz4].into_iter().find(|form| form.name() == name)
+        [Compression::Raw, Compression::Lz4].into_iter().find(|form| form.name() == name)
     }
 }
 
-/// Which image is meant.
+/// Identifies an image.
 #[derive(Clone, Copy)]
-pub(super) enum By<'a> {
+pub(super) enum ImageKey<'a> {
     Row(i64),
     Hash(&'a blake3::Hash),
 }
 
-/// The content of an image; `None` if it is gone or no longer what it was.
+/// Loads the content of an image; `None` if it is missing or damaged.
 pub(super) fn load(
     connection: &Connection,
     folder: &Path,
-    which: By<'_>,
+    which: ImageKey<'_>,
 ) -> rusqlite::Result<Option<Bytes>> {
     const BY_ROW: &str =
         "SELECT hash, length, kept, form, seal, bytes FROM journal_images WHERE number = ?1";
@@ -196,8 +197,10 @@ pub(super) fn load(
         "SELECT hash, length, kept, form, seal, bytes FROM journal_images WHERE hash = ?1";
     let decode = |row: &Row<'_>| Ok(decode(row, folder));
     let found = match which {
-        By::Row(number) => connection.prepare_cached(BY_ROW)?.query_row([number], decode),
-        By::Hash(hash) => connection.prepare_cached(BY_HASH)?.query_row([hash.as_bytes()], decode),
+        ImageKey::Row(number) => connection.prepare_cached(BY_ROW)?.query_row([number], decode),
+        ImageKey::Hash(hash) => {
+            connection.prepare_cached(BY_HASH)?.query_row([hash.as_bytes()], decode)
+        }
     };
     Ok(found.optional()?.flatten())
 }
@@ -205,18 +208,18 @@ pub(super) fn load(
 fn decode(row: &Row<'_>, folder: &Path) -> Option<Bytes> {
     let hash = blake3::Hash::from_bytes(row.get(0).ok()?);
     let (length, kept): (i64, i64) = (row.get(1).ok()?, row.get(2).ok()?);
-    let form = Form::of(&row.get::<_, String>(3).ok()?)?;
+    let form = Compression::of(&row.get::<_, String>(3).ok()?)?;
     let seal = blake3::Hash::from_bytes(row.get(4).ok()?);
     let bytes: Bytes = match row.get::<_, Option<Vec<u8>>>(5).ok()? {
         Some(bytes) => bytes.into(),
         None => read(&file_of(folder, &hash), unsigned(kept)).ok()?.into(),
     };
-    let packed = Packed { form, bytes };
+    let packed = PackedImage { form, bytes };
     (packed.seal(&hash, length) == seal).then_some(())?;
     packed.unpack(length)
 }
 
-/// Removes an image that no entry needs; returns how many bytes that gives free. Call it within a transaction.
+/// Removes an image that no entry uses. Returns the number of bytes freed. Call it within a transaction.
 pub(super) fn release(
     connection: &Connection,
     folder: &Path,
@@ -232,7 +235,7 @@ pub(super) fn release(
         if row.get(2).unwrap_or(false)
             && let Ok(hash) = row.get(1).map(blake3::Hash::from_bytes)
         {
-            // While the transaction lasts nobody can begin to need it. What stays is found as a stray.
+            // Nobody can start using it during the transaction. If the file stays, it is removed later as a stray.
             std::fs::remove_file(file_of(folder, &hash)).ok();
         }
         Ok(unsigned(row.get(0).unwrap_or(0)))
@@ -240,7 +243,7 @@ pub(super) fn release(
     Ok(removed.optional()?.unwrap_or(0))
 }
 
-/// Whether a file of this name holds an image that has a row. Call it within a transaction.
+/// Whether a row refers to the file of this name. Call it within a transaction.
 pub(super) fn is_needed(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
     let Ok(hash) = blake3::Hash::from_hex(name) else { return Ok(false) };
     let mut statement = connection
@@ -252,25 +255,25 @@ fn file_of(folder: &Path, hash: &blake3::Hash) -> PathBuf {
     folder.join(&hash.to_hex()[..])
 }
 
-/// Writes a file that others see whole or not at all.
+/// Writes a file atomically.
 fn write(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = folder.join(format!("{}.new", Uuid::new_v4().simple()));
     let mut file = match private::create(&new) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            private::folder(folder)?;
+            private::create_folder(folder)?;
             private::create(&new)?
         }
-        otherwise => otherwise?,
+        result => result?,
     };
     let written = file.write_all(bytes).and_then(|()| std::fs::rename(&new, path));
     if written.is_err() {
-        // What stays is found as a stray.
+        // If the file stays, it is removed later as a stray.
         std::fs::remove_file(&new).ok();
     }
     written
 }
 
-/// Reads a file that must have exactly this length.
+/// Reads a file, which must have exactly this length.
 fn read(path: &Path, length: u64) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let found = file.metadata()?;

@@ -1,114 +1,117 @@
-//! Forgetting entries that are too old or too much, about once an hour for all processes together.
+//! Removes journal entries that exceed the limits, about once an hour across all processes.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
 
-use super::super::base::{Base, Place};
-use super::super::calls::Pruned;
+use super::super::calls::PruneResult;
+use super::super::database::{Database, Location};
 use super::super::{now, unsigned};
 use super::{entries, images};
 
-/// How much is kept, and for how long.
+/// How much is stored, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// All images together; the oldest entries go first.
-    pub(super) bytes: u64,
-    pub(super) entries: u64,
-    /// In milliseconds.
-    pub(super) age: i64,
-    /// How often what is too old or too much is looked for, in milliseconds.
-    pub(super) every: i64,
-    /// How much this process may add before it looks again, whatever the time.
-    pub(super) unswept: u64,
+pub(super) struct JournalLimits {
+    /// Maximum total size of images; the oldest entries are removed first.
+    pub(super) max_bytes: u64,
+    pub(super) max_entries: u64,
+    /// Maximum age in milliseconds.
+    pub(super) max_age: i64,
+    /// Minimum time between two sweeps, in milliseconds.
+    pub(super) interval: i64,
+    /// How much this process may add before it sweeps regardless of the time.
+    pub(super) max_unswept_bytes: u64,
 }
 
-const ON_DISK: Limits = Limits {
-    bytes: 512 << 20,
-    entries: 20_000,
-    age: 30 * 24 * 3600 * 1000,
-    every: 3600 * 1000,
-    unswept: 64 << 20,
+const ON_DISK: JournalLimits = JournalLimits {
+    max_bytes: 512 << 20,
+    max_entries: 20_000,
+    max_age: 30 * 24 * 3600 * 1000,
+    interval: 3600 * 1000,
+    max_unswept_bytes: 64 << 20,
 };
-const IN_MEMORY: Limits = Limits { bytes: 64 << 20, entries: 500, unswept: 8 << 20, ..ON_DISK };
+const IN_MEMORY: JournalLimits =
+    JournalLimits { max_bytes: 64 << 20, max_entries: 500, max_unswept_bytes: 8 << 20, ..ON_DISK };
 
-impl Limits {
-    fn of(place: Place) -> Self {
-        match place {
-            Place::File(_) => ON_DISK,
-            Place::Memory => IN_MEMORY,
+impl JournalLimits {
+    fn of(location: Location) -> Self {
+        match location {
+            Location::File(_) => ON_DISK,
+            Location::Memory => IN_MEMORY,
         }
     }
 }
 
-/// How many entries are looked at in one go, so that nobody waits for it.
-const HANDFUL: i64 = 50;
-/// A file without a row is left alone for so long: its row may be about to be written.
-const STRAY: Duration = Duration::from_secs(3600);
+/// How many entries are checked at a time, so that nobody has to wait.
+const BATCH_SIZE: i64 = 50;
+/// A file without a row is kept for this long, because its row may be about to be written.
+const STRAY_MIN_AGE: Duration = Duration::from_secs(3600);
 
-/// When this process looks through the journal.
+/// When this process sweeps the journal.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
-    stage: Stage,
-    /// Not before then, in milliseconds since 1970.
+pub(crate) struct SweepSchedule {
+    stage: SweepStage,
+    /// Earliest time of the next sweep, in milliseconds since the Unix epoch.
     next: i64,
-    /// How many bytes were given to the journal since.
+    /// Number of bytes added to the journal since the last sweep.
     added: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum SweepStage {
     #[default]
-    Resting,
-    /// It may be time; another process may have seen to it.
-    Asking,
-    /// Ages are taken at the time of the sweep before: a clock that leaps makes nothing old.
+    Idle,
+    /// A sweep may be due, unless another process has done it.
+    Due,
+    /// Ages are relative to the time of the previous sweep, so that a clock that jumps ahead expires nothing.
     Sweeping { then: i64 },
 }
 
-impl Turn {
-    /// Something was added to the journal.
-    pub(crate) fn added(&mut self, place: Place, bytes: u64) {
+impl SweepSchedule {
+    /// Records that bytes were added to the journal.
+    pub(crate) fn added(&mut self, location: Location, bytes: u64) {
         self.added = self.added.saturating_add(bytes);
-        let is_due = now() >= self.next || self.added >= Limits::of(place).unswept;
-        if self.stage == Stage::Resting && is_due {
-            self.stage = Stage::Asking;
+        let is_due =
+            now() >= self.next || self.added >= JournalLimits::of(location).max_unswept_bytes;
+        if self.stage == SweepStage::Idle && is_due {
+            self.stage = SweepStage::Due;
         }
     }
 
-    pub(crate) fn has_come(&self) -> bool {
-        self.stage != Stage::Resting
+    pub(crate) fn is_due(&self) -> bool {
+        self.stage != SweepStage::Idle
     }
 
-    /// Does the next small part. After an error whoever adds next tries again.
-    pub(crate) fn go_on(&mut self, base: &Base, folder: &Path) -> rusqlite::Result<()> {
-        let limits = Limits::of(base.place);
+    /// Does the next small part of a sweep. After an error the next addition triggers a retry.
+    pub(crate) fn advance(&mut self, database: &Database, folder: &Path) -> rusqlite::Result<()> {
+        let limits = JournalLimits::of(database.location);
         let stage = std::mem::take(&mut self.stage);
         match stage {
-            Stage::Resting => {}
-            Stage::Asking => {
-                let every = if self.added >= limits.unswept { 0 } else { limits.every };
-                if let Some(before) = claim(base, every)? {
-                    self.stage = Stage::Sweeping { then: before.min(now()) };
+            SweepStage::Idle => {}
+            SweepStage::Due => {
+                let every =
+                    if self.added >= limits.max_unswept_bytes { 0 } else { limits.interval };
+                if let Some(before) = claim(database, every)? {
+                    self.stage = SweepStage::Sweeping { then: before.min(now()) };
                 }
-                (self.next, self.added) = (now().saturating_add(limits.every), 0);
+                (self.next, self.added) = (now().saturating_add(limits.interval), 0);
             }
-            Stage::Sweeping { then } => match sweep(base, folder, &limits, then)? {
-                Pruned::Some => self.stage = stage,
-                Pruned::All => remove_strays(base, folder)?,
+            SweepStage::Sweeping { then } => match sweep(database, folder, &limits, then)? {
+                PruneResult::Partial => self.stage = stage,
+                PruneResult::Complete => remove_strays(database, folder)?,
             },
         }
         Ok(())
     }
 }
 
-/// Says that a sweep begins, unless the last one of any process is not so long ago; when that was.
-fn claim(base: &Base, every: i64) -> rusqlite::Result<Option<i64>> {
-    let transaction = Transaction::new_unchecked(&base.main, TransactionBehavior::Immediate)?;
+/// Claims a sweep unless another process has swept recently. Returns the time of the previous sweep.
+fn claim(database: &Database, every: i64) -> rusqlite::Result<Option<i64>> {
+    let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     let before = "SELECT at FROM sweeps WHERE what = 'journal'";
     let before: Option<i64> = transaction.query_row(before, [], |row| row.get(0)).optional()?;
-    // A time in the future is one of a clock that was wrong.
+    // A time in the future was written with a wrong clock.
     let claimed = transaction.execute(
         "INSERT INTO sweeps (what, at) VALUES ('journal', ?1)
          ON CONFLICT (what) DO UPDATE SET at = ?1 WHERE at <= ?1 - ?2 OR at > ?1",
@@ -118,29 +121,29 @@ fn claim(base: &Base, every: i64) -> rusqlite::Result<Option<i64>> {
     Ok((claimed > 0).then_some(before.unwrap_or(0)))
 }
 
-/// Forgets a handful of entries that were too old `then`, or are too many or too much; never the newest.
+/// Removes one batch of entries that were expired at `then` or exceed the other limits. The newest entry always stays.
 pub(super) fn sweep(
-    base: &Base,
+    database: &Database,
     folder: &Path,
-    limits: &Limits,
+    limits: &JournalLimits,
     then: i64,
-) -> rusqlite::Result<Pruned> {
-    let transaction = Transaction::new_unchecked(&base.main, TransactionBehavior::Immediate)?;
+) -> rusqlite::Result<PruneResult> {
+    let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     let all = "SELECT (SELECT count(*) FROM journal), (SELECT coalesce(sum(kept), 0) FROM journal_images)";
     let (mut entries, mut bytes) =
         transaction.query_row(all, [], |row| Ok((unsigned(row.get(0)?), unsigned(row.get(1)?))))?;
     let oldest = oldest(&transaction)?;
-    let mut forgotten = 0;
+    let mut removed = 0;
     for (number, at) in oldest {
-        let is_old = at < then.saturating_sub(limits.age);
-        if is_old || entries > limits.entries || bytes > limits.bytes {
-            bytes = bytes.saturating_sub(entries::forget(&transaction, folder, number)?);
+        let is_old = at < then.saturating_sub(limits.max_age);
+        if is_old || entries > limits.max_entries || bytes > limits.max_bytes {
+            bytes = bytes.saturating_sub(entries::remove(&transaction, folder, number)?);
             entries = entries.saturating_sub(1);
-            forgotten += 1;
+            removed += 1;
         }
     }
     transaction.commit()?;
-    Ok(if forgotten < HANDFUL { Pruned::All } else { Pruned::Some })
+    Ok(if removed < BATCH_SIZE { PruneResult::Complete } else { PruneResult::Partial })
 }
 
 fn oldest(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<(i64, i64)>> {
@@ -148,28 +151,28 @@ fn oldest(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<(i64, i64)>> {
         "SELECT number, at FROM journal WHERE number < (SELECT max(number) FROM journal)
          ORDER BY number LIMIT ?1",
     )?;
-    let rows = statement.query_map([HANDFUL], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows = statement.query_map([BATCH_SIZE], |row| Ok((row.get(0)?, row.get(1)?)))?;
     rows.collect()
 }
 
-/// Removes files that a killed process left without a row.
-fn remove_strays(base: &Base, folder: &Path) -> rusqlite::Result<()> {
-    match base.place {
-        Place::File(_) => {}
-        Place::Memory => return Ok(()),
+/// Removes image files without a row, left by killed processes.
+fn remove_strays(database: &Database, folder: &Path) -> rusqlite::Result<()> {
+    match database.location {
+        Location::File(_) => {}
+        Location::Memory => return Ok(()),
     }
     let Ok(files) = std::fs::read_dir(folder) else { return Ok(()) };
-    let transaction = Transaction::new_unchecked(&base.main, TransactionBehavior::Immediate)?;
+    let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     for file in files.filter_map(Result::ok) {
-        // Of the entry itself: a link is none of ours.
+        // The metadata of the entry itself: a link is not ours.
         let changed = file.metadata().and_then(|file| file.modified());
         let age = changed.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
-        if !age.is_ok_and(|age| age >= STRAY) {
+        if !age.is_ok_and(|age| age >= STRAY_MIN_AGE) {
             continue;
         }
         let name = file.file_name();
         if !images::is_needed(&transaction, name.to_str().unwrap_or_default())? {
-            // What cannot be removed is tried again next time.
+            // A failure is retried next time.
             std::fs::remove_file(file.path()).ok();
         }
     }

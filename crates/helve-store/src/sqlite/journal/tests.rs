@@ -1,4 +1,4 @@
-//! A journal under test: what was put in comes out, once, until it is too old, too much or damaged.
+//! Tests of the journal against a simple model.
 
 mod bounds;
 mod damage;
@@ -44,17 +44,17 @@ fn left(bytes: &Bytes) -> AfterImage {
     AfterImage::Known(Some(image(bytes.clone())))
 }
 
-/// One file that a call changed from one content to another.
-fn edit(store: &Sqlite, call: &str, before: &Bytes, after: &Bytes) {
+/// Records a call that changed one file.
+fn edit(store: &SqliteStore, call: &str, before: &Bytes, after: &Bytes) {
     let id = block_on(store.begin(&entry(call, &[("/p/a", Some(before.clone()))]))).unwrap();
     block_on(store.done(id, &[Some(image(after.clone()))])).unwrap();
 }
 
-fn change(store: &Sqlite, call: &str) -> Vec<ChangedFile> {
+fn change(store: &SqliteStore, call: &str) -> Vec<ChangedFile> {
     block_on(store.change(call)).unwrap().unwrap().files
 }
 
-/// Bytes that no compression makes shorter, the same for the same seed.
+/// Returns incompressible bytes that depend only on the seed.
 fn noise(seed: u64, length: usize) -> Bytes {
     let mut bytes = vec![0; length];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
@@ -76,9 +76,9 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A call, and for each file a path, what it holds and its mode.
+    /// A call, and for each file a path, its content and its mode.
     Begin(u8, Vec<(u8, Option<Bytes>, u32)>),
-    /// One of the entries, and what its files are then.
+    /// One of the entries, and the contents of its files afterwards.
     Done(usize, Vec<Option<Bytes>>),
     Void(usize),
     Restart,
@@ -107,14 +107,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..40)
 }
 
-/// The simplest thing that could be a journal.
+/// A simple model of a journal.
 #[derive(Default)]
 struct Model {
-    kept: Vec<Kept>,
+    entries: Vec<ModelEntry>,
     process: usize,
 }
 
-struct Kept {
+struct ModelEntry {
     process: usize,
     id: EntryId,
     entry: JournalEntry,
@@ -123,12 +123,12 @@ struct Kept {
 
 impl Model {
     fn change(&self, call: &str) -> Option<Vec<ChangedFile>> {
-        let of_call = self.kept.iter().filter(|kept| kept.entry.call == call);
+        let of_call = self.entries.iter().filter(|modelled| modelled.entry.call == call);
         let process = of_call.clone().next_back()?.process;
         let mut files: Vec<ChangedFile> = Vec::new();
-        for kept in of_call.filter(|kept| kept.process == process) {
-            for (position, file) in kept.entry.files.iter().enumerate() {
-                let after = kept.after.as_ref().map(|after| after[position].clone().map(image));
+        for modelled in of_call.filter(|modelled| modelled.process == process) {
+            for (position, file) in modelled.entry.files.iter().enumerate() {
+                let after = modelled.after.as_ref().map(|after| after[position].clone().map(image));
                 let after = after.map_or(AfterImage::Meant(file.meant), AfterImage::Known);
                 match files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,
@@ -143,12 +143,12 @@ impl Model {
     }
 
     fn contents(&self) -> HashSet<Bytes> {
-        let images = |kept: &Kept| {
-            let before = kept.entry.files.iter().flat_map(|file| file.image.clone());
-            let after = kept.after.iter().flatten().flatten().cloned();
+        let images = |modelled: &ModelEntry| {
+            let before = modelled.entry.files.iter().flat_map(|file| file.image.clone());
+            let after = modelled.after.iter().flatten().flatten().cloned();
             before.map(|image| image.bytes).chain(after).collect::<Vec<_>>()
         };
-        self.kept.iter().flat_map(images).collect()
+        self.entries.iter().flat_map(images).collect()
     }
 }
 
@@ -161,7 +161,7 @@ fn path(number: u8) -> PathBuf {
     Path::new("/p").join(name)
 }
 
-fn play(store: &mut Sqlite, folder: &Path, model: &mut Model, step: Step) {
+fn play(store: &mut SqliteStore, folder: &Path, model: &mut Model, step: Step) {
     match step {
         Step::Begin(call, files) => {
             let mut entry = entry(&call.to_string(), &[]);
@@ -174,20 +174,22 @@ fn play(store: &mut Sqlite, folder: &Path, model: &mut Model, step: Step) {
                 })
                 .collect();
             let id = block_on(store.begin(&entry)).unwrap();
-            model.kept.push(Kept { process: model.process, id, entry, after: None });
+            model.entries.push(ModelEntry { process: model.process, id, entry, after: None });
         }
         Step::Done(which, mut after) => {
-            let Some(kept) = model.kept.get_mut(which) else { return };
-            after.truncate(kept.entry.files.len());
+            let Some(modelled) = model.entries.get_mut(which) else { return };
+            after.truncate(modelled.entry.files.len());
             let images: Vec<_> = after.iter().cloned().map(|bytes| bytes.map(image)).collect();
-            let done = block_on(store.done(kept.id, &images));
-            assert_eq!(done.is_ok(), kept.after.is_none());
-            kept.after.get_or_insert(after);
+            let done = block_on(store.done(modelled.id, &images));
+            assert_eq!(done.is_ok(), modelled.after.is_none());
+            modelled.after.get_or_insert(after);
         }
-        Step::Void(which) if which < model.kept.len() => store.void(model.kept.remove(which).id),
+        Step::Void(which) if which < model.entries.len() => {
+            store.void(model.entries.remove(which).id)
+        }
         Step::Void(_) => {}
         Step::Restart => {
-            *store = Sqlite::at(folder.into());
+            *store = SqliteStore::at(folder.into());
             model.process += 1;
         }
     }
@@ -196,9 +198,9 @@ fn play(store: &mut Sqlite, folder: &Path, model: &mut Model, step: Step) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
     #[test]
-    fn what_was_put_in_comes_out(steps in steps()) {
+    fn entries_match_the_model(steps in steps()) {
         let folder = tempfile::tempdir().unwrap();
-        let (mut store, mut model) = (Sqlite::at(folder.path().into()), Model::default());
+        let (mut store, mut model) = (SqliteStore::at(folder.path().into()), Model::default());
         for step in steps {
             play(&mut store, folder.path(), &mut model, step);
         }
@@ -208,8 +210,8 @@ proptest! {
         }
         let listed = block_on(store.entries(Path::new("/p"), usize::MAX)).unwrap();
         let mut newest: Vec<(usize, &str)> = Vec::new();
-        for kept in model.kept.iter().rev() {
-            let key = (kept.process, kept.entry.call.as_str());
+        for modelled in model.entries.iter().rev() {
+            let key = (modelled.process, modelled.entry.call.as_str());
             if !newest.contains(&key) {
                 newest.push(key);
             }
@@ -225,9 +227,9 @@ proptest! {
 }
 
 #[test]
-fn the_same_content_is_kept_once() {
+fn the_same_content_is_stored_once() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::at(folder.path().into());
+    let store = SqliteStore::at(folder.path().into());
     let contents: Vec<Bytes> = (0..5).map(|seed| noise(seed % 3, 50_000)).collect();
     for (call, pair) in contents.windows(2).enumerate() {
         edit(&store, &call.to_string(), &pair[0], &pair[1]);
@@ -235,7 +237,7 @@ fn the_same_content_is_kept_once() {
     let database = database(folder.path());
     assert_eq!(number(&database, "SELECT count(*) FROM journal_images"), 3);
     assert_eq!(number(&database, "SELECT sum(kept) FROM journal_images"), 150_000);
-    let text: Bytes = "what is said twice is said once\n".repeat(2000).into();
+    let text: Bytes = "repeated text compresses well\n".repeat(2000).into();
     edit(&store, "text", &text, &contents[0]);
     let kept = number(&database, "SELECT sum(kept) FROM journal_images") - 150_000;
     assert!((1..2000).contains(&kept), "{kept}");
@@ -243,9 +245,9 @@ fn the_same_content_is_kept_once() {
 }
 
 #[test]
-fn a_call_is_told_from_others_of_its_name() {
+fn calls_with_the_same_id_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::at(folder.path().into());
+    let store = SqliteStore::at(folder.path().into());
     let one = Some(Bytes::from("1"));
     let [two, three] = ["2", "3"].map(|text| Some(image(Bytes::from(text))));
     let twice = entry("1", &[("/p/a", one.clone()), ("/p/b", None)]);
@@ -254,7 +256,7 @@ fn a_call_is_told_from_others_of_its_name() {
     let again = entry("1", &[("/p/b", Some("2".into())), ("/p/c", None)]);
     let id = block_on(store.begin(&again)).unwrap();
     block_on(store.done(id, &[None, three])).unwrap();
-    let told = |files: &[ChangedFile]| {
+    let format = |files: &[ChangedFile]| {
         let file = |file: &ChangedFile| {
             let before = file.before.as_ref().map(|image| image.bytes.clone());
             let after = match &file.after {
@@ -270,7 +272,7 @@ fn a_call_is_told_from_others_of_its_name() {
         /p/b None None
         /p/c None Some(b"3")
     "#]]
-    .assert_eq(&told(&change(&store, "1")));
+    .assert_eq(&format(&change(&store, "1")));
 
     let elsewhere = JournalEntry { root: "/q".into(), ..entry("1", &[("/q/a", one)]) };
     let id = block_on(store.begin(&elsewhere)).unwrap();
@@ -278,21 +280,21 @@ fn a_call_is_told_from_others_of_its_name() {
     expect_test::expect![[r#"
         /q/a Some(b"1") Some(b"2")
     "#]]
-    .assert_eq(&told(&change(&store, "1")));
+    .assert_eq(&format(&change(&store, "1")));
     let calls = |root: &str| block_on(store.entries(Path::new(root), 9)).unwrap().len();
     assert_eq!((calls("/p"), calls("/q"), calls("/")), (1, 1, 0));
     assert_eq!(block_on(store.entries(Path::new("/p"), 0)).unwrap(), []);
 }
 
 #[test]
-fn only_an_entry_that_is_open_can_be_completed() {
+fn only_an_open_entry_can_be_completed() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::at(folder.path().into());
+    let store = SqliteStore::at(folder.path().into());
     let id = block_on(store.begin(&entry("1", &[("/p/a", None)]))).unwrap();
     let done = |id, after: &[Option<FileImage>]| {
         block_on(store.done(id, after)).map_err(|error| error.to_string())
     };
-    let refusal = Err("The journal has no such entry to complete.".to_owned());
+    let refusal = Err("The journal has no such open entry.".to_owned());
     assert_eq!(done(id, &[]), refusal);
     assert_eq!(done(EntryId(-1), &[None]), refusal);
     assert_eq!(done(id, &[None]), Ok(()));

@@ -1,4 +1,4 @@
-//! What the queue takes, what it leaves, and that nobody waits for ever.
+//! Tests of what the queue accepts and drops, and that nobody waits forever.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,68 +26,69 @@ fn progress(bytes: usize) -> Event {
 #[test]
 fn progress_is_dropped_first() {
     let queue = Queue::default();
-    assert_eq!(queue.note(progress(10 << 20)), Thread::Missing);
-    assert_eq!(queue.note(progress(10 << 20)), Thread::Started);
-    assert_eq!(queue.lost(), Lost { progress: 1, others: 0 });
-    queue.note(finished(20 << 20));
-    assert_eq!(queue.lost(), Lost { progress: 1, others: 0 });
-    queue.note(finished(20 << 20));
-    assert_eq!(queue.lost(), Lost { progress: 1, others: 1 });
-    assert_eq!(queue.take(Chores::Done).unwrap().len(), 2);
-    queue.note(finished(20 << 20));
-    assert_eq!(queue.lost(), Lost { progress: 1, others: 1 });
+    assert_eq!(queue.push_event(progress(10 << 20)), WorkerThread::Missing);
+    assert_eq!(queue.push_event(progress(10 << 20)), WorkerThread::Started);
+    assert_eq!(queue.dropped(), DroppedEvents { progress: 1, others: 0 });
+    queue.push_event(finished(20 << 20));
+    assert_eq!(queue.dropped(), DroppedEvents { progress: 1, others: 0 });
+    queue.push_event(finished(20 << 20));
+    assert_eq!(queue.dropped(), DroppedEvents { progress: 1, others: 1 });
+    assert_eq!(queue.take(IdleWork::None).unwrap().len(), 2);
+    queue.push_event(finished(20 << 20));
+    assert_eq!(queue.dropped(), DroppedEvents { progress: 1, others: 1 });
 }
 
 #[test]
-fn notes_are_collected_and_questions_are_not_kept_waiting() {
+fn writes_are_collected_and_queries_do_not_wait() {
     let ask = || {
         let queue = Queue::default();
         for _ in 0..100 {
-            queue.note(finished(1));
+            queue.push_event(finished(1));
         }
-        queue.ask(Box::new(|_| {}));
+        queue.query(Box::new(|_| {}));
         let began = Instant::now();
-        assert_eq!(queue.take(Chores::Done).unwrap().len(), 101);
+        assert_eq!(queue.take(IdleWork::None).unwrap().len(), 101);
         let took = began.elapsed();
-        assert!(queue.take(Chores::Waiting).unwrap().is_empty());
+        assert!(queue.take(IdleWork::Pending).unwrap().is_empty());
         took
     };
-    // Once is enough: the machine may be busy, but what lingers always does.
-    assert!((0..50).any(|_| ask() < LINGER));
+    // One fast run is enough: a busy machine may delay some, but lingering would delay all.
+    assert!((0..50).any(|_| ask() < COLLECT_TIME));
 }
 
 #[test]
-fn closing_waits_for_the_thread_but_not_for_ever() {
+fn closing_waits_for_the_thread_up_to_the_timeout() {
     let queue = Arc::new(Queue::default());
-    queue.note(finished(1));
+    queue.push_event(finished(1));
     let thread = std::thread::spawn({
         let queue = queue.clone();
         move || {
-            let jobs = std::iter::from_fn(|| queue.take(Chores::Done)).map(|jobs| jobs.len()).sum();
+            let items =
+                std::iter::from_fn(|| queue.take(IdleWork::None)).map(|items| items.len()).sum();
             queue.end();
-            jobs
+            items
         }
     });
     queue.close(Duration::from_secs(60));
-    let jobs: usize = thread.join().unwrap();
-    assert_eq!(jobs, 1);
+    let items: usize = thread.join().unwrap();
+    assert_eq!(items, 1);
 
     let stuck = Queue::default();
-    stuck.note(finished(1));
+    stuck.push_event(finished(1));
     stuck.close(Duration::from_millis(1));
-    assert_eq!(stuck.take(Chores::Done).unwrap().len(), 1);
+    assert_eq!(stuck.take(IdleWork::None).unwrap().len(), 1);
 }
 
 #[test]
-fn after_the_end_nothing_is_kept() {
+fn after_the_end_everything_is_dropped() {
     let queue = Queue::default();
     let (sender, receiver) = std::sync::mpsc::channel();
     let sender_too = sender.clone();
-    queue.ask(Box::new(move |_| sender.send(()).unwrap()));
+    queue.query(Box::new(move |_| sender.send(()).unwrap()));
     queue.end();
-    queue.ask(Box::new(move |_| sender_too.send(()).unwrap()));
-    queue.note(finished(1));
+    queue.query(Box::new(move |_| sender_too.send(()).unwrap()));
+    queue.push_event(finished(1));
     assert!(receiver.recv().is_err());
-    assert_eq!(queue.lost(), Lost { progress: 0, others: 1 });
-    assert!(queue.take(Chores::Done).is_none());
+    assert_eq!(queue.dropped(), DroppedEvents { progress: 0, others: 1 });
+    assert!(queue.take(IdleWork::None).is_none());
 }

@@ -1,4 +1,4 @@
-//! Slots against the simplest thing that could be one.
+//! Tests of slots against a simple model.
 
 use std::collections::HashMap;
 
@@ -21,17 +21,17 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn slots_are_a_map_with_versions(steps in proptest::collection::vec(step(), 0..60)) {
-        let base = Base::memory().unwrap();
+        let database = Database::memory().unwrap();
         let mut model: HashMap<u8, (u64, Value)> = HashMap::new();
         for step in steps {
             match step {
                 Step::Get(key) => {
-                    prop_assert_eq!(get(&base, "s", &key.to_string()).unwrap(), model.get(&key).cloned());
+                    prop_assert_eq!(get(&database, "s", &key.to_string()).unwrap(), model.get(&key).cloned());
                 }
                 Step::Put(key, seen, value) => {
                     let is_last = seen == model.get(&key).map_or(0, |(version, _)| *version);
                     let text = encode(&value.into()).unwrap();
-                    prop_assert_eq!(put(&base, "s", &key.to_string(), seen, &text).unwrap(), is_last);
+                    prop_assert_eq!(put(&database, "s", &key.to_string(), seen, &text).unwrap(), is_last);
                     if is_last {
                         model.insert(key, (seen + 1, value.into()));
                     }
@@ -42,53 +42,54 @@ proptest! {
 }
 
 #[test]
-fn what_could_not_be_read_back_is_refused() {
+fn unreadable_values_are_refused() {
     let nested = |depth| (1..depth).fold(Value::Null, |inner, _| Value::from(vec![inner]));
-    let text = encode(&nested(DEEPEST)).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), nested(DEEPEST));
-    let refusal = encode(&nested(DEEPEST + 1)).unwrap_err();
-    assert_eq!(refusal.to_string(), "A value nested deeper than 120 cannot be remembered.");
+    let text = encode(&nested(MAX_DEPTH)).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), nested(MAX_DEPTH));
+    let refusal = encode(&nested(MAX_DEPTH + 1)).unwrap_err();
+    assert_eq!(refusal.to_string(), "A value nested deeper than 120 levels cannot be remembered.");
 }
 
 #[test]
-fn what_nobody_touches_is_forgotten() {
-    let base = Base::memory().unwrap();
-    for (key, age) in [("old", KEPT + 1000), ("young", KEPT - 60_000)] {
-        assert!(put(&base, "s", key, 0, "1").unwrap());
+fn expired_slots_are_removed() {
+    let database = Database::memory().unwrap();
+    for (key, age) in [("old", MAX_AGE_MS + 1000), ("young", MAX_AGE_MS - 60_000)] {
+        assert!(put(&database, "s", key, 0, "1").unwrap());
         let sql = "UPDATE slots SET touched = ?1 WHERE key = ?2";
-        base.main.execute(sql, params![now() - age, key]).unwrap();
+        database.main.execute(sql, params![now() - age, key]).unwrap();
     }
-    prune(&base).unwrap();
-    assert_eq!(get(&base, "s", "old").unwrap(), None);
-    assert_eq!(get(&base, "s", "young").unwrap(), Some((1, 1.into())));
+    prune(&database).unwrap();
+    assert_eq!(get(&database, "s", "old").unwrap(), None);
+    assert_eq!(get(&database, "s", "young").unwrap(), Some((1, 1.into())));
 }
 
 #[test]
-fn of_too_many_the_oldest_are_forgotten() {
-    let base = Base::memory().unwrap();
-    base.main.execute_batch("BEGIN").unwrap();
-    for number in 0..MOST + 10 {
+fn the_oldest_slots_beyond_the_maximum_are_removed() {
+    let database = Database::memory().unwrap();
+    database.main.execute_batch("BEGIN").unwrap();
+    for number in 0..MAX_SLOTS + 10 {
         let sql = "INSERT INTO slots VALUES ('s', ?1, 1, ?2, '1')";
-        base.main.execute(sql, params![number.to_string(), now() + number]).unwrap();
+        database.main.execute(sql, params![number.to_string(), now() + number]).unwrap();
     }
-    base.main.execute_batch("COMMIT").unwrap();
-    prune(&base).unwrap();
+    database.main.execute_batch("COMMIT").unwrap();
+    prune(&database).unwrap();
     let left = "SELECT count(*), min(CAST(key AS INTEGER)) FROM slots";
-    let left = base.main.query_row(left, [], |row| Ok((row.get(0)?, row.get(1)?)));
-    assert_eq!(left, Ok((MOST, 10)));
+    let left = database.main.query_row(left, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    assert_eq!(left, Ok((MAX_SLOTS, 10)));
 }
 
 #[test]
-fn what_cannot_be_read_gives_its_slot_free() {
-    let base = Base::memory().unwrap();
-    for spoilt in ["'{\"half'", "CAST(x'ff' AS TEXT)", "''"] {
-        assert!(put(&base, "s", "k", 0, "1").unwrap());
-        base.main
-            .execute_batch(&format!("UPDATE slots SET value = {spoilt}, version = 7"))
+fn a_damaged_value_frees_its_slot() {
+    let database = Database::memory().unwrap();
+    for damaged in ["'{\"half'", "CAST(x'ff' AS TEXT)", "''"] {
+        assert!(put(&database, "s", "k", 0, "1").unwrap());
+        database
+            .main
+            .execute_batch(&format!("UPDATE slots SET value = {damaged}, version = 7"))
             .unwrap();
-        assert_eq!(get(&base, "s", "k").unwrap(), None);
-        assert!(put(&base, "s", "k", 0, "2").unwrap());
-        assert_eq!(get(&base, "s", "k").unwrap(), Some((1, 2.into())));
-        base.main.execute_batch("DELETE FROM slots").unwrap();
+        assert_eq!(get(&database, "s", "k").unwrap(), None);
+        assert!(put(&database, "s", "k", 0, "2").unwrap());
+        assert_eq!(get(&database, "s", "k").unwrap(), Some((1, 2.into())));
+        database.main.execute_batch("DELETE FROM slots").unwrap();
     }
 }

@@ -1,14 +1,14 @@
-//! Files that are not what they were: cut off, flipped, overwritten.
+//! Tests with damaged files: truncated, with flipped bits, or overwritten.
 
 use std::path::{Path, PathBuf};
 
 use expect_test::{Expect, expect};
 use rusqlite::Connection;
 
-use super::play;
+use super::run_script;
 
-/// Leaves something of everything in the store; enough of it for several levels of pages.
-fn furnish(folder: &Path) {
+/// Fills a store with something of everything, enough for several levels of pages.
+fn fill_store(folder: &Path) {
     let mut script = String::new();
     for number in 0..60 {
         let filler = "f".repeat(number * 40);
@@ -18,14 +18,14 @@ fn furnish(folder: &Path) {
         script += &format!("remember session:s allow bash exact {number}\n");
         script += &format!("edit {number} /p/{number} {number}{filler} {filler}{number}\n");
     }
-    play(folder, &(script + "trust /p digest"));
-    // Otherwise what is damaged here would be mended from the log.
+    run_script(folder, &(script + "trust /p digest"));
+    // Otherwise SQLite would repair the damage from the log.
     let connection = Connection::open(folder.join("store.db")).unwrap();
     connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
 }
 
-/// What must work whatever was found.
-const USE: &str = "
+/// Operations that must work whatever the damage.
+const OPERATIONS: &str = "
     get s slot7
     put s new 0 1
     get s new
@@ -44,52 +44,55 @@ const USE: &str = "
     flush
     notice
 ";
-/// What the next process must know of it.
-const RECALL: &str = "get s new\ntrusted /r\nchange new\nnotice";
-const RECALLED: &str = r#"get s new: 1 (version 1)
+/// Operations of the next process.
+const NEXT_PROCESS: &str = "get s new\ntrusted /r\nchange new\nnotice";
+const NEXT_PROCESS_ANSWERS: &str = r#"get s new: 1 (version 1)
 trusted /r: Some("digest")
 change new: edit new /p/new "1" 644 > "2"
 notice: none
 "#;
 
 #[derive(Debug, PartialEq)]
-enum Fate {
+enum DamageOutcome {
     Kept,
     SetAside,
     InMemory,
-    /// Damage that SQLite cannot see, such as a page that two tables think is theirs.
-    Muddled,
+    /// Damage that SQLite cannot detect, such as a page used by two tables.
+    Undetected,
 }
 
-/// Uses a store until damage has shown and the next process finds it as it was left.
-fn survive(folder: &Path, what: &str) -> Fate {
+/// Uses a store until the damage was noticed and the next process finds what was stored.
+fn use_until_stable(folder: &Path, what: &str) -> DamageOutcome {
     for _ in 0..4 {
-        let told = play(folder, USE);
-        if told.contains("kept in memory") {
-            return Fate::InMemory;
+        let answers = run_script(folder, OPERATIONS);
+        if answers.contains("kept in memory") {
+            return DamageOutcome::InMemory;
         }
-        if told.contains("was moved to") {
+        if answers.contains("was moved to") {
             continue;
         }
-        assert!(told.contains("\nget s new: 1 (version 1)\n"), "{what}: {told}");
-        assert!(told.contains("\n  Allow read Wild(\"*\") Approved(Everywhere)"), "{what}: {told}");
-        assert!(told.contains("\ntrusted /r: Some(\"digest\")\n"), "{what}: {told}");
+        assert!(answers.contains("\nget s new: 1 (version 1)\n"), "{what}: {answers}");
         assert!(
-            told.contains("\nchange new: edit new /p/new \"1\" 644 > \"2\"\n"),
-            "{what}: {told}"
+            answers.contains("\n  Allow read Wild(\"*\") Approved(Everywhere)"),
+            "{what}: {answers}"
         );
-        let recalled = play(folder, RECALL);
+        assert!(answers.contains("\ntrusted /r: Some(\"digest\")\n"), "{what}: {answers}");
+        assert!(
+            answers.contains("\nchange new: edit new /p/new \"1\" 644 > \"2\"\n"),
+            "{what}: {answers}"
+        );
+        let recalled = run_script(folder, NEXT_PROCESS);
         match aside(folder).is_empty() {
-            true if recalled == RECALLED => return Fate::Kept,
-            false if recalled == RECALLED => return Fate::SetAside,
+            true if recalled == NEXT_PROCESS_ANSWERS => return DamageOutcome::Kept,
+            false if recalled == NEXT_PROCESS_ANSWERS => return DamageOutcome::SetAside,
             true | false if recalled.contains("was moved to") => {}
-            true | false => return Fate::Muddled,
+            true | false => return DamageOutcome::Undetected,
         }
     }
-    panic!("{what} comes up again and again")
+    panic!("{what}: the damage keeps coming back")
 }
 
-/// The files that were moved aside, without their logs.
+/// Returns the files that were moved aside, without their logs.
 fn aside(folder: &Path) -> Vec<PathBuf> {
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let extension = |path: &PathBuf| path.extension().unwrap_or_default().to_owned();
@@ -97,13 +100,15 @@ fn aside(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| extension(path).to_str().is_some_and(is_aside)).collect()
 }
 
-fn check(damage: impl Fn(&Path), answers: Expect) {
+fn check(damage: impl Fn(&Path), expected: Expect) {
     let folder = tempfile::tempdir().unwrap();
-    furnish(folder.path());
+    fill_store(folder.path());
     damage(&folder.path().join("store.db"));
-    let told =
-        play(folder.path(), "get s slot1\nput s slot1 0 1\nnotice\nrestart\nnotice\nget s slot1");
-    answers.assert_eq(&without_times(&told));
+    let answers = run_script(
+        folder.path(),
+        "get s slot1\nput s slot1 0 1\nnotice\nrestart\nnotice\nget s slot1",
+    );
+    expected.assert_eq(&without_times(&answers));
 }
 
 fn without_times(text: &str) -> String {
@@ -115,13 +120,13 @@ fn without_times(text: &str) -> String {
 }
 
 #[test]
-fn what_is_not_a_database_is_set_aside() {
+fn a_file_that_is_not_a_database_is_set_aside() {
     check(
-        |file| std::fs::write(file, "Dear diary, ".repeat(1000)).unwrap(),
+        |file| std::fs::write(file, "not a database ".repeat(1000)).unwrap(),
         expect![[r#"
             get s slot1: nothing
             put s slot1 0 1: done
-            notice: The store DATA/store.db was damaged (file is not a database), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals, trust and journal for undo; delete the moved file when you do not need it.
+            notice: The store DATA/store.db was damaged (file is not a database), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
             notice: none
             get s slot1: 1 (version 1)
         "#]],
@@ -129,7 +134,7 @@ fn what_is_not_a_database_is_set_aside() {
 }
 
 #[test]
-fn a_database_of_others_is_set_aside() {
+fn another_programs_database_is_set_aside() {
     check(
         |file| {
             std::fs::remove_file(file).unwrap();
@@ -139,7 +144,7 @@ fn a_database_of_others_is_set_aside() {
         expect![[r#"
             get s slot1: nothing
             put s slot1 0 1: done
-            notice: The store DATA/store.db was damaged (table calls already exists), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals, trust and journal for undo; delete the moved file when you do not need it.
+            notice: The store DATA/store.db was damaged (table calls already exists), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
             notice: none
             get s slot1: 1 (version 1)
         "#]],
@@ -147,7 +152,7 @@ fn a_database_of_others_is_set_aside() {
 }
 
 #[test]
-fn a_table_that_is_gone_sets_the_file_aside() {
+fn a_file_with_a_missing_table_is_set_aside() {
     check(
         |file| {
             let file = Connection::open(file).unwrap();
@@ -156,7 +161,7 @@ fn a_table_that_is_gone_sets_the_file_aside() {
         expect![[r#"
             get s slot1: nothing
             put s slot1 0 1: done
-            notice: The store DATA/store.db was damaged (the table trust is not as it should be), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals, trust and journal for undo; delete the moved file when you do not need it.
+            notice: The store DATA/store.db was damaged (the table trust has unexpected columns), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
             notice: none
             get s slot1: 1 (version 1)
         "#]],
@@ -164,7 +169,7 @@ fn a_table_that_is_gone_sets_the_file_aside() {
 }
 
 #[test]
-fn a_value_that_is_no_value_is_forgotten_alone() {
+fn an_invalid_value_is_dropped_alone() {
     check(
         |file| {
             let file = Connection::open(file).unwrap();
@@ -182,7 +187,7 @@ fn a_value_that_is_no_value_is_forgotten_alone() {
 }
 
 #[test]
-fn a_log_without_its_file_is_no_store() {
+fn a_log_without_its_file_is_ignored() {
     let remove_file_only = |file: &Path| {
         let connection = Connection::open(file).unwrap();
         connection.execute_batch("UPDATE slots SET touched = 1").unwrap();
@@ -218,58 +223,61 @@ fn an_empty_file_is_a_new_store() {
     );
 }
 
-/// The same pseudo-random numbers in every run.
-struct Dice(u64);
+/// A deterministic pseudo-random number generator.
+struct Rng(u64);
 
-impl Dice {
-    fn roll(&mut self, below: usize) -> usize {
+impl Rng {
+    fn next(&mut self, below: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % below
     }
 }
 
-/// Damages copies of one store in many ways, so that so many are set aside at least and the others go on.
-fn torture(rounds: usize, set_aside: usize, damage: impl Fn(usize, &mut Vec<u8>)) {
+/// Damages copies of one store in many ways. At least `set_aside` of them must be set aside; the others must keep working.
+fn damage_copies(rounds: usize, set_aside: usize, damage: impl Fn(usize, &mut Vec<u8>)) {
     let original = tempfile::tempdir().unwrap();
-    furnish(original.path());
+    fill_store(original.path());
     let sound = std::fs::read(original.path().join("store.db")).unwrap();
     assert!(sound.len() > 100_000);
-    let fate = |round| {
+    let outcome = |round| {
         let mut bytes = sound.clone();
         damage(round, &mut bytes);
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("store.db"), bytes).unwrap();
-        survive(folder.path(), &format!("round {round}"))
+        use_until_stable(folder.path(), &format!("round {round}"))
     };
-    let all: Vec<Fate> = (0..rounds).map(fate).collect();
-    let count = |fate: Fate| all.iter().filter(|one| **one == fate).count();
-    assert!(count(Fate::SetAside) >= set_aside, "{all:?}");
-    assert!(count(Fate::InMemory) + count(Fate::Muddled) <= rounds / 10, "{all:?}");
+    let all: Vec<DamageOutcome> = (0..rounds).map(outcome).collect();
+    let count = |outcome: DamageOutcome| all.iter().filter(|one| **one == outcome).count();
+    assert!(count(DamageOutcome::SetAside) >= set_aside, "{all:?}");
+    assert!(
+        count(DamageOutcome::InMemory) + count(DamageOutcome::Undetected) <= rounds / 10,
+        "{all:?}"
+    );
 }
 
 #[test]
-fn truncated_at_many_lengths() {
-    // Within the header, at the edges of pages, and in between; a length of none is a new store.
+fn truncated_files() {
+    // Within the header, at page boundaries, and in between. An empty file is a new store.
     let length =
         |round| if round < 10 { round * 11 } else { (round - 10) * 1024 + round % 3 * 512 };
-    torture(60, 59, |round, bytes| bytes.truncate(length(round)));
+    damage_copies(60, 59, |round, bytes| bytes.truncate(length(round)));
 }
 
 #[test]
 fn flipped_bits() {
-    torture(120, 30, |round, bytes| {
-        let mut dice = Dice(round as u64);
-        for _ in 0..=dice.roll(200) {
-            let at = dice.roll(bytes.len());
-            bytes[at] ^= 1 << dice.roll(8);
+    damage_copies(120, 30, |round, bytes| {
+        let mut rng = Rng(round as u64);
+        for _ in 0..=rng.next(200) {
+            let at = rng.next(bytes.len());
+            bytes[at] ^= 1 << rng.next(8);
         }
     });
 }
 
 #[test]
 fn overwritten_pages() {
-    torture(100, 10, |round, bytes| {
+    damage_copies(100, 10, |round, bytes| {
         let page = round / 2 % (bytes.len() / 4096) * 4096;
         bytes[page..page + 4096].fill(if round % 2 == 0 { 0 } else { 255 });
     });
@@ -277,17 +285,17 @@ fn overwritten_pages() {
 
 #[test]
 fn a_damaged_header() {
-    torture(100, 20, |round, bytes| bytes[round] = bytes[round].wrapping_add(101));
+    damage_copies(100, 20, |round, bytes| bytes[round] = bytes[round].wrapping_add(101));
 }
 
 #[test]
-fn a_damaged_log_loses_no_more_than_itself() {
-    let mut dice = Dice(7);
+fn a_damaged_log_loses_only_itself() {
+    let mut rng = Rng(7);
     for round in 0..30 {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("store.db");
-        furnish(folder.path());
-        // As a killed process leaves it: the log is copied while it is in use.
+        fill_store(folder.path());
+        // Copy the log while it is in use, as a killed process leaves it.
         let other = Connection::open(&file).unwrap();
         other.execute_batch("UPDATE slots SET touched = touched + 1").unwrap();
         let log = folder.path().join("store.db-wal");
@@ -295,22 +303,22 @@ fn a_damaged_log_loses_no_more_than_itself() {
         let database = std::fs::read(&file).unwrap();
         drop(other);
         for _ in 0..20 {
-            let at = dice.roll(bytes.len());
-            bytes[at] ^= 1 << dice.roll(8);
+            let at = rng.next(bytes.len());
+            bytes[at] ^= 1 << rng.next(8);
         }
         std::fs::write(&file, database).unwrap();
         std::fs::write(&log, bytes).unwrap();
-        let told = play(folder.path(), "get s slot1\nnotice");
+        let answers = run_script(folder.path(), "get s slot1\nnotice");
         assert_eq!(
-            told,
+            answers,
             format!("get s slot1: \"{}\" (version 1)\nnotice: none\n", "f".repeat(40))
         );
-        assert_eq!(survive(folder.path(), &format!("round {round}")), Fate::Kept);
+        assert_eq!(use_until_stable(folder.path(), &format!("round {round}")), DamageOutcome::Kept);
     }
 }
 
-/// Spoils the page that only `trusted` and `trust` look at.
-fn spoil_trust(file: &Path) {
+/// Damages the page that only `trusted` and `trust` read.
+fn damage_trust(file: &Path) {
     let connection = Connection::open(file).unwrap();
     let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'trust'";
     let page: usize = connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as usize;
@@ -321,10 +329,10 @@ fn spoil_trust(file: &Path) {
 }
 
 #[test]
-fn damage_that_shows_late_is_met_then() {
+fn damage_noticed_late_is_handled() {
     let folder = tempfile::tempdir().unwrap();
-    furnish(folder.path());
-    spoil_trust(&folder.path().join("store.db"));
+    fill_store(folder.path());
+    damage_trust(&folder.path().join("store.db"));
     let script = "
         put s new 0 1
         start s/late bash
@@ -346,7 +354,7 @@ fn damage_that_shows_late_is_met_then() {
         put s new 0 1: done
         notice: none
         trusted /p: None
-        notice: The store DATA/store.db was damaged (database disk image is malformed), so it was moved to DATA/store.db.corrupt-TIME and a new one begun without the earlier calls, approvals, trust and journal for undo; delete the moved file when you do not need it.
+        notice: The store DATA/store.db was damaged (database disk image is malformed), so it was moved to DATA/store.db.corrupt-TIME and a new one was created without the earlier calls, approvals, trust and undo journal; delete the moved file when you no longer need it.
         get s new: nothing
         put s new 0 2: done
         trusted /p: Some("digest")
@@ -354,45 +362,45 @@ fn damage_that_shows_late_is_met_then() {
         calls s:
           late bash completed "done" {"with":""} 
         notice: none
-    "#]].assert_eq(&without_times(&play(folder.path(), script)));
+    "#]].assert_eq(&without_times(&run_script(folder.path(), script)));
 }
 
 #[test]
-fn a_table_that_goes_while_in_use_sets_the_file_aside() {
+fn a_table_dropped_while_in_use_sets_the_file_aside() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = super::store(folder.path());
-    let step = |line: &str| runtime.block_on(super::step(&store, line)).unwrap_or_default();
+    let step = |line: &str| runtime.block_on(super::run_line(&store, line)).unwrap_or_default();
     step("trust /p digest");
     let other = Connection::open(folder.path().join("store.db")).unwrap();
     other.execute_batch("DROP TABLE trust").unwrap();
     assert_eq!(step("trusted /p"), "None");
     step("trust /p again");
     assert_eq!(step("trusted /p"), "Some(\"again\")");
-    assert!(step("notice").contains("the table trust is not as it should be"));
+    assert!(step("notice").contains("the table trust has unexpected columns"));
 }
 
 #[test]
-fn others_follow_to_the_new_file() {
+fn other_processes_switch_to_the_new_file() {
     let folder = tempfile::tempdir().unwrap();
-    furnish(folder.path());
-    spoil_trust(&folder.path().join("store.db"));
+    fill_store(folder.path());
+    damage_trust(&folder.path().join("store.db"));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let stores = [super::store(folder.path()), super::store(folder.path())];
-    let play = |which: usize, line: &str| {
-        let answer = runtime.block_on(super::step(&stores[which], line)).unwrap_or_default();
+    let run_script = |which: usize, line: &str| {
+        let answer = runtime.block_on(super::run_line(&stores[which], line)).unwrap_or_default();
         without_times(&format!("{which} {line}: {answer}\n"))
             .replace(folder.path().to_str().unwrap(), "DATA")
     };
-    let told = [
-        play(0, "put s new 0 1"),
-        play(1, "put s new 1 2"),
-        play(0, "trusted /p"),
-        play(1, "put s new 0 3"),
-        play(0, "get s new"),
-        play(1, "notice"),
-        play(1, "trust /p digest"),
-        play(0, "trusted /p"),
+    let answers = [
+        run_script(0, "put s new 0 1"),
+        run_script(1, "put s new 1 2"),
+        run_script(0, "trusted /p"),
+        run_script(1, "put s new 0 3"),
+        run_script(0, "get s new"),
+        run_script(1, "notice"),
+        run_script(1, "trust /p digest"),
+        run_script(0, "trusted /p"),
     ];
     expect![[r#"
         0 put s new 0 1: done
@@ -404,7 +412,7 @@ fn others_follow_to_the_new_file() {
         1 trust /p digest: 
         0 trusted /p: Some("digest")
     "#]]
-    .assert_eq(&told.concat());
+    .assert_eq(&answers.concat());
     let aside = aside(folder.path());
     assert_eq!(aside.len(), 1);
     assert!(
@@ -415,12 +423,12 @@ fn others_follow_to_the_new_file() {
 }
 
 #[test]
-fn only_so_many_are_kept() {
+fn the_number_of_damaged_files_is_limited() {
     let folder = tempfile::tempdir().unwrap();
     for _ in 0..7 {
         std::fs::write(folder.path().join("store.db"), "nonsense ".repeat(100)).unwrap();
         std::fs::remove_file(folder.path().join("store.db-wal")).ok();
-        play(folder.path(), "put s k 0 1");
+        run_script(folder.path(), "put s k 0 1");
     }
     assert_eq!(aside(folder.path()).len(), 4);
 }

@@ -1,4 +1,4 @@
-//! Several processes on one folder, and some that are killed. The test runs itself again for each.
+//! Tests with several processes on one folder, some of which are killed. Each process runs the test again.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,18 +11,18 @@ use helve_core::journal::{AfterImage, EntryId, FileImage, Journal};
 use helve_core::store::Store;
 use serde_json::{Value, json};
 
-use super::super::Sqlite;
-use super::{entry, event, play, step};
+use super::super::SqliteStore;
+use super::{entry, event, run_line, run_script};
 
 const FOLDER: &str = "HELVE_STORE_TEST_FOLDER";
 
-/// Runs the named test again in a process of its own, which finds `FOLDER` set.
-fn again(test: &str, folder: &Path, with: &str) -> Child {
-    let mut command = match with {
+/// Runs the named test again in another process, with `FOLDER` set.
+fn run_in_process(test: &str, folder: &Path, setup: &str) -> Child {
+    let mut command = match setup {
         "" => Command::new(std::env::current_exe().unwrap()),
         _ => {
             let mut shell = Command::new("sh");
-            shell.args(["-c", &format!("{with}; exec \"$0\" \"$@\"")]);
+            shell.args(["-c", &format!("{setup}; exec \"$0\" \"$@\"")]);
             shell.arg(std::env::current_exe().unwrap());
             shell
         }
@@ -31,13 +31,13 @@ fn again(test: &str, folder: &Path, with: &str) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// The lines that a test's process says, without those of the test harness.
+/// Returns the lines that the process prints, without those of the test harness.
 fn lines(child: &mut Child) -> impl Iterator<Item = String> + use<> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     lines.filter_map(|line| line.strip_prefix("> ").map(str::to_owned))
 }
 
-fn say(text: impl std::fmt::Display) {
+fn print(text: impl std::fmt::Display) {
     // The harness prints the test's name without ending the line.
     println!("\n> {text}");
 }
@@ -46,7 +46,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-async fn increment(store: &Sqlite) {
+async fn increment(store: &SqliteStore) {
     loop {
         let (seen, value) = store.get("s", "count").await.unwrap().unwrap_or((0, json!(0)));
         let next = json!(value.as_u64().unwrap() + 1);
@@ -57,9 +57,9 @@ async fn increment(store: &Sqlite) {
 }
 
 #[test]
-fn a_process_killed_while_writing_loses_nothing_it_was_told_is_done() {
+fn a_killed_process_loses_no_acknowledged_write() {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        let store = Sqlite::at(folder.into());
+        let store = SqliteStore::at(folder.into());
         return block_on(async {
             for number in 1.. {
                 let id = number.to_string();
@@ -70,14 +70,14 @@ fn a_process_killed_while_writing_loses_nothing_it_was_told_is_done() {
                 ));
                 store.append(&event("s", &id, EventKind::Running { input: json!({}).into() }));
                 increment(&store).await;
-                say(number);
+                print(number);
             }
         });
     }
     for until in [1, 10, 100, 300] {
         let folder = tempfile::tempdir().unwrap();
-        let test = "sqlite::tests::processes::a_process_killed_while_writing_loses_nothing_it_was_told_is_done";
-        let mut child = again(test, folder.path(), "");
+        let test = "sqlite::tests::processes::a_killed_process_loses_no_acknowledged_write";
+        let mut child = run_in_process(test, folder.path(), "");
         let mut lines = lines(&mut child);
         let last: u64 = lines.nth(until - 1).unwrap().parse().unwrap();
         assert!(folder.path().join("store.db-wal").exists());
@@ -96,18 +96,18 @@ fn a_process_killed_while_writing_loses_nothing_it_was_told_is_done() {
 }
 
 #[test]
-fn two_processes_lose_no_update() {
+fn concurrent_processes_lose_no_update() {
     const EACH: u64 = 100;
     if let Some(folder) = std::env::var_os(FOLDER) {
-        let store = Sqlite::at(folder.into());
+        let store = SqliteStore::at(folder.into());
         for _ in 0..EACH {
             block_on(increment(&store));
         }
-        return say(block_on(store.notice()).unwrap_or_default());
+        return print(block_on(store.notice()).unwrap_or_default());
     }
     let folder = tempfile::tempdir().unwrap();
-    let test = "sqlite::tests::processes::two_processes_lose_no_update";
-    let mut children = [(); 3].map(|()| again(test, folder.path(), ""));
+    let test = "sqlite::tests::processes::concurrent_processes_lose_no_update";
+    let mut children = [(); 3].map(|()| run_in_process(test, folder.path(), ""));
     for child in &mut children {
         assert_eq!(lines(child).collect::<Vec<_>>(), [""]);
         assert!(child.wait().unwrap().success());
@@ -117,12 +117,12 @@ fn two_processes_lose_no_update() {
 }
 
 #[test]
-fn two_stores_in_one_process_lose_no_update() {
+fn concurrent_stores_lose_no_update() {
     let folder = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let store = Sqlite::at(folder.path().into());
+                let store = SqliteStore::at(folder.path().into());
                 (0..50).for_each(|_| block_on(increment(&store)));
                 assert_eq!(block_on(store.notice()), None);
             });
@@ -133,34 +133,33 @@ fn two_stores_in_one_process_lose_no_update() {
 }
 
 #[test]
-fn calls_of_the_living_go_on_and_those_of_the_dead_are_interrupted() {
+fn calls_of_dead_processes_are_interrupted() {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        let store = Sqlite::at(folder.into());
+        let store = SqliteStore::at(folder.into());
         for line in ["start s/1 bash", "run s/1 make", "flush"] {
-            block_on(step(&store, line));
+            block_on(run_line(&store, line));
         }
-        say("running");
-        // Until the other end is closed, that is: for ever.
+        print("running");
+        // Waits until it is killed.
         std::io::stdin().lines().for_each(drop);
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let test =
-        "sqlite::tests::processes::calls_of_the_living_go_on_and_those_of_the_dead_are_interrupted";
-    let mut child = again(test, folder.path(), "");
+    let test = "sqlite::tests::processes::calls_of_dead_processes_are_interrupted";
+    let mut child = run_in_process(test, folder.path(), "");
     assert_eq!(lines(&mut child).next().as_deref(), Some("running"));
     let locks = || {
         let names = std::fs::read_dir(folder.path().join("run")).unwrap();
         names.filter(|name| name.as_ref().unwrap().path().extension().is_some()).count()
     };
-    let told = play(folder.path(), "calls s\nrestart\ncalls s");
+    let output = run_script(folder.path(), "calls s\nrestart\ncalls s");
     expect![[r#"
         calls s:
           1 bash running "" {"with":"make"} -
         calls s:
           1 bash running "" {"with":"make"} -
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&output);
     assert_eq!(locks(), 1);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -172,38 +171,38 @@ fn calls_of_the_living_go_on_and_those_of_the_dead_are_interrupted() {
           2 read error "" {"with":""} interrupted
           1 bash error "" {"with":"make"} interrupted
     "#]]
-    .assert_eq(&play(folder.path(), "calls s\nstart s/2 read\nrun s/2\nrestart\ncalls s"));
+    .assert_eq(&run_script(folder.path(), "calls s\nstart s/2 read\nrun s/2\nrestart\ncalls s"));
     assert_eq!(locks(), 0);
 }
 
-/// What a file holds before the call of this number.
+/// The content of a file before the call with this number.
 fn old(number: usize) -> Bytes {
     format!("before {number}\n").repeat(number % 700 * 10).into()
 }
 
-async fn begin(store: &Sqlite, call: &str, before: Bytes) -> EntryId {
+async fn begin(store: &SqliteStore, call: &str, before: Bytes) -> EntryId {
     let mut entry = entry(call, "/p/a", "");
     entry.files[0].image = Some(FileImage::new(before, 0o755));
     store.begin(&entry).await.unwrap()
 }
 
 #[test]
-fn a_process_killed_before_or_after_a_change_has_taken_down_what_was_there() {
+fn a_killed_process_has_recorded_the_before_images() {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        let store = Sqlite::at(folder.into());
+        let store = SqliteStore::at(folder.into());
         return block_on(async {
             for number in 1.. {
                 let id = begin(&store, &number.to_string(), old(number)).await;
-                // From here on the file could be changed.
-                say(number);
+                // From here on the file may be changed.
+                print(number);
                 store.done(id, &[Some(super::image(old(number + 1)))]).await.unwrap();
             }
         });
     }
     for until in [1, 2, 50, 200] {
         let folder = tempfile::tempdir().unwrap();
-        let test = "sqlite::tests::processes::a_process_killed_before_or_after_a_change_has_taken_down_what_was_there";
-        let mut child = again(test, folder.path(), "");
+        let test = "sqlite::tests::processes::a_killed_process_has_recorded_the_before_images";
+        let mut child = run_in_process(test, folder.path(), "");
         let mut lines = lines(&mut child);
         let last: usize = lines.nth(until - 1).unwrap().parse().unwrap();
         child.kill().unwrap();
@@ -213,10 +212,10 @@ fn a_process_killed_before_or_after_a_change_has_taken_down_what_was_there() {
         let store = super::store(folder.path());
         for number in 1..=last {
             let change = block_on(store.change(&number.to_string())).unwrap().unwrap();
-            let [file] = change.files.as_slice() else { panic!("one file: {change:?}") };
+            let [file] = change.files.as_slice() else { panic!("not one file: {change:?}") };
             let before = Some(FileImage::new(old(number), 0o755));
             assert_eq!(file.before, before, "{number} of {last}");
-            // Only the last call can have been killed before it said what it left.
+            // Only the last call can have been killed before its result was recorded.
             let left = AfterImage::Known(Some(super::image(old(number + 1))));
             assert!(file.after == left || number == last, "{number} of {last}");
         }
@@ -225,20 +224,20 @@ fn a_process_killed_before_or_after_a_change_has_taken_down_what_was_there() {
 }
 
 #[test]
-fn a_process_killed_between_a_change_and_the_note_about_it() {
+fn a_process_killed_before_recording_the_result() {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        let store = Sqlite::at(folder.into());
-        block_on(step(&store, "edit whole /p/a 1 2"));
-        block_on(step(&store, "begin half /p/a 2"));
-        block_on(step(&store, "begin new /p/b -"));
-        say("begun");
-        // Until the other end is closed, that is: for ever.
+        let store = SqliteStore::at(folder.into());
+        block_on(run_line(&store, "edit whole /p/a 1 2"));
+        block_on(run_line(&store, "begin half /p/a 2"));
+        block_on(run_line(&store, "begin new /p/b -"));
+        print("begun");
+        // Waits until it is killed.
         std::io::stdin().lines().for_each(drop);
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let test = "sqlite::tests::processes::a_process_killed_between_a_change_and_the_note_about_it";
-    let mut child = again(test, folder.path(), "");
+    let test = "sqlite::tests::processes::a_process_killed_before_recording_the_result";
+    let mut child = run_in_process(test, folder.path(), "");
     assert_eq!(lines(&mut child).next().as_deref(), Some("begun"));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -252,15 +251,18 @@ fn a_process_killed_between_a_change_and_the_note_about_it() {
         change whole: edit whole /p/a "1" 644 > "2"
         notice: none
     "#]]
-    .assert_eq(&play(folder.path(), "history /p\nchange half\nchange new\nchange whole\nnotice"));
+    .assert_eq(&run_script(
+        folder.path(),
+        "history /p\nchange half\nchange new\nchange whole\nnotice",
+    ));
 }
 
 #[test]
-fn processes_share_a_journal_and_what_is_in_it() {
+fn processes_share_a_journal() {
     const EACH: usize = 40;
     let large = |number: usize| Bytes::from(vec![u8::try_from(number % 5).unwrap(); 5 << 10]);
     if let Some(folder) = std::env::var_os(FOLDER) {
-        let store = Sqlite::at(folder.into());
+        let store = SqliteStore::at(folder.into());
         let process = std::process::id();
         for number in 0..EACH {
             let id = block_on(begin(&store, &format!("{process}/{number}"), large(number)));
@@ -269,17 +271,17 @@ fn processes_share_a_journal_and_what_is_in_it() {
                 _ => block_on(store.done(id, &[Some(super::image(large(number + 1)))])).unwrap(),
             }
         }
-        say(process);
-        return say(block_on(store.notice()).unwrap_or_default());
+        print(process);
+        return print(block_on(store.notice()).unwrap_or_default());
     }
     let folder = tempfile::tempdir().unwrap();
-    let test = "sqlite::tests::processes::processes_share_a_journal_and_what_is_in_it";
-    let mut children = [(); 3].map(|()| again(test, folder.path(), ""));
+    let test = "sqlite::tests::processes::processes_share_a_journal";
+    let mut children = [(); 3].map(|()| run_in_process(test, folder.path(), ""));
     let store = super::store(folder.path());
     for child in &mut children {
-        let told: Vec<_> = lines(child).collect();
+        let output: Vec<_> = lines(child).collect();
         assert!(child.wait().unwrap().success());
-        let [process, notice] = told.as_slice() else { panic!("{told:?}") };
+        let [process, notice] = output.as_slice() else { panic!("{output:?}") };
         assert_eq!(notice, "");
         for number in 0..EACH {
             let change = block_on(store.change(&format!("{process}/{number}"))).unwrap();
@@ -295,13 +297,13 @@ fn processes_share_a_journal_and_what_is_in_it() {
     assert_eq!(images, Ok(5));
 }
 
-/// The system itself refuses to let any file grow beyond a size, as a full disk would.
+/// The test runs itself with a file size limit, which acts like a full disk.
 #[cfg(unix)]
 #[test]
-fn no_room_for_a_before_image() {
+fn a_full_disk_keeps_before_images_in_memory() {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        let store = Sqlite::at(folder.into());
-        // One that would be a file, one that would be a row.
+        let store = SqliteStore::at(folder.into());
+        // One image that would be a file, one that would be a row.
         let mut noise = [vec![0; 3 << 20], vec![0; 300 << 10]];
         for bytes in &mut noise {
             blake3::Hasher::new().finalize_xof().fill(bytes);
@@ -315,36 +317,36 @@ fn no_room_for_a_before_image() {
             let change = block_on(store.change(call)).unwrap().unwrap();
             assert_eq!(change.files[0].before.as_ref().unwrap().bytes, bytes);
         }
-        return say(block_on(store.notice()).unwrap());
+        return print(block_on(store.notice()).unwrap());
     }
     let folder = tempfile::tempdir().unwrap();
-    let test = "sqlite::tests::processes::no_room_for_a_before_image";
-    let mut child = again(test, folder.path(), "trap '' XFSZ; ulimit -f 256");
-    let told: Vec<_> = lines(&mut child).collect();
+    let test = "sqlite::tests::processes::a_full_disk_keeps_before_images_in_memory";
+    let mut child = run_in_process(test, folder.path(), "trap '' XFSZ; ulimit -f 256");
+    let output: Vec<_> = lines(&mut child).collect();
     assert!(child.wait().unwrap().success());
-    let told = told.join("\n").replace(folder.path().to_str().unwrap(), "DATA");
-    expect!["The store DATA/store.db cannot be written (disk I/O error), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&told);
+    let output = output.join("\n").replace(folder.path().to_str().unwrap(), "DATA");
+    expect!["The store DATA/store.db cannot be written (disk I/O error), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&output);
     let strays = std::fs::read_dir(folder.path().join("journal")).unwrap().count();
     assert_eq!(strays, 0);
 }
 
-/// The same, for everything else.
+/// Like the test above, for everything else.
 #[cfg(unix)]
 #[test]
-fn no_room_on_the_disk() {
+fn a_full_disk_keeps_slots_in_memory() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         let folder = Path::new(&folder);
         let script: String = (0..100)
             .map(|number| format!("put s k{number} 0 \"{}\"\n", "x".repeat(2000)))
             .collect();
-        let told = play(folder, &script);
-        assert_eq!(told.matches(": done").count(), 100, "{told}");
-        return say(play(folder, &(script + "get s k1\nnotice")).lines().last().unwrap());
+        let output = run_script(folder, &script);
+        assert_eq!(output.matches(": done").count(), 100, "{output}");
+        return print(run_script(folder, &(script + "get s k1\nnotice")).lines().last().unwrap());
     }
     let folder = tempfile::tempdir().unwrap();
-    let test = "sqlite::tests::processes::no_room_on_the_disk";
-    let mut child = again(test, folder.path(), "trap '' XFSZ; ulimit -f 128");
-    let told: Vec<_> = lines(&mut child).collect();
+    let test = "sqlite::tests::processes::a_full_disk_keeps_slots_in_memory";
+    let mut child = run_in_process(test, folder.path(), "trap '' XFSZ; ulimit -f 128");
+    let output: Vec<_> = lines(&mut child).collect();
     assert!(child.wait().unwrap().success());
-    expect!["notice: The store DATA/store.db cannot be written (disk I/O error), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&told.join("\n"));
+    expect!["notice: The store DATA/store.db cannot be written (disk I/O error), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&output.join("\n"));
 }

@@ -1,18 +1,18 @@
-//! Packing: what comes out is what went in, or nothing.
+//! Tests of packing: the same content or nothing comes out.
 
 use proptest::prelude::*;
 
 use super::*;
 
-fn sealed(bytes: &Bytes) -> (Packed, blake3::Hash, i64, blake3::Hash) {
-    let (packed, hash, length) = (Packed::of(bytes), blake3::hash(bytes), count(bytes.len()));
+fn sealed(bytes: &Bytes) -> (PackedImage, blake3::Hash, i64, blake3::Hash) {
+    let (packed, hash, length) = (PackedImage::of(bytes), blake3::hash(bytes), count(bytes.len()));
     let seal = packed.seal(&hash, length);
     (packed, hash, length, seal)
 }
 
 proptest! {
     #[test]
-    fn what_is_packed_comes_out(
+    fn packing_round_trips(
         part in proptest::collection::vec(any::<u8>(), 0..300), times in 0usize..50,
     ) {
         let bytes: Bytes = part.repeat(times).into();
@@ -22,7 +22,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bit_changes_unseen(text in "[a-e]{1,200}", at in any::<prop::sample::Index>(), bit in 0..8) {
+    fn every_bit_flip_is_detected(text in "[a-e]{1,200}", at in any::<prop::sample::Index>(), bit in 0..8) {
         let (mut packed, hash, length, seal) = sealed(&text.into());
         let mut bytes = packed.bytes.to_vec();
         let at = at.index(bytes.len());
@@ -32,20 +32,20 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_is_not_unpacked(
+    fn invalid_data_is_not_unpacked(
         bytes in proptest::collection::vec(any::<u8>(), 0..100), length in any::<i64>(),
     ) {
-        let nonsense = Packed { form: Form::Lz4, bytes: bytes.into() };
-        let most = i64::try_from((nonsense.bytes.len() + 1) * MOST_PER_BYTE).unwrap();
-        let found = nonsense.unpack(length);
+        let invalid = PackedImage { form: Compression::Lz4, bytes: bytes.into() };
+        let most = i64::try_from((invalid.bytes.len() + 1) * MAX_COMPRESSION_RATIO).unwrap();
+        let found = invalid.unpack(length);
         prop_assert!(found.is_none() || (0..=most).contains(&length));
     }
 }
 
 #[test]
-fn forms_are_found_by_name() {
-    for form in [Form::Raw, Form::Lz4] {
-        assert_eq!(Form::of(form.name()), Some(form));
+fn compressions_are_found_by_name() {
+    for form in [Compression::Raw, Compression::Lz4] {
+        assert_eq!(Compression::of(form.name()), Some(form));
     }
-    assert_eq!(Form::of("zip"), None);
+    assert_eq!(Compression::of("zip"), None);
 }

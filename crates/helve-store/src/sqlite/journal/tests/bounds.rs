@@ -1,57 +1,65 @@
-//! How much is kept, for how long, and where.
+//! Tests of how much is stored, for how long, and where.
 
 use std::time::{Duration, SystemTime};
 
 use expect_test::{Expect, expect};
 
-use super::super::super::base::Base;
-use super::super::super::calls::Pruned;
-use super::super::sweep::{Limits, Turn, sweep};
+use super::super::super::calls::PruneResult;
+use super::super::super::database::Database;
+use super::super::sweep::{JournalLimits, SweepSchedule, sweep};
 use super::*;
 
 const HOUR: i64 = 3600 * 1000;
 
-/// A database with entries of so many hours ago, each with so many bytes that it shares with nobody.
-fn base(folder: &Path, entries: &[(i64, usize)]) -> Base {
+/// Creates a database with entries of these ages in hours and sizes; no two share content.
+fn database_with(folder: &Path, entries: &[(i64, usize)]) -> Database {
     let path = folder.join("store.db");
     std::fs::write(&path, "").unwrap();
-    let base = Base::file(&path, Duration::ZERO, "me").unwrap();
+    let database = Database::file(&path, Duration::ZERO, "me").unwrap();
     for (call, (hours, length)) in entries.iter().enumerate() {
         let bytes = noise(u64::try_from(call).unwrap(), *length);
         let mut entry = entry(&call.to_string(), &[("/p/a", Some(bytes.clone()))]);
         entry.at = unsigned(now() - hours * HOUR);
-        let images = [Some(Image::of(&image(bytes.clone())))];
-        entries::begin(&base, &folder_in(folder), &entry, &images).unwrap();
+        let images = [Some(StoredImage::of(&image(bytes.clone())))];
+        entries::begin(&database, &folder_in(folder), &entry, &images).unwrap();
     }
-    swept(&base, 1);
-    base
+    swept(&database, 1);
+    database
 }
 
-/// The last sweep was so many hours ago.
-fn swept(base: &Base, hours: i64) {
+/// Sets the time of the last sweep, in hours ago.
+fn swept(database: &Database, hours: i64) {
     let at = now() - hours * HOUR;
-    base.main.execute("INSERT OR REPLACE INTO sweeps VALUES ('journal', ?1)", [at]).unwrap();
+    database.main.execute("INSERT OR REPLACE INTO sweeps VALUES ('journal', ?1)", [at]).unwrap();
 }
 
-fn left(base: &Base) -> String {
-    let entries = told::newest(base, Path::new("/p"), usize::MAX).unwrap();
+fn left(database: &Database) -> String {
+    let entries = changes::newest(database, Path::new("/p"), usize::MAX).unwrap();
     let calls: Vec<_> = entries.iter().rev().map(|change| change.call.as_str()).collect();
-    let images = number(&base.main, "SELECT count(*) FROM journal_images");
+    let images = number(&database.main, "SELECT count(*) FROM journal_images");
     format!("{} ({images} images)", calls.join(" "))
 }
 
 fn check(entries: &[(i64, usize)], bytes: u64, count: u64, hours: i64, kept: Expect) {
     let folder = tempfile::tempdir().unwrap();
-    let base = base(folder.path(), entries);
-    // Half an hour off, so that it does not matter how long the test takes.
+    let database = database_with(folder.path(), entries);
+    // Off by half an hour, so that the duration of the test does not matter.
     let age = hours * HOUR - HOUR / 2;
-    let limits = Limits { bytes, entries: count, age, every: 0, unswept: 0 };
-    while sweep(&base, &folder_in(folder.path()), &limits, now()).unwrap() == Pruned::Some {}
-    kept.assert_eq(&left(&base));
+    let limits = JournalLimits {
+        max_bytes: bytes,
+        max_entries: count,
+        max_age: age,
+        interval: 0,
+        max_unswept_bytes: 0,
+    };
+    while sweep(&database, &folder_in(folder.path()), &limits, now()).unwrap()
+        == PruneResult::Partial
+    {}
+    kept.assert_eq(&left(&database));
 }
 
 #[test]
-fn the_oldest_go_until_the_rest_is_within_bounds() {
+fn the_oldest_are_removed_until_the_rest_is_within_limits() {
     let four = [(4, 1000), (3, 1000), (2, 1000), (1, 1000)];
     check(&four, 4000, 4, 5, expect!["0 1 2 3 (4 images)"]);
     check(&four, 3999, 4, 5, expect!["1 2 3 (3 images)"]);
@@ -60,35 +68,41 @@ fn the_oldest_go_until_the_rest_is_within_bounds() {
 }
 
 #[test]
-fn the_newest_stays_whatever_it_is() {
+fn the_newest_entry_always_stays() {
     check(&[(9, 10), (8, 5000)], 100, 1, 1, expect!["1 (1 images)"]);
     check(&[(8, 5000)], 0, 0, 0, expect!["0 (1 images)"]);
     check(&[], 0, 0, 0, expect![" (0 images)"]);
 }
 
 #[test]
-fn more_than_a_handful() {
+fn more_than_one_batch() {
     let many: Vec<_> = (0..170).map(|number| (170 - number, 10)).collect();
     check(&many, 1 << 20, 1000, 4, expect!["167 168 169 (3 images)"]);
     check(&many, 40, 1000, 1000, expect!["166 167 168 169 (4 images)"]);
 }
 
 #[test]
-fn shared_content_stays_as_long_as_anybody_needs_it() {
+fn shared_content_stays_while_it_is_used() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::at(folder.path().into());
+    let store = SqliteStore::at(folder.path().into());
     let [a, b, c] = [1, 2, 3].map(|seed| noise(seed, 1000));
     for (call, before, after) in [("1", &a, &b), ("2", &b, &c), ("3", &c, &a)] {
         edit(&store, call, before, after);
     }
     drop(store);
     let path = folder.path().join("store.db");
-    let base = Base::file(&path, Duration::ZERO, "me").unwrap();
-    let limits = Limits { bytes: 3000, entries: 1, age: HOUR, every: 0, unswept: 0 };
-    sweep(&base, &folder_in(folder.path()), &limits, now()).unwrap();
-    assert_eq!(left(&base), "3 (2 images)");
-    drop(base);
-    let store = Sqlite::at(folder.path().into());
+    let database = Database::file(&path, Duration::ZERO, "me").unwrap();
+    let limits = JournalLimits {
+        max_bytes: 3000,
+        max_entries: 1,
+        max_age: HOUR,
+        interval: 0,
+        max_unswept_bytes: 0,
+    };
+    sweep(&database, &folder_in(folder.path()), &limits, now()).unwrap();
+    assert_eq!(left(&database), "3 (2 images)");
+    drop(database);
+    let store = SqliteStore::at(folder.path().into());
     let files = change(&store, "3");
     assert_eq!(
         (files[0].before.as_ref().map(|it| &it.bytes), &files[0].after),
@@ -97,51 +111,51 @@ fn shared_content_stays_as_long_as_anybody_needs_it() {
 }
 
 #[test]
-fn one_process_an_hour_looks_unless_much_is_added() {
+fn one_process_sweeps_per_hour_unless_much_is_added() {
     let folder = tempfile::tempdir().unwrap();
-    let base = base(folder.path(), &[(31 * 24, 10), (31 * 24, 10), (0, 10)]);
+    let database = database_with(folder.path(), &[(31 * 24, 10), (31 * 24, 10), (0, 10)]);
     let images = folder_in(folder.path());
-    let sweeps = |turn: &mut Turn, bytes: u64| {
-        turn.added(base.place, bytes);
-        (0..9).filter(|_| turn.has_come() && turn.go_on(&base, &images).is_ok()).count()
+    let sweeps = |schedule: &mut SweepSchedule, bytes: u64| {
+        schedule.added(database.location, bytes);
+        (0..9).filter(|_| schedule.is_due() && schedule.advance(&database, &images).is_ok()).count()
     };
-    let (mut one, mut other) = (Turn::default(), Turn::default());
+    let (mut one, mut other) = (SweepSchedule::default(), SweepSchedule::default());
     assert_eq!(sweeps(&mut one, 10), 2);
-    assert_eq!(left(&base), "2 (1 images)");
-    // Another process finds that it was done, and does not ask again.
+    assert_eq!(left(&database), "2 (1 images)");
+    // Another process finds that the sweep was done, and does not try again.
     assert_eq!([sweeps(&mut other, 10), sweeps(&mut other, 10)], [1, 0]);
     assert_eq!([sweeps(&mut other, 64 << 20), sweeps(&mut other, 10)], [2, 0]);
-    base.main.execute("UPDATE sweeps SET at = at - ?1", [HOUR]).unwrap();
-    assert_eq!([sweeps(&mut one, 10), sweeps(&mut Turn::default(), 10)], [0, 2]);
-    base.main.execute("UPDATE sweeps SET at = at + ?1", [9 * HOUR]).unwrap();
-    assert_eq!(sweeps(&mut Turn::default(), 10), 2);
+    database.main.execute("UPDATE sweeps SET at = at - ?1", [HOUR]).unwrap();
+    assert_eq!([sweeps(&mut one, 10), sweeps(&mut SweepSchedule::default(), 10)], [0, 2]);
+    database.main.execute("UPDATE sweeps SET at = at + ?1", [9 * HOUR]).unwrap();
+    assert_eq!(sweeps(&mut SweepSchedule::default(), 10), 2);
 }
 
 #[test]
-fn a_clock_that_leaps_makes_nothing_old() {
+fn a_clock_that_jumps_expires_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let years = 10 * 365 * 24;
-    let base = base(folder.path(), &[(years + 1, 10), (years, 10), (0, 10)]);
+    let database = database_with(folder.path(), &[(years + 1, 10), (years, 10), (0, 10)]);
     let images = folder_in(folder.path());
     let sweep = |hours| {
-        swept(&base, hours);
-        let mut turn = Turn::default();
-        turn.added(base.place, 10);
-        while turn.has_come() {
-            turn.go_on(&base, &images).unwrap();
+        swept(&database, hours);
+        let mut schedule = SweepSchedule::default();
+        schedule.added(database.location, 10);
+        while schedule.is_due() {
+            schedule.advance(&database, &images).unwrap();
         }
-        left(&base)
+        left(&database)
     };
     assert_eq!(sweep(years), "0 1 2 (3 images)");
-    // Seen a second time, it counts.
+    // The next sweep uses the new time.
     assert_eq!(sweep(1), "2 (1 images)");
 }
 
 #[test]
-fn what_is_too_old_goes_while_nobody_waits() {
+fn expired_entries_are_removed_in_the_background() {
     let folder = tempfile::tempdir().unwrap();
-    drop(base(folder.path(), &[(31 * 24, 10), (31 * 24, 10), (29 * 24, 10)]));
-    let store = Sqlite::at(folder.path().into());
+    drop(database_with(folder.path(), &[(31 * 24, 10), (31 * 24, 10), (29 * 24, 10)]));
+    let store = SqliteStore::at(folder.path().into());
     block_on(store.begin(&entry("new", &[("/p/a", None)]))).unwrap();
     let calls = || block_on(store.entries(Path::new("/p"), 9)).unwrap().len();
     assert!((0..10_000).any(|_| calls() == 2), "{}", calls());
@@ -150,9 +164,9 @@ fn what_is_too_old_goes_while_nobody_waits() {
 }
 
 #[test]
-fn a_large_image_is_a_file_that_only_its_owner_can_read() {
+fn a_large_image_is_a_private_file() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::at(folder.path().into());
+    let store = SqliteStore::at(folder.path().into());
     let [large, small] = [noise(1, (1 << 20) + 1), noise(2, 1 << 20)];
     edit(&store, "1", &large, &small);
     edit(&store, "2", &small, &large);
@@ -175,13 +189,13 @@ fn a_large_image_is_a_file_that_only_its_owner_can_read() {
 }
 
 #[test]
-fn files_that_nobody_needs_are_removed_after_a_while() {
+fn unused_files_are_removed_after_a_while() {
     let folder = tempfile::tempdir().unwrap();
-    let base = base(folder.path(), &[(0, 2 << 20)]);
+    let database = database_with(folder.path(), &[(0, 2 << 20)]);
     let images = folder_in(folder.path());
     let needed = files_in(folder.path());
     let long_ago = SystemTime::now() - Duration::from_secs(7200);
-    let stray = blake3::hash(b"a killed process left it").to_hex();
+    let stray = blake3::hash(b"left by a killed process").to_hex();
     for (name, is_old) in [(&stray[..], true), ("half.new", true), ("fresh.new", false)] {
         let file = std::fs::File::create(images.join(name)).unwrap();
         if is_old {
@@ -189,10 +203,10 @@ fn files_that_nobody_needs_are_removed_after_a_while() {
         }
     }
     std::fs::File::options().write(true).open(&needed[0]).unwrap().set_modified(long_ago).unwrap();
-    let mut turn = Turn::default();
-    turn.added(base.place, 1);
-    while turn.has_come() {
-        turn.go_on(&base, &images).unwrap();
+    let mut schedule = SweepSchedule::default();
+    schedule.added(database.location, 1);
+    while schedule.is_due() {
+        schedule.advance(&database, &images).unwrap();
     }
     let mut left = files_in(folder.path());
     left.sort();
@@ -202,11 +216,11 @@ fn files_that_nobody_needs_are_removed_after_a_while() {
 }
 
 #[test]
-fn in_memory_there_are_no_files_and_less_room() {
+fn in_memory_there_are_no_files_and_smaller_limits() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("store.db")).unwrap();
-    let store = Sqlite::at(folder.path().into());
-    // Nine of twelve megabytes: more than there is room for.
+    let store = SqliteStore::at(folder.path().into());
+    // Nine times twelve megabytes is more than the limit.
     for call in 0..9 {
         let [before, after] = [call, call + 1].map(|seed| noise(seed, 12 << 20));
         edit(&store, &call.to_string(), &before, &after);
@@ -216,8 +230,8 @@ fn in_memory_there_are_no_files_and_less_room() {
     assert_eq!(change(&store, "8")[0].after, super::left(&noise(9, 12 << 20)));
     assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new());
     let notice = block_on(store.notice()).unwrap();
-    assert!(notice.contains("trust and the journal for undo are kept in memory"), "{notice}");
+    assert!(notice.contains("trust and the undo journal are kept in memory"), "{notice}");
     drop(store);
-    let store = Sqlite::at(folder.path().into());
+    let store = SqliteStore::at(folder.path().into());
     assert_eq!(block_on(store.change("8")).unwrap(), None);
 }

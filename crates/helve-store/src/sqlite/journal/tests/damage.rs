@@ -1,4 +1,4 @@
-//! Images that are not what they were: their entry is lost, the others are not.
+//! Tests with damaged images: only their own entry is lost.
 
 use expect_test::{Expect, expect};
 
@@ -6,10 +6,10 @@ use super::*;
 
 const LARGE: usize = (1 << 20) + 5;
 
-/// Three calls, of which damage comes over what the second found or left; returns what is said then.
+/// Records three calls, damages an image of the second, and returns how the second is then reported.
 fn after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::at(folder.path().into());
+    let store = SqliteStore::at(folder.path().into());
     let [one, found, left, four] = &contents;
     for (call, before, after) in [("1", one, four), ("2", found, left), ("3", four, one)] {
         edit(&store, call, before, after);
@@ -22,7 +22,7 @@ fn after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
     }
     let listed = block_on(store.entries(Path::new("/p"), 9)).unwrap();
     assert_eq!(listed.len(), 3);
-    let said = match block_on(store.change("2")) {
+    let report = match block_on(store.change("2")) {
         Ok(Some(change)) => {
             assert_eq!(change.files[0].before.as_ref().unwrap().bytes, found);
             let left = match &change.files[0].after {
@@ -35,16 +35,16 @@ fn after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
         Ok(None) => "nothing".into(),
         Err(error) => error.to_string(),
     };
-    // Whoever writes the same content again must be able to rely on it.
+    // Writing the same content again must repair it.
     edit(&store, "again", found, left);
-    let healed = &change(&store, "again")[0];
-    assert_eq!(healed.before.as_ref().unwrap().bytes, found);
-    assert_eq!(healed.after, super::left(left));
+    let repaired = &change(&store, "again")[0];
+    assert_eq!(repaired.before.as_ref().unwrap().bytes, found);
+    assert_eq!(repaired.after, super::left(left));
     assert_eq!(block_on(store.notice()), None);
-    said
+    report
 }
 
-fn check(sql: &str, said: &Expect) {
+fn check(sql: &str, report: &Expect) {
     let text = |word: &str| Bytes::from(word.repeat(100));
     let contents = [text("one"), text("found"), text("left"), text("four")];
     let damage = |database: &Connection, _: &Path| {
@@ -56,12 +56,12 @@ fn check(sql: &str, said: &Expect) {
         let sql = hashes.iter().fold(sql.to_owned(), |sql, (name, hash)| sql.replace(name, hash));
         assert_eq!(database.execute(&sql, []).unwrap(), 1);
     };
-    said.assert_eq(&after(damage, contents.clone()));
+    report.assert_eq(&after(damage, contents.clone()));
 }
 
 #[test]
-fn a_row_that_is_damaged_loses_its_entry_alone() {
-    let lost = expect!["What /p/a was before 2 is lost: the copy of it is damaged."];
+fn a_damaged_row_affects_only_its_entry() {
+    let lost = expect!["The content of /p/a before 2 is lost: the saved copy is damaged."];
     for set in [
         "bytes = x''",
         "bytes = zeroblob(length(bytes))",
@@ -81,7 +81,7 @@ fn a_row_that_is_damaged_loses_its_entry_alone() {
 }
 
 #[test]
-fn what_was_left_can_be_lost_without_what_was_found() {
+fn the_after_image_can_be_lost_alone() {
     check(
         "UPDATE journal_images SET bytes = x'00' WHERE LEFT",
         &expect!["found, and left unknown"],
@@ -90,20 +90,20 @@ fn what_was_left_can_be_lost_without_what_was_found() {
 }
 
 #[test]
-fn an_unread_column_does_no_harm() {
+fn an_unused_column_does_no_harm() {
     check("UPDATE journal_images SET kept = 0 WHERE FOUND", &expect!["found, and left known"]);
 }
 
-fn check_file(damage: impl Fn(&Path), said: &Expect) {
+fn check_file(damage: impl Fn(&Path), report: &Expect) {
     let contents = [1, 2, 3, 4].map(|seed| noise(seed, LARGE));
     let name = blake3::hash(&contents[1]).to_hex();
     let damage = |_: &Connection, folder: &Path| damage(&folder_in(folder).join(&name[..]));
-    said.assert_eq(&after(damage, contents.clone()));
+    report.assert_eq(&after(damage, contents.clone()));
 }
 
 #[test]
-fn a_file_that_is_damaged_loses_its_entry_alone() {
-    let lost = expect!["What /p/a was before 2 is lost: the copy of it is damaged."];
+fn a_damaged_file_affects_only_its_entry() {
+    let lost = expect!["The content of /p/a before 2 is lost: the saved copy is damaged."];
     check_file(|file| std::fs::remove_file(file).unwrap(), &lost);
     check_file(|file| std::fs::write(file, "").unwrap(), &lost);
     check_file(|file| std::fs::write(file, noise(9, LARGE)).unwrap(), &lost);
@@ -125,14 +125,14 @@ fn a_file_that_is_damaged_loses_its_entry_alone() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_leaves_large_images_to_the_database() {
+fn without_a_folder_large_images_go_into_the_database() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder_in(folder.path()), "in the way").unwrap();
-    let store = Sqlite::at(folder.path().into());
+    let store = SqliteStore::at(folder.path().into());
     let [before, after] = [1, 2].map(|seed| noise(seed, LARGE));
     edit(&store, "1", &before, &after);
     drop(store);
-    let store = Sqlite::at(folder.path().into());
+    let store = SqliteStore::at(folder.path().into());
     let files = change(&store, "1");
     assert_eq!(files[0].before.as_ref().unwrap().bytes, before);
     assert_eq!(files[0].after, left(&after));
@@ -140,9 +140,9 @@ fn a_folder_that_cannot_be_made_leaves_large_images_to_the_database() {
 }
 
 #[test]
-fn an_entry_under_way_outlives_its_database() {
+fn an_open_entry_survives_the_loss_of_the_database() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::at(folder.path().into());
+    let store = SqliteStore::at(folder.path().into());
     let [before, after] = ["old", "new"].map(Bytes::from);
     let open = entry("1", &[("/p/a", Some(before.clone()))]);
     let id = block_on(store.begin(&open)).unwrap();
@@ -161,12 +161,12 @@ fn an_entry_under_way_outlives_its_database() {
 }
 
 #[test]
-fn no_more_than_so_many_are_remembered_as_under_way() {
-    let mut open = Open::default();
+fn the_number_of_open_entries_is_limited() {
+    let mut open = OpenEntries::default();
     for number in 0..100 {
         open.push(EntryId(number), entry("1", &[]));
     }
-    assert_eq!(open.0.len(), MOST_OPEN);
+    assert_eq!(open.0.len(), MAX_OPEN_ENTRIES);
     assert!(open.take(EntryId(99)).is_some() && open.take(EntryId(99)).is_none());
     assert!(open.take(EntryId(68)).is_some() && open.take(EntryId(67)).is_none());
 }

@@ -1,4 +1,4 @@
-//! Files that are sound and yet cannot be used: newer, locked, read-only, no room.
+//! Tests with intact files that cannot be used: newer, locked, read-only, or on a full disk.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 use rusqlite::{Connection, ErrorCode, ffi};
 
-use super::super::base::{Base, Place};
+use super::super::database::{Database, Location};
+use super::super::failure::DatabaseProblem;
 use super::super::open;
 use super::super::schema;
-use super::super::trouble::Trouble;
-use super::play;
+use super::run_script;
 
 const BEFORE: &str = r#"
     put s old 0 "old"
@@ -48,16 +48,16 @@ const DURING: &str = r#"
 "#;
 const AFTER: &str = "get s old\nget s fresh\nremembered s /p\ntrusted /p\ncalls s\nhistory /p\nchange before\nnotice";
 
-/// Fills a store, lets something come over it, uses it, and looks whether the file is as it was.
-fn check<Guard>(trouble: impl Fn(&Path) -> Guard, during: Expect) {
+/// Fills a store, causes a problem, uses the store, and checks that the file is unchanged.
+fn check<Guard>(cause: impl Fn(&Path) -> Guard, during: Expect) {
     let folder = tempfile::tempdir().unwrap();
-    play(folder.path(), BEFORE);
+    run_script(folder.path(), BEFORE);
     let file = folder.path().join("store.db");
-    let guard = trouble(&file);
-    during.assert_eq(&play(folder.path(), DURING));
+    let guard = cause(&file);
+    during.assert_eq(&run_script(folder.path(), DURING));
     drop(guard);
     let connection = Connection::open(&file).unwrap();
-    connection.pragma_update(None, "user_version", schema::known()).unwrap();
+    connection.pragma_update(None, "user_version", schema::current_version()).unwrap();
     drop(connection);
     expect![[r#"
         get s old: "old" (version 1)
@@ -72,11 +72,11 @@ fn check<Guard>(trouble: impl Fn(&Path) -> Guard, during: Expect) {
         change before: edit before /p/a "1" 644 > "2"
         notice: none
     "#]]
-    .assert_eq(&play(folder.path(), AFTER));
+    .assert_eq(&run_script(folder.path(), AFTER));
 }
 
 #[test]
-fn a_newer_file_is_read_and_left_alone() {
+fn a_newer_file_is_read_but_not_written() {
     check(
         |file| {
             let connection = Connection::open(file).unwrap();
@@ -102,15 +102,15 @@ fn a_newer_file_is_read_and_left_alone() {
               edit open /p/b - > meant: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
-            notice: The store DATA/store.db was written by a newer Helve (version 7, this one knows 3) and is only read, so calls, approvals, trust and the journal for undo are kept in memory until this process ends; update Helve to write to it again.
+            notice: The store DATA/store.db was written by a newer Helve (version 7; this one supports 3) and is read-only, so calls, approvals, trust and the undo journal are kept in memory until this process ends; update Helve to write to it again.
         "#]],
     );
 }
 
 #[test]
-fn a_journal_without_modes_and_meanings_is_brought_up_to_date() {
+fn an_old_journal_is_migrated() {
     let folder = tempfile::tempdir().unwrap();
-    play(folder.path(), "edit whole /p/a 1 2\nbegin half /p/a 2");
+    run_script(folder.path(), "edit whole /p/a 1 2\nbegin half /p/a 2");
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
     let older = "ALTER TABLE journal_files DROP COLUMN meant; ALTER TABLE journal_files DROP COLUMN left_mode; PRAGMA user_version = 2";
     connection.execute_batch(older).unwrap();
@@ -121,16 +121,16 @@ fn a_journal_without_modes_and_meanings_is_brought_up_to_date() {
         change new: edit new /p/a "2" 644 > "3"
         notice: none
     "#]]
-    .assert_eq(&play(
+    .assert_eq(&run_script(
         folder.path(),
         "change whole\nchange half\nedit new /p/a 2 3\nchange new\nnotice",
     ));
 }
 
 #[test]
-fn an_older_file_is_brought_up_to_date() {
+fn an_old_file_is_migrated() {
     let folder = tempfile::tempdir().unwrap();
-    play(folder.path(), BEFORE);
+    run_script(folder.path(), BEFORE);
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
     let older = "DROP TABLE journal; DROP TABLE journal_files; DROP TABLE journal_images; DROP TABLE sweeps; PRAGMA user_version = 1";
     connection.execute_batch(older).unwrap();
@@ -149,13 +149,13 @@ fn an_older_file_is_brought_up_to_date() {
         change before: nothing
         notice: none
     "#]]
-    .assert_eq(&play(folder.path(), &format!("history /p\nedit after /p/a 1 2\n{AFTER}")));
+    .assert_eq(&run_script(folder.path(), &format!("history /p\nedit after /p/a 1 2\n{AFTER}")));
 }
 
 #[test]
 fn a_newer_table_that_changed_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
-    play(folder.path(), BEFORE);
+    run_script(folder.path(), BEFORE);
     let connection = Connection::open(folder.path().join("store.db")).unwrap();
     let newer = "ALTER TABLE rules ADD COLUMN only_on_sundays INTEGER; DROP TABLE calls; ALTER TABLE journal ADD COLUMN why TEXT; PRAGMA user_version = 7";
     connection.execute_batch(newer).unwrap();
@@ -169,11 +169,11 @@ fn a_newer_table_that_changed_is_not_read() {
         history /p:
         get s old: "old" (version 1)
     "#]]
-    .assert_eq(&play(folder.path(), script));
+    .assert_eq(&run_script(folder.path(), script));
 }
 
 #[test]
-fn a_file_that_another_program_writes_to_is_read() {
+fn a_file_locked_for_writing_is_read() {
     check(
         |file| {
             let connection = Connection::open(file).unwrap();
@@ -200,13 +200,13 @@ fn a_file_that_another_program_writes_to_is_read() {
               edit open /p/b - > meant: -
               edit during /p/a "" 644 > ""
               edit before /p/a "" 644 > ""
-            notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; end that program and restart Helve to write to it again.
+            notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
     );
 }
 
 #[test]
-fn a_file_that_another_program_keeps_to_itself_is_left_alone() {
+fn an_exclusively_locked_file_is_left_alone() {
     check(
         |file| {
             let connection = Connection::open(file).unwrap();
@@ -231,13 +231,13 @@ fn a_file_that_another_program_keeps_to_itself_is_left_alone() {
             history /p:
               edit open /p/b - > meant: -
               edit during /p/a "" 644 > ""
-            notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; end that program and restart Helve to write to it again.
+            notice: The store DATA/store.db is locked by another program (database is locked), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
     );
 }
 
 #[test]
-fn a_process_that_is_stuck_while_opening_is_not_waited_for() {
+fn a_process_stuck_while_opening_is_not_awaited() {
     check(
         |file| {
             let lock = file.with_file_name("run").join("opening");
@@ -262,85 +262,89 @@ fn a_process_that_is_stuck_while_opening_is_not_waited_for() {
             history /p:
               edit open /p/b - > meant: -
               edit during /p/a "" 644 > ""
-            notice: The store DATA/store.db is locked by another program (another process has been opening it for too long), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; end that program and restart Helve to write to it again.
+            notice: The store DATA/store.db is locked by another program (another process has been opening it for too long), so calls, approvals, trust and the undo journal are kept in memory until this process ends; end that program and restart Helve to write to it again.
         "#]],
     );
 }
 
 #[test]
-fn a_folder_that_cannot_be_made() {
+fn a_folder_that_cannot_be_created() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file"), "").unwrap();
-    let told = play(&folder.path().join("file/data"), "put s k 0 1\nget s k\nnotice");
+    let answers = run_script(&folder.path().join("file/data"), "put s k 0 1\nget s k\nnotice");
     expect![[r#"
         put s k 0 1: done
         get s k: 1 (version 1)
-        notice: The store DATA/store.db cannot be written (Not a directory (os error 20)), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
-    "#]].assert_eq(&told);
+        notice: The store DATA/store.db cannot be written (Not a directory (os error 20)), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
+    "#]].assert_eq(&answers);
 }
 
 #[test]
-fn something_else_in_the_place_of_the_file() {
+fn a_directory_instead_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("store.db/inside")).unwrap();
-    let told = play(folder.path(), "put s k 0 1\nget s k\nnotice");
+    let answers = run_script(folder.path(), "put s k 0 1\nget s k\nnotice");
     expect![[r#"
         put s k 0 1: done
         get s k: 1 (version 1)
-        notice: The store DATA/store.db cannot be written (it is not a file), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
-    "#]].assert_eq(&told);
+        notice: The store DATA/store.db cannot be written (it is not a file), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve.
+    "#]].assert_eq(&answers);
 }
 
 #[test]
-fn a_disk_that_is_full_halfway() {
+fn a_disk_that_becomes_full() {
     let folder = tempfile::tempdir().unwrap();
-    play(folder.path(), BEFORE);
-    let mut keeper =
-        super::super::keeper::Keeper::new(folder.path().into(), Duration::from_millis(50));
-    let place = |base: &Base| Ok(base.place);
-    assert!(matches!(keeper.attempt(place).unwrap(), Place::File(_)));
-    keeper.attempt(|base| base.main.execute_batch("PRAGMA max_page_count = 1")).unwrap();
+    run_script(folder.path(), BEFORE);
+    let mut worker =
+        super::super::worker::StoreWorker::new(folder.path().into(), Duration::from_millis(50));
+    let place = |database: &Database| Ok(database.location);
+    assert!(matches!(worker.attempt(place).unwrap(), Location::File(_)));
+    worker.attempt(|database| database.main.execute_batch("PRAGMA max_page_count = 1")).unwrap();
     let large = format!("\"{}\"", "x".repeat(1 << 20));
-    let put = keeper.attempt(|base| super::super::slots::put(base, "s", "large", 0, &large));
+    let put =
+        worker.attempt(|database| super::super::slots::put(database, "s", "large", 0, &large));
     assert!(put.unwrap());
-    assert_eq!(keeper.attempt(place).unwrap(), Place::Memory);
-    let old = keeper.attempt(|base| super::super::slots::get(base, "s", "old")).unwrap();
+    assert_eq!(worker.attempt(place).unwrap(), Location::Memory);
+    let old = worker.attempt(|database| super::super::slots::get(database, "s", "old")).unwrap();
     assert_eq!(old, Some((1, "old".into())));
-    let notice = keeper.notice(Default::default()).unwrap();
-    expect!["The store DATA/store.db cannot be written (database or disk is full), so calls, approvals, trust and the journal for undo are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&notice.replace(folder.path().to_str().unwrap(), "DATA"));
+    let notice = worker.notice(Default::default()).unwrap();
+    expect!["The store DATA/store.db cannot be written (database or disk is full), so calls, approvals, trust and the undo journal are kept in memory until this process ends; check its permissions and the free space, then restart Helve."].assert_eq(&notice.replace(folder.path().to_str().unwrap(), "DATA"));
 }
 
 #[test]
-fn a_file_that_is_gone_is_made_anew() {
+fn a_removed_file_is_created_again() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = super::store(folder.path());
-    let step = |line: &str| runtime.block_on(super::step(&store, line)).unwrap_or_default();
+    let step = |line: &str| runtime.block_on(super::run_line(&store, line)).unwrap_or_default();
     assert_eq!(step("put s k 0 1"), "done");
     std::fs::remove_file(open::file_in(folder.path())).unwrap();
     std::fs::remove_file(folder.path().join("store.db-wal")).unwrap();
     assert_eq!(step("put s other 0 2"), "done");
     assert_eq!(step("notice"), "none");
     drop(store);
-    assert_eq!(play(folder.path(), "get s other"), "get s other: 2 (version 1)\n");
+    assert_eq!(run_script(folder.path(), "get s other"), "get s other: 2 (version 1)\n");
 }
 
 #[test]
-fn every_error_of_sqlite_has_its_remedy() {
-    let trouble = |code: ErrorCode, extended_code| {
-        Trouble::of(&rusqlite::Error::SqliteFailure(ffi::Error { code, extended_code }, None))
+fn sqlite_errors_are_classified() {
+    let problem = |code: ErrorCode, extended_code| {
+        DatabaseProblem::of(&rusqlite::Error::SqliteFailure(
+            ffi::Error { code, extended_code },
+            None,
+        ))
     };
-    assert_eq!(trouble(ErrorCode::DiskFull, 13), Some(Trouble::Unwritable));
-    assert_eq!(trouble(ErrorCode::SystemIoFailure, 778), Some(Trouble::Unwritable));
-    assert_eq!(trouble(ErrorCode::DatabaseBusy, 5), Some(Trouble::Locked));
-    assert_eq!(trouble(ErrorCode::DatabaseCorrupt, 11), Some(Trouble::Damaged));
-    assert_eq!(trouble(ErrorCode::NotADatabase, 26), Some(Trouble::Damaged));
-    assert_eq!(trouble(ErrorCode::ReadOnly, 8), Some(Trouble::Unwritable));
-    assert_eq!(trouble(ErrorCode::ReadOnly, 1032), Some(Trouble::Changed));
-    assert_eq!(trouble(ErrorCode::TooBig, 18), None);
-    assert_eq!(Trouble::of(&rusqlite::Error::QueryReturnedNoRows), None);
+    assert_eq!(problem(ErrorCode::DiskFull, 13), Some(DatabaseProblem::Unwritable));
+    assert_eq!(problem(ErrorCode::SystemIoFailure, 778), Some(DatabaseProblem::Unwritable));
+    assert_eq!(problem(ErrorCode::DatabaseBusy, 5), Some(DatabaseProblem::Locked));
+    assert_eq!(problem(ErrorCode::DatabaseCorrupt, 11), Some(DatabaseProblem::Damaged));
+    assert_eq!(problem(ErrorCode::NotADatabase, 26), Some(DatabaseProblem::Damaged));
+    assert_eq!(problem(ErrorCode::ReadOnly, 8), Some(DatabaseProblem::Unwritable));
+    assert_eq!(problem(ErrorCode::ReadOnly, 1032), Some(DatabaseProblem::Changed));
+    assert_eq!(problem(ErrorCode::TooBig, 18), None);
+    assert_eq!(DatabaseProblem::of(&rusqlite::Error::QueryReturnedNoRows), None);
     let other = Connection::open_in_memory().unwrap();
     let no_table = other.execute_batch("SELECT value FROM slots").unwrap_err();
-    assert_eq!(Trouble::of(&no_table), Some(Trouble::Changed));
+    assert_eq!(DatabaseProblem::of(&no_table), Some(DatabaseProblem::Changed));
     assert_eq!(other.prepare("SELECT value FROM slots").map(drop), Err(no_table));
 }

@@ -1,0 +1,156 @@
+//! The database in use: a file, or memory with a read-only fallback file.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::failure::DatabaseFailure;
+use super::open;
+use super::schema::{self, TABLES, Table};
+
+pub(crate) struct Database {
+    pub(crate) main: Connection,
+    pub(crate) location: Location,
+    /// The id of this process, to which running calls belong.
+    pub(crate) owner: String,
+    /// Queried for what `main` does not have. Errors count as "not found".
+    fallback: Option<Fallback>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Location {
+    File(FileIdentity),
+    Memory,
+}
+
+struct Fallback {
+    connection: Connection,
+    tables: Vec<Table>,
+}
+
+const STATEMENT_CACHE_SIZE: usize = 64;
+/// A write-ahead log up to this size is left to the next process.
+const MAX_LOG_LEFT: u64 = 256 << 10;
+/// The write-ahead log is truncated to this size.
+const MAX_LOG_BYTES: i64 = 16 << 20;
+
+impl Database {
+    /// Opens an existing file, which may be empty.
+    pub(crate) fn file(
+        path: &Path,
+        timeout: Duration,
+        owner: &str,
+    ) -> Result<Self, DatabaseFailure> {
+        let mut main = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        main.busy_timeout(timeout)?;
+        schema::check(schema::version(&main)?)?;
+        // If the file system does not support it, SQLite keeps its rollback journal, which works too.
+        main.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        main.pragma_update(None, "synchronous", "NORMAL")?;
+        main.pragma_update_and_check(None, "journal_size_limit", MAX_LOG_BYTES, |_| Ok(()))?;
+        schema::migrate(&mut main)?;
+        let location = Location::File(FileIdentity::of(path)?);
+        Ok(Self { main, location, owner: owner.into(), fallback: None })
+    }
+
+    pub(crate) fn memory() -> Result<Self, DatabaseFailure> {
+        let mut main = Connection::open_in_memory()?;
+        main.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
+        schema::migrate(&mut main)?;
+        Ok(Self { main, location: Location::Memory, owner: "this".into(), fallback: None })
+    }
+
+    /// Uses a file that cannot be written as the fallback, as far as it is readable.
+    pub(crate) fn set_fallback(&mut self, path: &Path) {
+        self.fallback =
+            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok().and_then(Fallback::new);
+    }
+
+    /// Switches to memory, with the previous database as the fallback.
+    pub(crate) fn into_memory(self) -> Result<Self, DatabaseFailure> {
+        let fallback = match self.location {
+            Location::File(_) => Fallback::new(self.main),
+            Location::Memory => self.fallback,
+        };
+        Ok(Self { fallback, ..Self::memory()? })
+    }
+
+    /// Whether the path now leads to another file. SQLite would keep writing to the old one.
+    pub(crate) fn was_replaced(&self, data: &Path) -> bool {
+        match self.location {
+            Location::File(identity) => {
+                FileIdentity::of(&open::file_in(data)).ok() != Some(identity)
+            }
+            Location::Memory => false,
+        }
+    }
+
+    /// Closes the database. Checkpointing the log takes several syncs, which would delay the exit of the process,
+    /// so a short log stays: the next process reads it, as after a crash.
+    pub(crate) fn close(self, data: &Path) {
+        let log = std::fs::metadata(open::log_in(data)).map_or(0, |log| log.len());
+        if log <= MAX_LOG_LEFT {
+            let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            // If this fails, closing only takes longer.
+            self.main.set_db_config(keep, true).ok();
+        }
+    }
+
+    /// Runs work that can be postponed: it fails at once if another process is writing.
+    pub(crate) fn without_waiting<T>(
+        &self,
+        timeout: Duration,
+        work: impl FnOnce(&Self) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        self.main.busy_timeout(Duration::ZERO)?;
+        let done = work(self);
+        self.main.busy_timeout(timeout)?;
+        done
+    }
+
+    /// Returns the fallback connection, if it has this table in the known form.
+    pub(crate) fn fallback(&self, table: Table) -> Option<&Connection> {
+        let fallback = self.fallback.as_ref()?;
+        fallback.tables.contains(&table).then_some(&fallback.connection)
+    }
+}
+
+impl Fallback {
+    fn new(connection: Connection) -> Option<Self> {
+        // The fallback is optional, so never wait for it.
+        connection.busy_timeout(Duration::ZERO).ok()?;
+        let is_known = |table: &Table| table.matches(&connection).unwrap_or(false);
+        let tables: Vec<_> = TABLES.into_iter().filter(is_known).collect();
+        (!tables.is_empty()).then_some(Self { connection, tables })
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let main = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    main.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
+    main.pragma_update(None, "trusted_schema", false)?;
+    main.pragma_update(None, "cell_size_check", true)?;
+    Ok(main)
+}
+
+/// Identifies a file, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileIdentity(u64, u64);
+
+impl FileIdentity {
+    /// Does not open the file, because closing it again would release SQLite's locks on it.
+    #[cfg(unix)]
+    pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata(path).map(|file| Self(file.dev(), file.ino()))
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
+        let since = std::fs::metadata(path)?.created()?.duration_since(std::time::UNIX_EPOCH);
+        let since = since.unwrap_or_default();
+        Ok(Self(since.as_secs(), u64::from(since.subsec_nanos())))
+    }
+}

@@ -1,0 +1,245 @@
+//! Reconstructs the changes of a call from its journal entries.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use helve_core::commit::ContentHash;
+use helve_core::journal::{self, AfterImage, ChangedFile, RecordedChange};
+use helve_core::paths;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::super::database::Database;
+use super::super::failure::DatabaseFailure;
+use super::super::schema::Table;
+use super::super::unsigned;
+use super::bytes_of;
+use super::entries::{DONE, decode_meant};
+use super::images::{self, ImageKey};
+
+/// The content of a file before a call is lost.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LostImage {
+    pub(super) path: PathBuf,
+}
+
+/// Returns everything that the newest call with this id changed.
+pub(super) fn change(
+    database: &Database,
+    folder: &Path,
+    call: &str,
+) -> rusqlite::Result<Option<Result<RecordedChange, LostImage>>> {
+    let read = |connection: &Connection| {
+        let Some(key) = CallKey::newest(connection, call)? else { return Ok(None) };
+        let call = JournaledCall::of(connection, &key)?;
+        call.map(|call| call.change(connection, folder)).transpose()
+    };
+    match read(&database.main)? {
+        Some(found) => Ok(Some(found)),
+        None => Ok(fallback(database).and_then(|fallback| read(fallback).ok()?)),
+    }
+}
+
+/// Returns the newest changes in a folder, newest first, without contents.
+pub(super) fn newest(
+    database: &Database,
+    root: &Path,
+    most: usize,
+) -> rusqlite::Result<Vec<RecordedChange>> {
+    let mut found = read_newest(&database.main, root, most)?;
+    let in_fallback =
+        fallback(database).and_then(|fallback| read_newest(fallback, root, most).ok());
+    for (number, change) in in_fallback.unwrap_or_default() {
+        // A call that was running during the switch to memory is in both; the one in memory is newer.
+        let is_same = |(_, other): &(i64, RecordedChange)| {
+            (&other.session, &other.call) == (&change.session, &change.call)
+        };
+        if !found.iter().any(is_same) {
+            found.push((number, change));
+        }
+    }
+    found.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+    found.truncate(most);
+    Ok(found.into_iter().map(|(_, change)| change).collect())
+}
+
+fn read_newest(
+    connection: &Connection,
+    root: &Path,
+    most: usize,
+) -> rusqlite::Result<Vec<(i64, RecordedChange)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT owner, session, root, call, number FROM journal WHERE root = ?1 ORDER BY number DESC",
+    )?;
+    let mut rows = statement.query([bytes_of(root)])?;
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    while found.len() < most
+        && let Some(row) = rows.next()?
+    {
+        // Unreadable rows are skipped.
+        let (Ok(key), Ok(number)) = (CallKey::decode(row), row.get(4)) else { continue };
+        if seen.contains(&key) {
+            continue;
+        }
+        match JournaledCall::of(connection, &key) {
+            Ok(call) => found.extend(call.map(|call| (number, call.outline()))),
+            Err(error) if DatabaseFailure::of(&error).is_none() => {}
+            Err(error) => return Err(error),
+        }
+        seen.insert(key);
+    }
+    Ok(found)
+}
+
+/// Identifies a call. The id alone is not enough, because clients choose it.
+#[derive(PartialEq, Eq, Hash)]
+struct CallKey {
+    owner: String,
+    session: String,
+    root: Vec<u8>,
+    call: String,
+}
+
+impl CallKey {
+    fn newest(connection: &Connection, call: &str) -> rusqlite::Result<Option<Self>> {
+        let mut statement = connection.prepare_cached(
+            "SELECT owner, session, root, call FROM journal WHERE call = ?1 ORDER BY number DESC LIMIT 1",
+        )?;
+        statement.query_row([call], Self::decode).optional()
+    }
+
+    fn decode(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let (owner, session) = (row.get(0)?, row.get(1)?);
+        Ok(Self { owner, session, root: row.get(2)?, call: row.get(3)? })
+    }
+}
+
+/// The journal's record of a call, with row numbers instead of contents.
+struct JournaledCall {
+    call: String,
+    session: String,
+    tool: String,
+    at: u64,
+    files: Vec<JournaledFile>,
+}
+
+struct JournaledFile {
+    path: PathBuf,
+    before: Option<(i64, u32)>,
+    after: AfterState,
+}
+
+/// A file after a call, with a row number instead of content.
+enum AfterState {
+    Image(i64, u32),
+    Absent,
+    /// The call was interrupted before the result was recorded. Contains the intended result, if it can be read.
+    Unrecorded(Option<Option<ContentHash>>),
+}
+
+impl JournaledCall {
+    /// Reads a call. If it committed several times, each file has its first "before" and its last "after".
+    fn of(connection: &Connection, key: &CallKey) -> rusqlite::Result<Option<Self>> {
+        // The plus keeps SQLite from using the index on the root.
+        let mut statement = connection.prepare_cached(
+            "SELECT tool, at, state, path, before, mode, after, meant, left_mode
+             FROM journal JOIN journal_files ON entry = number
+             WHERE call = ?1 AND owner = ?2 AND session = ?3 AND +root = ?4
+             ORDER BY number, position",
+        )?;
+        let CallKey { owner, session, root, call } = key;
+        let mut rows = statement.query(params![call, owner, session, root])?;
+        let (call, session) = (call.clone(), session.clone());
+        let mut call = Self { call, session, tool: String::new(), at: 0, files: Vec::new() };
+        let mut places: HashMap<PathBuf, usize> = HashMap::new();
+        while let Some(row) = rows.next()? {
+            (call.tool, call.at) = (row.get(0)?, unsigned(row.get(1)?));
+            let path = paths::of_bytes(row.get(3)?);
+            let mode = row.get::<_, Option<u32>>(5).ok().flatten().unwrap_or(UNKNOWN_MODE);
+            let before = row.get::<_, Option<i64>>(4)?.map(|image| (image, mode));
+            let after = match (row.get::<_, String>(2)? == DONE, row.get(6)?) {
+                // If it is not recorded, the call did not change the mode.
+                (true, Some(image)) => AfterState::Image(
+                    image,
+                    row.get::<_, Option<u32>>(8).ok().flatten().unwrap_or(mode),
+                ),
+                (true, None) => AfterState::Absent,
+                (false, _) => AfterState::Unrecorded(decode_meant(row.get(7).ok().flatten())),
+            };
+            let known = places.get(&path).and_then(|place| call.files.get_mut(*place));
+            if let Some(file) = known {
+                file.after = after;
+                continue;
+            }
+            places.insert(path.clone(), call.files.len());
+            call.files.push(JournaledFile { path, before, after });
+        }
+        Ok((!call.files.is_empty()).then_some(call))
+    }
+
+    fn change(
+        self,
+        connection: &Connection,
+        folder: &Path,
+    ) -> rusqlite::Result<Result<RecordedChange, LostImage>> {
+        let load = |row: i64| images::load(connection, folder, ImageKey::Row(row));
+        let mut files = Vec::new();
+        for JournaledFile { path, before, after } in self.files {
+            let before = match before {
+                None => None,
+                Some((row, mode)) => match load(row)? {
+                    Some(bytes) => Some(journal::FileImage::new(bytes, mode)),
+                    None => return Ok(Err(LostImage { path })),
+                },
+            };
+            let after = match after {
+                AfterState::Image(row, mode) => match load(row)? {
+                    Some(bytes) => AfterImage::Known(Some(journal::FileImage::new(bytes, mode))),
+                    None => AfterImage::Lost,
+                },
+                AfterState::Absent => AfterImage::Known(None),
+                AfterState::Unrecorded(meant) => meant.map_or(AfterImage::Lost, AfterImage::Meant),
+            };
+            files.push(ChangedFile { path, before, after });
+        }
+        let Self { call, session, tool, at, .. } = self;
+        Ok(Ok(RecordedChange { call, session, tool, at, files }))
+    }
+
+    fn outline(self) -> RecordedChange {
+        let files =
+            self.files.into_iter().map(|JournaledFile { path, before, after }| ChangedFile {
+                path,
+                before: before.map(|(_, mode)| without_content(mode)),
+                after: match after {
+                    AfterState::Image(_, mode) => AfterImage::Known(Some(without_content(mode))),
+                    AfterState::Absent => AfterImage::Known(None),
+                    AfterState::Unrecorded(meant) => {
+                        meant.map_or(AfterImage::Lost, AfterImage::Meant)
+                    }
+                },
+            });
+        let files = files.collect();
+        RecordedChange {
+            call: self.call,
+            session: self.session,
+            tool: self.tool,
+            at: self.at,
+            files,
+        }
+    }
+}
+
+/// An image without its content.
+fn without_content(mode: u32) -> journal::FileImage {
+    journal::FileImage::new(Bytes::new(), mode)
+}
+
+/// The mode of a file whose mode cannot be read; the content is still useful.
+const UNKNOWN_MODE: u32 = 0o600;
+
+/// Returns the fallback file, if it has all journal tables in the known form.
+fn fallback(database: &Database) -> Option<&Connection> {
+    let tables = [Table::Journal, Table::JournalFiles, Table::JournalImages];
+    tables.into_iter().map(|table| database.fallback(table)).reduce(Option::and).flatten()
+}

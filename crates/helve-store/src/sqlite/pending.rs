@@ -1,0 +1,141 @@
+//! Pending writes: calls that have not ended or whose end is not written yet, and slots that were set.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use helve_core::event::{CallState, CallStatus, Event, EventKind};
+use rusqlite::{Transaction, TransactionBehavior};
+
+use super::database::{Database, Location};
+use super::queue::SlotWrite;
+use super::{calls, slots};
+
+#[derive(Default)]
+pub(crate) struct PendingWrites {
+    live: HashMap<Key, LiveCall>,
+    /// By session and key; only the last value is written.
+    slots: HashMap<(String, String), String>,
+    started: u64,
+    /// Number of calls that began while too many were running.
+    pub(crate) untracked: u64,
+}
+
+/// Identifies a call by session and id, because ids are chosen by clients.
+type Key = (Arc<str>, Arc<str>);
+
+struct LiveCall {
+    state: CallState,
+    /// Sequence number of the call.
+    number: u64,
+    /// The database and row it was written to.
+    row: Option<(Location, i64)>,
+    urgency: WriteUrgency,
+}
+
+/// How soon a call must be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum WriteUrgency {
+    None,
+    /// Before the next read.
+    Lazy,
+    /// With the next batch, because it must survive a crash.
+    Prompt,
+}
+
+/// Maximum number of running calls that are tracked.
+const MAX_LIVE_CALLS: usize = 4096;
+
+impl PendingWrites {
+    pub(crate) fn add_event(&mut self, event: &Event) {
+        let key = (event.session.clone(), event.call.clone());
+        if let Some(state) = CallState::begin(event) {
+            if self.live.len() >= MAX_LIVE_CALLS {
+                self.untracked += 1;
+                return;
+            }
+            self.started += 1;
+            let (number, urgency) = (self.started, WriteUrgency::Lazy);
+            self.live.insert(key, LiveCall { state, number, row: None, urgency });
+        } else if let Some(live) = self.live.get_mut(&key) {
+            live.state.fold(event);
+            let is_prompt =
+                matches!(event.what, EventKind::Running { .. } | EventKind::Finished(_));
+            let urgency = if is_prompt { WriteUrgency::Prompt } else { WriteUrgency::Lazy };
+            live.urgency = live.urgency.max(urgency);
+        }
+    }
+
+    pub(crate) fn set_slot(&mut self, SlotWrite { session, key, value }: SlotWrite) {
+        self.slots.insert((session, key), value);
+    }
+
+    pub(crate) fn has_slots(&self) -> bool {
+        !self.slots.is_empty()
+    }
+
+    /// Whether there are slots, or calls of at least this urgency.
+    pub(crate) fn has(&self, min_urgency: WriteUrgency) -> bool {
+        self.has_slots() || self.live.values().any(|live| live.urgency >= min_urgency)
+    }
+
+    /// Writes the slots and the calls of at least this urgency in one transaction.
+    pub(crate) fn write(
+        &self,
+        database: &Database,
+        min_urgency: WriteUrgency,
+    ) -> rusqlite::Result<WrittenRows> {
+        let immediate = TransactionBehavior::Immediate;
+        let transaction = Transaction::new_unchecked(&database.main, immediate)?;
+        for ((session, key), value) in &self.slots {
+            slots::set(database, session, key, value)?;
+        }
+        let is_due = |(_, live): &(&Key, &LiveCall)| live.urgency >= min_urgency;
+        let mut due: Vec<_> = self.live.iter().filter(is_due).collect();
+        // The row order must match the start order, even for calls of the same millisecond.
+        due.sort_by_key(|(_, live)| live.number);
+        let mut rows = Vec::new();
+        for (key, live) in due {
+            let row =
+                live.row.filter(|(location, _)| *location == database.location).map(|(_, row)| row);
+            let row = calls::write(&transaction, &database.owner, row, &live.state)?;
+            rows.push((key.clone(), row));
+        }
+        transaction.commit()?;
+        Ok(WrittenRows { location: database.location, rows })
+    }
+
+    /// Records what was written. Ended calls are no longer tracked.
+    pub(crate) fn mark_written(&mut self, written: WrittenRows) {
+        self.slots.clear();
+        for (key, row) in written.rows {
+            let Some(live) = self.live.get_mut(&key) else { continue };
+            match live.state.status {
+                CallStatus::Pending | CallStatus::Running => {
+                    live.row = Some((written.location, row));
+                    live.urgency = WriteUrgency::None;
+                }
+                CallStatus::Completed | CallStatus::Error => {
+                    self.live.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// Discards what could not be written anywhere.
+    pub(crate) fn discard(&mut self) {
+        self.slots.clear();
+        self.live.retain(|_, live| match live.state.status {
+            CallStatus::Pending | CallStatus::Running => true,
+            CallStatus::Completed | CallStatus::Error => false,
+        });
+    }
+}
+
+/// The rows that were written.
+pub(crate) struct WrittenRows {
+    location: Location,
+    rows: Vec<(Key, i64)>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! The worker thread that owns the connection: it processes queue items and recovers from database failures.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use helve_core::store::StoreError;
+
+use super::calls::PruneResult;
+use super::database::{Database, Location};
+use super::failure::{self, DatabaseFailure, DatabaseProblem};
+use super::journal::sweep::SweepSchedule;
+use super::open::{self, OpenedDatabase};
+use super::pending::{PendingWrites, WriteUrgency};
+use super::process_lock::ProcessLock;
+use super::queue::{DroppedEvents, IdleWork, Queue, QueueItem};
+use super::{calls, journal, rules, slots};
+
+pub(crate) struct StoreWorker {
+    data: PathBuf,
+    timeout: Duration,
+    database: Option<Database>,
+    lock: Option<ProcessLock>,
+    notices: Vec<String>,
+    pending: PendingWrites,
+    cleanup: Cleanup,
+    /// Decides when the journal is swept.
+    schedule: SweepSchedule,
+    pub(super) open_entries: journal::OpenEntries,
+}
+
+/// What has to be cleaned up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cleanup {
+    /// Nothing; this many batches of calls were written since the last cleanup.
+    None(u32),
+    Calls,
+    Everything,
+}
+
+/// How often one query is retried after recovering from a failure.
+const MAX_ATTEMPTS: usize = 4;
+/// Number of batches of calls after which the history is pruned.
+const CLEANUP_INTERVAL: u32 = 64;
+/// Maximum number of notices.
+const MAX_NOTICES: usize = 4;
+
+impl StoreWorker {
+    pub(crate) fn new(data: PathBuf, timeout: Duration) -> Self {
+        Self {
+            data,
+            timeout,
+            database: None,
+            lock: None,
+            notices: Vec::new(),
+            pending: PendingWrites::default(),
+            cleanup: Cleanup::Everything,
+            schedule: SweepSchedule::default(),
+            open_entries: journal::OpenEntries::default(),
+        }
+    }
+
+    /// Runs until the store is dropped and everything is written.
+    pub(crate) fn run(mut self, queue: &Queue) {
+        while let Some(items) = queue.take(self.idle_work()) {
+            if items.is_empty() {
+                self.clean_up();
+            }
+            for item in items {
+                match item {
+                    QueueItem::Event(event) => self.pending.add_event(&event),
+                    QueueItem::Slot(setting) => self.pending.set_slot(setting),
+                    QueueItem::Query(query) => {
+                        self.write_slots();
+                        query(&mut self);
+                    }
+                }
+            }
+            self.write(WriteUrgency::Prompt);
+        }
+        self.write_all();
+        if let Some(database) = self.database {
+            database.close(&self.data);
+        }
+    }
+
+    /// Runs an operation on the database, and retries it after recovering from a failure.
+    pub(crate) fn attempt<T>(
+        &mut self,
+        work: impl Fn(&Database) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.attempt_with_pending(|database, _| work(database))
+    }
+
+    fn attempt_with_pending<T>(
+        &mut self,
+        work: impl Fn(&Database, &PendingWrites) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let store_error = |failure: DatabaseFailure| StoreError::other(failure.why);
+        for _ in 0..MAX_ATTEMPTS {
+            self.open().map_err(store_error)?;
+            let Some(database) = &self.database else { continue };
+            if database.was_replaced(&self.data) {
+                let why = "another process replaced it".to_owned();
+                self.recover(DatabaseFailure { problem: DatabaseProblem::Changed, why })
+                    .map_err(store_error)?;
+                continue;
+            }
+            let error = match work(database, &self.pending) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            match DatabaseFailure::of(&error) {
+                Some(failure) => self.recover(failure).map_err(store_error)?,
+                None => return Err(failure::query_error(&error)),
+            }
+        }
+        Err(StoreError::other("The store failed repeatedly."))
+    }
+
+    /// Returns a notice for the user about problems.
+    pub(crate) fn notice(&mut self, dropped: DroppedEvents) -> Option<String> {
+        let mut notices = match self.open() {
+            Ok(()) => self.notices.clone(),
+            Err(failure) => vec![format!("The store is not available: {}.", failure.why)],
+        };
+        let missing = dropped.others + self.pending.untracked;
+        if missing > 0 {
+            notices.push(format!(
+                "The history of calls lacks {missing} events, because they arrived faster than they could be written."
+            ));
+        }
+        (!notices.is_empty()).then(|| notices.join(" "))
+    }
+
+    /// Records that the journal has grown by this many bytes.
+    pub(crate) fn added(&mut self, bytes: u64) {
+        if let Some(database) = &self.database {
+            self.schedule.added(database.location, bytes);
+        }
+    }
+
+    /// Writes everything that is pending.
+    pub(crate) fn write_all(&mut self) {
+        self.write(WriteUrgency::Lazy);
+    }
+
+    /// Called before a query, which must see slots set earlier.
+    fn write_slots(&mut self) {
+        if self.pending.has_slots() {
+            self.write(WriteUrgency::Prompt);
+        }
+    }
+
+    fn write(&mut self, min_urgency: WriteUrgency) {
+        if !self.pending.has(min_urgency) {
+            return;
+        }
+        match self.attempt_with_pending(|database, pending| pending.write(database, min_urgency)) {
+            Ok(written) => self.pending.mark_written(written),
+            Err(_) => self.pending.discard(),
+        }
+        self.cleanup = match self.cleanup {
+            Cleanup::None(batches) if batches < CLEANUP_INTERVAL => Cleanup::None(batches + 1),
+            Cleanup::None(_) | Cleanup::Calls => Cleanup::Calls,
+            Cleanup::Everything => Cleanup::Everything,
+        };
+    }
+
+    fn open(&mut self) -> Result<(), DatabaseFailure> {
+        if self.database.is_none() {
+            let opened = open::open(&self.data, self.timeout, &mut self.lock, None)?;
+            self.use_database(opened);
+        }
+        Ok(())
+    }
+
+    fn use_database(&mut self, opened: OpenedDatabase) {
+        self.database = Some(opened.database);
+        self.notices.extend(opened.notice);
+        self.notices.truncate(MAX_NOTICES);
+    }
+
+    /// Replaces a failed database by a working one.
+    fn recover(&mut self, failure: DatabaseFailure) -> Result<(), DatabaseFailure> {
+        let Some(database) = self.database.take() else { return Ok(()) };
+        let (problem, identity) = match (failure.problem, database.location) {
+            (_, Location::Memory) => {
+                self.database = Some(database);
+                return Err(failure);
+            }
+            (problem, Location::File(identity)) => (problem, identity),
+        };
+        let damaged = match problem {
+            DatabaseProblem::Damaged => Some((identity, failure.why)),
+            DatabaseProblem::Changed => None,
+            DatabaseProblem::Locked
+            | DatabaseProblem::Unwritable
+            | DatabaseProblem::Newer { .. } => {
+                let notice = failure::in_memory_notice(&open::file_in(&self.data), &failure);
+                self.use_database(OpenedDatabase {
+                    database: database.into_memory()?,
+                    notice: Some(notice),
+                });
+                return Ok(());
+            }
+        };
+        drop(database);
+        let opened = open::open(&self.data, self.timeout, &mut self.lock, damaged)?;
+        self.use_database(opened);
+        Ok(())
+    }
+
+    fn idle_work(&self) -> IdleWork {
+        match (&self.database, self.cleanup) {
+            (None, _) => IdleWork::None,
+            (Some(_), Cleanup::None(_)) if !self.schedule.is_due() => IdleWork::None,
+            (Some(_), Cleanup::None(_) | Cleanup::Calls | Cleanup::Everything) => IdleWork::Pending,
+        }
+    }
+
+    /// Does a small part of the cleanup while nobody waits.
+    fn clean_up(&mut self) {
+        let (work, next): (fn(&Database) -> rusqlite::Result<PruneResult>, _) = match self.cleanup {
+            Cleanup::None(_) => return self.sweep(),
+            Cleanup::Calls => (calls::prune, Cleanup::None(0)),
+            Cleanup::Everything => (prune_slots_and_rules, Cleanup::Calls),
+        };
+        let Some(database) = &self.database else { return };
+        let pruned = database.without_waiting(self.timeout, work);
+        match pruned {
+            Ok(PruneResult::Partial) => {}
+            // A failed cleanup is neither retried at once nor a reason to abandon the file.
+            Ok(PruneResult::Complete) | Err(_) => self.cleanup = next,
+        }
+    }
+
+    fn sweep(&mut self) {
+        let Some(database) = &self.database else { return };
+        let folder = journal::folder_in(&self.data);
+        // After an error the next addition to the journal triggers a retry.
+        database
+            .without_waiting(self.timeout, |database| self.schedule.advance(database, &folder))
+            .ok();
+    }
+}
+
+fn prune_slots_and_rules(database: &Database) -> rusqlite::Result<PruneResult> {
+    slots::prune(database)?;
+    rules::prune(database)?;
+    Ok(PruneResult::Complete)
+}
