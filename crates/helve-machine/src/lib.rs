@@ -21,7 +21,7 @@ mod walk;
 mod window;
 
 #[cfg(feature = "faults")]
-pub use commit::faults::Faults;
+pub use commit::faults::InjectedFaults;
 pub use local::LocalMachine;
 pub use process::{KeeperCommand, LocalProcesses, ProcessSettings, keeper};
 

@@ -49,7 +49,7 @@ fn smallest(
 ) -> Result<(Vec<(CString, FileType)>, u64), MachineError> {
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
     let mut names = RawDir::new(folder, buffer.spare_capacity_mut());
-    let mut kept: BinaryHeap<(CString, RawMode)> = BinaryHeap::new();
+    let mut smallest_names: BinaryHeap<(CString, RawMode)> = BinaryHeap::new();
     let mut total = 0u64;
     while let Some(entry) = names.next() {
         let entry = entry.map_err(machine_error)?;
@@ -61,20 +61,20 @@ fn smallest(
             cancellation.check()?;
         }
         total += 1;
-        if kept.len() < most {
-            kept.push((name.to_owned(), entry.file_type().as_raw_mode()));
-        } else if let Some(mut largest) = kept.peek_mut()
+        if smallest_names.len() < most {
+            smallest_names.push((name.to_owned(), entry.file_type().as_raw_mode()));
+        } else if let Some(mut largest) = smallest_names.peek_mut()
             && name < largest.0.as_c_str()
         {
             *largest = (name.to_owned(), entry.file_type().as_raw_mode());
         }
     }
-    let kept = kept
+    let smallest_names = smallest_names
         .into_sorted_vec()
         .into_iter()
         .map(|(name, mode)| (name, FileType::from_raw_mode(mode)))
         .collect();
-    Ok((kept, total))
+    Ok((smallest_names, total))
 }
 
 /// Returns what a name refers to and whether it is a link. Some file systems do not list the type with the name.

@@ -13,7 +13,7 @@ use helve_core::{BoxFuture, Machine, MachineError, Place};
 
 use crate::blocking::run_blocking;
 #[cfg(feature = "faults")]
-use crate::commit::faults::Faults;
+use crate::commit::faults::InjectedFaults;
 use crate::commit::{
     CommitChange, CommitError, Committed, PathLocks, SweptFolders, Syscalls, commit,
 };
@@ -56,7 +56,7 @@ impl LocalMachine {
 
     /// Creates a machine whose file operations fail as `faults` says.
     #[cfg(feature = "faults")]
-    pub fn with_faults(folder: impl Into<PathBuf>, faults: Faults) -> Self {
+    pub fn with_faults(folder: impl Into<PathBuf>, faults: InjectedFaults) -> Self {
         Self::with(folder.into(), Syscalls { faults })
     }
 

@@ -8,11 +8,11 @@ use rustix::io::Errno;
 /// Called with the name of each file operation; the operation is replaced by the returned error, if there is one.
 #[derive(Clone, Default)]
 #[cfg_attr(not(feature = "faults"), expect(unreachable_pub, reason = "exported for tests only"))]
-pub struct Faults(Option<Arc<FaultFn>>);
+pub struct InjectedFaults(Option<Arc<FaultFn>>);
 
 type FaultFn = dyn Fn(&'static str) -> Option<Errno> + Send + Sync;
 
-impl Faults {
+impl InjectedFaults {
     pub(crate) fn new(
         fault: impl Fn(&'static str) -> Option<Errno> + Send + Sync + 'static,
     ) -> Self {
@@ -30,8 +30,8 @@ impl Faults {
     }
 }
 
-impl fmt::Debug for Faults {
+impl fmt::Debug for InjectedFaults {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Faults({})", self.0.is_some())
+        write!(formatter, "InjectedFaults({})", self.0.is_some())
     }
 }

@@ -23,7 +23,7 @@ type DirFd<'a> = BorrowedFd<'a>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Syscalls {
     #[cfg(any(test, feature = "faults"))]
-    pub(crate) faults: super::faults::Faults,
+    pub(crate) faults: super::faults::InjectedFaults,
 }
 
 impl Syscalls {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use helve_core::Place;
 use tempfile::TempDir;
 
-use super::faults::Faults;
+use super::faults::InjectedFaults;
 use super::*;
 use crate::fixture::{folder, folder_in_memory, place};
 
@@ -24,19 +24,22 @@ use crate::fixture::{folder, folder_in_memory, place};
 struct Fixture {
     root: TempDir,
     locks: TempDir,
-    faults: Faults,
+    faults: InjectedFaults,
 }
 
 impl Fixture {
     /// On a real disk, where syncing is slow.
     fn on_disk() -> Self {
-        Self { root: folder(), locks: folder(), faults: Faults::default() }
+        Self { root: folder(), locks: folder(), faults: InjectedFaults::default() }
     }
 
     /// Files are given as `name = content`, one a line.
     fn new(files: &str) -> Self {
-        let fixture =
-            Self { root: folder_in_memory(), locks: folder_in_memory(), faults: Faults::default() };
+        let fixture = Self {
+            root: folder_in_memory(),
+            locks: folder_in_memory(),
+            faults: InjectedFaults::default(),
+        };
         for (name, content) in files.lines().filter_map(|line| line.trim().split_once(" = ")) {
             let path = fixture.path(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

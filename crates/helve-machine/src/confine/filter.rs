@@ -200,7 +200,7 @@ fn rule_on_argument(
     Ok(SeccompRule::new(vec![SeccompCondition::new(argument, length, operator, value)?])?)
 }
 
-/// Denies the x32 system syscalls, whose numbers have a high bit that the other filters do not match.
+/// Denies the x32 system calls, whose numbers have a high bit that the other filters do not match.
 #[cfg(target_arch = "x86_64")]
 fn x32_filter() -> BpfProgram {
     const LOAD: u16 = 0x20;

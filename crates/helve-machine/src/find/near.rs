@@ -26,7 +26,7 @@ pub(super) fn find(
     let results: Vec<Arc<Mutex<SimilarNames>>> =
         (0..walk::thread_count()).map(|_| Arc::default()).collect();
     let visitor = |result: &Arc<Mutex<SimilarNames>>| NearVisitor {
-        wanted: name.into(),
+        name: name.into(),
         result: result.clone(),
     };
     let WalkOutcome { skipped, ended, ignored_entries } =
@@ -58,14 +58,14 @@ struct SimilarNames {
 }
 
 struct NearVisitor {
-    wanted: String,
+    name: String,
     result: Arc<Mutex<SimilarNames>>,
 }
 
 impl Visitor for NearVisitor {
     fn file(&mut self, entry: &WalkEntry<'_>) -> VisitEnd {
         let name = entry.name.to_string_lossy();
-        if nearest(&self.wanted, [&*name], 1).is_empty() {
+        if nearest(&self.name, [&*name], 1).is_empty() {
             return VisitEnd::Complete;
         }
         let mut result = self.result.lock();

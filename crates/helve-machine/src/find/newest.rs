@@ -22,7 +22,7 @@ pub(crate) struct Mtime {
 pub(super) struct NewestFiles<T> {
     most: usize,
     /// The file to drop next is on top.
-    kept: BinaryHeap<RankedFile<T>>,
+    files: BinaryHeap<RankedFile<T>>,
 }
 
 pub(crate) struct RankedFile<T> {
@@ -33,30 +33,30 @@ pub(crate) struct RankedFile<T> {
 
 impl<T> NewestFiles<T> {
     pub(super) fn new(most: usize) -> Self {
-        Self { most, kept: BinaryHeap::new() }
+        Self { most, files: BinaryHeap::new() }
     }
 
     /// Whether a file with this time and path would be kept.
     pub(super) fn would_keep(&self, modified: Mtime, path: &[u8]) -> bool {
-        let last = self.kept.peek();
-        self.kept.len() < self.most || last.is_some_and(|last| last.is_after(modified, path))
+        let last = self.files.peek();
+        self.files.len() < self.most || last.is_some_and(|last| last.is_after(modified, path))
     }
 
     pub(super) fn keep(&mut self, modified: Mtime, path: &[u8], data: T) {
         if !self.would_keep(modified, path) {
             return;
         }
-        self.kept.push(RankedFile { modified, path: path.into(), data });
-        if self.kept.len() > self.most {
-            self.kept.pop();
+        self.files.push(RankedFile { modified, path: path.into(), data });
+        if self.files.len() > self.most {
+            self.files.pop();
         }
     }
 
     /// Merges several collections, newest first.
     pub(super) fn sorted(all: impl IntoIterator<Item = Self>) -> Vec<RankedFile<T>> {
-        let mut kept: Vec<RankedFile<T>> = all.into_iter().flat_map(|one| one.kept).collect();
-        kept.sort_unstable();
-        kept
+        let mut files: Vec<RankedFile<T>> = all.into_iter().flat_map(|one| one.files).collect();
+        files.sort_unstable();
+        files
     }
 }
 

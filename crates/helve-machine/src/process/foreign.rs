@@ -124,7 +124,7 @@ pub(super) fn end_warden(warden: &WardenHandle) -> Result<usize, ProcessError> {
     }
 }
 
-/// Waits for a warden, which ends when no process is left beneath it.
+/// Waits for a warden, which ends when no process is remaining beneath it.
 fn wait(warden: &WardenHandle, most: Duration) -> Survivors {
     let mut one = [PollFd::new(&warden.handle, PollFlags::IN)];
     let most = Timespec::try_from(most).ok();
@@ -142,9 +142,9 @@ pub(super) async fn watch(
     let deadline = Instant::now().checked_add(want.deadline);
     let mut watching = ForeignWatch { folder, record, want, searched: 0, gone: None };
     loop {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let (returned, watched) = blocking(move || {
-            let watched = watching.check(left == Some(Duration::ZERO));
+            let watched = watching.check(remaining == Some(Duration::ZERO));
             (watching, watched)
         })
         .await?;
@@ -152,7 +152,10 @@ pub(super) async fn watch(
         match watched {
             Some(watched) => return Ok(watched),
             None => {
-                tokio::time::sleep(left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL))).await
+                tokio::time::sleep(
+                    remaining.map_or(POLL_INTERVAL, |remaining| remaining.min(POLL_INTERVAL)),
+                )
+                .await
             }
         }
     }
@@ -164,7 +167,7 @@ struct ForeignWatch {
     want: WatchRequest,
     /// How much of the output was searched for a text.
     searched: u64,
-    /// When it was first noticed that no process is left.
+    /// When it was first noticed that no process is remaining.
     gone: Option<Instant>,
 }
 
@@ -218,12 +221,12 @@ impl ForeignWatch {
         }
     }
 
-    fn contains_text(&mut self, finder: &memmem::Finder<'_>, said: u64) -> bool {
+    fn contains_text(&mut self, finder: &memmem::Finder<'_>, total: u64) -> bool {
         let overlap = finder.needle().len().saturating_sub(1) as u64;
         self.searched = self.searched.max(self.want.from);
-        while self.searched < said {
+        while self.searched < total {
             let begin = self.searched.saturating_sub(overlap).max(self.want.from);
-            let end = said.min(self.searched + SEARCH_BYTES);
+            let end = total.min(self.searched + SEARCH_BYTES);
             if finder.find(&self.read(begin, end)).is_some() {
                 return true;
             }

@@ -153,11 +153,11 @@ impl Keeper {
         let began = Instant::now();
         loop {
             self.reap();
-            let left = WARDENS_TIMEOUT.saturating_sub(began.elapsed());
-            if self.wardens.is_empty() || left.is_zero() {
+            let remaining = WARDENS_TIMEOUT.saturating_sub(began.elapsed());
+            if self.wardens.is_empty() || remaining.is_zero() {
                 break;
             }
-            wait_for_signal(&self.signals, left)?;
+            wait_for_signal(&self.signals, remaining)?;
             sys::drain_signals(&self.signals);
         }
         tree::kill_children(|_| false);

@@ -237,11 +237,11 @@ pub(super) fn end(root: Pid, mut reap: impl FnMut(Duration) -> Survivors) -> usi
         // SIGCONT lets stopped processes receive SIGTERM. A process forked while its parent was signalled
         // is found in a later round.
         signal_new(root, &[Signal::TERM, Signal::CONT], &mut signalled);
-        let left = GRACE.saturating_sub(asked.elapsed());
-        if reap(left) == Survivors::None {
+        let remaining = GRACE.saturating_sub(asked.elapsed());
+        if reap(remaining) == Survivors::None {
             return signalled.len();
         }
-        if left.is_zero() {
+        if remaining.is_zero() {
             break;
         }
     }

@@ -68,14 +68,14 @@ async fn wait_for_text(
     loop {
         // The order matters: everything written before the end is searched.
         let is_done = status.borrow_and_update().is_done();
-        let said = *length.borrow_and_update();
-        while searched < said {
+        let total = *length.borrow_and_update();
+        while searched < total {
             let begin = searched.saturating_sub(overlap).max(from);
-            let end = said.min(searched + SEARCH_BYTES);
+            let end = total.min(searched + SEARCH_BYTES);
             let (pieces, end) = match read_range(program, begin, end).await {
                 Some(piece) => ([piece, Vec::new()], end),
                 // Only the two ends are still available.
-                None => (program.pieces(begin, said), said),
+                None => (program.pieces(begin, total), total),
             };
             if pieces.iter().any(|piece| finder.find(piece).is_some()) {
                 return WaitOutcome::Yes;
@@ -111,8 +111,8 @@ async fn read_range(program: &Program, from: u64, to: u64) -> Option<Vec<u8>> {
 /// Returns the output since the cursor that fits, and its offset.
 async fn read_new(program: &Program, want: &WatchRequest) -> Result<(u64, Bytes), ProcessError> {
     let status = *program.status().borrow();
-    let said = *program.output_length().borrow();
-    let window = want.window(said);
+    let total = *program.output_length().borrow();
+    let window = want.window(total);
     let (mut begin, mut bytes) = match read_range(program, window.start, window.end).await {
         Some(bytes) => (window.start, bytes),
         None => newest(program, window.start, want.most),
@@ -122,7 +122,7 @@ async fn read_new(program: &Program, want: &WatchRequest) -> Result<(u64, Bytes)
         bytes.drain(..cut);
         begin += cut as u64;
     }
-    if !status.is_output_complete || window.end < said {
+    if !status.is_output_complete || window.end < total {
         // The rest of a character may still arrive.
         bytes.truncate(without_partial_end(&bytes).len());
     }

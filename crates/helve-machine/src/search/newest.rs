@@ -12,7 +12,7 @@ pub(super) struct NewestMatches {
     /// The total number of matches of the kept files, each file counted up to `most`.
     matches: usize,
     /// The file to drop next is on top.
-    kept: BinaryHeap<RankedFile<FileMatches>>,
+    files: BinaryHeap<RankedFile<FileMatches>>,
 }
 
 /// The matches of one file.
@@ -25,12 +25,12 @@ pub(super) struct FileMatches {
 
 impl NewestMatches {
     pub(super) fn new(most: usize) -> Self {
-        Self { most, matches: 0, kept: BinaryHeap::new() }
+        Self { most, matches: 0, files: BinaryHeap::new() }
     }
 
     /// Whether a file with this time and path would be kept. Once false, it stays false.
     pub(super) fn would_keep(&self, modified: Mtime, path: &[u8]) -> bool {
-        let last = self.kept.peek();
+        let last = self.files.peek();
         self.matches < self.most || last.is_some_and(|last| last.is_after(modified, path))
     }
 
@@ -39,12 +39,12 @@ impl NewestMatches {
             return;
         }
         self.matches += data.weight;
-        self.kept.push(RankedFile { modified, path: path.into(), data });
-        while let Some(last) = self.kept.peek()
+        self.files.push(RankedFile { modified, path: path.into(), data });
+        while let Some(last) = self.files.peek()
             && self.matches - last.data.weight >= self.most
         {
             self.matches -= last.data.weight;
-            self.kept.pop();
+            self.files.pop();
         }
     }
 
@@ -52,7 +52,7 @@ impl NewestMatches {
     pub(super) fn hits(self) -> Vec<MatchedFile> {
         let mut room = self.most;
         let mut hits = Vec::new();
-        for RankedFile { modified, path: bytes, data } in self.kept.into_sorted_vec() {
+        for RankedFile { modified, path: bytes, data } in self.files.into_sorted_vec() {
             if room == 0 {
                 break;
             }

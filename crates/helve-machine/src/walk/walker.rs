@@ -283,8 +283,8 @@ impl<V: Visitor> Walker<V> {
         queue: &WorkQueue<WorkItem>,
     ) {
         let names = std::mem::take(&mut self.names);
-        let kept = std::mem::take(&mut self.files);
-        let (own, others) = kept.split_at(kept.len().min(2 * BATCH));
+        let files = std::mem::take(&mut self.files);
+        let (own, others) = files.split_at(files.len().min(2 * BATCH));
         let opened = Arc::new(opened);
         if !others.is_empty() {
             let path: Arc<[u8]> = folder.path.clone().into();
@@ -301,7 +301,7 @@ impl<V: Visitor> Walker<V> {
             }
         }
         self.names = names;
-        self.files = kept;
+        self.files = files;
     }
 
     fn visit_batch(&mut self, files: &FileBatch, queue: &WorkQueue<WorkItem>) {

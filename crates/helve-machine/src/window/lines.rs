@@ -27,7 +27,7 @@ pub(super) struct LineWindow {
     skipped_lines: u64,
     /// Whether bytes followed the last skipped newline.
     has_partial_line: bool,
-    kept: Vec<u8>,
+    bytes: Vec<u8>,
     spans: Vec<LineSpan>,
     line: CurrentLine,
     more: bool,
@@ -77,7 +77,7 @@ impl LineWindow {
             to_skip: want.first - 1,
             skipped_lines: 0,
             has_partial_line: false,
-            kept: Vec::new(),
+            bytes: Vec::new(),
             spans: Vec::new(),
             line: CurrentLine::default(),
             more: false,
@@ -137,7 +137,7 @@ impl LineWindow {
         let before = self.skipped_lines + u64::from(self.has_partial_line);
         Some(WindowLines {
             seen: before + self.spans.len() as u64,
-            bytes: Bytes::from(self.kept),
+            bytes: Bytes::from(self.bytes),
             lines: self.spans,
             first: self.want.first,
             more: self.more,
@@ -189,12 +189,12 @@ impl LineWindow {
 
     fn extend(&mut self, part: &[u8]) {
         let Some(last) = part.last() else { return };
-        let room = self.want.line_bytes.saturating_sub(self.kept.len() - self.line.start);
-        self.kept.extend_from_slice(&part[..part.len().min(room)]);
+        let room = self.want.line_bytes.saturating_sub(self.bytes.len() - self.line.start);
+        self.bytes.extend_from_slice(&part[..part.len().min(room)]);
         self.line.length += part.len() as u64;
         self.line.ends_in_carriage_return = *last == b'\r';
         let exceeds_limit =
-            self.kept.len() > self.want.most_bytes.saturating_add(MAX_TRIMMED_BYTES);
+            self.bytes.len() > self.want.most_bytes.saturating_add(MAX_TRIMMED_BYTES);
         if exceeds_limit && !self.spans.is_empty() {
             self.drop_current_line();
         }
@@ -207,24 +207,24 @@ impl LineWindow {
         let line = std::mem::take(&mut self.line);
         let has_carriage_return = line.ends_in_carriage_return && line_end == LineEnd::Newline;
         let length = line.length - u64::from(has_carriage_return);
-        let kept = &self.kept[line.start..];
-        let mut kept = kept.len().min(usize::try_from(length).unwrap_or(usize::MAX));
+        let line_bytes = &self.bytes[line.start..];
+        let mut kept = line_bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX));
         if (kept as u64) < length {
-            kept = complete_characters_len(&self.kept[line.start..line.start + kept]);
+            kept = complete_characters_len(&self.bytes[line.start..line.start + kept]);
         }
         let end = line.start + kept;
         self.line.start = line.start;
         if end > self.want.most_bytes && !self.spans.is_empty() {
             return self.drop_current_line();
         }
-        self.kept.truncate(end);
+        self.bytes.truncate(end);
         self.line.start = end;
         self.spans.push(LineSpan { end, skipped: length - kept as u64 });
     }
 
     /// Terminator the window before the current line.
     fn drop_current_line(&mut self) {
-        self.kept.truncate(self.line.start);
+        self.bytes.truncate(self.line.start);
         self.more = true;
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helve::{Host, ToolResult, Toolbox};
-use helve_machine::{Faults, LocalMachine};
+use helve_machine::{InjectedFaults, LocalMachine};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ pub(crate) fn files_of(machine: LocalMachine) -> Host {
     Host::new(Arc::new(machine), Vec::new(), None)
 }
 
-async fn toolbox(stage: &Stage, faults: Faults) -> Toolbox {
+async fn toolbox(stage: &Stage, faults: InjectedFaults) -> Toolbox {
     let machine = LocalMachine::with_faults(stage.data.path().join("locks"), faults);
     stage.builder().host(files_of(machine)).build().await.unwrap()
 }
@@ -72,9 +72,9 @@ impl Plan {
         self.armed.store(nth, Ordering::Relaxed);
     }
 
-    fn faults(&self, errno: Errno) -> Faults {
+    fn faults(&self, errno: Errno) -> InjectedFaults {
         let Self { armed, seen } = self.clone();
-        Faults::by_number(move |operation| {
+        InjectedFaults::by_number(move |operation| {
             let at = seen.fetch_add(1, Ordering::Relaxed);
             let fails = at == armed.load(Ordering::Relaxed);
             // A read that is interrupted is made again further down, where nobody can interfere.

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use helve::Toolbox;
-use helve_machine::{Faults, LocalMachine};
+use helve_machine::{InjectedFaults, LocalMachine};
 use rustix::io::Errno;
 use serde_json::json;
 
@@ -87,7 +87,7 @@ async fn mode_owner_and_attributes_outlive_an_edit() {
 async fn a_full_disk_is_named_and_changes_nothing() {
     let stage = Stage::new();
     stage.put("a.txt", "old\n", 0o644);
-    let full = Faults::by_number(|operation| {
+    let full = InjectedFaults::by_number(|operation| {
         let stores = ["write", "make_folder", "link", "set_attribute"].contains(&operation);
         stores.then(|| Errno::NOSPC.raw_os_error())
     });

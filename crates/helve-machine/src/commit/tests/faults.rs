@@ -66,11 +66,11 @@ fn prepared(
     }
     let mut changes = fixture.changes(changes);
     for change in &mut changes {
-        if let CommitChange::Write { links: wanted, .. } = change {
-            *wanted = links;
+        if let CommitChange::Write { links: link_mode, .. } = change {
+            *link_mode = links;
         }
     }
-    fixture.faults = Faults::new(fault);
+    fixture.faults = InjectedFaults::new(fault);
     (fixture, changes)
 }
 
@@ -191,7 +191,7 @@ fn a_failed_rollback_is_reported_and_the_old_content_kept() {
     let mut fixture = Fixture::new(FILES);
     let changes = fixture.changes("a = new a\nb = new b");
     let (exchanges, renames) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    fixture.faults = Faults::new(move |name| match name {
+    fixture.faults = InjectedFaults::new(move |name| match name {
         "exchange" if exchanges.fetch_add(1, Ordering::Relaxed) == 1 => Some(Errno::IO),
         "rename" if renames.fetch_add(1, Ordering::Relaxed) < MAX_ATTEMPTS => Some(Errno::IO),
         _ => None,
@@ -202,7 +202,7 @@ fn a_failed_rollback_is_reported_and_the_old_content_kept() {
     assert_eq!((at, left.len()), (fixture.at("b"), 1));
     assert_eq!(left[0].changed, fixture.at("a").path());
     let old = left[0].old.clone().expect("the file was replaced");
-    fixture.faults = Faults::default();
+    fixture.faults = InjectedFaults::default();
     fixture.commit(&fixture.changes("b = newer b")).unwrap();
     assert_eq!(fs::read(old).unwrap(), b"old a", "the backup is not swept");
 }

@@ -6,9 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::*;
 
 /// Runs `action` once, right before the nth call with this name.
-fn before(name: &'static str, nth: usize, action: impl Fn() + Send + Sync + 'static) -> Faults {
+fn before(
+    name: &'static str,
+    nth: usize,
+    action: impl Fn() + Send + Sync + 'static,
+) -> InjectedFaults {
     let seen = AtomicUsize::new(0);
-    Faults::new(move |call| {
+    InjectedFaults::new(move |call| {
         if call == name && seen.fetch_add(1, Ordering::Relaxed) == nth {
             action();
         }
@@ -88,7 +92,7 @@ fn a_rollback_keeps_later_changes_of_others() {
     let changes = fixture.changes("a = new\n- b\nnew = new\nc = new");
     let root = fixture.root.path().to_owned();
     let exchanges = AtomicUsize::new(0);
-    fixture.faults = Faults::new(move |name| {
+    fixture.faults = InjectedFaults::new(move |name| {
         let is_last = name == "exchange" && exchanges.fetch_add(1, Ordering::Relaxed) == 1;
         is_last.then(|| {
             for name in ["a", "b", "new"] {
@@ -107,7 +111,7 @@ fn a_rollback_keeps_folders_used_by_others() {
     let mut fixture = Fixture::new("");
     let changes = fixture.changes("new/a = 1");
     let root = fixture.root.path().to_owned();
-    fixture.faults = Faults::new(move |name| {
+    fixture.faults = InjectedFaults::new(move |name| {
         (name == "rename_to_new").then(|| {
             fs::write(root.join("new/theirs"), "").unwrap();
             Errno::IO

@@ -147,7 +147,7 @@ fn a_new_file_swept_before_it_is_locked_is_created_again() {
     let changes = fixture.changes("a = 1");
     let root = fixture.root.path().to_owned();
     let locked = AtomicUsize::new(0);
-    fixture.faults = Faults::new(move |name| {
+    fixture.faults = InjectedFaults::new(move |name| {
         if name == "lock" && locked.fetch_add(1, Ordering::Relaxed) == 0 {
             let folder =
                 rustix::fs::open(&root, OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
@@ -166,7 +166,7 @@ fn files_in_use_are_not_swept_by_others() {
     let changes = fixture.changes("a = 3\n- b\nc = 4");
     let root = fixture.root.path().to_owned();
     let syncs = AtomicUsize::new(0);
-    fixture.faults = Faults::new(move |name| {
+    fixture.faults = InjectedFaults::new(move |name| {
         // The first two syncs are those of new files; by the third the old files have temporary names.
         (name == "sync" && syncs.fetch_add(1, Ordering::Relaxed) == 2).then(|| {
             let folder =

@@ -161,20 +161,20 @@ fn empty(group: &Path, spared: impl Fn() -> Vec<Pid>) {
         members(group).into_iter().filter(|pid| *pid != me && !spared.contains(pid)).collect()
     };
     let began = Instant::now();
-    let mut left = others();
+    let mut remaining = others();
     let limit = group.join("pids.max");
     let before = fs::read_to_string(&limit);
-    if !left.is_empty() {
+    if !remaining.is_empty() {
         fs::write(&limit, "1").ok();
     }
-    while !left.is_empty() && began.elapsed() < EMPTY_TIMEOUT {
-        left.into_iter().for_each(|pid| kill(pid, group));
+    while !remaining.is_empty() && began.elapsed() < EMPTY_TIMEOUT {
+        remaining.into_iter().for_each(|pid| kill(pid, group));
         let pause = Timespec::try_from(KILL_INTERVAL).ok();
         rustix::event::poll(&mut [], pause.as_ref()).ok();
-        left = others();
+        remaining = others();
     }
     if let Ok(before) = before.as_deref()
-        && left.is_empty()
+        && remaining.is_empty()
     {
         // The spared processes may need to fork.
         fs::write(limit, before.trim_end()).ok();
