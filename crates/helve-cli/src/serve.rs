@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use helve::{TokenOrigin, HttpServer, TOKEN_VARIABLE, Token, visible};
+use helve::{HttpServer, TOKEN_VARIABLE, Token, TokenOrigin, visible};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
