@@ -1,4 +1,4 @@
-//! Any text is judged without a panic, and no text is laxer inside a subshell than alone.
+//! No text causes a panic, and no text is more permitted inside a subshell than alone.
 #![no_main]
 
 use helve_policy::builtin::{WrittenRules, policy};
@@ -8,25 +8,25 @@ use helve_text::shell::{DoubtKind, ShellContext, analyze};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|script: &str| {
-    let policy = looking();
-    let (plain, unread) = judge(script, &policy);
+    let policy = read_only_policy();
+    let (plain, unparsed) = judge(script, &policy);
     let (inside, _) = judge(&format!("( {script}\n)"), &policy);
-    assert!(unread || plain == Action::Allow || inside != Action::Allow, "laxer inside");
+    assert!(unparsed || plain == Action::Allow || inside != Action::Allow, "more permitted inside a subshell");
 });
 
-/// Programs that look are allowed, everything else asks.
-fn looking() -> Policy {
+/// A policy that allows programs which only read, and asks about everything else.
+fn read_only_policy() -> Policy {
     let rule = |pattern, action| Rule::new("bash", pattern, action, Source::Program);
     let mut user = vec![rule("*", Action::Ask)];
     user.extend(["ls *", "cat *", "echo *", "git log *", "grep *"].map(|it| rule(it, Action::Allow)));
     policy(WrittenRules { user, ..WrittenRules::default() }, &[])
 }
 
-/// The decision without knowing any file, and whether the text could not be read to its end.
+/// Returns the decision without any facts about files, and whether the text could not be fully parsed.
 fn judge(script: &str, policy: &Policy) -> (Action, bool) {
-    let around = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
-    let read = analyze(script, &around);
-    let unread = read.doubts.iter().any(|doubt| {
+    let context = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
+    let read = analyze(script, &context);
+    let unparsed = read.doubts.iter().any(|doubt| {
         matches!(
             doubt.kind,
             DoubtKind::Syntax
@@ -37,5 +37,5 @@ fn judge(script: &str, policy: &Policy) -> (Action, bool) {
         )
     });
     let parts = parts(script, &read, &GatheredFacts::default());
-    (policy.judge_all(&[], &parts), unread)
+    (policy.judge_all(&[], &parts), unparsed)
 }

@@ -1,28 +1,29 @@
-//! `bytes`: random and changed texts for some time. No panic, no long wait, and no wrapping makes a text laxer.
+//! `bytes`: judges random and mutated texts for some time. No text may cause a panic or a long wait, and no wrapping
+//! may make a text more permitted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use helve_policy::Action;
 
-use crate::judge::{Judged, judge};
-use crate::lists::{self, Listed};
+use crate::cases::{self, ScriptCase};
+use crate::decision::{ScriptDecision, judge};
 use crate::mutate;
 use crate::random::Random;
-use crate::traced::Policies;
-use crate::world::World;
+use crate::sample_files::SampleFiles;
+use crate::traced::PolicyCache;
 
-/// Texts up to this length must be judged within [`LONGEST_WAIT`], 99 of 100, and such as are one piece a thousand times
-/// over within [`LONGEST_PILE`]. A build without optimisation is only told.
-const SHORT: usize = 4 << 10;
-const LONGEST_WAIT: Duration = Duration::from_millis(1);
-const LONGEST_PILE: Duration = Duration::from_millis(50);
-/// No text at all may take longer.
-const NEVER_LONGER: Duration = Duration::from_secs(5);
-const MOST_FAULTS: usize = 20;
+/// For texts up to this length, 99 % must be judged within [`MAX_USUAL_TIME`], and texts that repeat one piece within
+/// [`MAX_REPEATED_TIME`]. A debug build only reports the times.
+const SHORT_BYTES: usize = 4 << 10;
+const MAX_USUAL_TIME: Duration = Duration::from_millis(1);
+const MAX_REPEATED_TIME: Duration = Duration::from_millis(50);
+/// No text may take longer than this.
+const MAX_TIME: Duration = Duration::from_secs(5);
+const MAX_FAILURES: usize = 20;
 
-/// What a text can be put into without being allowed more.
-const AROUND: &[(&str, &str)] = &[
+/// Constructs that must not make the text inside them more permitted.
+const WRAPPERS: &[(&str, &str)] = &[
     ("( ", "\n)"),
     ("{ ", "\n}"),
     ("if true; then ", "\nfi"),
@@ -35,93 +36,114 @@ const AROUND: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn run(seconds: u64, seed: u64) -> Result<Vec<String>, String> {
-    println!("{seconds} s of texts, --seed {seed}");
-    let (world, mut policies) = (World::new(), Policies::default());
+    println!("judging texts for {seconds} s, --seed {seed}");
+    let (world, mut policies) = (SampleFiles::new(), PolicyCache::default());
     let mut random = Random::new(seed);
-    let lists: Vec<Listed> = lists::attacks().into_iter().chain(lists::allowed()).collect();
+    let cases: Vec<ScriptCase> = cases::attacks().into_iter().chain(cases::allowed()).collect();
     let start = Instant::now();
-    let (mut faults, mut times) = (Vec::new(), Vec::new());
+    let mut failures = Vec::new();
+    let mut times = Times::default();
     let mut wrapped = 0_usize;
-    let mut slowest = (Duration::ZERO, String::new());
-    while start.elapsed() < Duration::from_secs(seconds) && faults.len() < MOST_FAULTS {
-        let Made { text, policy: name, piled } = text(&lists, &mut random);
+    while start.elapsed() < Duration::from_secs(seconds) && failures.len() < MAX_FAILURES {
+        let random_text = random_text(&cases, &mut random);
+        let RandomText { text, policy: name, .. } = &random_text;
         let policy = policies.get(name)?;
-        let began = worked();
-        let judged = catch_unwind(AssertUnwindSafe(|| judge(&text, policy, &world)));
-        let took = worked().saturating_sub(began);
+        let start_time = cpu_time();
+        let judged = catch_unwind(AssertUnwindSafe(|| judge(text, policy, &world)));
+        let took = cpu_time().saturating_sub(start_time);
         let Ok(plain) = judged else {
-            faults.push(format!("a panic: {text:?}"));
+            failures.push(format!("panic: {text:?}"));
             continue;
         };
-        if text.len() <= SHORT && !piled {
-            times.push(took);
+        times.add(&random_text, took);
+        if took > MAX_TIME {
+            failures.push(format!("{took:?} for a text of {} bytes: {text:?}", text.len()));
         }
-        if text.len() <= SHORT && took > slowest.0 {
-            slowest = (took, text.chars().take(60).collect());
-        }
-        if took > NEVER_LONGER {
-            faults.push(format!("{took:?} for {} bytes: {text:?}", text.len()));
-        }
-        if plain.action == Action::Allow || plain.is_unread() || text.len() > SHORT {
+        if plain.action == Action::Allow || plain.is_unparsed() || text.len() > SHORT_BYTES {
             continue;
         }
-        for inside in around(&text) {
+        for inside in wrapped_texts(text) {
             wrapped += 1;
-            let judged = judge(&inside, policy, &world);
-            if judged.action == Action::Allow {
-                faults.push(format!(
-                    "{name}: {:?} for {text:?}, but allowed: {inside:?}",
-                    plain.action
-                ));
+            if judge(&inside, policy, &world).action == Action::Allow {
+                let action = plain.action;
+                failures.push(format!("{name}: {action:?} for {text:?}, but allowed: {inside:?}"));
             }
         }
     }
-    times.sort();
-    let at = |share: usize| {
-        times.get(times.len().saturating_sub(1) * share / 1000).copied().unwrap_or_default()
-    };
-    println!(
-        "{} short texts: median {:?}, 99 % within {:?}, longest {:?}; {wrapped} wrapped, none laxer than plain: {}",
-        times.len(),
-        at(500),
-        at(990),
-        at(1000),
-        faults.is_empty()
-    );
-    println!("with piles of one piece: longest {:?}, begins {:?}", slowest.0, slowest.1);
-    if slowest.0 > LONGEST_PILE && !cfg!(debug_assertions) {
-        faults.push(format!("{:?} for a short text", slowest.0));
-    }
-    if at(990) > LONGEST_WAIT && !cfg!(debug_assertions) {
-        faults.push(format!("99 % are judged within {:?}, not {LONGEST_WAIT:?}", at(990)));
-    }
-    Ok(faults)
+    println!("{wrapped} wrapped texts, none more permitted: {}", failures.is_empty());
+    failures.extend(times.report());
+    Ok(failures)
 }
 
-/// The work of this thread, so that a busy machine does not count.
-fn worked() -> Duration {
+/// How long short texts took.
+#[derive(Default)]
+struct Times {
+    all: Vec<Duration>,
+    /// The slowest text, including those that repeat one piece, with its start.
+    slowest: (Duration, String),
+}
+
+impl Times {
+    fn add(&mut self, random_text: &RandomText<'_>, took: Duration) {
+        let RandomText { text, repeats, .. } = random_text;
+        if text.len() <= SHORT_BYTES && !repeats {
+            self.all.push(took);
+        }
+        if text.len() <= SHORT_BYTES && took > self.slowest.0 {
+            self.slowest = (took, text.chars().take(60).collect());
+        }
+    }
+
+    /// Prints the times. Returns a line for each limit that an optimized build exceeds.
+    fn report(mut self) -> Vec<String> {
+        self.all.sort();
+        let last = self.all.len().saturating_sub(1);
+        let at =
+            |per_mille: usize| self.all.get(last * per_mille / 1000).copied().unwrap_or_default();
+        let (median, usual, max) = (at(500), at(990), at(1000));
+        let (slowest, text) = &self.slowest;
+        println!(
+            "{} short texts: median {median:?}, 99 % within {usual:?}, slowest {max:?}",
+            self.all.len()
+        );
+        println!("with repeated pieces: slowest {slowest:?}, starting with {text:?}");
+        let mut failures = Vec::new();
+        if *slowest > MAX_REPEATED_TIME && !cfg!(debug_assertions) {
+            failures.push(format!("{slowest:?} for a short text"));
+        }
+        if usual > MAX_USUAL_TIME && !cfg!(debug_assertions) {
+            failures.push(format!(
+                "99 % of the texts take up to {usual:?}, more than {MAX_USUAL_TIME:?}"
+            ));
+        }
+        failures
+    }
+}
+
+/// Returns the CPU time of this thread, which does not depend on the load of the machine.
+fn cpu_time() -> Duration {
     #[cfg(target_os = "linux")]
-    return crate::sys::worked();
+    return crate::sys::cpu_time();
     #[cfg(not(target_os = "linux"))]
     return std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
 }
 
-fn around(text: &str) -> impl Iterator<Item = String> {
+fn wrapped_texts(text: &str) -> impl Iterator<Item = String> {
     let quoted = text.replace('\'', "'\\''");
     let shells = ["bash -c", "env bash -c"].map(|shell| format!("{shell} '{quoted}'"));
-    AROUND.iter().map(move |(start, end)| format!("{start}{text}{end}")).chain(shells)
+    WRAPPERS.iter().map(move |(start, end)| format!("{start}{text}{end}")).chain(shells)
 }
 
-struct Made<'l> {
+struct RandomText<'l> {
     text: String,
     policy: &'l str,
-    /// One piece, over and over.
-    piled: bool,
+    /// The text repeats one piece.
+    repeats: bool,
 }
 
-fn text<'l>(lists: &'l [Listed], random: &mut Random) -> Made<'l> {
-    let one = &lists[random.below(lists.len())];
-    let other = &lists[random.below(lists.len())];
+fn random_text<'l>(cases: &'l [ScriptCase], random: &mut Random) -> RandomText<'l> {
+    let one = &cases[random.below(cases.len())];
+    let other = &cases[random.below(cases.len())];
     let kind = random.below(8);
     let text = match kind {
         0 => {
@@ -134,7 +156,7 @@ fn text<'l>(lists: &'l [Listed], random: &mut Random) -> Made<'l> {
             (0..60).map(sign).collect()
         }
         2 => {
-            // Deep or long, of one kind.
+            // Deep nesting or a long list of the same piece.
             let piece = random.pick(&[
                 "(", "$(", "`", "{ ", "[[ ", "\"$(", "a ", "a;", "{a,b}", "<<E\n", "$((", "if ",
                 "${x:-", "'", "f() ",
@@ -144,12 +166,12 @@ fn text<'l>(lists: &'l [Listed], random: &mut Random) -> Made<'l> {
         3 => one.script.clone(),
         _ => mutate::several(&one.script, &other.script, random),
     };
-    Made { text, policy: &one.policy, piled: kind == 2 }
+    RandomText { text, policy: &one.policy, repeats: kind == 2 }
 }
 
-impl Judged {
-    /// Whether the text could not be read to its end: put into another, it may become a different script.
-    fn is_unread(&self) -> bool {
+impl ScriptDecision {
+    /// Whether the text could not be fully parsed. Inside another text it may become a different script.
+    fn is_unparsed(&self) -> bool {
         use helve_text::shell::DoubtKind;
         self.doubts.iter().any(|doubt| {
             matches!(

@@ -1,29 +1,29 @@
-//! `flows`: scripts that set variables and change folders in every way a shell has, and then use them. What the decision
-//! believes a variable holds, or where it believes the script to be, is what it would be wrong about.
+//! `flows`: scripts that set variables and change directories in every way a shell has, and then use them. They test
+//! what the analysis believes about values and the working directory.
 
 use std::path::Path;
 
-use crate::hunt;
-use crate::lists::Listed;
+use crate::cases::ScriptCase;
 use crate::random::Random;
+use crate::random_scripts;
 
 pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
     let make = |random: &mut Random| {
         let policy = random.pick(&["read", "read", "deny"]).to_string();
         let script = Flow { random: &mut *random }.script();
         let quoted = || format!("'{}'", script.replace('\'', "'\\''"));
-        // Another shell knows less, and says so or takes it for something else.
+        // Another shell has fewer features and may parse the script differently.
         let script = match random.below(6) {
             0 => format!("sh -c {}", quoted()),
             1 => format!("bash -c {} x a.txt link-private", quoted()),
             _ => script,
         };
-        Listed { policy, script }
+        ScriptCase { policy, script }
     };
-    hunt::run(files, "flows", count, seed, &make)
+    random_scripts::run(files, "flows", count, seed, &make)
 }
 
-/// What variables hold: some of it does no harm wherever it is used, some nearly everywhere.
+/// Values of variables. Some are harmless wherever they are used, others nearly nowhere.
 const VALUES: &[&str] = &[
     "a.txt",
     "b.txt",
@@ -46,7 +46,7 @@ const VALUES: &[&str] = &[
 ];
 const FOLDERS: &[&str] =
     &["src", "src", "nope", ".", "..", "-", "\"$f\"", "$g", "/w/app/src", "a.txt", "./src"];
-/// What uses a variable, or the folder.
+/// Commands that use a variable or the working directory.
 const USES: &[&str] = &[
     "cat $f",
     "cat \"$f\"",
@@ -84,7 +84,7 @@ const USES: &[&str] = &[
     "cat src/$f",
     "cat \"$PWD/$f\"",
 ];
-/// What sets a variable `V` to a value `W`, for sure, perhaps or not at all.
+/// Commands that set a variable `V` to a value `W`: certainly, possibly or not at all.
 const SETS: &[&str] = &[
     "V=W",
     "V=W",
@@ -157,7 +157,7 @@ const SETS: &[&str] = &[
     "read -r V g <<< 'W W'",
     "V=${#f}",
 ];
-/// What moves, ends or breaks.
+/// Commands that change the directory, exit or fail.
 const MOVES: &[&str] = &[
     "cd D",
     "cd D",
@@ -211,7 +211,7 @@ const MOVES: &[&str] = &[
     "true W",
     "echo ${!f}",
 ];
-/// How statements are put together: `A`, `B` and `C` stand for others.
+/// Compound statements. `A`, `B` and `C` stand for other statements.
 const SHAPES: &[&str] = &[
     "A; B",
     "A; B",
@@ -276,39 +276,39 @@ const SHAPES: &[&str] = &[
     "[ -f a.txt ] && A; B",
     "coproc A; B",
 ];
-/// Shapes within shapes.
-const DEEPEST: usize = 4;
-/// A script is not longer: what is longer is cut short by the shapes themselves.
-const LONGEST: usize = 400;
+/// Limit on nesting.
+const MAX_DEPTH: usize = 4;
+/// From this length on, no more statements are nested.
+const MAX_BYTES: usize = 400;
 
 struct Flow<'r> {
     random: &'r mut Random,
 }
 
 impl Flow<'_> {
-    /// Something is set, something happens, and then what was set is used.
+    /// Returns a script that sets something, does something, and then uses what was set.
     fn script(mut self) -> String {
-        let mut parts = vec![self.filled(SETS)];
+        let mut parts = vec![self.fill(SETS)];
         for _ in 0..=self.random.below(3) {
             parts.push(self.statement(0));
         }
-        parts.push(self.filled(USES));
+        parts.push(self.fill(USES));
         let between = self.random.pick(&["; ", "\n", "\n"]);
         parts.join(between)
     }
 
     fn statement(&mut self, depth: usize) -> String {
-        if depth >= DEEPEST || self.random.below(5) < 2 {
+        if depth >= MAX_DEPTH || self.random.below(5) < 2 {
             return match self.random.below(4) {
-                0 => self.filled(USES),
-                1 => self.filled(MOVES),
-                _ => self.filled(SETS),
+                0 => self.fill(USES),
+                1 => self.fill(MOVES),
+                _ => self.fill(SETS),
             };
         }
         let mut text = String::new();
         for letter in self.random.pick(SHAPES).chars() {
             match letter {
-                'A' | 'B' | 'C' if text.len() < LONGEST => text += &self.statement(depth + 1),
+                'A' | 'B' | 'C' if text.len() < MAX_BYTES => text += &self.statement(depth + 1),
                 'A' | 'B' | 'C' => text.push(':'),
                 'W' => text += self.random.pick(VALUES),
                 letter => text.push(letter),
@@ -317,8 +317,8 @@ impl Flow<'_> {
         text
     }
 
-    /// One of these, with `V` a variable, `W` a value and `D` a folder.
-    fn filled(&mut self, from: &[&str]) -> String {
+    /// Returns one of the templates with a variable for `V`, a value for `W` and a directory for `D`.
+    fn fill(&mut self, from: &[&str]) -> String {
         let mut text = String::new();
         let name = self.random.pick(&["f", "f", "g"]);
         let chosen = self.random.pick(from);

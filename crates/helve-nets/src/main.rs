@@ -1,43 +1,43 @@
-//! Safety nets of the shell decision: what it allows is run for real, in a sandbox, under a tracer.
+//! Safety nets for the shell analysis: scripts that it allows are run in a sandbox, under a tracer.
 #![expect(
     clippy::disallowed_methods,
-    reason = "it builds throw-away folders and runs scripts in them; it is no part of the product"
+    reason = "creates temporary directories and runs scripts in them; not part of the product"
 )]
-#![expect(clippy::print_stdout, reason = "it talks to a terminal")]
+#![expect(clippy::print_stdout, reason = "prints to a terminal")]
 
 mod bytes;
-#[cfg(target_os = "linux")]
-mod calls;
-mod event;
+mod cases;
+mod decision;
 mod flows;
-mod hunt;
-mod judge;
-mod lists;
 mod mutants;
 mod mutate;
 mod random;
+mod random_scripts;
+mod sample_files;
 #[cfg(target_os = "linux")]
 mod sandbox;
-mod scratch;
+mod scratch_folder;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(target_os = "linux")]
+mod syscalls;
+mod trace;
+#[cfg(target_os = "linux")]
+mod trace_events;
 mod traced;
 #[cfg(target_os = "linux")]
 mod tracer;
-#[cfg(target_os = "linux")]
-mod watch;
 mod workers;
-mod world;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match run(&words) {
-        Ok(faults) if faults.is_empty() => ExitCode::SUCCESS,
-        Ok(faults) => {
-            faults.iter().for_each(|fault| println!("{fault}"));
-            println!("{} FAULTS", faults.len());
+        Ok(failures) if failures.is_empty() => ExitCode::SUCCESS,
+        Ok(failures) => {
+            failures.iter().for_each(|failure| println!("{failure}"));
+            println!("{} FAILURES", failures.len());
             ExitCode::FAILURE
         }
         Err(why) => {
@@ -57,29 +57,29 @@ fn run(words: &[String]) -> Result<Vec<String>, String> {
     if let ["bytes", seconds, seed] = words[..] {
         return bytes::run(number(seconds)?, number(seed)?);
     }
-    let files = scratch::Files::new()?;
+    let files = scratch_folder::ScratchFolder::new()?;
     match &words[..] {
-        ["traced"] => traced::run(files.path(), traced::Wide::Some),
-        ["traced", "all"] => traced::run(files.path(), traced::Wide::All),
+        ["traced"] => traced::run(files.path(), traced::FlagCoverage::Sample),
+        ["traced", "all"] => traced::run(files.path(), traced::FlagCoverage::All),
         ["flows", count, seed] => flows::run(files.path(), number(count)?, number(seed)?),
         ["mutants", count, seed] => mutants::run(files.path(), number(count)?, number(seed)?),
         ["judge", policy, scripts @ ..] => {
-            let (policy, world) = (lists::policy_of(policy)?, world::World::new());
+            let (policy, world) = (cases::policy_named(policy)?, sample_files::SampleFiles::new());
             for script in scripts.iter() {
-                println!("{:?} {script}", judge::judge(script, &policy, &world).action);
+                println!("{:?} {script}", decision::judge(script, &policy, &world).action);
             }
             Ok(Vec::new())
         }
         #[cfg(target_os = "linux")]
         ["run", script] => {
-            let files = sandbox::Source::open(files.path()).map_err(|error| error.to_string())?;
+            let files = sandbox::FileImage::open(files.path()).map_err(|error| error.to_string())?;
             println!("{:#?}", sandbox::trace(script, &files));
             Ok(Vec::new())
         }
-        _ => Err("say what to do: traced [all], mutants COUNT SEED, flows COUNT SEED, bytes SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),
+        _ => Err("usage: helve-nets traced [all], mutants COUNT SEED, flows COUNT SEED, bytes MAX_CPU_SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),
     }
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a number that fits"))
+    text.parse().map_err(|_| format!("`{text}` is not a valid number"))
 }

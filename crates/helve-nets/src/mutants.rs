@@ -1,18 +1,18 @@
-//! `mutants`: changed attacks.
+//! `mutants`: mutated attacks.
 
 use std::path::Path;
 
-use crate::lists::{self, Listed};
+use crate::cases::{self, ScriptCase};
 use crate::random::Random;
-use crate::{hunt, mutate};
+use crate::{mutate, random_scripts};
 
 pub(crate) fn run(files: &Path, count: usize, seed: u64) -> Result<Vec<String>, String> {
-    let attacks = lists::attacks();
+    let attacks = cases::attacks();
     let make = |random: &mut Random| {
         let attack = &attacks[random.below(attacks.len())];
         let other = &attacks[random.below(attacks.len())];
         let script = mutate::several(&attack.script, &other.script, random);
-        Listed { policy: attack.policy.clone(), script }
+        ScriptCase { policy: attack.policy.clone(), script }
     };
-    hunt::run(files, "mutants", count, seed, &make)
+    random_scripts::run(files, "mutants", count, seed, &make)
 }

@@ -1,24 +1,25 @@
-//! Makes many scripts of one: other blanks, quotes, escapes, names, nesting, wrappers, look-alikes.
+//! Mutates scripts: blanks, quotes, escapes, names, nesting, wrappers, look-alike characters.
 //!
-//! Most changes keep what the script does; some do not. Either way a script that is allowed may only do what it lists.
+//! Most mutations keep what the script does, others do not. Either way, an allowed script may only do what the decision
+//! lists.
 
 mod around;
 mod within;
 
 use crate::random::Random;
 use around::{
-    after, alias, before, function, here_document, here_string, hold_in_pieces, hold_in_variable,
-    in_text, join_with_daily, nest, positional, redirect, wrap,
+    after, alias, as_argument, as_positional, before, function, here_document, here_string,
+    join_with_harmless, nest, redirect, store_in_two_variables, store_in_variable, wrap,
 };
 use within::{
-    blanks, braces, case_of_letters, continue_line, dollar_quote, double_char, drop_char,
-    end_of_line, glob, insert_sign, insert_word, invisible, look_alike, quote_word, splice,
-    split_word, swap_chars,
+    blanks, braces, continue_line, dollar_quote, double_char, drop_char, end_of_line, glob,
+    insert_sign, insert_word, invisible, look_alike, quote_word, respell_word, splice, split_word,
+    swap_chars,
 };
 
-type Change = fn(&str, &mut Random) -> String;
+type Mutation = fn(&str, &mut Random) -> String;
 
-const CHANGES: &[Change] = &[
+const MUTATIONS: &[Mutation] = &[
     before,
     after,
     blanks,
@@ -31,8 +32,8 @@ const CHANGES: &[Change] = &[
     split_word,
     continue_line,
     braces,
-    hold_in_variable,
-    hold_in_pieces,
+    store_in_variable,
+    store_in_two_variables,
     alias,
     glob,
     look_alike,
@@ -40,27 +41,27 @@ const CHANGES: &[Change] = &[
     here_document,
     here_string,
     function,
-    in_text,
-    in_text,
+    as_argument,
+    as_argument,
     drop_char,
     double_char,
     swap_chars,
     insert_sign,
     insert_sign,
     insert_word,
-    join_with_daily,
+    join_with_harmless,
     redirect,
-    case_of_letters,
+    respell_word,
     end_of_line,
-    positional,
+    as_positional,
     splice,
 ];
 
-/// Some changes, one after the other. `other` is a second script, to be joined with.
+/// Applies some mutations in sequence. `other` is a second script to join with.
 pub(crate) fn several(script: &str, other: &str, random: &mut Random) -> String {
     let mut text = script.to_string();
     for _ in 0..=random.below(4) {
-        let change = CHANGES[random.below(CHANGES.len())];
+        let change = MUTATIONS[random.below(MUTATIONS.len())];
         text = change(&text, random);
         if random.below(24) == 0 {
             text = join(&text, other, random);
@@ -82,9 +83,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_repeats_and_every_change_takes_any_text() {
+    fn mutations_are_reproducible_and_accept_any_text() {
         for text in ["", "ls", "ü'\n", "touch made; echo \"$(x)\""] {
-            for (at, change) in CHANGES.iter().enumerate() {
+            for (at, change) in MUTATIONS.iter().enumerate() {
                 for seed in 0..50 {
                     let make = || change(text, &mut Random::new(seed));
                     assert_eq!(make(), make(), "{at} {seed}");

@@ -1,6 +1,6 @@
-//! Choices that a seed repeats.
+//! Reproducible random choices.
 
-/// Marsaglia's xorshift; good enough to pick changes.
+/// Marsaglia's xorshift, which is good enough to choose mutations.
 #[derive(Clone)]
 pub(crate) struct Random(u64);
 
@@ -10,7 +10,7 @@ impl Random {
         Self((mixed ^ mixed >> 29).max(1))
     }
 
-    /// Below `bound`, or 0.
+    /// Returns a number below `bound`, or 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! What the tracer asks of the kernel. All unsafe code of this crate is here.
+//! System calls of the tracer. All unsafe code of this crate is here.
 #![expect(unsafe_code, reason = "namespaces and seccomp listeners have no safe interface")]
 
 use std::ffi::{CStr, CString};
@@ -9,11 +9,11 @@ use std::ptr::{null, null_mut};
 
 use libc::{c_int, c_long, pid_t};
 
-/// A system call that waits for us.
+/// A syscall system call that waits for an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stopped {
+pub(crate) struct PendingSyscall {
     id: u64,
-    /// The thread, as we number it.
+    /// The thread, in our PID namespace.
     pub thread: pid_t,
     pub call: c_long,
     pub arguments: [u64; 6],
@@ -27,80 +27,80 @@ fn check_long(result: c_long) -> io::Result<c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Goes on as two processes; 0 for the new one.
+/// Forks. Returns 0 in the child.
 ///
-/// The process must have one thread only, so that the new one may do anything.
+/// The process must have only one thread, so that the child may call anything.
 pub(crate) fn fork() -> io::Result<pid_t> {
     // SAFETY: no other thread exists that could hold a lock; the tracer starts none.
     check(unsafe { libc::fork() })
 }
 
 pub(crate) fn exit(code: c_int) -> ! {
-    // SAFETY: ends the process without running anything of ours.
+    // SAFETY: ends the process without running any exit handlers.
     unsafe { libc::_exit(code) }
 }
 
 pub(crate) fn kill(process: pid_t) {
-    // SAFETY: plain numbers. It fails only if the process has ended.
+    // SAFETY: takes no pointers. It fails only if the process has ended.
     unsafe { libc::kill(process, libc::SIGKILL) };
 }
 
-/// Ends this process when the one that started it ends.
+/// Makes the kernel kill this process when its parent ends.
 pub(crate) fn die_with_parent() -> io::Result<()> {
-    // SAFETY: plain numbers.
+    // SAFETY: takes no pointers.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) }).map(drop)
 }
 
-pub(crate) enum Waited {
+pub(crate) enum WaitResult {
     Ended(pid_t),
     Nothing,
     NoChildren,
 }
 
-/// Looks after ended children: of `which`, or of all with -1.
-pub(crate) fn wait(which: pid_t, blocks: Blocks) -> Waited {
-    let options = match blocks {
-        Blocks::Yes => 0,
-        Blocks::No => libc::WNOHANG,
+/// Waits for a child: `which`, or any with -1.
+pub(crate) fn wait(which: pid_t, mode: WaitMode) -> WaitResult {
+    let options = match mode {
+        WaitMode::Block => 0,
+        WaitMode::NoHang => libc::WNOHANG,
     };
-    // SAFETY: the status is not wanted, so no memory is passed.
+    // SAFETY: no status is requested, so no memory is passed.
     match unsafe { libc::waitpid(which, null_mut(), options) } {
-        0 => Waited::Nothing,
-        -1 => Waited::NoChildren,
-        ended => Waited::Ended(ended),
+        0 => WaitResult::Nothing,
+        -1 => WaitResult::NoChildren,
+        ended => WaitResult::Ended(ended),
     }
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Blocks {
-    Yes,
-    No,
+pub(crate) enum WaitMode {
+    Block,
+    NoHang,
 }
 
 pub(crate) fn is_root() -> bool {
-    // SAFETY: cannot fail, touches no memory.
+    // SAFETY: cannot fail, accesses no memory.
     unsafe { libc::geteuid() == 0 }
 }
 
 pub(crate) fn ids() -> (u32, u32) {
-    // SAFETY: cannot fail, touches no memory.
+    // SAFETY: cannot fail, accesses no memory.
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
-/// Becomes another user for good, without any group besides.
+/// Changes the user and group permanently, and drops all other groups.
 pub(crate) fn become_user(id: u32) -> io::Result<()> {
-    // SAFETY: plain numbers and an empty list.
+    // SAFETY: takes numbers and an empty list.
     unsafe {
         check(libc::setgroups(0, null()))?;
         check(libc::setresgid(id, id, id))?;
         check(libc::setresuid(id, id, id))?;
-        // A process that changed its user is closed to others, even to its own view in /proc.
+        // After a change of user, a process cannot open its own files in /proc unless it is dumpable.
         check(libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0))?;
     }
     Ok(())
 }
 
-/// Its own users, files, processes, network and queues; the processes from the next child on.
+/// Enters new namespaces. The PID namespace applies to the next child.
 pub(crate) fn leave_namespaces() -> io::Result<()> {
     let flags = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
@@ -108,11 +108,11 @@ pub(crate) fn leave_namespaces() -> io::Result<()> {
         | libc::CLONE_NEWNET
         | libc::CLONE_NEWIPC
         | libc::CLONE_NEWUTS;
-    // SAFETY: plain numbers; the process has one thread.
+    // SAFETY: takes no pointers; the process has one thread.
     check(unsafe { libc::unshare(flags) }).map(drop)
 }
 
-/// `kind` is a file system, or `None` to show the folder or file `from` a second time, with all below it.
+/// Mounts a file system, or with `None` binds the directory or file `from` with everything below it.
 pub(crate) fn mount(from: &str, at: &str, kind: Option<&str>) -> io::Result<()> {
     let (from, at) = (CString::new(from)?, CString::new(at)?);
     let kind_text = kind.map(CString::new).transpose()?;
@@ -124,17 +124,17 @@ pub(crate) fn mount(from: &str, at: &str, kind: Option<&str>) -> io::Result<()> 
     check(unsafe { libc::mount(from.as_ptr(), at.as_ptr(), kind, flags, null()) }).map(drop)
 }
 
-/// Nothing that is mounted from here on shows elsewhere.
+/// Makes mounts private to this namespace.
 pub(crate) fn detach_mounts() -> io::Result<()> {
     let flags = libc::MS_REC | libc::MS_PRIVATE;
     // SAFETY: constant strings, no data.
     check(unsafe { libc::mount(null(), c"/".as_ptr(), null(), flags, null()) }).map(drop)
 }
 
-/// Everything mounted at or below a place can no longer be written.
+/// Makes everything mounted at or below a path read-only.
 pub(crate) fn make_read_only(at: &str) -> io::Result<()> {
     let at = CString::new(at)?;
-    let wanted = libc::mount_attr {
+    let attributes = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_RDONLY,
         attr_clr: 0,
         propagation: 0,
@@ -147,7 +147,7 @@ pub(crate) fn make_read_only(at: &str) -> io::Result<()> {
             libc::AT_FDCWD,
             at.as_ptr(),
             libc::AT_RECURSIVE,
-            &raw const wanted,
+            &raw const attributes,
             size_of::<libc::mount_attr>(),
         )
     })
@@ -163,7 +163,7 @@ pub(crate) fn change_root(to: &str) -> io::Result<()> {
     }
 }
 
-/// Bounds what one process may use, in seconds of work and bytes of a file.
+/// Limits the CPU time of each process and the size of files.
 pub(crate) fn limit(seconds: u64, bytes: u64) -> io::Result<()> {
     let same = |most| libc::rlimit { rlim_cur: most, rlim_max: most };
     for (what, most) in
@@ -176,9 +176,9 @@ pub(crate) fn limit(seconds: u64, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Standard streams of the traced: nothing comes in, nothing goes out; a session without a terminal.
+/// Connects the standard streams to the null device and starts a session without a terminal.
 pub(crate) fn close_streams(null_device: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: plain numbers; the standard streams are not used by this process afterwards.
+    // SAFETY: takes no pointers; the standard streams are not used by this process afterwards.
     unsafe {
         for stream in 0..=2 {
             check(libc::dup2(null_device.as_raw_fd(), stream))?;
@@ -189,7 +189,7 @@ pub(crate) fn close_streams(null_device: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// From here on each of these system calls, of this process and all its children, stops until it is looked at.
+/// Installs a filter that stops each of these system calls, in this process and its children, until it is answered.
 pub(crate) fn listen(calls: &[c_long]) -> io::Result<OwnedFd> {
     let filter = filter(calls);
     let program = libc::sock_fprog {
@@ -197,7 +197,7 @@ pub(crate) fn listen(calls: &[c_long]) -> io::Result<OwnedFd> {
         filter: filter.as_ptr().cast_mut(),
     };
     // SAFETY: the program and its instructions live until the call returns; the kernel copies and checks them. The
-    // number returned is a new descriptor that nobody else owns.
+    // number returned is a new descriptor without another owner.
     unsafe {
         check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
         let listener = check_long(libc::syscall(
@@ -222,7 +222,7 @@ fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let mut steps = vec![
         load(4),
-        // The calls of another architecture have other numbers: nothing here needs them.
+        // System calls of another architecture have other numbers, and nothing here needs them.
         step(equal, 1, 0, ARCHITECTURE),
         answer(libc::SECCOMP_RET_KILL_PROCESS),
         load(0),
@@ -235,44 +235,48 @@ fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
     steps
 }
 
-/// The next system call that waits.
-pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Stopped> {
-    // SAFETY: the structure is plain numbers, for which zero is a value; the kernel fills it and demands that it is zero.
+/// Returns the next syscall system call.
+pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<PendingSyscall> {
+    // SAFETY: the structure is plain numbers, for which zero is valid; the kernel fills it and requires it to be zero.
     unsafe {
-        let mut told: libc::seccomp_notif = zeroed();
-        check(libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut told))?;
-        Ok(Stopped {
-            id: told.id,
-            thread: told.pid as pid_t,
-            call: c_long::from(told.data.nr),
-            arguments: told.data.args,
+        let mut notification: libc::seccomp_notif = zeroed();
+        check(libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_RECV,
+            &raw mut notification,
+        ))?;
+        Ok(PendingSyscall {
+            id: notification.id,
+            thread: notification.pid as pid_t,
+            call: c_long::from(notification.data.nr),
+            arguments: notification.data.args,
         })
     }
 }
 
-/// Lets it happen.
-pub(crate) fn go_on(listener: BorrowedFd<'_>, stopped: &Stopped) {
+/// Lets a syscall system call continue.
+pub(crate) fn resume(listener: BorrowedFd<'_>, syscall: &PendingSyscall) {
     let mut answer = libc::seccomp_notif_resp {
-        id: stopped.id,
+        id: syscall.id,
         val: 0,
         error: 0,
         flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
     };
-    // SAFETY: the structure lives until the call returns. It fails only if the process was killed meanwhile.
+    // SAFETY: the structure lives until the call returns. It fails only if the process was killed in the meantime.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
 }
 
-/// A text in the memory of another process; `None` where there is none.
+/// Reads a C string from the memory of another process.
 pub(crate) fn text_of(process: pid_t, at: u64) -> Option<Vec<u8>> {
     const PAGE: u64 = 4096;
     let mut text = Vec::new();
     let mut at = at;
     while text.len() < libc::PATH_MAX as usize {
-        // Never beyond a page, of which the next may not be there.
-        let wanted = (PAGE - at % PAGE) as usize;
+        // Never reads past a page, because the next one may not be mapped.
+        let length = (PAGE - at % PAGE) as usize;
         let mut page = [0_u8; PAGE as usize];
-        let here = libc::iovec { iov_base: page.as_mut_ptr().cast(), iov_len: wanted };
-        let there = libc::iovec { iov_base: at as *mut _, iov_len: wanted };
+        let here = libc::iovec { iov_base: page.as_mut_ptr().cast(), iov_len: length };
+        let there = libc::iovec { iov_base: at as *mut _, iov_len: length };
         // SAFETY: `here` is our own buffer of at least that length; the kernel checks the other side.
         let read =
             unsafe { libc::process_vm_readv(process, &raw const here, 1, &raw const there, 1, 0) };
@@ -289,7 +293,7 @@ pub(crate) fn text_of(process: pid_t, at: u64) -> Option<Vec<u8>> {
     None
 }
 
-/// Some bytes in the memory of another process.
+/// Reads bytes from the memory of another process.
 pub(crate) fn bytes_of<const N: usize>(process: pid_t, at: u64) -> Option<[u8; N]> {
     let mut bytes = [0_u8; N];
     let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: N };
@@ -300,10 +304,10 @@ pub(crate) fn bytes_of<const N: usize>(process: pid_t, at: u64) -> Option<[u8; N
     (read == N as isize).then_some(bytes)
 }
 
-/// Two ends over which a descriptor can be passed.
+/// Returns a socket pair over which a descriptor can be passed.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
-    // SAFETY: the kernel fills two descriptors, which nobody else owns.
+    // SAFETY: the kernel fills two descriptors, which have no other owner.
     unsafe {
         check(libc::socketpair(
             libc::AF_UNIX,
@@ -315,12 +319,12 @@ pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// Room for one descriptor beside a message, aligned as the kernel wants it.
+/// Buffer for one descriptor in a control message, aligned as the kernel requires.
 #[repr(align(8))]
 struct Control([u8; 64]);
 
 fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
-    // SAFETY: the structure is plain numbers and pointers, for which zero is a value.
+    // SAFETY: the structure is plain numbers and pointers, for which zero is valid.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = byte;
     message.msg_iovlen = 1;
@@ -335,7 +339,7 @@ pub(crate) fn send_descriptor(over: BorrowedFd<'_>, what: BorrowedFd<'_>) -> io:
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut control = Control([0; 64]);
     let message = message(&mut part, &mut control);
-    // SAFETY: the control buffer has room for one descriptor, so the first header is there and its data fits.
+    // SAFETY: the control buffer has room for one descriptor, so the first header exists and its data fits.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         (*header).cmsg_level = libc::SOL_SOCKET;
@@ -346,14 +350,14 @@ pub(crate) fn send_descriptor(over: BorrowedFd<'_>, what: BorrowedFd<'_>) -> io:
     }
 }
 
-/// A descriptor that the other end sends; an error if it ends without.
+/// Receives a descriptor; an error if the other end closes without sending one.
 pub(crate) fn receive_descriptor(over: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut byte = [0_u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut control = Control([0; 64]);
     let mut message = message(&mut part, &mut control);
-    // SAFETY: the kernel fills the buffers within their sizes; a header is only looked at if it is there, and the
-    // descriptor in it is new and nobody else's.
+    // SAFETY: the kernel fills the buffers within their sizes; a header is only read if it exists, and the descriptor
+    // in it is new and has no other owner.
     unsafe {
         let read =
             check_long(
@@ -368,17 +372,17 @@ pub(crate) fn receive_descriptor(over: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     }
 }
 
-/// Waits until one of these can be read or has ended, at most some milliseconds; says which.
+/// Waits until a descriptor is readable or closed, at most some milliseconds. Returns which are.
 pub(crate) fn poll<const N: usize>(these: [BorrowedFd<'_>; N], milliseconds: c_int) -> [bool; N] {
     let mut polled =
         these.map(|one| libc::pollfd { fd: one.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    // SAFETY: the array has N elements. A call that is interrupted leaves them as they are: nothing to read yet.
+    // SAFETY: the array has N elements. An interrupted call leaves them unchanged: nothing to read yet.
     unsafe { libc::poll(polled.as_mut_ptr(), N as _, milliseconds) };
     polled.map(|one| one.revents != 0)
 }
 
-/// How long this thread has worked, whatever else the machine does.
-pub(crate) fn worked() -> std::time::Duration {
+/// Returns the CPU time of this thread.
+pub(crate) fn cpu_time() -> std::time::Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is ours; the clock exists since Linux 2.6.12. On failure it stays zero.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };

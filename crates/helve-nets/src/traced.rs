@@ -1,4 +1,4 @@
-//! `traced`: what the decision allows is run for real, and must do nothing that the decision did not list.
+//! `traced`: runs scripts that the decision allows. They must do nothing that the decision does not list.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -7,131 +7,131 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helve_policy::{Action, Policy};
 
-use crate::event::Traced;
-use crate::judge::{Judged, judge};
-use crate::lists::{self, Listed};
+use crate::cases::{self, ScriptCase};
+use crate::decision::{ScriptDecision, judge};
+use crate::sample_files::SampleFiles;
+use crate::trace::Trace;
 use crate::workers;
-use crate::world::World;
 
-/// A line of progress after so many scripts.
+/// Progress is printed after this many scripts.
 const PROGRESS: usize = 500;
 
-/// A script that is allowed, with its decision.
-pub(crate) struct Allowed {
-    pub listed: Listed,
-    pub judged: Judged,
+/// An allowed script with its decision.
+pub(crate) struct AllowedScript {
+    pub case: ScriptCase,
+    pub judged: ScriptDecision,
 }
 
-/// Policies by name, made once.
+/// Policies by name, each built once.
 #[derive(Default)]
-pub(crate) struct Policies(BTreeMap<String, Policy>);
+pub(crate) struct PolicyCache(BTreeMap<String, Policy>);
 
-impl Policies {
+impl PolicyCache {
     pub(crate) fn get(&mut self, name: &str) -> Result<&Policy, String> {
         if !self.0.contains_key(name) {
-            self.0.insert(name.into(), lists::policy_of(name)?);
+            self.0.insert(name.into(), cases::policy_named(name)?);
         }
         self.0.get(name).ok_or_else(|| name.to_string())
     }
 }
 
-/// Which lists are run.
+/// How many scripts about flags are run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wide {
-    /// The scripts that are written down, and some of each program's flags.
-    Some,
+pub(crate) enum FlagCoverage {
+    /// The listed scripts, and a sample of the flags.
+    Sample,
     /// Every flag that the table lists as harmless.
     All,
 }
 
-pub(crate) fn run(files: &Path, wide: Wide) -> Result<Vec<String>, String> {
-    let world = World::new();
-    let mut policies = Policies::default();
+pub(crate) fn run(files: &Path, wide: FlagCoverage) -> Result<Vec<String>, String> {
+    let world = SampleFiles::new();
+    let mut policies = PolicyCache::default();
     let mut allowed = Vec::new();
-    let mut faults = Vec::new();
-    for listed in lists::allowed() {
-        let judged = judge(&listed.script, policies.get(&listed.policy)?, &world);
+    let mut failures = Vec::new();
+    for case in cases::allowed() {
+        let judged = judge(&case.script, policies.get(&case.policy)?, &world);
         match judged.action {
-            Action::Allow => allowed.push(Allowed { listed, judged }),
-            action => faults.push(format!("{action:?}, not allowed: {listed:?}")),
+            Action::Allow => allowed.push(AllowedScript { case, judged }),
+            action => failures.push(format!("{action:?} instead of Allow: {case:?}")),
         }
     }
     let mut seen = HashSet::new();
-    let step = if wide == Wide::All { 1 } else { 29 };
+    let step = if wide == FlagCoverage::All { 1 } else { 29 };
     let (mut known, mut asked) = (0_usize, 0_usize);
-    let found: Vec<Listed> =
-        lists::flags().into_iter().filter(|it| seen.insert(it.clone())).collect();
-    for listed in found.into_iter().step_by(step) {
+    let found: Vec<ScriptCase> =
+        cases::flag_scripts().into_iter().filter(|it| seen.insert(it.clone())).collect();
+    for case in found.into_iter().step_by(step) {
         known += 1;
-        let judged = judge(&listed.script, policies.get(&listed.policy)?, &world);
+        let judged = judge(&case.script, policies.get(&case.policy)?, &world);
         if judged.action == Action::Allow {
-            allowed.push(Allowed { listed, judged });
+            allowed.push(AllowedScript { case, judged });
         } else {
             asked += 1;
         }
     }
     let all = allowed.len();
     allowed.retain(|one| one.judged.is_predictable());
-    println!("{} scripts use programs that do as they like, and are left out", all - allowed.len());
-    let (missing, allowed) = without_missing(allowed);
-    println!("{known} scripts of flags, of which {asked} are asked about");
-    println!("{} scripts allowed and run", allowed.len());
+    println!("{} scripts use opaque or unknown programs and are skipped", all - allowed.len());
+    let (missing, allowed) = only_installed(allowed);
+    println!("{known} scripts about flags, of which {asked} ask");
+    println!("{} allowed scripts are run", allowed.len());
     if !missing.is_empty() {
         let list: Vec<&str> = missing.iter().map(String::as_str).collect();
-        println!("left out, because not installed: {}", list.join(" "));
+        println!("skipped, because not installed: {}", list.join(" "));
     }
-    faults.extend(run_all(files, &world, &allowed)?);
-    Ok(faults)
+    failures.extend(run_all(files, &world, &allowed)?);
+    Ok(failures)
 }
 
-/// Runs what is allowed; each fault is a line.
+/// Runs allowed scripts. Returns a line for each failure.
 pub(crate) fn run_all(
     files: &Path,
-    world: &World,
-    allowed: &[Allowed],
+    world: &SampleFiles,
+    allowed: &[AllowedScript],
 ) -> Result<Vec<String>, String> {
-    let faults = Mutex::new(Vec::new());
+    let failures = Mutex::new(Vec::new());
     let (done, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let look = |one: &Allowed, traced: &Traced| {
+    let look = |one: &AllowedScript, traced: &Trace| {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         if done.is_multiple_of(PROGRESS) {
             println!("   {done} of {}", allowed.len());
         }
-        ended.fetch_add(usize::from(traced.ended), Ordering::Relaxed);
+        ended.fetch_add(usize::from(traced.timed_out), Ordering::Relaxed);
         let unlisted = one.judged.unlisted(traced, world);
         if !unlisted.is_empty()
-            && let Ok(mut faults) = faults.lock()
+            && let Ok(mut failures) = failures.lock()
         {
-            let Listed { policy, script } = &one.listed;
-            let fault = format!("{policy}: {script:?}\n    {}", unlisted.join("\n    "));
-            println!("NOT LISTED {fault}");
-            faults.push(fault);
+            let ScriptCase { policy, script } = &one.case;
+            let failure = format!("{policy}: {script:?}\n    {}", unlisted.join("\n    "));
+            println!("NOT LISTED {failure}");
+            failures.push(failure);
         }
     };
-    workers::trace_all(files, allowed, |one| &one.listed.script, look)?;
-    println!("{} of them were ended after a while", ended.into_inner());
-    let mut faults = faults.into_inner().map_err(|_| "a look panicked")?;
-    faults.sort();
-    Ok(faults)
+    workers::trace_all(files, allowed, |one| &one.case.script, look)?;
+    println!("{} of them timed out", ended.into_inner());
+    let mut failures = failures.into_inner().map_err(|_| "a worker panicked")?;
+    failures.sort();
+    Ok(failures)
 }
 
-/// Leaves out what needs programs that are not there.
-fn without_missing(allowed: Vec<Allowed>) -> (BTreeSet<String>, Vec<Allowed>) {
+/// Skips scripts that need programs which are not installed.
+fn only_installed(allowed: Vec<AllowedScript>) -> (BTreeSet<String>, Vec<AllowedScript>) {
     let mut missing = BTreeSet::new();
     let installed = |name: &str| {
         ["/usr/local/bin", "/usr/bin", "/bin"]
             .iter()
             .any(|folder| Path::new(folder).join(name).exists())
     };
-    let there = allowed.into_iter().filter(|one| {
+    let present = allowed.into_iter().filter(|one| {
         let programs = one.judged.programs();
         let absent: Vec<&&str> =
             programs.iter().filter(|name| !installed(name) && !is_builtin(name)).collect();
         missing.extend(absent.iter().map(|name| (**name).to_string()));
         absent.is_empty()
     });
-    let there = there.collect();
-    (missing, there)
+    let present = present.collect();
+    (missing, present)
 }
 
 fn is_builtin(name: &str) -> bool {

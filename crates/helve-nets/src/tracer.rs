@@ -1,17 +1,17 @@
-//! The tracer as a process of its own: a script a line comes in as JSON, what it did goes out.
+//! The tracer process: reads a script per line as JSON and writes its trace.
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use crate::event::Traced;
-use crate::sandbox::{self, Source};
+use crate::sandbox::{self, FileImage};
+use crate::trace::Trace;
 
 pub(crate) fn serve(files: &Path) -> io::Result<()> {
-    let files = Source::open(files)?;
+    let files = FileImage::open(files)?;
     for line in io::stdin().lock().lines() {
         let traced = match serde_json::from_str::<String>(&line?) {
             Ok(script) => sandbox::trace(&script, &files),
-            Err(why) => Traced::fault(why.to_string()),
+            Err(why) => Trace::error(why.to_string()),
         };
         let mut output = io::stdout().lock();
         serde_json::to_writer(&mut output, &traced)?;

@@ -1,8 +1,8 @@
-//! The nets in a size for every day; `cargo xtask torture` runs them large.
-#![expect(clippy::unwrap_used, reason = "a test that cannot start its program has failed")]
+//! The nets in a small size; `cargo xtask torture` runs them large.
+#![expect(clippy::unwrap_used, reason = "a test fails if it cannot start its program")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "the nets are a program of their own, because they fork"
+    reason = "the nets are a separate program, because they fork"
 )]
 
 use std::process::Command;
@@ -10,31 +10,31 @@ use std::process::Command;
 #[track_caller]
 fn check(words: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_helve-nets")).args(words).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "helve-nets {}\n{said}", words.join(" "));
-    assert!(!said.is_empty(), "helve-nets {} said nothing", words.join(" "));
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "helve-nets {}\n{output_text}", words.join(" "));
+    assert!(!output_text.is_empty(), "helve-nets {} printed nothing", words.join(" "));
 }
 
-/// What is allowed does nothing that the decision did not list.
+/// Allowed scripts do nothing that the decision does not list.
 #[cfg(target_os = "linux")]
 #[test]
-fn allowed_scripts_do_what_they_list() {
+fn allowed_scripts_do_only_what_is_listed() {
     check(&["traced"]);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn no_mutant_that_passes_does_more() {
+fn allowed_mutants_do_only_what_is_listed() {
     check(&["mutants", "3000", "1"]);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn no_flow_that_passes_does_more() {
+fn allowed_flows_do_only_what_is_listed() {
     check(&["flows", "5000", "1"]);
 }
 
 #[test]
-fn any_text_is_judged_and_no_wrapping_makes_it_laxer() {
+fn no_text_panics_and_no_wrapping_permits_more() {
     check(&["bytes", "3", "1"]);
 }

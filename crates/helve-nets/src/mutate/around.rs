@@ -1,4 +1,5 @@
-//! Changes around a script: what stands before and after it, what it is put into, where its words are kept.
+//! Mutations around a script: text before and after it, constructs and wrappers around it, variables that hold its
+//! words.
 
 use super::join;
 use super::within::{cut, with_word};
@@ -92,137 +93,142 @@ pub(super) fn after(text: &str, random: &mut Random) -> String {
     format!("{text}{end}")
 }
 
+/// Constructs that contain a script.
+const NESTING: &[(&str, &str)] = &[
+    ("(", ")"),
+    ("( ", "\n)"),
+    ("{ ", "; }"),
+    ("{\n", "\n}"),
+    ("if true; then ", "\nfi"),
+    ("if ", "\nthen true; fi"),
+    ("if false; then :; else ", "; fi"),
+    ("while ", "; do break; done"),
+    ("while true; do ", "\nbreak; done"),
+    ("for zz in 1 2; do ", "\ndone"),
+    ("for ((i=0;i<1;i++)); do ", "; done"),
+    ("true && {\n", "\n}"),
+    ("! {\n", "\n}"),
+    ("case a in a) ", "\n;; esac"),
+    ("case a in (a) ", ";;& *) :; esac"),
+    ("echo \"$(", "\n)\""),
+    ("echo $(", ")"),
+    ("echo `", "`"),
+    ("x=$(", ")"),
+    ("x=\"$(", "\n)\"; echo \"$x\""),
+    ("{\n", "\n} | cat"),
+    ("ls | {\n", "\n}"),
+    ("{\n", "\n} 2>/dev/null"),
+    ("cat <(", "\n)"),
+    ("cat < <(", ")"),
+    ("ls > >(", ")"),
+    ("until ", "\ndo true; done"),
+    ("f() { ", "\n}; f"),
+    ("f() ( ", "\n); f"),
+    ("[[ -n $(", ") ]]"),
+    ("echo $((1+$(", ";echo 1)))"),
+    ("echo ${x:-$(", ")}"),
+    ("echo \"${x:-`", "`}\""),
+    ("ls $(", ")"),
+    ("a[$(", ")]=1"),
+    ("echo ${a[$(", ")]}"),
+    ("(( 1 + $(", ") ))"),
+    ("cat <<E\n$(", "\n)\nE"),
+    ("cat <<-E\n\t`", "`\nE"),
+    ("cat <<<\"$(", ")\""),
+    ("time { ", "; }"),
+    ("coproc { ", "; }; wait"),
+    ("trap '", "' EXIT"),
+    ("eval '", "'"),
+    ("bash -c '", "'"),
+    ("sh -c '", "'"),
+    ("bash -c \"", "\""),
+    ("eval \"", "\""),
+    ("echo '", "'"),
+    ("echo \"", "\""),
+    ("# ", ""),
+    (": '", "'"),
+    ("cat <<'E'\n", "\nE"),
+    ("cat <<\\E\n", "\nE\n"),
+    ("cat <<E\n", "\nE"),
+    ("select z in a; do ", "; break; done <<<1"),
+    ("export x=$(", ")"),
+    ("local x=$(", ")"),
+    ("declare x=$(", ")"),
+    ("readonly x=`", "`"),
+    ("printf -v x %s \"$(", ")\""),
+    ("read x < <(", ")"),
+    ("mapfile x < <(", ")"),
+    ("source <(echo '", "')"),
+    ("[ \"$(", ")\" ]"),
+    ("test -n \"`", "`\""),
+    ("echo a{b,$(", ")}"),
+    ("echo ~$(", ")"),
+    ("return $(", ")"),
+];
+
 pub(super) fn nest(text: &str, random: &mut Random) -> String {
-    const AROUND: &[(&str, &str)] = &[
-        ("(", ")"),
-        ("( ", "\n)"),
-        ("{ ", "; }"),
-        ("{\n", "\n}"),
-        ("if true; then ", "\nfi"),
-        ("if ", "\nthen true; fi"),
-        ("if false; then :; else ", "; fi"),
-        ("while ", "; do break; done"),
-        ("while true; do ", "\nbreak; done"),
-        ("for zz in 1 2; do ", "\ndone"),
-        ("for ((i=0;i<1;i++)); do ", "; done"),
-        ("true && {\n", "\n}"),
-        ("! {\n", "\n}"),
-        ("case a in a) ", "\n;; esac"),
-        ("case a in (a) ", ";;& *) :; esac"),
-        ("echo \"$(", "\n)\""),
-        ("echo $(", ")"),
-        ("echo `", "`"),
-        ("x=$(", ")"),
-        ("x=\"$(", "\n)\"; echo \"$x\""),
-        ("{\n", "\n} | cat"),
-        ("ls | {\n", "\n}"),
-        ("{\n", "\n} 2>/dev/null"),
-        ("cat <(", "\n)"),
-        ("cat < <(", ")"),
-        ("ls > >(", ")"),
-        ("until ", "\ndo true; done"),
-        ("f() { ", "\n}; f"),
-        ("f() ( ", "\n); f"),
-        ("[[ -n $(", ") ]]"),
-        ("echo $((1+$(", ";echo 1)))"),
-        ("echo ${x:-$(", ")}"),
-        ("echo \"${x:-`", "`}\""),
-        ("ls $(", ")"),
-        ("a[$(", ")]=1"),
-        ("echo ${a[$(", ")]}"),
-        ("(( 1 + $(", ") ))"),
-        ("cat <<E\n$(", "\n)\nE"),
-        ("cat <<-E\n\t`", "`\nE"),
-        ("cat <<<\"$(", ")\""),
-        ("time { ", "; }"),
-        ("coproc { ", "; }; wait"),
-        ("trap '", "' EXIT"),
-        ("eval '", "'"),
-        ("bash -c '", "'"),
-        ("sh -c '", "'"),
-        ("bash -c \"", "\""),
-        ("eval \"", "\""),
-        ("echo '", "'"),
-        ("echo \"", "\""),
-        ("# ", ""),
-        (": '", "'"),
-        ("cat <<'E'\n", "\nE"),
-        ("cat <<\\E\n", "\nE\n"),
-        ("cat <<E\n", "\nE"),
-        ("select z in a; do ", "; break; done <<<1"),
-        ("export x=$(", ")"),
-        ("local x=$(", ")"),
-        ("declare x=$(", ")"),
-        ("readonly x=`", "`"),
-        ("printf -v x %s \"$(", ")\""),
-        ("read x < <(", ")"),
-        ("mapfile x < <(", ")"),
-        ("source <(echo '", "')"),
-        ("[ \"$(", ")\" ]"),
-        ("test -n \"`", "`\""),
-        ("echo a{b,$(", ")}"),
-        ("echo ~$(", ")"),
-        ("return $(", ")"),
-    ];
-    let (start, end) = AROUND[random.below(AROUND.len())];
+    let (start, end) = NESTING[random.below(NESTING.len())];
     format!("{start}{text}{end}")
 }
 
+/// Commands that run a script or take it as an argument.
+const WRAPPERS: &[&str] = &[
+    "env",
+    "env -i",
+    "env -S",
+    "env --",
+    "env A=b",
+    "command",
+    "command -p",
+    "nice",
+    "nice -n 5",
+    "nohup",
+    "timeout 9",
+    "timeout -k 1 9",
+    "xargs",
+    "xargs -0",
+    "xargs -I{}",
+    "echo x | xargs",
+    "time",
+    "exec",
+    "exec -a x",
+    "stdbuf -oL",
+    "setsid",
+    "setsid -w",
+    "builtin",
+    "ionice -c3",
+    "find . -maxdepth 0 -exec",
+    "find . -name a.txt -exec",
+    "flock a.txt",
+    "script -qc",
+    "watch -n1",
+    "sudo",
+    "strace",
+    "bash -c",
+    "sh -c",
+    "eval",
+    "busybox",
+    "chroot .",
+    "unshare -r",
+    "taskset 1",
+    "setarch -R",
+    "ls | xargs",
+    "printf %s",
+    "time -p",
+    "git -c alias.x=!",
+    "\\",
+    "git bisect run",
+    "git submodule foreach",
+    "awk",
+    "sed -n",
+    "perl -e",
+    "python3 -c",
+    "/usr/bin/env",
+    "/lib64/ld-linux-x86-64.so.2",
+];
+
 pub(super) fn wrap(text: &str, random: &mut Random) -> String {
-    let wrapper = random.pick(&[
-        "env",
-        "env -i",
-        "env -S",
-        "env --",
-        "env A=b",
-        "command",
-        "command -p",
-        "nice",
-        "nice -n 5",
-        "nohup",
-        "timeout 9",
-        "timeout -k 1 9",
-        "xargs",
-        "xargs -0",
-        "xargs -I{}",
-        "echo x | xargs",
-        "time",
-        "exec",
-        "exec -a x",
-        "stdbuf -oL",
-        "setsid",
-        "setsid -w",
-        "builtin",
-        "ionice -c3",
-        "find . -maxdepth 0 -exec",
-        "find . -name a.txt -exec",
-        "flock a.txt",
-        "script -qc",
-        "watch -n1",
-        "sudo",
-        "strace",
-        "bash -c",
-        "sh -c",
-        "eval",
-        "busybox",
-        "chroot .",
-        "unshare -r",
-        "taskset 1",
-        "setarch -R",
-        "ls | xargs",
-        "printf %s",
-        "time -p",
-        "git -c alias.x=!",
-        "\\",
-        "git bisect run",
-        "git submodule foreach",
-        "awk",
-        "sed -n",
-        "perl -e",
-        "python3 -c",
-        "/usr/bin/env",
-        "/lib64/ld-linux-x86-64.so.2",
-    ]);
+    let wrapper = random.pick(WRAPPERS);
     format!("{wrapper} {text}")
 }
 
@@ -274,8 +280,8 @@ pub(super) fn function(text: &str, random: &mut Random) -> String {
     }
 }
 
-/// The script as a word of something harmless.
-pub(super) fn in_text(text: &str, random: &mut Random) -> String {
+/// Makes the script an argument of a harmless command.
+pub(super) fn as_argument(text: &str, random: &mut Random) -> String {
     let quoted = text.replace('\'', "'\\''");
     let (start, end) = [
         ("echo '", "'"),
@@ -318,7 +324,7 @@ pub(super) fn in_text(text: &str, random: &mut Random) -> String {
     format!("{start}{quoted}{end}")
 }
 
-pub(super) fn join_with_daily(text: &str, random: &mut Random) -> String {
+pub(super) fn join_with_harmless(text: &str, random: &mut Random) -> String {
     let daily = random.pick(&[
         "ls",
         "cat a.txt",
@@ -358,7 +364,7 @@ pub(super) fn redirect(text: &str, random: &mut Random) -> String {
     format!("{text} {before}{sign}{to}")
 }
 
-pub(super) fn positional(text: &str, random: &mut Random) -> String {
+pub(super) fn as_positional(text: &str, random: &mut Random) -> String {
     match random.below(3) {
         0 => format!("set -- {text}; \"$@\""),
         1 => format!("set -- '{text}'; eval \"$1\""),
@@ -366,7 +372,7 @@ pub(super) fn positional(text: &str, random: &mut Random) -> String {
     }
 }
 
-pub(super) fn hold_in_variable(text: &str, random: &mut Random) -> String {
+pub(super) fn store_in_variable(text: &str, random: &mut Random) -> String {
     let name = random.pick(&["x", "v", "PATH", "IFS", "HOME", "_", "a[0]"]);
     let used = random.pick(&[
         "$x", "\"$x\"", "${x}", "${x:-ls}", "${x%%z}", "${x@E}", "${!x}", "$v", "${a[0]}",
@@ -386,7 +392,7 @@ pub(super) fn hold_in_variable(text: &str, random: &mut Random) -> String {
     }
 }
 
-pub(super) fn hold_in_pieces(text: &str, random: &mut Random) -> String {
+pub(super) fn store_in_two_variables(text: &str, random: &mut Random) -> String {
     let (mut one, mut two) = (String::new(), String::new());
     let changed = with_word(text, random, |word, random| {
         let (first, second) = cut(word, random);

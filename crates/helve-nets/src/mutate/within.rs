@@ -1,4 +1,4 @@
-//! Changes within a script: its blanks, the letters of its words, its signs.
+//! Mutations within a script: its blanks, words and characters.
 
 use crate::random::Random;
 
@@ -14,7 +14,7 @@ pub(super) fn blanks(text: &str, random: &mut Random) -> String {
     }
 }
 
-/// The words of a text by their places: runs of letters that mean nothing to a shell.
+/// Returns the words of a text with their offsets. A word consists of characters without a special meaning.
 fn words(text: &str) -> Vec<(usize, &str)> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let mut all = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn with_word(
     format!("{}{changed}{}", &text[..at], &text[at + word.len()..])
 }
 
-/// Words hold ASCII only, so that every place is between characters.
+/// Words are ASCII, so that every offset is a character boundary.
 pub(super) fn cut<'a>(word: &'a str, random: &mut Random) -> (&'a str, &'a str) {
     word.split_at(random.below(word.len() + 1))
 }
@@ -205,7 +205,7 @@ pub(super) fn insert_sign(text: &str, random: &mut Random) -> String {
     format!("{}{sign}{}", &text[..at], &text[at..])
 }
 
-/// Words that end flags, or stand for a stream, before another.
+/// Inserts a word that ends flags or stands for a stream.
 pub(super) fn insert_word(text: &str, random: &mut Random) -> String {
     with_word(text, random, |word, random| {
         let more = random.pick(&["--", "--", "-", "-n", "-0", "+1", "''", "--help"]);
@@ -213,7 +213,7 @@ pub(super) fn insert_word(text: &str, random: &mut Random) -> String {
     })
 }
 
-pub(super) fn case_of_letters(text: &str, random: &mut Random) -> String {
+pub(super) fn respell_word(text: &str, random: &mut Random) -> String {
     with_word(text, random, |word, random| match random.below(3) {
         0 => word.to_uppercase(),
         1 => format!("{word}."),
@@ -225,7 +225,7 @@ pub(super) fn end_of_line(text: &str, random: &mut Random) -> String {
     text.replace('\n', random.pick(&["\r\n", ";", "\n\n", " \n", "\\\n"]))
 }
 
-/// Leaves out a stretch, or repeats it elsewhere.
+/// Removes a range, or copies it to another place.
 pub(super) fn splice(text: &str, random: &mut Random) -> String {
     let (one, two) = (place(text, random), place(text, random));
     let (start, end) = (one.min(two), one.max(two));
@@ -236,7 +236,7 @@ pub(super) fn splice(text: &str, random: &mut Random) -> String {
     }
 }
 
-/// A place between two characters.
+/// Returns the offset of a random character boundary.
 fn place(text: &str, random: &mut Random) -> usize {
     let mut at = random.below(text.len() + 1);
     while !text.is_char_boundary(at) {

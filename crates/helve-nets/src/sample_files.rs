@@ -1,4 +1,4 @@
-//! The files that scripts are judged against and run among: a workspace with links that lead out of it.
+//! The files that scripts are judged against and run in: a workspace with symbolic links that lead out of it.
 
 use std::fs;
 use std::io;
@@ -16,15 +16,15 @@ use tree::{Node, Tree};
 
 pub(crate) const ROOT: &str = tree::ROOT;
 
-/// Git's own, made once: commits, a branch, a tag, a stash, something staged and something not.
+/// Creates a git history: commits, a branch, a tag, a stash, a staged and an unstaged change.
 const HISTORY: &str =
     "git init -q -b main . && git config user.name n && git config user.email e@x &&
     git add a.txt src README.md && git commit -q -m first && git tag v1 && git branch side &&
     echo more >> b.txt && git add b.txt && git commit -q -m 'second: hello' &&
     echo stashed >> a.txt && git stash -q && echo changed >> README.md && rm -rf .git/hooks";
 
-/// Puts the files into a folder that takes the place of `/`.
-pub(crate) fn build(folder: &Path) -> io::Result<()> {
+/// Creates the files in a directory that takes the place of `/`.
+pub(crate) fn create(folder: &Path) -> io::Result<()> {
     for (path, node) in &Tree::sample().nodes {
         let at = folder.join(path.trim_start_matches('/'));
         let folder = at.parent().unwrap_or(folder);
@@ -40,7 +40,7 @@ pub(crate) fn build(folder: &Path) -> io::Result<()> {
             Node::File(_) | Node::Folder => {}
         }
     }
-    // Without git there is no history, and the scripts that use git are left out.
+    // Without git there is no history, and scripts that use git are skipped.
     let made = Command::new("sh")
         .args(["-c", HISTORY])
         .current_dir(folder.join("w/app"))
@@ -51,8 +51,8 @@ pub(crate) fn build(folder: &Path) -> io::Result<()> {
     if made.success() { Ok(()) } else { Err(io::Error::other("git made no history")) }
 }
 
-/// What the script finds when it starts.
-pub(crate) fn around() -> ShellContext {
+/// Returns the environment in which scripts start.
+pub(crate) fn context() -> ShellContext {
     ShellContext {
         cwd: ROOT.into(),
         home: Some("/h".into()),
@@ -65,14 +65,14 @@ pub(crate) fn around() -> ShellContext {
 }
 
 /// The same files in memory, for judging.
-pub(crate) struct World(Tree);
+pub(crate) struct SampleFiles(Tree);
 
-impl World {
+impl SampleFiles {
     pub(crate) fn new() -> Self {
         Self(Tree::sample())
     }
 
-    /// The path with every link followed, `None` where that never ends.
+    /// Resolves all symbolic links; `None` if they form a loop.
     pub(crate) fn real(&self, path: &str) -> Option<String> {
         self.0.real(path)
     }
@@ -86,7 +86,7 @@ impl World {
     }
 }
 
-impl FileFacts for World {
+impl FileFacts for SampleFiles {
     fn resolve(&self, path: &str) -> Option<PathFacts> {
         self.0.resolve(path)
     }

@@ -1,4 +1,4 @@
-//! Made-up scripts are judged; those that are allowed are run, and may only do what the decision lists.
+//! Judges generated scripts and runs those that are allowed. They may only do what the decision lists.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,42 +9,42 @@ use std::time::Instant;
 
 use helve_policy::Action;
 
-use crate::judge::judge;
-use crate::lists::Listed;
+use crate::cases::ScriptCase;
+use crate::decision::judge;
 use crate::random::Random;
-use crate::traced::{self, Allowed, Policies};
-use crate::world::World;
+use crate::sample_files::SampleFiles;
+use crate::traced::{self, AllowedScript, PolicyCache};
 
 const PROGRESS: usize = 10_000;
 
-/// What makes a script of random choices.
-pub(crate) type Maker<'a> = &'a (dyn Fn(&mut Random) -> Listed + Sync);
+/// Generates a script from random choices.
+pub(crate) type ScriptGenerator<'a> = &'a (dyn Fn(&mut Random) -> ScriptCase + Sync);
 
 pub(crate) fn run(
     files: &Path,
     what: &str,
     count: usize,
     seed: u64,
-    make: Maker<'_>,
+    make: ScriptGenerator<'_>,
 ) -> Result<Vec<String>, String> {
     println!("{count} {what}, --seed {seed}");
     let start = Instant::now();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let allowed: Mutex<Vec<Allowed>> = Mutex::new(Vec::new());
+    let allowed: Mutex<Vec<AllowedScript>> = Mutex::new(Vec::new());
     let work = || -> Result<(), String> {
-        let (world, mut policies) = (World::new(), Policies::default());
+        let (world, mut policies) = (SampleFiles::new(), PolicyCache::default());
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
                 return Ok(());
             }
             let own = seed ^ (number as u64).wrapping_mul(0xD134_2543_DE82_EF95);
-            let listed = make(&mut Random::new(own));
-            let judged = judge(&listed.script, policies.get(&listed.policy)?, &world);
+            let case = make(&mut Random::new(own));
+            let judged = judge(&case.script, policies.get(&case.policy)?, &world);
             if judged.action == Action::Allow
                 && let Ok(mut allowed) = allowed.lock()
             {
-                allowed.push(Allowed { listed, judged });
+                allowed.push(AllowedScript { case, judged });
             }
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             if done.is_multiple_of(PROGRESS) {
@@ -55,26 +55,25 @@ pub(crate) fn run(
     let workers = thread::available_parallelism().map_or(2, usize::from);
     let results: Vec<Result<(), String>> = thread::scope(|scope| {
         let all: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let joined = |_| Err("a judge panicked".to_string());
+        let joined = |_| Err("a worker panicked".to_string());
         all.into_iter().map(|one| one.join().unwrap_or_else(joined)).collect()
     });
     results.into_iter().collect::<Result<(), String>>()?;
-    let mut allowed = allowed.into_inner().map_err(|_| "a judge panicked")?;
+    let mut allowed = allowed.into_inner().map_err(|_| "a worker panicked")?;
     let mut seen = HashSet::new();
-    // A NUL cannot be passed to a shell; Helve refuses it before judging.
-    allowed
-        .retain(|one| !one.listed.script.contains('\0') && seen.insert(one.listed.script.clone()));
+    // A NUL cannot be passed to a shell. Helve refuses it before judging.
+    allowed.retain(|one| !one.case.script.contains('\0') && seen.insert(one.case.script.clone()));
     println!(
-        "judged in {:.1} s; {} different ones allowed and run",
+        "judged in {:.1} s; {} different scripts allowed",
         start.elapsed().as_secs_f32(),
         allowed.len()
     );
-    let faults = traced::run_all(files, &World::new(), &allowed)?;
+    let failures = traced::run_all(files, &SampleFiles::new(), &allowed)?;
     println!(
-        "{count} {what}, {} allowed and run, {} did what was not listed, {:.1} s, --seed {seed}",
+        "{count} {what}, {} allowed and run, {} did what was not case, {:.1} s, --seed {seed}",
         allowed.len(),
-        faults.len(),
+        failures.len(),
         start.elapsed().as_secs_f32()
     );
-    Ok(faults)
+    Ok(failures)
 }

@@ -1,9 +1,9 @@
-//! The project's own lists of scripts and policies.
+//! The project's lists of scripts and policies.
 
 use helve_policy::builtin::{WrittenRules, policy};
 use helve_policy::{Action, Policy, Rule, Source};
 
-use crate::judge::OPAQUE;
+use crate::decision::OPAQUE;
 
 const POLICIES: &str = include_str!("../../helve-policy/src/shell/tests/policies.txt");
 const ATTACKS: &str = include_str!("../../helve-policy/src/shell/tests/attacks.txt");
@@ -12,24 +12,24 @@ const DAILY: &str = include_str!("../../helve-policy/src/shell/tests/daily.txt")
 const MORE: &str = include_str!("more.txt");
 const PROGRAMS: &str = include_str!("../../helve-text/src/shell/programs.txt");
 
-/// A script and the policy that it stands under.
+/// A script and the policy that it is judged under.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Listed {
+pub(crate) struct ScriptCase {
     pub policy: String,
     pub script: String,
 }
 
-pub(crate) fn attacks() -> Vec<Listed> {
+pub(crate) fn attacks() -> Vec<ScriptCase> {
     [ATTACKS, DENIED].into_iter().flat_map(scripts).collect()
 }
 
-/// Daily work, and what else must be allowed.
-pub(crate) fn allowed() -> Vec<Listed> {
+/// Everyday scripts and others that must be allowed.
+pub(crate) fn allowed() -> Vec<ScriptCase> {
     [DAILY, MORE].into_iter().flat_map(scripts).collect()
 }
 
-/// `⏎`, `⇥` and `␀` stand for what they show.
-fn scripts(text: &str) -> Vec<Listed> {
+/// Parses a list. `⏎`, `⇥` and `␀` stand for the characters they show.
+fn scripts(text: &str) -> Vec<ScriptCase> {
     let mut name = "";
     let mut all = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
@@ -37,15 +37,15 @@ fn scripts(text: &str) -> Vec<Listed> {
             Some(next) => name = next,
             None => {
                 let script = line.replace('⏎', "\n").replace('⇥', "\t").replace('␀', "\0");
-                all.push(Listed { policy: name.into(), script });
+                all.push(ScriptCase { policy: name.into(), script });
             }
         }
     }
     all
 }
 
-/// A policy of the list, or `only PROGRAM`: that program with any words, and nothing else.
-pub(crate) fn policy_of(name: &str) -> Result<Policy, String> {
+/// Returns a policy from the list. `only PROGRAM` allows that program with any arguments and nothing else.
+pub(crate) fn policy_named(name: &str) -> Result<Policy, String> {
     if let Some(program) = name.strip_prefix("only ") {
         let rule =
             |permission, pattern, action| Rule::new(permission, pattern, action, Source::Program);
@@ -57,7 +57,7 @@ pub(crate) fn policy_of(name: &str) -> Result<Policy, String> {
         return Ok(policy(WrittenRules { user, ..WrittenRules::default() }, &[]));
     }
     let section = POLICIES.split("@ ").find(|section| section.lines().next() == Some(name));
-    let section = section.ok_or_else(|| format!("there is no policy {name}"))?;
+    let section = section.ok_or_else(|| format!("no policy is called {name}"))?;
     let mut user = Vec::new();
     for line in section.lines().skip(1).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let parts = line.split_once(' ').and_then(|(action, rest)| {
@@ -75,8 +75,8 @@ pub(crate) fn policy_of(name: &str) -> Result<Policy, String> {
     Ok(policy(WrittenRules { user, ..WrittenRules::default() }, &[]))
 }
 
-/// Flags of programs that the table lists as harmless, each in scripts of its own.
-pub(crate) fn flags() -> Vec<Listed> {
+/// Returns scripts for every flag that the table lists as harmless.
+pub(crate) fn flag_scripts() -> Vec<ScriptCase> {
     let mut all = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for line in PROGRAMS.lines().filter(|line| !line.starts_with(['#', '@']) && !line.is_empty()) {
@@ -109,7 +109,7 @@ pub(crate) fn flags() -> Vec<Listed> {
                 };
                 for operands in ["", " a.txt", " 1 a.txt b.txt", " . made"] {
                     let script = format!("{name} {quoted}{value}{operands}");
-                    all.push(Listed { policy: format!("only {name}"), script });
+                    all.push(ScriptCase { policy: format!("only {name}"), script });
                 }
             }
         }
@@ -117,7 +117,7 @@ pub(crate) fn flags() -> Vec<Listed> {
     all
 }
 
-/// `-abc` is the same as `-a -b -c`.
+/// Splits `-abc` into `-a`, `-b` and `-c`, and keeps the whole.
 fn split(flags: &str) -> Vec<String> {
     match flags.strip_prefix('-').filter(|letters| !letters.starts_with('-')) {
         Some(letters) if letters.len() > 1 => {
@@ -132,14 +132,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_list_stands_under_policies_that_exist() {
-        for listed in attacks().into_iter().chain(allowed()) {
-            assert!(policy_of(&listed.policy).is_ok(), "{listed:?}");
+    fn every_case_has_a_policy() {
+        for case in attacks().into_iter().chain(allowed()) {
+            assert!(policy_named(&case.policy).is_ok(), "{case:?}");
         }
     }
 
     #[test]
-    fn flags_are_taken_apart() {
+    fn flags_are_split() {
         assert_eq!(split("-ab"), ["-a", "-b", "-ab"]);
         assert_eq!(split("--all"), ["--all"]);
         assert_eq!(split("-"), ["-"]);

@@ -1,0 +1,365 @@
+//! The decision on a script, and whether it lists what the script did when it ran.
+
+use std::collections::BTreeSet;
+
+use helve_policy::shell::{analyze, parts};
+use helve_policy::{Action, Part, Policy, Terms};
+use helve_text::shell::{Doubt, Run};
+
+use crate::sample_files::{self, ROOT, SampleFiles};
+use crate::trace::{Operation, Trace, TraceEvent};
+
+/// A decision with everything it lists.
+pub(crate) struct ScriptDecision {
+    pub action: Action,
+    parts: Vec<Part>,
+    runs: Vec<Run>,
+    pub doubts: Vec<Doubt>,
+}
+
+pub(crate) fn judge(script: &str, policy: &Policy, world: &SampleFiles) -> ScriptDecision {
+    let analyzed = analyze(script, &sample_files::context(), world);
+    let parts = parts(script, &analyzed, world);
+    ScriptDecision {
+        action: policy.judge_all(&[], &parts),
+        parts,
+        runs: analyzed.runs,
+        doubts: analyzed.doubts,
+    }
+}
+
+/// Programs that do what their files say. A rule that allows such a program allows all of that.
+pub(crate) const OPAQUE: &[&str] = &[
+    // Recipes and scripts of the project.
+    "make", "gmake", "npm", "npx", "yarn", "pnpm", "cargo", "go", "uv", "run.sh",
+    // Interpreters.
+    "node", "nodejs", "python", "python3", "pytest", "perl", "ruby",
+    // Their configuration names programs and files.
+    "ssh", "man", "top",
+];
+
+/// Programs that are scripts. The tracer sees `env`, then the interpreter.
+const SCRIPT_PROGRAMS: &[(&str, &str)] =
+    &[("npm", "node"), ("npx", "node"), ("yarn", "node"), ("pnpm", "node"), ("pytest", "python")];
+
+/// Programs with the helper programs that they start.
+const HELPERS: &[(&str, &[&str])] = &[
+    // Shell scripts around the program.
+    ("egrep", &["grep"]),
+    ("fgrep", &["grep"]),
+    ("zcat", &["gzip"]),
+    ("gunzip", &["gzip"]),
+    // These pass text to a shell.
+    ("watch", &["sh"]),
+    ("flock", &["bash"]),
+    // A script that parses its arguments and manages a server.
+    (
+        "fakeroot",
+        &["cut", "faked-sysv", "faked-tcp", "getopt", "sed", "kill", "sh", "tail", "head"],
+    ),
+    // A login shell runs /etc/profile.
+    ("bash", &["id"]),
+    // Chosen by the extension of the archive or by a flag.
+    ("tar", &["sh", "gzip", "bzip2", "xz", "zstd"]),
+    // These connect through ssh.
+    ("sftp", &["ssh"]),
+    ("scp", &["ssh"]),
+    // A script that prints messages.
+    ("git-submodule", &["basename", "sed", "uname", "git-sh-i18n--envsubst"]),
+    // `false` is the editor in the environment.
+    ("git", &["git", "git-remote-https", "git-remote-http", "git-submodule", "false"]),
+];
+
+/// Programs that git starts to talk to another repository, and the subcommands that do so.
+const TRANSPORT_PROGRAMS: &[&str] = &["sh", "git-upload-pack", "git-receive-pack", "ssh"];
+const TRANSPORT_SUBCOMMANDS: &[&str] = &["fetch", "push", "pull", "ls-remote", "remote", "clone"];
+
+/// Subcommands of git that change the working tree.
+const CHANGES_WORKING_TREE: &[&str] = &[
+    "checkout",
+    "switch",
+    "merge",
+    "pull",
+    "rebase",
+    "stash",
+    "cherry-pick",
+    "revert",
+    "reset",
+    "restore",
+    "rm",
+    "mv",
+    "clone",
+    "init",
+    "worktree",
+    "clean",
+    "apply",
+    "am",
+    "submodule",
+    "format-patch",
+];
+
+/// Subcommands of git that configure which branch tracks which.
+const CONFIGURES_TRACKING: &[&str] = &["branch", "push", "fetch"];
+
+/// Programs that use the network.
+const NETWORK: &[&str] =
+    &["curl", "wget", "scp", "sftp", "git", "rsync", "psql", "mysql", "mariadb", "ftp", "telnet"];
+
+/// Files that must not be read unless the decision lists them.
+const PRIVATE: &[&str] = &["/w/other/", "/w/app-two/", "/h/.ssh/"];
+
+impl ScriptDecision {
+    /// Returns the names of the programs that the decision lists.
+    pub(crate) fn programs(&self) -> BTreeSet<&str> {
+        self.runs
+            .iter()
+            .filter_map(|run| run.words.first())
+            .map(|word| base(word.shown()))
+            .collect()
+    }
+
+    /// Returns a line for everything that a script did and the decision does not list.
+    pub(crate) fn unlisted(&self, trace: &Trace, world: &SampleFiles) -> Vec<String> {
+        let mut failures = Vec::new();
+        for event in trace.events.iter().filter(|event| !self.lists(event, trace, world)) {
+            let by = event.by.join(" < ");
+            failures.push(format!("{:?} {} by {by}", event.operation, event.path));
+        }
+        failures
+    }
+
+    fn lists(&self, event: &TraceEvent, trace: &Trace, world: &SampleFiles) -> bool {
+        if self.is_opaque(event) {
+            return true;
+        }
+        match event.operation {
+            // The shell tries to execute a directory like any other name, and fails. It may have existed before, be
+            // part of the system, or be new.
+            Operation::Execute => {
+                let made = |it: &TraceEvent| {
+                    it.operation == Operation::CreateFolder && it.path == event.path
+                };
+                self.lists_program(event)
+                    || world.has_folder(&event.path)
+                    || std::path::Path::new(&event.path).is_dir()
+                    || trace.events.iter().any(made)
+            }
+            Operation::Read | Operation::ReadNoFollow => {
+                let real = match event.operation {
+                    Operation::ReadNoFollow => None,
+                    _ => world.real(&event.path),
+                };
+                let real = real.unwrap_or_else(|| event.path.clone());
+                !PRIVATE.iter().any(|start| real.starts_with(start))
+                    || self.lists_file(
+                        &real,
+                        world,
+                        &["read", "external_directory"],
+                        PathReach::Below,
+                    )
+            }
+            Operation::Write => self.lists_write(event, trace, world, PathReach::Below),
+            Operation::CreateFolder => self.lists_write(event, trace, world, PathReach::Parents),
+            Operation::Connect => {
+                // Programs look up user names at a server that does not exist here.
+                let is_user_lookup = ["nscd", "systemd"].iter().any(|it| event.path.contains(it));
+                is_user_lookup && event.path.starts_with("socket")
+                    || event.by.iter().any(|by| NETWORK.contains(&&**by))
+                    || event.by.iter().any(|by| by.starts_with("git-remote"))
+            }
+        }
+    }
+
+    /// Whether the operation was done by a listed opaque program, or by a program that it started.
+    fn is_opaque(&self, event: &TraceEvent) -> bool {
+        let programs = self.programs();
+        // The same program has names with and without its version.
+        let is_listed = |by: &String| {
+            is_opaque_name(by)
+                && programs.iter().any(|it| without_version(it) == without_version(by))
+        };
+        let by_script = |by: &String| {
+            let reads = |(name, reader): &(&str, &str)| {
+                programs.contains(name) && (by == "env" || without_version(by) == *reader)
+            };
+            SCRIPT_PROGRAMS.iter().any(reads)
+        };
+        // A script has its own name only until its interpreter starts.
+        let interpreted = self.has_unknown_program()
+            && event.by.first().is_some_and(|by| !is_shell(by) && !programs.contains(&**by));
+        event.by.iter().any(|by| is_listed(by) || by_script(by) || self.is_unknown_program(by))
+            || interpreted
+    }
+
+    /// Whether running the script proves anything. Opaque and unknown programs may do whatever their rule allows.
+    pub(crate) fn is_predictable(&self) -> bool {
+        !self.has_unknown_program() && !self.programs().iter().any(|name| is_opaque_name(name))
+    }
+
+    /// Programs that are not in the table follow their rule, whatever they do.
+    fn has_unknown_program(&self) -> bool {
+        self.runs.iter().any(|run| !run.is_known)
+    }
+
+    fn is_unknown_program(&self, name: &str) -> bool {
+        let called = |run: &Run| run.words.first().is_some_and(|word| base(word.shown()) == name);
+        self.runs.iter().any(|run| !run.is_known && called(run))
+    }
+
+    fn has_git(&self, subcommands: &[&str]) -> bool {
+        let words = |run: &Run| -> Vec<String> {
+            run.words.iter().map(|word| word.shown().to_string()).collect()
+        };
+        self.runs.iter().map(words).any(|words| {
+            words.first().is_some_and(|it| base(it) == "git")
+                && words.iter().any(|it| subcommands.contains(&&**it))
+        })
+    }
+
+    fn lists_program(&self, event: &TraceEvent) -> bool {
+        let name = base(&event.path);
+        let is_helper = |(program, helpers): &(&str, &[&str])| {
+            event.by.iter().any(|by| by == program) && helpers.contains(&name)
+        };
+        let is_transport = TRANSPORT_PROGRAMS.contains(&name)
+            && event.by.iter().any(|by| by == "git")
+            && self.has_git(TRANSPORT_SUBCOMMANDS);
+        // The shell itself runs the script.
+        event.by.is_empty()
+            || is_transport
+            || self.programs().contains(name)
+            || HELPERS.iter().any(is_helper)
+    }
+
+    fn lists_write(
+        &self,
+        event: &TraceEvent,
+        trace: &Trace,
+        world: &SampleFiles,
+        reach: PathReach,
+    ) -> bool {
+        let path = &event.path;
+        // These try to open the working directory for writing, and fail.
+        let folder = path == ROOT && event.by.iter().any(|by| matches!(&**by, "shasum" | "tar"));
+        let device =
+            folder || ["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"].contains(&&**path);
+        if device
+            || path.starts_with("/dev/fd/")
+            || path.starts_with("/dev/std")
+            || path.starts_with("/proc/")
+        {
+            return true;
+        }
+        let is_gone = !trace.remaining_files.contains(path)
+            && world.real(path).is_some_and(|real| !world.has(&real));
+        let is_temporary =
+            is_gone && (path.starts_with("/tmp/") || self.is_next_to_listed(path, world));
+        let by_git = event.by.iter().any(|by| by == "git") && self.is_own_of_git(path);
+        let real = match path.rsplit_once('/') {
+            Some((folder, name)) => {
+                let folder = world.real(folder).unwrap_or_else(|| folder.to_string());
+                format!("{folder}/{name}")
+            }
+            None => path.clone(),
+        };
+        let followed = world.real(path).unwrap_or_else(|| path.clone());
+        // `split` appends letters to the listed name.
+        let by_split = event.by.iter().any(|by| by == "split")
+            && self.parts.iter().any(|part| {
+                part.permission == "edit"
+                    && part
+                        .subjects
+                        .iter()
+                        .any(|it| real.starts_with(&absolute(it.trim_end_matches("xaa"))))
+            });
+        // `mktemp` creates a file with a random name.
+        let by_mktemp = path.starts_with("/tmp/") && event.by.iter().any(|by| by == "mktemp");
+        is_temporary
+            || by_mktemp
+            || by_split
+            || by_git
+            || self.lists_file(&real, world, &["edit"], reach)
+            || self.lists_file(&followed, world, &["edit"], reach)
+    }
+
+    /// Whether git itself writes this path: its own directory, or the working tree for a subcommand that changes it.
+    fn is_own_of_git(&self, path: &str) -> bool {
+        let own = path.contains("/.git/") || path.ends_with("/.git");
+        if path.contains("/.git/hooks") {
+            // Sample hooks, which git does not run.
+            let sample = path.ends_with("/hooks") || path.ends_with(".sample");
+            return sample && self.has_git(&["init", "clone"]);
+        }
+        if path.contains("/.git/config") {
+            return self.has_git(CONFIGURES_TRACKING) || self.has_git(CHANGES_WORKING_TREE);
+        }
+        let inside = path == ROOT || path.starts_with("/w/app/");
+        own || inside && self.has_git(CHANGES_WORKING_TREE)
+    }
+
+    /// Whether a file is next to a listed target, whose name it later takes.
+    fn is_next_to_listed(&self, path: &str, world: &SampleFiles) -> bool {
+        let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(it, _)| it.into());
+        let folder_of = |part: &Part| {
+            let subject = part.subjects.first().map_or("", String::as_str);
+            world.real(&absolute(subject)).map(|real| folder(&real))
+        };
+        let mut edits = self.parts.iter().filter(|part| part.permission == "edit");
+        edits.any(|part| folder_of(part) == Some(folder(path)))
+    }
+
+    fn lists_file(
+        &self,
+        real: &str,
+        world: &SampleFiles,
+        permissions: &[&str],
+        reach: PathReach,
+    ) -> bool {
+        let parts = self.parts.iter().filter(|part| permissions.contains(&&*part.permission));
+        let clear = parts.filter(|part| matches!(part.terms, Terms::Plain));
+        clear.flat_map(|part| &part.subjects).any(|subject| {
+            let subject = subject.strip_suffix("/*").unwrap_or(subject);
+            let path = absolute(subject);
+            let path = world.real(&path).unwrap_or(path);
+            real == path
+                || real.starts_with(&format!("{path}/"))
+                || reach == PathReach::Parents && path.starts_with(&format!("{real}/"))
+        })
+    }
+}
+
+/// How far a listed path extends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PathReach {
+    Below,
+    /// To its parent directories too.
+    Parents,
+}
+
+/// Returns the absolute path of a rule's subject.
+fn absolute(subject: &str) -> String {
+    match subject {
+        "." => ROOT.to_string(),
+        subject if subject.starts_with('/') => subject.to_string(),
+        subject => format!("{ROOT}/{subject}"),
+    }
+}
+
+fn is_opaque_name(name: &str) -> bool {
+    OPAQUE.contains(&name) || OPAQUE.contains(&without_version(name))
+}
+
+/// Turns `python3.11` into `python`.
+fn without_version(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+fn is_shell(name: &str) -> bool {
+    matches!(name, "bash" | "sh" | "dash")
+}
+
+/// Returns the last part of a path. A name with a trailing slash cannot be executed, and the tracer omits the slash.
+fn base(path: &str) -> &str {
+    let path = path.trim_end_matches('/');
+    path.rsplit('/').next().unwrap_or(path)
+}

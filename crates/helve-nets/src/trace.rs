@@ -1,0 +1,43 @@
+//! What a traced script did, as data from the tracer.
+
+use serde::{Deserialize, Serialize};
+
+/// An attempted operation. It counts even if it failed here, because it may succeed elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct TraceEvent {
+    pub operation: Operation,
+    /// Absolute path, or the kind of a connection.
+    pub path: String,
+    /// The programs that did it, from the nearest to the shell.
+    pub by: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) enum Operation {
+    Execute,
+    Read,
+    /// Opened for reading, unless it is a symbolic link.
+    ReadNoFollow,
+    /// Opened for writing, created, removed, renamed, linked, or its mode, owner, times or attributes changed.
+    Write,
+    CreateFolder,
+    Connect,
+}
+
+/// The trace of one script.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Trace {
+    pub events: Vec<TraceEvent>,
+    /// Files that exist at the end.
+    pub remaining_files: Vec<String>,
+    /// The script ran for too long and was killed.
+    pub timed_out: bool,
+    /// Why the script could not be traced. Then the other fields are empty.
+    pub error: Option<String>,
+}
+
+impl Trace {
+    pub(crate) fn error(why: impl Into<String>) -> Self {
+        Self { error: Some(why.into()), ..Self::default() }
+    }
+}

@@ -1,0 +1,183 @@
+//! Turns syscall system calls into events with the file and the program.
+
+use std::path::{Component, Path, PathBuf};
+
+use libc::pid_t;
+
+use crate::sys::{self, PendingSyscall};
+use crate::syscalls::{self, CallEffect, FileArgument};
+use crate::trace::{Operation, TraceEvent};
+
+/// How many ancestors of a process are reported.
+const MAX_ANCESTORS: usize = 12;
+
+/// Returns the operations that a system call is about to do, except reads of system files.
+pub(crate) fn events(syscall: &PendingSyscall) -> Vec<TraceEvent> {
+    let Some(call) = syscalls::find(syscall.call) else { return Vec::new() };
+    let operation = match call.does {
+        CallEffect::Always(operation) => operation,
+        CallEffect::Flags(at) => by_flags(syscall.arguments[at]),
+        CallEffect::FlagsPointer(at) => {
+            match sys::bytes_of::<8>(syscall.thread, syscall.arguments[at]) {
+                Some(flags) => by_flags(u64::from_ne_bytes(flags)),
+                None => Operation::Write,
+            }
+        }
+    };
+    let paths = call.names.iter().filter_map(|named| path(syscall, *named));
+    let paths: Vec<String> = paths.filter(|path| is_reported(operation, path)).collect();
+    if paths.is_empty() {
+        return Vec::new();
+    }
+    let by = programs(syscall.thread);
+    paths.into_iter().map(|path| TraceEvent { operation, path, by: by.clone() }).collect()
+}
+
+fn by_flags(flags: u64) -> Operation {
+    let writing = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+    match flags & writing as u64 {
+        0 if flags & libc::O_NOFOLLOW as u64 != 0 => Operation::ReadNoFollow,
+        0 => Operation::Read,
+        _ => Operation::Write,
+    }
+}
+
+/// Whether an operation is reported. Reading files of the system is not.
+fn is_reported(operation: Operation, path: &str) -> bool {
+    const SAMPLE_ROOTS: [&str; 2] = ["/w/", "/h/"];
+    !matches!(operation, Operation::Read | Operation::ReadNoFollow)
+        || SAMPLE_ROOTS.iter().any(|start| path.starts_with(start))
+}
+
+fn path(syscall: &PendingSyscall, named: FileArgument) -> Option<String> {
+    let thread = syscall.thread;
+    let argument = |at: usize| syscall.arguments[at];
+    let below = |folder: PathBuf, at: u64| -> Option<String> {
+        let text = String::from_utf8_lossy(&sys::text_of(thread, at)?).into_owned();
+        // A directory named by `.` can be neither executed, written nor removed.
+        (!text.ends_with("/.")).then(|| resolve_stream(thread, normalize(&folder.join(text))))
+    };
+    let current = || proc_link(thread, "cwd");
+    match named {
+        FileArgument::Path(at) if is_empty(thread, argument(at)) => None,
+        FileArgument::Path(at) => below(current()?, argument(at)),
+        FileArgument::Descriptor(at) => Some(normalize(&descriptor_path(thread, argument(at))?)),
+        FileArgument::At(at) => {
+            let is_here = argument(at) as i32 == libc::AT_FDCWD;
+            if is_here && is_empty(thread, argument(at + 1)) {
+                return None;
+            }
+            let folder = if is_here { current()? } else { descriptor_path(thread, argument(at))? };
+            match argument(at + 1) {
+                0 => Some(normalize(&folder)),
+                text => below(folder, text),
+            }
+        }
+        FileArgument::Address(at) => address(thread, argument(at)),
+    }
+}
+
+/// Whether a path is empty, so that the call fails.
+fn is_empty(thread: pid_t, at: u64) -> bool {
+    at != 0 && sys::text_of(thread, at).is_some_and(|text| text.is_empty())
+}
+
+/// Describes a socket that reaches another machine or a local server.
+fn address(thread: pid_t, at: u64) -> Option<String> {
+    let family = u16::from_ne_bytes(sys::bytes_of::<2>(thread, at)?);
+    match i32::from(family) {
+        libc::AF_INET | libc::AF_INET6 => Some("network".into()),
+        libc::AF_UNIX => {
+            let name = sys::text_of(thread, at + 2).unwrap_or_default();
+            Some(format!("socket {}", String::from_utf8_lossy(&name)))
+        }
+        _ => None,
+    }
+}
+
+/// Resolves `/dev/stdin` and similar names to the file that is open there.
+fn resolve_stream(thread: pid_t, path: String) -> String {
+    let number = match path.as_str() {
+        "/dev/stdin" => "0",
+        "/dev/stdout" => "1",
+        "/dev/stderr" => "2",
+        other => match other.strip_prefix("/dev/fd/").or(other.strip_prefix("/proc/self/fd/")) {
+            Some(number) => number,
+            None => return path,
+        },
+    };
+    match proc_link(thread, &format!("fd/{number}")) {
+        Some(file) if file.starts_with("/w") || file.starts_with("/h") => normalize(&file),
+        Some(_) | None => path,
+    }
+}
+
+fn descriptor_path(thread: pid_t, descriptor: u64) -> Option<PathBuf> {
+    proc_link(thread, &format!("fd/{}", descriptor as i32))
+}
+
+fn proc_link(thread: pid_t, link: &str) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{thread}/{link}")).ok().map(strip_sandbox_root)
+}
+
+/// From outside, the files of the sandbox are below its root directory.
+fn strip_sandbox_root(path: PathBuf) -> PathBuf {
+    match path.strip_prefix(crate::sandbox::ROOT) {
+        Ok(inside) => Path::new("/").join(inside),
+        Err(_) => path,
+    }
+}
+
+/// Removes `.` and `..` lexically.
+fn normalize(path: &Path) -> String {
+    let mut all: Vec<&std::ffi::OsStr> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => all.push(name),
+            Component::ParentDir => drop(all.pop()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    let names: Vec<_> = all.iter().map(|name| name.to_string_lossy()).collect();
+    format!("/{}", names.join("/"))
+}
+
+/// Returns the program of a process and those of its ancestors, up to the tracer.
+fn programs(thread: pid_t) -> Vec<String> {
+    let own = std::env::current_exe().ok();
+    let mut all = Vec::new();
+    let mut process = thread;
+    while all.len() < MAX_ANCESTORS {
+        let Ok(program) = std::fs::read_link(format!("/proc/{process}/exe")) else { break };
+        if Some(&program) == own.as_ref() {
+            break;
+        }
+        all.push(name_of(process, &program));
+        match parent(process) {
+            Some(above) => process = above,
+            None => break,
+        }
+    }
+    all
+}
+
+/// Returns the name of a program; for an interpreter, that of its script.
+fn name_of(process: pid_t, program: &Path) -> String {
+    let base = |path: &Path| {
+        path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    let name = base(program);
+    if !matches!(&*name, "sh" | "dash" | "bash" | "perl") {
+        return name;
+    }
+    let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let second = line.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+    let second = String::from_utf8_lossy(second).into_owned();
+    if second.starts_with('/') { base(Path::new(&second)) } else { name }
+}
+
+fn parent(process: pid_t) -> Option<pid_t> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok().filter(|parent| *parent > 1)
+}
