@@ -1,4 +1,4 @@
-//! What can be typed, and the toolbox it asks for.
+//! Command-line arguments, and the toolbox they describe.
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -8,50 +8,49 @@ use clap::{Parser, Subcommand, ValueEnum};
 use helve::{Flavour, Input, Metadata, Toolbox};
 use serde_json::{Map, Value};
 
-use crate::install::{Client, Permission};
-use crate::paint;
+use crate::output;
 use crate::prompt::Terminal;
 
-/// The tools of a coding agent: at the terminal, and behind any agent as an MCP server.
+/// The tools of a coding agent, at the terminal or as an MCP server for any agent.
 #[derive(Parser)]
 #[command(name = "helve", version, max_term_width = 100)]
-pub(crate) struct Args {
+pub(crate) struct CliArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: GlobalArgs,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(clap::Args)]
-pub(crate) struct Common {
-    /// Print JSON for programs to read
+pub(crate) struct GlobalArgs {
+    /// Print JSON, for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// The session to go on with; otherwise one per user and folder
+    /// Continue this session; the default is one session per user and folder
     #[arg(long, global = true, env = "HELVE_SESSION", value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Answer every question with yes; what a rule denies stays denied
+    /// Answer every question with yes; denied stays denied
     #[arg(long, global = true)]
     pub(crate) yes: bool,
-    /// Allow something without asking, such as `edit` or `edit:docs/*`; may be given several times
+    /// Allow something without asking, such as `edit` or `edit:docs/*`; can be repeated
     #[arg(long, global = true, value_name = "PERMISSION[:PATTERN]")]
     pub(crate) allow: Vec<String>,
-    /// A further configuration file, which counts as your own
+    /// Read another configuration file, with the authority of your own; can be repeated
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
-    /// The agent whose rules narrow what may be done
+    /// Work as this agent, whose rules narrow what is allowed
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The folder to work in; otherwise the git repository around the current one
+    /// Work in this folder; the default is the git repository around the current folder
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Call a tool
     ///
-    /// The arguments are one JSON object, `-` for JSON from standard input, or pairs: `key=text` and `key:=json`.
+    /// Arguments are one JSON object, `-` to read JSON from standard input, or pairs: `key=text` and `key:=json`.
     #[command(
         after_help = "Examples:\n  helve call read '{\"filePath\": \"README.md\"}'\n  helve call read filePath=README.md limit=20\n  echo '{\"filePath\": \"src\"}' | helve call read -\n\nExit codes: 0 done, 1 the tool failed, 2 bad usage, 3 refused by permission, 130 interrupted."
     )]
@@ -60,98 +59,98 @@ pub(crate) enum Command {
         #[arg(value_name = "JSON | - | KEY=VALUE")]
         input: Vec<String>,
     },
-    /// List the tools on offer
+    /// List the available tools
     Tools {
-        /// With --json: fit the schemas for a provider
+        /// With --json: adapt the schemas to a provider
         #[arg(long = "for", value_name = "PROVIDER")]
         flavour: Option<Provider>,
     },
-    /// Say what permission would answer to a call, and by which rule, without making it
+    /// Show whether a call would be allowed and which rule decides, without making the call
     Why {
         tool: String,
         #[arg(value_name = "JSON | - | KEY=VALUE")]
         input: Vec<String>,
     },
-    /// List what calls changed in this folder, newest first
+    /// List the changes that calls made in this folder, newest first
     History {
-        /// How many to list
-        #[arg(long, default_value_t = 20, value_name = "N")]
-        most: usize,
+        /// Maximum number of changes to list
+        #[arg(long, alias = "most", default_value_t = 20, value_name = "N")]
+        limit: usize,
     },
     /// Show what a call changed, as a diff
     Show {
-        /// The call; the last one that changed a file, unless given
+        /// The call; the default is the last one that changed a file
         call: Option<String>,
     },
-    /// Take back what a call changed; itself a call that can be taken back
+    /// Undo what a call changed; an undo can itself be undone
     ///
-    /// Later changes to other lines stay. Where the same lines changed since, nothing is done.
+    /// Later changes to other lines are kept. If the same lines changed since, nothing is undone.
     Undo {
-        /// The call; the last one that changed a file, unless given
+        /// The call; the default is the last one that changed a file
         call: Option<String>,
-        /// Say what would change, and change nothing
+        /// Show what would change, without changing anything
         #[arg(long)]
         dry_run: bool,
     },
-    /// Show the configuration in force, where each value comes from, and what is wrong with it
+    /// Show the active configuration, the source of each value, and any problems
     Config,
-    /// Trust this folder: let its configuration allow things and what it brings be used
+    /// Trust this folder: let its configuration allow things, and use the agents and servers it defines
     Trust {
-        /// Take the trust back
+        /// Withdraw the trust
         #[arg(long)]
         remove: bool,
     },
-    /// Check that everything Helve needs is in order
+    /// Check that everything Helve needs works
     Doctor,
-    /// Serve an MCP client over standard input and output; or look at the MCP servers set up here
+    /// Serve an MCP client over standard input and output, or inspect the configured MCP servers
     #[command(args_conflicts_with_subcommands = true)]
     Mcp {
         #[command(flatten)]
-        speaking: Speaking,
+        mcp: McpArgs,
         #[command(subcommand)]
-        servers: Option<Servers>,
+        servers: Option<McpCommand>,
     },
-    /// Serve MCP clients over HTTP, each with a session of its own
+    /// Serve MCP clients over HTTP, each with its own session
     ///
     /// Clients connect to http://HOST:PORT/mcp, or to /mcp/NAME for the agent NAME, and send the token as
-    /// `Authorization: Bearer TOKEN`. The token is made at the first start and kept in the data folder, unless
-    /// --token-file or the variable HELVE_TOKEN gives one.
-    Serve(Serving),
-    /// Put Helve into another program's configuration: claude-code, codex or opencode
+    /// `Authorization: Bearer TOKEN`. The token is created on the first start and stored in the data folder, unless
+    /// --token-file or the variable HELVE_TOKEN provides one.
+    Serve(ServeArgs),
+    /// Add Helve to the configuration of another program: claude-code, codex or opencode
     ///
-    /// Shows what would change and writes it. Nothing else in the file is touched, and another server of the same name is
-    /// never overwritten.
-    Install(Install),
+    /// Shows the change and writes it. Nothing else in the file is changed, and another server of the same name is never
+    /// overwritten.
+    Install(InstallArgs),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
 }
 
-/// How MCP clients are spoken to.
+/// Options for serving MCP clients.
 #[derive(clap::Args)]
-pub(crate) struct Speaking {
-    /// Whose tools and words to use
+pub(crate) struct McpArgs {
+    /// Dialect of the tools: their names, arguments and messages
     #[arg(long, value_name = "NAME", default_value = "opencode")]
     dialect: Dialect,
-    /// Also send what tools tell programs as structured content, with the text in it
+    /// Also send tool metadata as structured content, together with the text
     ///
-    /// For programs: most agents show their model structured content instead of the text.
+    /// For programs: most agents show structured content to their model instead of the text.
     #[arg(long)]
     structured: bool,
 }
 
 #[derive(clap::Args)]
-pub(crate) struct Serving {
-    /// The port to listen at; 0 for any
+pub(crate) struct ServeArgs {
+    /// Port to listen on; 0 picks a free one
     #[arg(long, default_value_t = 7467)]
     pub(crate) port: u16,
-    /// The address to listen at; others than this machine's own let other machines in
+    /// Address to listen on; anything but a loopback address lets other machines connect
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
     pub(crate) host: String,
-    /// A file with the token, which only you can read
+    /// File with the token, readable only by you
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) speaking: Speaking,
+    pub(crate) mcp: McpArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -159,9 +158,9 @@ enum Dialect {
     Opencode,
 }
 
-impl Speaking {
+impl McpArgs {
     pub(crate) fn metadata(&self) -> Metadata {
-        // There is one, so that naming it changes nothing yet.
+        // There is only one dialect so far, so the choice has no effect.
         match self.dialect {
             Dialect::Opencode => {}
         }
@@ -170,28 +169,47 @@ impl Speaking {
 }
 
 #[derive(clap::Args)]
-pub(crate) struct Install {
-    /// The program whose configuration to change
-    pub(crate) client: Option<Client>,
-    /// What may be done without being asked about
-    #[arg(long, value_enum, default_value_t = Permission::Ask)]
-    pub(crate) permission: Permission,
-    /// The name that Helve gets there
+pub(crate) struct InstallArgs {
+    /// Program whose configuration to change
+    pub(crate) client: Option<InstallClient>,
+    /// What is allowed without asking
+    #[arg(long, value_enum, default_value_t = InstallPermission::Ask)]
+    pub(crate) permission: InstallPermission,
+    /// Name of the server entry
     #[arg(long, default_value = "helve")]
     pub(crate) name: String,
-    /// Take Helve out again, exactly
+    /// Remove Helve, restoring the file exactly
     #[arg(long, conflicts_with = "print")]
     pub(crate) remove: bool,
-    /// Print what would be written, and write nothing; without a program, what most others take
+    /// Print what would be written, without writing it; without a program, print the usual format
     #[arg(long)]
     pub(crate) print: bool,
 }
 
+/// Programs whose configuration format is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InstallClient {
+    ClaudeCode,
+    Codex,
+    Opencode,
+}
+
+/// What is allowed without asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InstallPermission {
+    /// As Helve's rules say: reading is allowed, changes are asked about
+    Ask,
+    /// Also changes to files in the folder
+    Workspace,
+    /// Everything that no rule denies
+    Yes,
+}
+
 #[derive(Subcommand)]
-pub(crate) enum Servers {
-    /// List the MCP servers that are set up; starts none
+pub(crate) enum McpCommand {
+    /// List the configured MCP servers, without starting any
     List,
-    /// Start one server and say what it offers, or what is wrong
+    /// Start one server and show what it offers, or what is wrong
     Check { name: String },
 }
 
@@ -212,20 +230,20 @@ impl From<Provider> for Flavour {
     }
 }
 
-impl Common {
-    /// The toolbox for a command at the terminal, with a person if there is one.
+impl GlobalArgs {
+    /// Builds the toolbox for a command at the terminal. Questions are asked there if it is interactive.
     pub(crate) async fn toolbox(&self) -> anyhow::Result<Toolbox> {
         let mut builder = self.builder().client("cli").one_shot();
-        // Only where both the question can be seen and the answer typed.
+        // The question must be visible, and it must be possible to type the answer.
         if !self.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
             builder = builder.person(Terminal);
         }
         let toolbox = builder.build().await?;
-        paint::problems(&toolbox);
+        output::print_problems(&toolbox);
         Ok(toolbox)
     }
 
-    /// Everything but the client and the person.
+    /// Sets everything but the client and the person.
     pub(crate) fn builder(&self) -> helve::Builder {
         let mut builder = Toolbox::builder();
         if let Ok(program) = std::env::current_exe() {
@@ -247,17 +265,20 @@ impl Common {
     }
 }
 
-/// More than the engine takes, so that the engine is the one to say so.
-const MOST_STDIN: u64 = 9 << 20;
+/// More than the engine accepts, so that the engine reports the limit.
+const MAX_STDIN: u64 = 9 << 20;
 
-/// The arguments of a call as they were typed.
+/// Parses the arguments of a call.
 pub(crate) fn input(typed: &[String]) -> anyhow::Result<Input> {
     match typed {
         [] => Ok(Input::Raw("{}".into())),
         [only] if only == "-" => {
             let mut text = String::new();
             let stdin = std::io::stdin().lock();
-            stdin.take(MOST_STDIN).read_to_string(&mut text).context("standard input")?;
+            stdin
+                .take(MAX_STDIN)
+                .read_to_string(&mut text)
+                .context("cannot read standard input")?;
             Ok(Input::Raw(text))
         }
         [only] if !is_pair(only) => Ok(Input::Raw(only.clone())),
@@ -265,7 +286,7 @@ pub(crate) fn input(typed: &[String]) -> anyhow::Result<Input> {
     }
 }
 
-/// `filePath=x`: a name, then an equals sign.
+/// Whether a text is a pair such as `filePath=x`.
 fn is_pair(text: &str) -> bool {
     let name = text.split('=').next().unwrap_or_default();
     let name = name.strip_suffix(':').unwrap_or(name);
@@ -279,13 +300,13 @@ fn pairs(typed: &[String]) -> anyhow::Result<Map<String, Value>> {
     for pair in typed {
         let Some((name, value)) = pair.split_once('=').filter(|_| is_pair(pair)) else {
             bail!(
-                "`{pair}` is not KEY=VALUE; give one JSON object, or pairs such as filePath=README.md"
+                "`{pair}` is not KEY=VALUE; pass one JSON object, or pairs such as filePath=README.md"
             );
         };
         let (name, value) = match name.strip_suffix(':') {
             Some(name) => {
                 let parsed = serde_json::from_str(value);
-                (name, parsed.with_context(|| format!("the value of `{name}` is not JSON"))?)
+                (name, parsed.with_context(|| format!("the value of `{name}` is not valid JSON"))?)
             }
             None => (name, Value::from(value)),
         };

@@ -1,4 +1,4 @@
-//! `helve call`: one call, its answer, its exit code.
+//! `helve call`: calls a tool and prints its result.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -10,50 +10,54 @@ use helve::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{self, Common};
-use crate::{End, paint};
+use crate::args::{self, GlobalArgs};
+use crate::{Exit, output};
 
-pub(crate) async fn run(common: &Common, tool: &str, typed: &[String]) -> anyhow::Result<End> {
-    make(common, tool, args::input(typed)?).await
+pub(crate) async fn run(common: &GlobalArgs, tool: &str, typed: &[String]) -> anyhow::Result<Exit> {
+    call_and_print(common, tool, args::input(typed)?).await
 }
 
-/// Calls a tool and prints what comes of it.
-pub(crate) async fn make(common: &Common, tool: &str, input: Input) -> anyhow::Result<End> {
+/// Calls a tool and prints its result.
+pub(crate) async fn call_and_print(
+    common: &GlobalArgs,
+    tool: &str,
+    input: Input,
+) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
     let cancel = CancellationToken::new();
     let interrupted = tokio::spawn(on_ctrl_c(cancel.clone()));
-    let watched = std::io::stderr().is_terminal() && !common.json;
+    let show_progress = std::io::stderr().is_terminal() && !common.json;
     let is_shown = Arc::new(AtomicBool::new(false));
-    let watching = watched.then(|| tokio::spawn(watch(toolbox.events(), is_shown.clone())));
+    let watching = show_progress.then(|| tokio::spawn(watch(toolbox.events(), is_shown.clone())));
     let result = toolbox.call_until(tool, input, cancel).await;
     interrupted.abort();
     if let Some(watching) = watching {
         watching.abort();
     }
     if is_shown.load(Ordering::Relaxed) {
-        paint::status("");
+        output::status("");
     }
     if let Some(notice) = toolbox.store().notice().await {
-        paint::note(&notice);
+        output::note(&notice);
     }
-    let end = ended(&result);
-    let printed = if common.json { paint::json(&as_json(&result)) } else { print(&result) };
+    let exit = exit_of(&result);
+    let printed = if common.json { output::print_json(&as_json(&result)) } else { print(&result) };
     toolbox.close().await;
-    printed.map(|()| end)
+    printed.map(|()| exit)
 }
 
-/// The first Ctrl-C ends the call in order; the second is the shell's own.
+/// Cancels the call on the first Ctrl-C, and ends the process on the second.
 pub(crate) async fn on_ctrl_c(cancel: CancellationToken) {
     if tokio::signal::ctrl_c().await.is_ok() {
         cancel.cancel();
     }
-    asked_again().await;
+    exit_on_next_ctrl_c().await;
 }
 
-/// Ends the process at the next Ctrl-C.
-pub(crate) async fn asked_again() {
+/// Ends the process on the next Ctrl-C.
+pub(crate) async fn exit_on_next_ctrl_c() {
     if tokio::signal::ctrl_c().await.is_ok() {
-        #[expect(clippy::exit, reason = "asked twice: nothing is to be waited for any more")]
+        #[expect(clippy::exit, reason = "the user insists: nothing is awaited any more")]
         std::process::exit(130);
     }
 }
@@ -65,23 +69,23 @@ async fn watch(mut events: Subscription, is_shown: Arc<AtomicBool>) {
             && let Some(text) = progress.text
         {
             is_shown.store(true, Ordering::Relaxed);
-            paint::status(&text);
+            output::status(&text);
         }
     }
 }
 
-fn ended(result: &ToolResult) -> End {
+fn exit_of(result: &ToolResult) -> Exit {
     match &result.outcome {
-        Ok(_) => End::Done,
+        Ok(_) => Exit::Done,
         Err(err) => match err.kind {
-            ErrorKind::UnknownTool | ErrorKind::InvalidArgs => End::BadUsage,
-            ErrorKind::Denied => End::Refused,
-            ErrorKind::Cancelled => End::Interrupted,
+            ErrorKind::UnknownTool | ErrorKind::InvalidArgs => Exit::BadUsage,
+            ErrorKind::Denied => Exit::Refused,
+            ErrorKind::Cancelled => Exit::Interrupted,
             ErrorKind::NotFound
             | ErrorKind::Stale
             | ErrorKind::TimedOut
             | ErrorKind::Failed
-            | ErrorKind::Explained => End::Failed,
+            | ErrorKind::Explained => Exit::Failed,
         },
     }
 }
@@ -89,7 +93,7 @@ fn ended(result: &ToolResult) -> End {
 fn print(result: &ToolResult) -> anyhow::Result<()> {
     match &result.outcome {
         Err(err) => {
-            paint::error(&err.words());
+            output::error(&err.words());
             Ok(())
         }
         Ok(output) => print_output(output),
@@ -99,13 +103,16 @@ fn print(result: &ToolResult) -> anyhow::Result<()> {
 fn print_output(output: &ToolOutput) -> anyhow::Result<()> {
     for content in &output.content {
         match content {
-            // In a pipe a file is what it is; on a terminal it must not steer.
-            Content::Text(text) if std::io::stdout().is_terminal() => paint::foreign(text)?,
-            Content::Text(text) => paint::bytes(format!("{text}\n").as_bytes())?,
+            // A pipe gets the text unchanged. On a terminal, control characters are escaped.
+            Content::Text(text) if std::io::stdout().is_terminal() => output::print_escaped(text)?,
+            Content::Text(text) => output::print_bytes(format!("{text}\n").as_bytes())?,
             Content::Media { mime, data } => {
-                paint::out(&format!("[{mime}, {} bytes; --json prints it]\n", data.len()))?;
+                output::print(&format!(
+                    "[{mime}, {} bytes; use --json to print it]\n",
+                    data.len()
+                ))?;
             }
-            Content::Link { uri, .. } => paint::foreign(uri)?,
+            Content::Link { uri, .. } => output::print_escaped(uri)?,
         }
     }
     Ok(())
@@ -130,10 +137,10 @@ fn as_json(result: &ToolResult) -> Value {
 }
 
 fn attachments(output: &ToolOutput) -> Vec<Value> {
-    let each = output.content.iter().filter_map(|content| match content {
+    let attachments = output.content.iter().filter_map(|content| match content {
         Content::Text(_) => None,
         Content::Media { mime, data } => Some(json!({"mime": mime, "data": helve::base64(data)})),
         Content::Link { uri, name } => Some(json!({"uri": uri, "name": name})),
     });
-    each.collect()
+    attachments.collect()
 }

@@ -1,39 +1,42 @@
-//! `helve config`: what is in force, and where it was written.
+//! `helve config`: prints the active configuration and the source of each value.
 
 use helve::config::{SettingState, Severity};
 use helve::visible;
 use serde_json::{Value, json};
 
-use crate::End;
-use crate::args::Common;
-use crate::paint::{self, DIM, PLAIN};
+use crate::Exit;
+use crate::args::GlobalArgs;
+use crate::output::{self, DIM, PLAIN};
 
-pub(crate) async fn run(common: &Common) -> anyhow::Result<End> {
-    // Problems go to standard error here as everywhere.
+pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
+    // `toolbox` prints problems to standard error.
     let toolbox = common.toolbox().await?;
     let config = toolbox.config();
     if common.json {
-        paint::json(&as_json(config))?;
+        output::print_json(&as_json(config))?;
     } else {
         for file in &config.sources {
-            paint::out(&format!("{DIM}read {}{PLAIN}\n", shown(&file.path.display().to_string())))?;
+            output::print(&format!(
+                "{DIM}read {}{PLAIN}\n",
+                shown(&file.path.display().to_string())
+            ))?;
         }
         for line in config.explain() {
-            let waits = match line.state {
+            let suffix = match line.state {
                 SettingState::Active => "",
-                SettingState::NeedsTrust => " (waits for `helve trust`)",
+                SettingState::NeedsTrust => " (needs `helve trust`)",
             };
-            paint::out(&format!(
-                "{} = {}{waits}  {DIM}{}{PLAIN}\n",
+            output::print(&format!(
+                "{} = {}{suffix}  {DIM}{}{PLAIN}\n",
                 line.key,
                 line.value,
-                paint::source(&line.source)
+                output::describe_source(&line.source)
             ))?;
         }
     }
-    let broken = config.problems.iter().any(|problem| problem.severity == Severity::Error);
+    let has_errors = config.problems.iter().any(|problem| problem.severity == Severity::Error);
     toolbox.close().await;
-    Ok(if broken { End::Failed } else { End::Done })
+    Ok(if has_errors { Exit::Failed } else { Exit::Done })
 }
 
 fn shown(path: &str) -> String {
@@ -47,7 +50,7 @@ fn as_json(config: &helve::config::Config) -> Value {
             json!({
                 "key": line.key,
                 "value": line.value,
-                "source": paint::source(&line.source),
+                "source": output::describe_source(&line.source),
                 "inForce": line.state == SettingState::Active,
             })
         })

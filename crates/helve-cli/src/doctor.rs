@@ -1,36 +1,32 @@
-//! `helve doctor`: whether everything Helve needs is in order, and what to do where it is not.
+//! `helve doctor`: checks that everything Helve needs works, and says what to do if not.
 
 use helve::config::Severity;
 use helve::{Support, TrustState, visible};
 use serde_json::{Value, json};
 
-use crate::End;
-use crate::args::Common;
-use crate::paint::{self, BOLD, GREEN, PLAIN, RED, YELLOW};
+use crate::Exit;
+use crate::args::GlobalArgs;
+use crate::output::{self, BOLD, GREEN, PLAIN, RED, YELLOW};
 
-/// One thing that was looked at.
+/// The result of one check.
 struct Finding {
-    what: &'static str,
-    state: Health,
-    says: String,
+    name: &'static str,
+    health: Health,
+    message: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Health {
     Good,
-    Mind,
+    Note,
     Bad,
 }
 
-pub(crate) async fn run(common: &Common) -> anyhow::Result<End> {
+pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
     let toolbox = common.builder().client("cli").build().await?;
     let mut findings = vec![
-        Finding {
-            what: "helve",
-            state: Health::Good,
-            says: format!("version {}", env!("CARGO_PKG_VERSION")),
-        },
-        Finding { what: "folder", state: Health::Good, says: toolbox.root().display().to_string() },
+        Finding::new("helve", Health::Good, format!("version {}", env!("CARGO_PKG_VERSION"))),
+        Finding::new("folder", Health::Good, toolbox.root().display().to_string()),
     ];
     findings.push(store(&toolbox).await);
     findings.push(configuration(&toolbox));
@@ -40,104 +36,112 @@ pub(crate) async fn run(common: &Common) -> anyhow::Result<End> {
     toolbox.close().await;
     if common.json {
         let all = findings.iter().map(|finding| {
-            json!({"what": finding.what, "state": word(finding.state), "says": finding.says})
+            json!({"what": finding.name, "state": word(finding.health), "says": finding.message})
         });
-        paint::json(&Value::from(all.collect::<Vec<_>>()))?;
+        output::print_json(&Value::from(all.collect::<Vec<_>>()))?;
     } else {
         for finding in &findings {
-            let colour = match finding.state {
+            let colour = match finding.health {
                 Health::Good => GREEN,
-                Health::Mind => YELLOW,
+                Health::Note => YELLOW,
                 Health::Bad => RED,
             };
-            let says = visible::escape(&finding.says);
-            let word = word(finding.state);
-            paint::out(&format!(
-                "{colour}{word:4}{PLAIN} {BOLD}{}{PLAIN}: {says}\n",
-                finding.what
+            let message = visible::escape(&finding.message);
+            let word = word(finding.health);
+            output::print(&format!(
+                "{colour}{word:4}{PLAIN} {BOLD}{}{PLAIN}: {message}\n",
+                finding.name
             ))?;
         }
     }
-    let bad = findings.iter().any(|finding| finding.state == Health::Bad);
-    Ok(if bad { End::Failed } else { End::Done })
+    let has_bad = findings.iter().any(|finding| finding.health == Health::Bad);
+    Ok(if has_bad { Exit::Failed } else { Exit::Done })
 }
 
-fn word(state: Health) -> &'static str {
-    match state {
+impl Finding {
+    fn new(name: &'static str, health: Health, message: impl Into<String>) -> Self {
+        Self { name, health, message: message.into() }
+    }
+}
+
+fn word(health: Health) -> &'static str {
+    match health {
         Health::Good => "ok",
-        Health::Mind => "note",
+        Health::Note => "note",
         Health::Bad => "bad",
     }
 }
 
 async fn store(toolbox: &helve::Toolbox) -> Finding {
     let folder = toolbox.data().display();
-    let tried = toolbox.store().calls(None, 1).await;
+    let result = toolbox.store().calls(None, 1).await;
     let notice = toolbox.store().notice().await;
-    let (state, says) = match (tried, notice) {
+    let (health, message) = match (result, notice) {
         (_, Some(notice)) => (Health::Bad, notice),
         (Err(err), None) => (Health::Bad, format!("{folder}: {err}")),
         (Ok(_), None) => (Health::Good, format!("data in {folder}")),
     };
-    Finding { what: "store", state, says }
+    Finding::new("store", health, message)
 }
 
 fn configuration(toolbox: &helve::Toolbox) -> Finding {
     let config = toolbox.config();
-    let errors = config.problems.iter().filter(|one| one.severity == Severity::Error).count();
+    let errors =
+        config.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let warnings = config.problems.len() - errors;
-    let state = match (errors, warnings) {
+    let health = match (errors, warnings) {
         (0, 0) => Health::Good,
-        (0, _) => Health::Mind,
+        (0, _) => Health::Note,
         (_, _) => Health::Bad,
     };
     let files = config.sources.len();
-    let mut says = format!("{files} files read, {errors} errors, {warnings} warnings");
-    if state != Health::Good {
-        says.push_str("; `helve config` shows them");
+    let mut message = format!("{files} files read, {errors} errors, {warnings} warnings");
+    if health != Health::Good {
+        message.push_str("; run `helve config` to see them");
     }
-    Finding { what: "configuration", state, says }
+    Finding::new("configuration", health, message)
 }
 
 fn trust(toolbox: &helve::Toolbox) -> Finding {
-    let (state, says) = match toolbox.trust() {
-        TrustState::NothingToTrust => (Health::Good, "the folder brings nothing to be trusted"),
+    let (health, message) = match toolbox.trust() {
+        TrustState::NothingToTrust => (Health::Good, "the folder has no configuration to trust"),
         TrustState::Trusted => (Health::Good, "the folder is trusted"),
-        TrustState::Untrusted => {
-            (Health::Mind, "the folder is not trusted: it can forbid, not allow (`helve trust`)")
-        }
+        TrustState::Untrusted => (
+            Health::Note,
+            "the folder is not trusted: it can forbid but not allow (run `helve trust`)",
+        ),
         TrustState::Changed => (
-            Health::Mind,
-            "the folder's configuration changed since it was trusted (`helve trust` again)",
+            Health::Note,
+            "the folder's configuration changed since it was trusted (run `helve trust` again)",
         ),
     };
-    Finding { what: "trust", state, says: says.into() }
+    Finding::new("trust", health, message)
 }
 
-/// What programs can be confined by, and whether that is asked for.
+/// Checks which kinds of confinement are available, and whether one is configured.
 async fn sandbox(toolbox: &helve::Toolbox) -> [Finding; 2] {
-    let found = toolbox.confinement().await;
+    let available = toolbox.confinement().await;
     let mode = toolbox.config().sandbox.mode();
-    let wanted = mode != helve::Sandbox::default();
-    let (state, says) = match found.writes {
-        Support::Yes(means) if wanted => (Health::Good, format!("{}, by {means}", mode.word())),
-        Support::Yes(means) => (Health::Good, format!("off; could be had by {means}")),
-        Support::No(why) if wanted => {
-            (Health::Bad, format!("{} is asked for and cannot be had: {why}", mode.word()))
+    let is_configured = mode != helve::Sandbox::default();
+    let (health, message) = match available.writes {
+        Support::Yes(means) if is_configured => {
+            (Health::Good, format!("{}, using {means}", mode.word()))
         }
-        Support::No(why) => (Health::Mind, format!("off; could not be had: {why}")),
+        Support::Yes(means) => (Health::Good, format!("off; available using {means}")),
+        Support::No(why) if is_configured => {
+            (Health::Bad, format!("{} is configured but not available: {why}", mode.word()))
+        }
+        Support::No(why) => (Health::Note, format!("off; not available: {why}")),
     };
-    let processes = match found.processes {
-        Support::Yes(means) => (Health::Good, format!("their number is bounded by {means}")),
-        Support::No(why) => (Health::Mind, format!("their number is not bounded: {why}")),
+    let processes = match available.processes {
+        Support::Yes(means) => {
+            Finding::new("processes", Health::Good, format!("limited by {means}"))
+        }
+        Support::No(why) => Finding::new("processes", Health::Note, format!("not limited: {why}")),
     };
-    [
-        Finding { what: "sandbox", state, says },
-        Finding { what: "processes", state: processes.0, says: processes.1 },
-    ]
+    [Finding::new("sandbox", health, message), processes]
 }
 
 fn tools(toolbox: &helve::Toolbox) -> Finding {
-    let says = toolbox.tools().names().join(", ");
-    Finding { what: "tools", state: Health::Good, says }
+    Finding::new("tools", Health::Good, toolbox.tools().names().join(", "))
 }

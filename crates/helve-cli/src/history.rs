@@ -1,4 +1,4 @@
-//! `helve history`, `show` and `undo`: what calls changed, and taking it back.
+//! `helve history`, `show` and `undo`: lists, shows and undoes the changes of calls.
 
 use std::path::Path;
 
@@ -6,23 +6,23 @@ use helve::journal::{AfterImage, ChangedFile, RecordedChange};
 use helve::{Input, Toolbox, paths, visible};
 use serde_json::{Value, json};
 
-use crate::args::Common;
-use crate::paint::{self, BOLD, DIM, PLAIN};
-use crate::{End, call};
+use crate::args::GlobalArgs;
+use crate::output::{self, BOLD, DIM, PLAIN};
+use crate::{Exit, call};
 
-pub(crate) async fn list(common: &Common, most: usize) -> anyhow::Result<End> {
+pub(crate) async fn list(common: &GlobalArgs, limit: usize) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
-    let changes = toolbox.history(most).await?;
+    let changes = toolbox.history(limit).await?;
     if common.json {
         let all: Vec<Value> = changes.iter().map(|change| as_json(&toolbox, change)).collect();
-        paint::json(&Value::from(all))?;
+        output::print_json(&Value::from(all))?;
     } else if changes.is_empty() {
-        paint::out("Nothing was changed here yet.\n")?;
+        output::print("No changes have been made here yet.\n")?;
     } else {
         for change in &changes {
             let files: Vec<String> =
                 change.files.iter().map(|file| shown(&toolbox, &file.path)).collect();
-            paint::out(&format!(
+            output::print(&format!(
                 "{BOLD}{}{PLAIN}  {DIM}{}{PLAIN}  {}  {}\n",
                 change.call,
                 ago(change.at),
@@ -32,25 +32,25 @@ pub(crate) async fn list(common: &Common, most: usize) -> anyhow::Result<End> {
         }
     }
     toolbox.close().await;
-    Ok(End::Done)
+    Ok(Exit::Done)
 }
 
-pub(crate) async fn show(common: &Common, named: Option<&str>) -> anyhow::Result<End> {
+pub(crate) async fn show(common: &GlobalArgs, call: Option<&str>) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
-    let change = toolbox.change(named).await?;
+    let change = toolbox.change(call).await?;
     let end = match change {
         None => {
-            let which = named.map_or("Nothing was changed here yet.".into(), |call| {
-                format!("No change of a call {call} is known; `helve history` lists them.")
+            let message = call.map_or("No changes have been made here yet.".into(), |call| {
+                format!("No change by the call {call} is known; `helve history` lists the changes.")
             });
-            paint::error(&which);
-            End::Failed
+            output::error(&message);
+            Exit::Failed
         }
         Some(change) => {
             for file in &change.files {
                 print(&toolbox, file)?;
             }
-            End::Done
+            Exit::Done
         }
     };
     toolbox.close().await;
@@ -58,31 +58,31 @@ pub(crate) async fn show(common: &Common, named: Option<&str>) -> anyhow::Result
 }
 
 pub(crate) async fn undo(
-    common: &Common,
-    named: Option<String>,
+    common: &GlobalArgs,
+    call: Option<String>,
     dry_run: bool,
-) -> anyhow::Result<End> {
-    let input = Input::Json(json!({"call": named, "dryRun": dry_run}));
-    call::make(common, "undo", input).await
+) -> anyhow::Result<Exit> {
+    let input = Input::Json(json!({"call": call, "dryRun": dry_run}));
+    call::call_and_print(common, "undo", input).await
 }
 
 fn print(toolbox: &Toolbox, file: &ChangedFile) -> anyhow::Result<()> {
     let name = shown(toolbox, &file.path);
     let before = file.before.as_ref().map(|image| &image.bytes[..]);
     let text = match &file.after {
-        AfterImage::Known(left) => {
-            helve::difference(&name, before, left.as_ref().map(|image| &image.bytes[..]))
+        AfterImage::Known(after) => {
+            helve::difference(&name, before, after.as_ref().map(|image| &image.bytes[..]))
         }
         AfterImage::Meant(_) => format!(
-            "{name}: the call was interrupted before it noted what it left; it found this:\n{}",
+            "{name}: the call was interrupted before it recorded the new content; the old content was:\n{}",
             helve::difference(&name, None, before)
         ),
         AfterImage::Lost => format!(
-            "{name}: what the call left is no longer known; it found this:\n{}",
+            "{name}: the new content is no longer known; the old content was:\n{}",
             helve::difference(&name, None, before)
         ),
     };
-    paint::out(&paint::difference(&text, ""))
+    output::print(&output::colour_diff(&text, ""))
 }
 
 fn as_json(toolbox: &Toolbox, change: &RecordedChange) -> Value {
@@ -100,7 +100,7 @@ fn shown(toolbox: &Toolbox, path: &Path) -> String {
     paths::shown(path.strip_prefix(toolbox.root()).unwrap_or(path)).into_owned()
 }
 
-/// How long ago, in the largest unit that fits.
+/// Formats how long ago something was, in the largest unit that fits.
 fn ago(at: u64) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = now.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0));

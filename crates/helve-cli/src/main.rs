@@ -1,4 +1,4 @@
-//! `helve`: the tools of a coding agent at the terminal, and as an MCP server.
+//! `helve`: the tools of a coding agent, at the terminal and as an MCP server.
 
 mod args;
 mod call;
@@ -7,7 +7,7 @@ mod doctor;
 mod history;
 mod install;
 mod mcp;
-mod paint;
+mod output;
 mod prompt;
 mod serve;
 mod servers;
@@ -19,11 +19,11 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Args, Command, Servers};
+use crate::args::{CliArgs, CliCommand, McpCommand};
 
-/// How a run ends, for the shell.
+/// Exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum Exit {
     Done,
     Failed,
     BadUsage,
@@ -31,76 +31,76 @@ enum End {
     Interrupted,
 }
 
-impl From<End> for ExitCode {
-    fn from(end: End) -> Self {
-        ExitCode::from(match end {
-            End::Done => 0,
-            End::Failed => 1,
-            End::BadUsage => 2,
-            End::Refused => 3,
-            End::Interrupted => 130,
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::BadUsage => 2,
+            Exit::Refused => 3,
+            Exit::Interrupted => 130,
         })
     }
 }
 
 fn main() -> ExitCode {
-    // A keeper must be one thread and little memory, so it is told apart before anything else.
+    // A keeper must have a single thread and little memory, so this check comes before anything else.
     if std::env::args_os().nth(1).is_some_and(|first| first == helve::KEEPER) {
         return helve::keeper();
     }
-    let Args { common, command } = Args::parse();
+    let CliArgs { common, command } = CliArgs::parse();
     let mut runtime = match command {
-        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
-        // One client, one thing after the other: the work itself runs on the blocking threads.
+        CliCommand::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        // There is one client, and the actual work runs on blocking threads.
         _ => tokio::runtime::Builder::new_current_thread(),
     };
-    let ended = match runtime.enable_all().build() {
+    let result = match runtime.enable_all().build() {
         Ok(runtime) => {
-            let ended = runtime.block_on(run(common, command));
-            // A reader of standard input cannot be stopped, only left behind.
+            let result = runtime.block_on(run(common, command));
+            // A task that reads standard input cannot be cancelled, so it is left behind.
             runtime.shutdown_background();
-            ended
+            result
         }
         Err(err) => Err(err.into()),
     };
-    match ended {
-        Ok(end) => end.into(),
-        Err(err) if is_broken_pipe(&err) => End::Done.into(),
+    match result {
+        Ok(exit) => exit.into(),
+        Err(err) if is_broken_pipe(&err) => Exit::Done.into(),
         Err(err) => {
-            paint::error(&format!("{err:#}"));
-            End::BadUsage.into()
+            output::error(&format!("{err:#}"));
+            Exit::BadUsage.into()
         }
     }
 }
 
-async fn run(common: args::Common, command: Command) -> anyhow::Result<End> {
+async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Exit> {
     match command {
-        Command::Call { tool, input } => call::run(&common, &tool, &input).await,
-        Command::Tools { flavour } => tools::run(&common, flavour).await,
-        Command::Why { tool, input } => why::run(&common, &tool, &input).await,
-        Command::History { most } => history::list(&common, most).await,
-        Command::Show { call } => history::show(&common, call.as_deref()).await,
-        Command::Undo { call, dry_run } => history::undo(&common, call, dry_run).await,
-        Command::Config => config::run(&common).await,
-        Command::Trust { remove } => trust::run(&common, remove).await,
-        Command::Doctor => doctor::run(&common).await,
-        Command::Mcp { speaking, servers: None } => mcp::run(&common, &speaking).await,
-        Command::Mcp { servers: Some(Servers::List), .. } => servers::list(&common).await,
-        Command::Mcp { servers: Some(Servers::Check { name }), .. } => {
+        CliCommand::Call { tool, input } => call::run(&common, &tool, &input).await,
+        CliCommand::Tools { flavour } => tools::run(&common, flavour).await,
+        CliCommand::Why { tool, input } => why::run(&common, &tool, &input).await,
+        CliCommand::History { limit } => history::list(&common, limit).await,
+        CliCommand::Show { call } => history::show(&common, call.as_deref()).await,
+        CliCommand::Undo { call, dry_run } => history::undo(&common, call, dry_run).await,
+        CliCommand::Config => config::run(&common).await,
+        CliCommand::Trust { remove } => trust::run(&common, remove).await,
+        CliCommand::Doctor => doctor::run(&common).await,
+        CliCommand::Mcp { mcp, servers: None } => mcp::run(&common, &mcp).await,
+        CliCommand::Mcp { servers: Some(McpCommand::List), .. } => servers::list(&common).await,
+        CliCommand::Mcp { servers: Some(McpCommand::Check { name }), .. } => {
             servers::check(&common, &name).await
         }
-        Command::Serve(serving) => serve::run(&common, &serving).await,
-        Command::Install(wanted) => install::run(&common, &wanted),
-        Command::Completions { shell } => {
+        CliCommand::Serve(args) => serve::run(&common, &args).await,
+        CliCommand::Install(args) => install::run(&common, &args),
+        CliCommand::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "helve", &mut script);
-            paint::bytes(&script)?;
-            Ok(End::Done)
+            clap_complete::generate(shell, &mut CliArgs::command(), "helve", &mut script);
+            output::print_bytes(&script)?;
+            Ok(Exit::Done)
         }
     }
 }
 
-/// Whoever read our output has enough of it.
+/// Whether writing failed because the reader of our output is gone.
 fn is_broken_pipe(err: &anyhow::Error) -> bool {
     let kind = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind)

@@ -1,23 +1,23 @@
-//! `helve mcp`: an MCP server at standard input and output.
+//! `helve mcp`: serves MCP on standard input and output.
 
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Common, Speaking};
+use crate::args::{GlobalArgs, McpArgs};
 use crate::call::on_ctrl_c;
-use crate::{End, paint};
+use crate::{Exit, output};
 
-pub(crate) async fn run(common: &Common, speaking: &Speaking) -> anyhow::Result<End> {
-    // One session per process, unless one is named; who answers is the client's affair.
+pub(crate) async fn run(common: &GlobalArgs, mcp: &McpArgs) -> anyhow::Result<Exit> {
+    // One session per process unless one is named. The client asks its own person.
     let builder = match common.session {
         Some(_) => common.builder(),
         None => common.builder().new_session(),
     };
     let toolbox = builder.build().await?;
-    paint::problems(&toolbox);
+    output::print_problems(&toolbox);
     let stop = CancellationToken::new();
     let interrupted = tokio::spawn(on_ctrl_c(stop.clone()));
-    let served = toolbox.serve_stdio(speaking.metadata(), stop.clone()).await;
+    let served = toolbox.serve_stdio(mcp.metadata(), stop.clone()).await;
     interrupted.abort();
     served?;
-    Ok(if stop.is_cancelled() { End::Interrupted } else { End::Done })
+    Ok(if stop.is_cancelled() { Exit::Interrupted } else { Exit::Done })
 }

@@ -1,4 +1,4 @@
-//! Asking at the terminal: what would happen, then one key.
+//! Asks at the terminal: shows what would happen, then reads one key.
 
 use std::io::{BufRead, Write};
 
@@ -6,7 +6,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use helve::{Action, Ask, BoxFuture, CallRef, Person, Reply, Scope, visible};
 
-use crate::paint::{self, BOLD, CYAN, DIM, PLAIN};
+use crate::output::{self, BOLD, CYAN, DIM, PLAIN};
 
 /// The person at the terminal.
 pub(crate) struct Terminal;
@@ -16,27 +16,27 @@ impl Person for Terminal {
         let question = question(ask);
         let lasting = ask.parts.iter().any(|part| part.always.is_some());
         Box::pin(async move {
-            let asked = tokio::task::spawn_blocking(move || answer(&question, lasting)).await;
-            match asked {
+            let answered = tokio::task::spawn_blocking(move || answer(&question, lasting)).await;
+            match answered {
                 Ok(Ok(reply)) => reply,
-                // A terminal that cannot be read is nobody.
+                // A terminal that cannot be read gives no answer.
                 Ok(Err(_)) | Err(_) => Reply::Unanswered,
             }
         })
     }
 }
 
-/// Everything that will happen, with nothing hidden in odd characters.
+/// Lists everything that would happen, with invisible characters escaped.
 fn question(ask: &Ask) -> String {
     let mut text = format!("\n{BOLD}Allow this?{PLAIN}");
     if !ask.from.is_empty() {
         text.push_str(&format!(" {DIM}(asked by {}){PLAIN}", ask.from.join(" › ")));
     }
     text.push('\n');
-    for (at, part) in ask.parts.iter().enumerate() {
+    for (index, part) in ask.parts.iter().enumerate() {
         let subjects: Vec<_> =
             part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
-        let is_allowed = ask.verdicts.get(at) == Some(&Action::Allow);
+        let is_allowed = ask.verdicts.get(index) == Some(&Action::Allow);
         let mark = match part.unclear().map(helve::unclear) {
             Some(why) => format!(" {DIM}({why}){PLAIN}"),
             None if is_allowed => format!(" {DIM}(allowed by a rule){PLAIN}"),
@@ -54,10 +54,12 @@ fn question(ask: &Ask) -> String {
             && always.as_str() != part.subject()
         {
             let shown = visible::escape_line(always.as_str());
-            text.push_str(&format!("    {DIM}remembered, if it is to last: {shown}{PLAIN}\n"));
+            text.push_str(&format!(
+                "    {DIM}if allowed for longer, remembered as: {shown}{PLAIN}\n"
+            ));
         }
     }
-    text.push_str(&paint::difference(&ask.preview, "  "));
+    text.push_str(&output::colour_diff(&ask.preview, "  "));
     text
 }
 
@@ -66,9 +68,9 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
     let mut err = anstream::stderr().lock();
     write!(err, "{question}")?;
     err.flush()?;
-    // Before it is asked: who answers at once must not see the key beside the answer.
+    // Enabled before asking, so that the key of a quick answer is not echoed.
     enable_raw_mode()?;
-    let asked = write!(err, "{BOLD}[y] once{PLAIN}  {longer}[n] no  [w] no, with a word: ")
+    let asked = write!(err, "{BOLD}[y] once{PLAIN}  {longer}[n] no  [w] no, with a note: ")
         .and_then(|()| err.flush());
     if let Err(error) = asked {
         disable_raw_mode()?;
@@ -82,28 +84,28 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
             'e' if lasting => break Reply::Yes(Scope::Everywhere),
             'n' => break Reply::No { word: None },
             'w' => {
-                write!(err, "\nA word to the model: ")?;
+                write!(err, "\nNote for the model: ")?;
                 err.flush()?;
-                let mut word = String::new();
-                std::io::stdin().lock().read_line(&mut word)?;
-                let word = Some(word.trim().to_string()).filter(|word| !word.is_empty());
-                return Ok(Reply::No { word });
+                let mut note = String::new();
+                std::io::stdin().lock().read_line(&mut note)?;
+                let note = Some(note.trim().to_string()).filter(|note| !note.is_empty());
+                return Ok(Reply::No { word: note });
             }
             _ => {}
         }
     };
-    let said = match &reply {
+    let shown = match &reply {
         Reply::Yes(Scope::Once) => "yes, once",
         Reply::Yes(Scope::Session) => "yes, for this session",
         Reply::Yes(Scope::Project) => "yes, for this project",
         Reply::Yes(Scope::Everywhere) => "yes, everywhere",
         Reply::No { .. } | Reply::Unanswered => "no",
     };
-    writeln!(err, "{said}")?;
+    writeln!(err, "{shown}")?;
     Ok(reply)
 }
 
-/// The next key, after which the terminal is as it was. Escape and Ctrl-C mean no.
+/// Reads the next key and restores the terminal mode. Escape and Ctrl-C mean no.
 fn key() -> std::io::Result<char> {
     enable_raw_mode()?;
     let pressed = loop {

@@ -1,4 +1,4 @@
-//! `helve serve`: an MCP server for many clients, at a port.
+//! `helve serve`: serves MCP to many clients over HTTP.
 
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,32 +10,31 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Common, Serving};
-use crate::call::asked_again;
-use crate::{End, paint};
+use crate::args::{GlobalArgs, ServeArgs};
+use crate::call::exit_on_next_ctrl_c;
+use crate::{Exit, output};
 
-pub(crate) async fn run(common: &Common, serving: &Serving) -> anyhow::Result<End> {
+pub(crate) async fn run(common: &GlobalArgs, args: &ServeArgs) -> anyhow::Result<Exit> {
     if common.session.is_some() {
         bail!(
-            "`helve serve` gives every client a session of its own, so --session (or HELVE_SESSION) names none here; leave it out, or use `helve mcp --session`"
+            "`helve serve` gives every client its own session, so --session and HELVE_SESSION cannot be used; use `helve mcp --session` instead"
         );
     }
-    let address = SocketAddr::new(host(&serving.host)?, serving.port);
+    let address = SocketAddr::new(host(&args.host)?, args.port);
     let toolbox = common.builder().new_session().build().await?;
-    paint::problems(&toolbox);
-    let secret = secret(serving.token_file.as_deref(), toolbox.data())?;
+    output::print_problems(&toolbox);
+    let secret = secret(args.token_file.as_deref(), toolbox.data())?;
     let http = HttpServer::bind(address).await?;
     let stop = CancellationToken::new();
-    // Before anybody knows that it runs, so that it can be ended in order as soon as somebody does.
-    let asked = on_signals(stop.clone())?;
+    // Before the address is announced, so that a signal right after that ends the server properly.
+    let signals = on_signals(stop.clone())?;
     announce(common, http.address(), toolbox.root(), &secret)?;
-    toolbox.serve_http(http, secret.token, serving.speaking.metadata(), stop).await;
-    asked.abort();
-    // There is no other way to end it.
-    Ok(End::Done)
+    toolbox.serve_http(http, secret.token, args.mcp.metadata(), stop).await;
+    signals.abort();
+    Ok(Exit::Done)
 }
 
-/// Ctrl-C, and what a service manager sends.
+/// Cancels `stop` on Ctrl-C or SIGTERM, which service managers send.
 #[cfg(unix)]
 fn on_signals(stop: CancellationToken) -> std::io::Result<JoinHandle<()>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -47,7 +46,7 @@ fn on_signals(stop: CancellationToken) -> std::io::Result<JoinHandle<()>> {
             _ = terminate.recv() => {}
         }
         stop.cancel();
-        asked_again().await;
+        exit_on_next_ctrl_c().await;
     }))
 }
 
@@ -56,47 +55,47 @@ fn on_signals(stop: CancellationToken) -> std::io::Result<JoinHandle<()>> {
     Ok(tokio::spawn(crate::call::on_ctrl_c(stop)))
 }
 
-fn host(named: &str) -> anyhow::Result<IpAddr> {
-    match named {
+fn host(name: &str) -> anyhow::Result<IpAddr> {
+    match name {
         "localhost" => Ok(Ipv4Addr::LOCALHOST.into()),
         address => address.parse().with_context(|| {
-            format!("`{address}` is not an address, such as 127.0.0.1, ::1 or 0.0.0.0")
+            format!("`{address}` is not an IP address such as 127.0.0.1, ::1 or 0.0.0.0")
         }),
     }
 }
 
 struct Secret {
     token: Token,
-    /// The file that holds it.
+    /// The file that contains it.
     file: Option<PathBuf>,
-    /// The text itself, to be shown this once.
-    fresh: Option<String>,
+    /// The text of a new token, shown only once.
+    new: Option<String>,
 }
 
 fn secret(file: Option<&Path>, data: &Path) -> anyhow::Result<Secret> {
     if let Some(file) = file {
         let text = helve::read_token(file).with_context(|| file.display().to_string())?;
         let token = Token::new(&text).with_context(|| file.display().to_string())?;
-        return Ok(Secret { token, file: Some(file.into()), fresh: None });
+        return Ok(Secret { token, file: Some(file.into()), new: None });
     }
-    // Not an option of the command line, which others could read off the list of processes.
+    // Not a command-line option, because other users can see those in the process list.
     match std::env::var(TOKEN_VARIABLE) {
         Ok(text) => {
             let token = Token::new(&text).context(TOKEN_VARIABLE)?;
-            return Ok(Secret { token, file: None, fresh: None });
+            return Ok(Secret { token, file: None, new: None });
         }
-        Err(std::env::VarError::NotUnicode(_)) => bail!("{TOKEN_VARIABLE} is not text"),
+        Err(std::env::VarError::NotUnicode(_)) => bail!("{TOKEN_VARIABLE} is not valid UTF-8"),
         Err(std::env::VarError::NotPresent) => {}
     }
     let path = data.join("token");
     let kept = helve::load_or_create_token(data).with_context(|| path.display().to_string())?;
     let token = Token::new(&kept.secret).with_context(|| path.display().to_string())?;
-    let fresh = (kept.origin == TokenOrigin::Created).then_some(kept.secret);
-    Ok(Secret { token, file: Some(kept.path), fresh })
+    let new = (kept.origin == TokenOrigin::Created).then_some(kept.secret);
+    Ok(Secret { token, file: Some(kept.path), new })
 }
 
 fn announce(
-    common: &Common,
+    common: &GlobalArgs,
     address: SocketAddr,
     root: &Path,
     secret: &Secret,
@@ -104,23 +103,23 @@ fn announce(
     let url = format!("http://{address}/mcp");
     if common.json {
         let file = secret.file.as_ref().map(|file| file.display().to_string());
-        return paint::json(&json!({"url": url, "port": address.port(), "tokenFile": file}));
+        return output::print_json(&json!({"url": url, "port": address.port(), "tokenFile": file}));
     }
     let root = visible::escape_line(&root.display().to_string()).into_owned();
-    paint::note(&format!("Serving {root} at {url}; Ctrl-C ends it."));
-    match (&secret.file, &secret.fresh) {
-        // A log is read by others than a terminal is.
+    output::note(&format!("ServeArgs {root} at {url} (Ctrl-C to stop)"));
+    match (&secret.file, &secret.new) {
+        // Others may read a log, so the token is shown only on a terminal.
         (Some(_), Some(text)) if std::io::stderr().is_terminal() => {
-            paint::note(&format!("The token, shown this once: {text}"));
+            output::note(&format!("Token (shown only once): {text}"));
         }
         (_, _) => {}
     }
     match &secret.file {
-        Some(file) => paint::note(&format!("The token is in {}.", file.display())),
-        None => paint::note(&format!("The token is that of {TOKEN_VARIABLE}.")),
+        Some(file) => output::note(&format!("The token is stored in {}.", file.display())),
+        None => output::note(&format!("The token is taken from {TOKEN_VARIABLE}.")),
     }
     if !address.ip().is_loopback() {
-        paint::note("Other machines can reach this port, and nothing on it is encrypted.");
+        output::note("Other machines can reach this port, and the connection is not encrypted.");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `helve mcp list` and `helve mcp check`: the MCP servers whose tools are used here.
+//! `helve mcp list` and `helve mcp check`: the configured MCP servers.
 
 use helve::ServerError;
 use helve::config::ConfigLayer;
@@ -6,33 +6,35 @@ use helve::servers::{ServerInfo, ServerStatus};
 use helve::visible::escape_line;
 use serde_json::{Value, json};
 
-use crate::End;
-use crate::args::Common;
-use crate::paint::{self, BOLD, DIM, GREEN, PLAIN, RED, YELLOW};
+use crate::Exit;
+use crate::args::GlobalArgs;
+use crate::output::{self, BOLD, DIM, GREEN, PLAIN, RED, YELLOW};
 
-pub(crate) async fn list(common: &Common) -> anyhow::Result<End> {
+pub(crate) async fn list(common: &GlobalArgs) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
     let all = toolbox.servers().list();
     if common.json {
-        paint::json(&Value::from(all.iter().map(as_json).collect::<Vec<_>>()))?;
+        output::print_json(&Value::from(all.iter().map(as_json).collect::<Vec<_>>()))?;
     } else if all.is_empty() {
-        paint::out("No MCP server is set up. \"mcp\" in helve.json and .mcp.json add them.\n")?;
+        output::print(
+            "No MCP servers are configured. Add them under \"mcp\" in helve.json or in .mcp.json.\n",
+        )?;
     } else {
         for server in &all {
             print(server)?;
         }
     }
     toolbox.close().await;
-    Ok(End::Done)
+    Ok(Exit::Done)
 }
 
-pub(crate) async fn check(common: &Common, name: &str) -> anyhow::Result<End> {
+pub(crate) async fn check(common: &GlobalArgs, name: &str) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
     let checked = toolbox.servers().check(name).await;
     let ready = match &checked {
         Ok(server) => {
             if common.json {
-                paint::json(&as_json(server))?;
+                output::print_json(&as_json(server))?;
             } else {
                 print(server)?;
             }
@@ -40,17 +42,17 @@ pub(crate) async fn check(common: &Common, name: &str) -> anyhow::Result<End> {
         }
         Err(trouble) => {
             if common.json {
-                paint::json(
+                output::print_json(
                     &json!({"name": name, "state": "unknown", "trouble": trouble.to_string()}),
                 )?;
             } else {
-                paint::error(&format!("{name}: {trouble}{}", advice(name, trouble)));
+                output::error(&format!("{name}: {trouble}{}", advice(name, trouble)));
             }
             false
         }
     };
     toolbox.close().await;
-    Ok(if ready { End::Done } else { End::Failed })
+    Ok(if ready { Exit::Done } else { Exit::Failed })
 }
 
 fn print(server: &ServerInfo) -> anyhow::Result<()> {
@@ -60,10 +62,10 @@ fn print(server: &ServerInfo) -> anyhow::Result<()> {
         ServerStatus::Starting => (DIM, "starting"),
         ServerStatus::Ready { .. } => (GREEN, "ready"),
         ServerStatus::Down(ServerError::Off) => (DIM, "off"),
-        ServerStatus::Down(ServerError::Untrusted) => (YELLOW, "waits for trust"),
+        ServerStatus::Down(ServerError::Untrusted) => (YELLOW, "needs trust"),
         ServerStatus::Down(_) => (RED, "down"),
     };
-    paint::out(&format!(
+    output::print(&format!(
         "{BOLD}{}{PLAIN} {colour}{word}{PLAIN}  {DIM}{kind}, {}: {}{PLAIN}\n",
         escape_line(name),
         whose(*layer),
@@ -73,18 +75,20 @@ fn print(server: &ServerInfo) -> anyhow::Result<()> {
         ServerStatus::NotStarted | ServerStatus::Starting => {}
         ServerStatus::Down(trouble) => {
             let line = format!("  {trouble}{}\n", advice(name, trouble));
-            paint::out(&visible_lines(&line))?;
+            output::print(&visible_lines(&line))?;
         }
         ServerStatus::Ready { reported_name, protocol, tools, has_resources, notes } => {
-            let resources = if *has_resources { ", and resources" } else { "" };
-            let itself = escape_line(reported_name);
+            let resources = if *has_resources { " and resources" } else { "" };
+            let reported_name = escape_line(reported_name);
             let count = tools.len();
-            paint::out(&format!("  {itself}, protocol {protocol}: {count} tools{resources}\n"))?;
+            output::print(&format!(
+                "  {reported_name}, protocol {protocol}: {count} tools{resources}\n"
+            ))?;
             for tool in tools {
-                paint::out(&format!("    {}\n", escape_line(&tool.name)))?;
+                output::print(&format!("    {}\n", escape_line(&tool.name)))?;
             }
             for note in notes {
-                paint::out(&format!("  {YELLOW}note:{PLAIN} {}\n", escape_line(note)))?;
+                output::print(&format!("  {YELLOW}note:{PLAIN} {}\n", escape_line(note)))?;
             }
         }
     }
@@ -98,23 +102,23 @@ fn visible_lines(text: &str) -> String {
 fn whose(layer: ConfigLayer) -> &'static str {
     match layer {
         ConfigLayer::User => "yours",
-        ConfigLayer::Project => "the folder's",
+        ConfigLayer::Project => "this folder's",
     }
 }
 
-/// What to do about it.
-fn advice(name: &str, trouble: &ServerError) -> String {
-    match trouble {
-        ServerError::Unknown { known } if known.is_empty() => "; none is".into(),
-        ServerError::Unknown { known } => format!("; there are: {}", known.join(", ")),
-        ServerError::Untrusted => "; look at what it would run, then `helve trust`".into(),
+/// Suggests what to do about a problem.
+fn advice(name: &str, error: &ServerError) -> String {
+    match error {
+        ServerError::Unknown { known } if known.is_empty() => "; none are configured".into(),
+        ServerError::Unknown { known } => format!("; configured: {}", known.join(", ")),
+        ServerError::Untrusted => "; review what it would run, then run `helve trust`".into(),
         ServerError::Off => {
-            format!("; \"mcp\": {{\"{name}\": {{\"enabled\": true}}}} switches it on")
+            format!("; set \"mcp\": {{\"{name}\": {{\"enabled\": true}}}} to enable it")
         }
         ServerError::NeedsLogin { .. } => {
-            "; Helve cannot log in to servers yet: put a token into its \"headers\"".into()
+            "; Helve cannot log in to servers yet: add a token to its \"headers\"".into()
         }
-        ServerError::NoAnswer { .. } => "; if it is only slow, raise its \"timeout\"".into(),
+        ServerError::NoAnswer { .. } => "; if it is just slow, raise its \"timeout\"".into(),
         ServerError::NotStarted(_) => "; check \"command\" and \"cwd\"".into(),
         ServerError::Unreachable(_) => "; check \"url\" and \"headers\"".into(),
         ServerError::Ended { .. }
@@ -139,13 +143,13 @@ fn as_json(server: &ServerInfo) -> Value {
         ServerStatus::NotStarted => json!({"state": "not started"}),
         ServerStatus::Starting => json!({"state": "starting"}),
         ServerStatus::Down(ServerError::Off) => json!({"state": "off"}),
-        ServerStatus::Down(ServerError::Untrusted) => json!({"state": "waits for trust"}),
+        ServerStatus::Down(ServerError::Untrusted) => json!({"state": "needs trust"}),
         ServerStatus::Down(trouble) => json!({"state": "down", "trouble": trouble.to_string()}),
         ServerStatus::Ready { reported_name, protocol, tools, has_resources, notes } => json!({
             "state": "ready",
             "server": reported_name,
             "protocol": protocol,
-            "tools": tools.iter().map(|it| json!({"name": it.name, "tool": it.tool})).collect::<Vec<_>>(),
+            "tools": tools.iter().map(|tool| json!({"name": tool.name, "tool": tool.tool})).collect::<Vec<_>>(),
             "resources": has_resources,
             "notes": notes,
         }),

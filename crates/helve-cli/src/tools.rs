@@ -1,13 +1,13 @@
-//! `helve tools`: what is on offer.
+//! `helve tools`: lists the available tools.
 
 use helve::{Flavour, fit};
 use serde_json::{Value, json};
 
-use crate::End;
-use crate::args::{Common, Provider};
-use crate::paint::{self, BOLD, PLAIN};
+use crate::Exit;
+use crate::args::{GlobalArgs, Provider};
+use crate::output::{self, BOLD, PLAIN};
 
-pub(crate) async fn run(common: &Common, provider: Option<Provider>) -> anyhow::Result<End> {
+pub(crate) async fn run(common: &GlobalArgs, provider: Option<Provider>) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
     toolbox.start_servers().await;
     let tools = toolbox.tools();
@@ -25,14 +25,14 @@ pub(crate) async fn run(common: &Common, provider: Option<Provider>) -> anyhow::
                 })
             })
             .collect();
-        paint::json(&Value::from(all))?;
+        output::print_json(&Value::from(all))?;
     } else {
         let width = tools.names().iter().map(|name| name.len()).max().unwrap_or_default();
         for spec in tools.specs() {
             let about = spec.about.lines().next().unwrap_or_default();
-            paint::out(&format!("{BOLD}{:width$}{PLAIN}  {about}\n", spec.name))?;
+            output::print(&format!("{BOLD}{:width$}{PLAIN}  {about}\n", spec.name))?;
         }
     }
     toolbox.close().await;
-    Ok(End::Done)
+    Ok(Exit::Done)
 }

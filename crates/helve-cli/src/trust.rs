@@ -1,44 +1,44 @@
-//! `helve trust`: a person vouches for a folder.
+//! `helve trust`: trusts a folder's configuration.
 
 use helve::TrustState;
 use helve::config::ConfigLayer;
 use helve::visible;
 use serde_json::json;
 
-use crate::End;
-use crate::args::Common;
-use crate::paint;
+use crate::Exit;
+use crate::args::GlobalArgs;
+use crate::output;
 
-pub(crate) async fn run(common: &Common, remove: bool) -> anyhow::Result<End> {
+pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
     let root = visible::escape_line(&toolbox.root().display().to_string()).into_owned();
-    let said = if remove {
+    let message = if remove {
         toolbox.withdraw_trust().await?;
-        format!("{root} is not trusted any more.")
+        format!("{root} is no longer trusted.")
     } else if toolbox.trust() == TrustState::NothingToTrust {
-        format!("{root} brings no configuration, so there is nothing to trust.")
+        format!("{root} has no configuration, so there is nothing to trust.")
     } else {
         toolbox.give_trust().await?;
         let files = toolbox.config().sources.iter();
-        let brought = files.filter(|file| file.layer == ConfigLayer::Project);
-        let each = brought
+        let project_files = files.filter(|file| file.layer == ConfigLayer::Project);
+        let lines = project_files
             .map(|file| format!("  {}\n", visible::escape_line(&file.path.display().to_string())));
-        let each: String = each.collect();
+        let lines: String = lines.collect();
         format!(
-            "{root} is trusted as it is now: its configuration may allow what yours asks about.\n{each}If one of these files changes, it counts as untrusted until you trust it again."
+            "{root} is now trusted: its configuration may allow what yours asks about.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
         )
     };
-    // A store that could not keep it must not look as if it had.
+    // If the store could not save it, the command must not report success.
     let notice = toolbox.store().notice().await;
     toolbox.close().await;
     if let Some(notice) = notice {
-        paint::error(&notice);
-        return Ok(End::Failed);
+        output::error(&notice);
+        return Ok(Exit::Failed);
     }
     if common.json {
-        paint::json(&json!({"root": root, "trusted": !remove}))?;
+        output::print_json(&json!({"root": root, "trusted": !remove}))?;
     } else {
-        paint::out(&format!("{said}\n"))?;
+        output::print(&format!("{message}\n"))?;
     }
-    Ok(End::Done)
+    Ok(Exit::Done)
 }

@@ -1,6 +1,6 @@
 //! Runs every scenario folder on the real machine: files and calls in, the last answer and files out.
 //!
-//! `UPDATE_EXPECT=1` writes what came of it; look at the difference before you commit it.
+//! `UPDATE_EXPECT=1` updates the expected output. Check the diff before committing it.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,44 +20,44 @@ async fn scenarios() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let found = all(&folder);
     assert!(!found.is_empty(), "no scenario below {}", folder.display());
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for scenario in &found {
-        let seen = play(scenario).await;
+        let result = play(scenario).await;
         if std::env::var_os("UPDATE_EXPECT").is_some() {
-            fs::write(scenario.folder.join("output.txt"), &seen.output).unwrap();
-            put(&scenario.folder.join("expected"), &seen.files);
+            fs::write(scenario.folder.join("output.txt"), &result.output).unwrap();
+            write_files(&scenario.folder.join("expected"), &result.files);
             continue;
         }
         let expected = files(&scenario.folder.join("expected"));
-        if seen.output != scenario.output || seen.files != expected {
-            wrong.push(format!(
+        if result.output != scenario.output || result.files != expected {
+            failures.push(format!(
                 "{}\n--- expected\n{}\n--- found\n{}\n--- files expected {:?}, found {:?}",
                 scenario.name,
                 scenario.output,
-                seen.output,
+                result.output,
                 expected.keys(),
-                seen.files.keys()
+                result.files.keys()
             ));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-struct Seen {
+struct ScenarioResult {
     output: String,
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-async fn play(scenario: &Scenario) -> Seen {
+async fn play(scenario: &Scenario) -> ScenarioResult {
     let (root, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let root_path = root.path().canonicalize().unwrap();
-    put(&root_path, &files(&scenario.folder.join("input")));
+    write_files(&root_path, &files(&scenario.folder.join("input")));
     let mut builder = Toolbox::builder()
         .dir(&root_path)
         .data(data.path())
         .keeper(env!("CARGO_BIN_EXE_helve"))
         .yes();
-    // The user's own configuration, for what a folder alone cannot bring.
+    // The user's own configuration, for settings that a folder cannot make.
     let config = scenario.folder.join("config.json");
     if config.exists() {
         builder = builder.config(config);
@@ -74,10 +74,10 @@ async fn play(scenario: &Scenario) -> Seen {
     }
     toolbox.close().await;
     let output = output.replace(&root_path.display().to_string(), "{root}");
-    Seen { output: without_time(&output), files: files(&root_path) }
+    ScenarioResult { output: without_time(&output), files: files(&root_path) }
 }
 
-/// How long a command took is the machine's affair.
+/// Removes the duration of a command, which differs between runs.
 fn without_time(output: &str) -> String {
     let line = |line: &str| match line.split_once(", ") {
         Some((code, time)) if code.starts_with("[exit code ") && time.ends_with("s]\n") => {
@@ -104,7 +104,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-fn put(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
+fn write_files(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
     for (name, content) in files {
         let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

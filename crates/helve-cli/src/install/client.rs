@@ -1,28 +1,31 @@
-//! Where each program keeps its servers, and how it writes one down.
+//! Where each program stores its MCP servers, and in which format.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::{Client, Entry, file, json as splice, toml};
+use super::{HelveEntry, file, json as splice, toml};
+use crate::args::InstallClient;
 
-/// A program's configuration file.
-pub(super) struct Target {
-    client: Client,
+/// The configuration file of a program.
+pub(super) struct ConfigTarget {
+    client: InstallClient,
     pub(super) path: PathBuf,
 }
 
-impl Target {
-    pub(super) fn find(client: Client) -> anyhow::Result<Self> {
-        let home = std::env::home_dir().context("there is no home folder; set HOME")?;
+impl ConfigTarget {
+    pub(super) fn find(client: InstallClient) -> anyhow::Result<Self> {
+        let home = std::env::home_dir().context("the home folder is unknown; set HOME")?;
         let folder = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
         let path = match client {
-            Client::ClaudeCode => folder("CLAUDE_CONFIG_DIR").unwrap_or(home).join(".claude.json"),
-            Client::Codex => {
+            InstallClient::ClaudeCode => {
+                folder("CLAUDE_CONFIG_DIR").unwrap_or(home).join(".claude.json")
+            }
+            InstallClient::Codex => {
                 folder("CODEX_HOME").unwrap_or_else(|| home.join(".codex")).join("config.toml")
             }
-            Client::Opencode => {
+            InstallClient::Opencode => {
                 let config = folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
                 let folder = config.join("opencode");
                 let names = ["opencode.jsonc", "opencode.json", "config.json"];
@@ -36,15 +39,19 @@ impl Target {
         Ok(Self { client, path })
     }
 
-    /// The text with the entry in it; `None` if it is there as it should be.
-    pub(super) fn with(&self, text: Option<&str>, entry: &Entry) -> anyhow::Result<Option<String>> {
+    /// Returns the text with the entry, or `None` if the entry is already there.
+    pub(super) fn with(
+        &self,
+        text: Option<&str>,
+        entry: &HelveEntry,
+    ) -> anyhow::Result<Option<String>> {
         let text = text.unwrap_or_default();
         let Some(section) = section(self.client) else { return toml::with(text, entry) };
         let value = value(self.client, entry);
         match splice::get(text, &[section, &entry.name])? {
-            Some(there) if there == value => Ok(None),
-            Some(there) if !is_ours(&there) => bail!(
-                "{section}.{} is another server ({there}); take it out yourself, or choose a name with --name",
+            Some(existing) if existing == value => Ok(None),
+            Some(existing) if !starts_helve_entry(&existing) => bail!(
+                "{section}.{} is another server ({existing}); remove it, or choose another name with --name",
                 entry.name
             ),
             Some(_) => {
@@ -55,46 +62,46 @@ impl Target {
         }
     }
 
-    /// The text without the entry; `None` if it is not there.
+    /// Returns the text without the entry, or `None` if it is not there.
     pub(super) fn without(&self, text: Option<&str>, name: &str) -> anyhow::Result<Option<String>> {
         let Some(text) = text else { return Ok(None) };
         let Some(section) = section(self.client) else { return toml::without(text, name) };
         match splice::get(text, &[section, name])? {
             None => Ok(None),
-            Some(there) if !is_ours(&there) => {
-                bail!("{section}.{name} is another server ({there}); it is left alone")
+            Some(existing) if !starts_helve_entry(&existing) => {
+                bail!("{section}.{name} is another server ({existing}), so it is not removed")
             }
             Some(_) => splice::without(text, section, name).map(Some),
         }
     }
 }
 
-/// What would be written, alone.
-pub(super) fn fragment(client: Client, entry: &Entry) -> String {
+/// Returns only what would be written.
+pub(super) fn fragment(client: InstallClient, entry: &HelveEntry) -> String {
     match section(client) {
         Some(section) => {
-            let whole = json!({section: {entry.name.as_str(): value(client, entry)}});
-            format!("{whole:#}\n")
+            let config = json!({section: {entry.name.as_str(): value(client, entry)}});
+            format!("{config:#}\n")
         }
         None => toml::fragment(entry),
     }
 }
 
-/// The object that holds the servers, in a JSON file.
-fn section(client: Client) -> Option<&'static str> {
+/// Returns the key of the object that holds the servers, for JSON files.
+fn section(client: InstallClient) -> Option<&'static str> {
     match client {
-        Client::ClaudeCode => Some("mcpServers"),
-        Client::Codex => None,
-        Client::Opencode => Some("mcp"),
+        InstallClient::ClaudeCode => Some("mcpServers"),
+        InstallClient::Codex => None,
+        InstallClient::Opencode => Some("mcp"),
     }
 }
 
-fn value(client: Client, entry: &Entry) -> Value {
+fn value(client: InstallClient, entry: &HelveEntry) -> Value {
     match client {
-        Client::ClaudeCode | Client::Codex => {
+        InstallClient::ClaudeCode | InstallClient::Codex => {
             json!({"type": "stdio", "command": entry.program, "args": entry.args})
         }
-        Client::Opencode => {
+        InstallClient::Opencode => {
             let mut command = vec![entry.program.clone()];
             command.extend(entry.args.iter().cloned());
             json!({"type": "local", "command": command, "enabled": true})
@@ -103,12 +110,12 @@ fn value(client: Client, entry: &Entry) -> Value {
 }
 
 /// Whether an entry starts Helve.
-fn is_ours(there: &Value) -> bool {
+fn starts_helve_entry(entry: &Value) -> bool {
     let mut words = Vec::new();
     for key in ["command", "args"] {
-        match &there[key] {
+        match &entry[key] {
             Value::String(word) => words.push(word.as_str()),
-            Value::Array(several) => words.extend(several.iter().filter_map(Value::as_str)),
+            Value::Array(items) => words.extend(items.iter().filter_map(Value::as_str)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
         }
     }

@@ -1,7 +1,7 @@
-//! Other programs' files: read within limits, written whole or not at all; and what they were before.
+//! Reads and atomically writes files of other programs, and records what they contained before.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the files of other programs, outside every workspace"
+    reason = "these files belong to other programs and are outside every workspace"
 )]
 
 use std::fs;
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-/// Configuration is small; what is not is something else.
-const MOST: u64 = 64 << 20;
+/// Maximum size of a configuration file in bytes.
+const MAX_BYTES: u64 = 64 << 20;
 
-/// Where a file really lies, if it is there.
+/// Resolves links. Returns `None` if the file does not exist.
 pub(super) fn real(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok()
 }
@@ -24,32 +24,33 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match fs::metadata(path) {
         Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
         Err(err) => return Err(err).context(path.display().to_string()),
-        Ok(about) if !about.is_file() => bail!("{} is not a file", path.display()),
-        Ok(about) if about.len() > MOST => bail!("{} is too large", path.display()),
+        Ok(metadata) if !metadata.is_file() => bail!("{} is not a file", path.display()),
+        Ok(metadata) if metadata.len() > MAX_BYTES => bail!("{} is too large", path.display()),
         Ok(_) => {}
     }
     fs::read_to_string(path).map(Some).with_context(|| path.display().to_string())
 }
 
-/// Beside it, then in its place; a link is followed, the mode is kept.
+/// Writes a file atomically. Follows a link and keeps the mode.
 pub(super) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let target = real(path).unwrap_or_else(|| path.to_path_buf());
-    let folder = target.parent().context("a file lies in a folder")?;
+    let folder = target.parent().context("the path has no folder")?;
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let mode = fs::metadata(&target).map_or(0o600, |about| about.permissions().mode() & 0o7777);
-    let beside = folder.join(format!(".helve-{}", std::process::id()));
-    let written = || -> std::io::Result<()> {
+    let mode =
+        fs::metadata(&target).map_or(0o600, |metadata| metadata.permissions().mode() & 0o7777);
+    let temporary = folder.join(format!(".helve-{}", std::process::id()));
+    let write_and_rename = || -> std::io::Result<()> {
         let mut options = fs::OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(mode).open(&beside)?;
+        let mut file = options.write(true).create_new(true).mode(mode).open(&temporary)?;
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, &target)
+        fs::rename(&temporary, &target)
     };
-    written()
+    write_and_rename()
         .inspect_err(|_| {
-            // It may never have been made.
-            fs::remove_file(&beside).ok();
+            // It may not exist.
+            fs::remove_file(&temporary).ok();
         })
         .with_context(|| target.display().to_string())
 }
@@ -58,55 +59,58 @@ pub(super) fn remove(path: &Path) -> anyhow::Result<()> {
     fs::remove_file(path).with_context(|| path.display().to_string())
 }
 
-/// What a file was before an entry was put in, so that taking it out can be exact.
-pub(super) struct Kept {
+/// A file before and after an install, so that removing the entry can restore it exactly.
+pub(super) struct InstallRecord {
     before: Option<String>,
     after: String,
 }
 
-impl Kept {
-    pub(super) fn of(path: &Path, name: &str) -> anyhow::Result<Option<Self>> {
-        let Some(text) = read(&place(path, name)?)? else { return Ok(None) };
+impl InstallRecord {
+    pub(super) fn load(path: &Path, name: &str) -> anyhow::Result<Option<Self>> {
+        let Some(text) = read(&record_path(path, name)?)? else { return Ok(None) };
         let Ok(value) = serde_json::from_str::<Value>(&text) else { return Ok(None) };
         let Some(after) = value["after"].as_str().map(str::to_owned) else { return Ok(None) };
         Ok(Some(Self { before: value["before"].as_str().map(str::to_owned), after }))
     }
 
-    /// The file as it was, if it is now as the install left it. Empty where there was none.
-    pub(super) fn before_if(&self, now: Option<&str>) -> Option<String> {
-        (now == Some(self.after.as_str())).then(|| self.before.clone().unwrap_or_default())
+    /// Returns the original file if the current one is as the install left it. Empty if there was none.
+    pub(super) fn original_of(&self, current: Option<&str>) -> Option<String> {
+        (current == Some(self.after.as_str())).then(|| self.before.clone().unwrap_or_default())
     }
 
-    pub(super) fn keep(
+    pub(super) fn save(
         path: &Path,
         name: &str,
         before: Option<&str>,
         after: &str,
     ) -> anyhow::Result<()> {
-        // Put in again, with other arguments: the first state is the one to go back to.
-        let before = match Self::of(path, name)? {
-            Some(kept) if before == Some(kept.after.as_str()) => kept.before,
+        // After a second install with other arguments, the first state is the one to restore.
+        let before = match Self::load(path, name)? {
+            Some(record) if before == Some(record.after.as_str()) => record.before,
             Some(_) | None => before.map(str::to_owned),
         };
-        write(&place(path, name)?, &json!({"before": before, "after": after}).to_string())
+        write(&record_path(path, name)?, &json!({"before": before, "after": after}).to_string())
     }
 
-    pub(super) fn forget(path: &Path, name: &str) -> anyhow::Result<()> {
-        match fs::remove_file(place(path, name)?) {
+    pub(super) fn delete(path: &Path, name: &str) -> anyhow::Result<()> {
+        match fs::remove_file(record_path(path, name)?) {
             Err(err) if err.kind() != ErrorKind::NotFound => Err(err.into()),
             Ok(()) | Err(_) => Ok(()),
         }
     }
 }
 
-/// In Helve's data folder, by a name that says which file it is about.
-fn place(path: &Path, name: &str) -> anyhow::Result<PathBuf> {
-    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|it| it.is_absolute());
+/// Returns the path of the record in Helve's data folder.
+fn record_path(path: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let data =
+        std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let data = match data {
         Some(data) => data,
-        None => std::env::home_dir().context("there is no home folder")?.join(".local/share"),
+        None => std::env::home_dir()
+            .context("the home folder is unknown; set HOME")?
+            .join(".local/share"),
     };
-    let safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let about: String = format!("{}-{name}", path.display()).chars().map(safe).collect();
-    Ok(data.join("helve").join("installs").join(format!("{about}.json")))
+    let to_safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = format!("{}-{name}", path.display()).chars().map(to_safe).collect();
+    Ok(data.join("helve").join("installs").join(format!("{name}.json")))
 }

@@ -1,4 +1,4 @@
-//! One entry put into, or taken out of, a JSON text with comments; every other byte stays. Pure.
+//! Inserts or removes one entry in JSON with comments. All other bytes stay the same. Pure.
 
 use anyhow::{anyhow, bail};
 use jsonc_parser::ast::{Object, ObjectProp, Value as Ast};
@@ -6,7 +6,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
-/// The value at a path, if there is one.
+/// Returns the value at a path, if there is one.
 pub(super) fn get(text: &str, path: &[&str]) -> anyhow::Result<Option<Value>> {
     let Some(root) = parse(text)? else { return Ok(None) };
     let mut object = root;
@@ -23,53 +23,53 @@ pub(super) fn get(text: &str, path: &[&str]) -> anyhow::Result<Option<Value>> {
     Ok(None)
 }
 
-/// The text with a new first entry in a section, which is made if it is not there.
+/// Returns the text with a new first entry in a section, which is created if necessary.
 pub(super) fn with(text: &str, section: &str, name: &str, value: &Value) -> anyhow::Result<String> {
     let Some(root) = parse(text)? else {
-        let whole = serde_json::json!({section: {name: value}});
-        return Ok(format!("{text}{whole:#}\n"));
+        let config = serde_json::json!({section: {name: value}});
+        return Ok(format!("{text}{config:#}\n"));
     };
     match property(&root, section).map(|found| &found.value) {
-        Some(Ast::Object(inner)) => Ok(put(text, inner, name, value)),
+        Some(Ast::Object(inner)) => Ok(insert(text, inner, name, value)),
         Some(_) => bail!("{section} is not an object"),
-        None => Ok(put(text, &root, section, &serde_json::json!({name: value}))),
+        None => Ok(insert(text, &root, section, &serde_json::json!({name: value}))),
     }
 }
 
-/// The text without an entry, and without its section if nothing else is in it.
+/// Returns the text without an entry, and without its section if the section becomes empty.
 pub(super) fn without(text: &str, section: &str, name: &str) -> anyhow::Result<String> {
     let Some(root) = parse(text)? else { return Ok(text.into()) };
-    let Some(held) = property(&root, section) else { return Ok(text.into()) };
-    let Ast::Object(inner) = &held.value else { bail!("{section} is not an object") };
+    let Some(section_property) = property(&root, section) else { return Ok(text.into()) };
+    let Ast::Object(inner) = &section_property.value else { bail!("{section} is not an object") };
     let Some(found) = property(inner, name) else { return Ok(text.into()) };
     if inner.properties.len() == 1 && !has_comment(text, inner) {
-        return Ok(take(text, &root, held));
+        return Ok(remove(text, &root, section_property));
     }
-    Ok(take(text, inner, found))
+    Ok(remove(text, inner, found))
 }
 
 fn parse(text: &str) -> anyhow::Result<Option<Object<'_>>> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
-    match parsed.map_err(|err| anyhow!("it cannot be read: {err}"))?.value {
+    match parsed.map_err(|err| anyhow!("the file is not valid JSON: {err}"))?.value {
         None => Ok(None),
         Some(Ast::Object(root)) => Ok(Some(root)),
-        Some(_) => bail!("it is not an object"),
+        Some(_) => bail!("the file is not a JSON object"),
     }
 }
 
 fn property<'a, 't>(object: &'a Object<'t>, key: &str) -> Option<&'a ObjectProp<'t>> {
-    object.properties.iter().find(|one| one.name.as_str() == key)
+    object.properties.iter().find(|property| property.name.as_str() == key)
 }
 
-/// First, so that no comma of the others and no comment behind them is touched.
-fn put(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String {
+/// Inserts an entry as the first one, so that existing commas and comments stay unchanged.
+fn insert(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String {
     let brace = object.start() + 1;
     let (before, after) = text.split_at(brace);
     let Some(first) = object.properties.first() else {
         let indent = indent_of(text, object.start());
         let unit = unit(text);
         let entry = entry(name, value, &format!("{indent}{unit}"), unit);
-        // Whatever stood between the braces is a comment or white space, and stays.
+        // Only comments and whitespace can be between the braces. Comments are kept.
         let inside = after.trim_start();
         let close = if inside.starts_with('}') { format!("\n{indent}") } else { String::new() };
         let rest = if inside.starts_with('}') { inside } else { after };
@@ -85,26 +85,26 @@ fn put(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String {
     format!("{before}\n{indent}{entry},{after}")
 }
 
-/// The white space before an entry, the entry, and its comma; or else the comma before it.
-fn take(text: &str, object: &Object<'_>, gone: &ObjectProp<'_>) -> String {
+/// Removes an entry with the whitespace before it and its comma, or the comma before it.
+fn remove(text: &str, object: &Object<'_>, entry: &ObjectProp<'_>) -> String {
     let inside = (object.start() + 1, object.end() - 1);
     if object.properties.len() == 1 && !has_comment(text, object) {
         return format!("{}{}", &text[..inside.0], &text[inside.1..]);
     }
-    let lead = text[..gone.start()].trim_end().len().max(inside.0);
-    let after = &text[gone.end()..inside.1];
+    let lead = text[..entry.start()].trim_end().len().max(inside.0);
+    let after = &text[entry.end()..inside.1];
     if let Some(rest) = after.trim_start().strip_prefix(',') {
         let mut end = inside.1 - rest.len();
-        // On one line, the blank behind the comma came along with it.
-        if !text[lead..gone.start()].contains('\n') && rest.starts_with(' ') {
+        // On a single line, the space after the comma was inserted with the entry.
+        if !text[lead..entry.start()].contains('\n') && rest.starts_with(' ') {
             end += 1;
         }
         return format!("{}{}", &text[..lead], &text[end..]);
     }
-    let before = object.properties.iter().rev().find(|one| one.end() <= gone.start());
-    let comma = before.and_then(|one| {
-        // Nothing but comments and one comma lie between two entries.
-        comma(text, one.end(), gone.start())
+    let before = object.properties.iter().rev().find(|property| property.end() <= entry.start());
+    let comma = before.and_then(|before| {
+        // Only comments and one comma are between two entries.
+        find_comma(text, before.end(), entry.start())
     });
     match comma {
         Some(comma) => {
@@ -112,15 +112,15 @@ fn take(text: &str, object: &Object<'_>, gone: &ObjectProp<'_>) -> String {
                 "{}{}{}",
                 &text[..comma],
                 &text[comma + 1..lead.max(comma + 1)],
-                &text[gone.end()..]
+                &text[entry.end()..]
             )
         }
-        None => format!("{}{}", &text[..lead], &text[gone.end()..]),
+        None => format!("{}{}", &text[..lead], &text[entry.end()..]),
     }
 }
 
-/// The comma between two entries, which is in no comment.
-fn comma(text: &str, from: usize, to: usize) -> Option<usize> {
+/// Finds the comma between two entries, outside of comments.
+fn find_comma(text: &str, from: usize, to: usize) -> Option<usize> {
     let mut at = from;
     while at < to {
         let rest = &text[at..to];
@@ -137,13 +137,13 @@ fn comma(text: &str, from: usize, to: usize) -> Option<usize> {
     None
 }
 
-/// Whether an object holds more than entries, commas and white space.
+/// Whether an object contains comments.
 fn has_comment(text: &str, object: &Object<'_>) -> bool {
     let mut from = object.start() + 1;
     let mut gaps = Vec::new();
-    for one in &object.properties {
-        gaps.push(&text[from..one.start()]);
-        from = one.end();
+    for property in &object.properties {
+        gaps.push(&text[from..property.start()]);
+        from = property.end();
     }
     gaps.push(&text[from..object.end() - 1]);
     gaps.iter().any(|gap| gap.contains('/'))
@@ -152,23 +152,23 @@ fn has_comment(text: &str, object: &Object<'_>) -> bool {
 fn entry(name: &str, value: &Value, indent: &str, unit: &str) -> String {
     let pretty = format!("{}: {value:#}", Value::from(name));
     let mut lines = pretty.lines();
-    let mut whole = lines.next().unwrap_or_default().to_owned();
+    let mut indented = lines.next().unwrap_or_default().to_owned();
     for line in lines {
         let bare = line.trim_start();
         let depth = (line.len() - bare.len()) / 2;
-        whole.push_str(&format!("\n{indent}{}{bare}", unit.repeat(depth)));
+        indented.push_str(&format!("\n{indent}{}{bare}", unit.repeat(depth)));
     }
-    whole
+    indented
 }
 
-/// The white space that a line begins with.
+/// Returns the whitespace at the start of the line.
 fn indent_of(text: &str, at: usize) -> &str {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let line = &text[start..at];
     &line[..line.len() - line.trim_start().len()]
 }
 
-/// One step of indentation, as the text has it.
+/// Returns one step of indentation, as used in the text.
 fn unit(text: &str) -> &'static str {
     if text.lines().any(|line| line.starts_with('\t')) {
         "\t"
@@ -191,9 +191,11 @@ fn plain(value: &Ast<'_>) -> Value {
         Ast::NullKeyword(_) => Value::Null,
         Ast::Array(list) => Value::Array(list.elements.iter().map(plain).collect()),
         Ast::Object(object) => {
-            let each = object.properties.iter();
+            let properties = object.properties.iter();
             Value::Object(
-                each.map(|one| (one.name.as_str().to_owned(), plain(&one.value))).collect(),
+                properties
+                    .map(|property| (property.name.as_str().to_owned(), plain(&property.value)))
+                    .collect(),
             )
         }
     }
@@ -206,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// Puts an entry in and takes it out again, which must leave the text as it was.
+    /// Checks that inserting and removing an entry restores the text.
     fn check(text: &str, expected: Expect) {
         let value = json!({"command": "helve", "args": ["mcp"]});
         let with = with(text, "mcp", "helve", &value).unwrap();
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn into_a_section_that_is_there() {
+    fn inserts_into_an_existing_section() {
         check(
             "{\n  // mine\n  \"mcp\": {\n    \"a\": {}, // first\n    \"b\": {}, /* last */\n  },\n  \"x\": 1\n}\n",
             expect![[r#"
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn into_a_text_without_the_section() {
+    fn creates_the_section() {
         check(
             "{\n\t\"x\": 1\n}",
             expect![[r#"
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn into_one_line() {
+    fn inserts_into_a_single_line() {
         check(
             r#"{"mcp": {"a": 1}, "b": 2}"#,
             expect![[r#"{"mcp": {"helve": {"command":"helve","args":["mcp"]}, "a": 1}, "b": 2}"#]],
@@ -280,23 +282,23 @@ mod tests {
     }
 
     #[test]
-    fn from_wherever_somebody_moved_it() {
-        let gone = |text: &str, expected: Expect| {
+    fn removes_a_moved_entry() {
+        let check = |text: &str, expected: Expect| {
             expected.assert_eq(&without(text, "mcp", "helve").unwrap())
         };
-        gone(
+        check(
             "{\"mcp\": {\"a\": 1, // one, two\n \"helve\": {}\n}}",
             expect![[r#"
             {"mcp": {"a": 1 // one, two
             }}"#]],
         );
-        gone(
+        check(
             "{\"mcp\": {\"a\": 1,\n \"helve\": {},\n \"b\": 2}}",
             expect![[r#"
             {"mcp": {"a": 1,
              "b": 2}}"#]],
         );
-        gone(
+        check(
             "{\"mcp\": {\n // keep\n \"helve\": {}\n}}",
             expect![[r#"
             {"mcp": {
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_left_alone() {
+    fn invalid_files_are_refused() {
         assert!(with("{", "mcp", "helve", &Value::Null).is_err());
         assert!(with("[]", "mcp", "helve", &Value::Null).is_err());
         assert!(with(r#"{"mcp": 1}"#, "mcp", "helve", &Value::Null).is_err());

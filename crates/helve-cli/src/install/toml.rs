@@ -1,31 +1,31 @@
-//! One table put at the end of, or taken out of, a TOML text; the rest stays as it is. Pure.
+//! Appends or removes one table in TOML. The rest stays the same. Pure.
 
 use anyhow::{anyhow, bail};
 use toml_edit::{DocumentMut, Item, Value};
 
-use super::Entry;
+use super::HelveEntry;
 use super::client::starts_helve;
 
 const SECTION: &str = "mcp_servers";
 
-/// The text with the entry; `None` if it is there as it should be.
-pub(super) fn with(text: &str, entry: &Entry) -> anyhow::Result<Option<String>> {
+/// Returns the text with the entry, or `None` if the entry is already there.
+pub(super) fn with(text: &str, entry: &HelveEntry) -> anyhow::Result<Option<String>> {
     let mut document = parse(text)?;
     let text = match find(&document, &entry.name)? {
         None => text.to_owned(),
-        Some(there) => {
-            let there = words(there);
-            let there: Vec<&str> = there.iter().map(String::as_str).collect();
-            if there.iter().copied().eq(std::iter::once(entry.program.as_str())
+        Some(existing) => {
+            let existing = command_of(existing);
+            let existing: Vec<&str> = existing.iter().map(String::as_str).collect();
+            if existing.iter().copied().eq(std::iter::once(entry.program.as_str())
                 .chain(entry.args.iter().map(String::as_str)))
             {
                 return Ok(None);
             }
-            if !starts_helve(&there) {
+            if !starts_helve(&existing) {
                 bail!(
-                    "{SECTION}.{} is another server ({}); take it out yourself, or choose a name with --name",
+                    "{SECTION}.{} is another server ({}); remove it, or choose another name with --name",
                     entry.name,
-                    there.join(" ")
+                    existing.join(" ")
                 );
             }
             remove(&mut document, &entry.name);
@@ -41,20 +41,20 @@ pub(super) fn with(text: &str, entry: &Entry) -> anyhow::Result<Option<String>> 
     Ok(Some(format!("{text}{gap}{}", fragment(entry))))
 }
 
-/// The text without the entry; `None` if it is not there.
+/// Returns the text without the entry, or `None` if it is not there.
 pub(super) fn without(text: &str, name: &str) -> anyhow::Result<Option<String>> {
     let mut document = parse(text)?;
-    let Some(there) = find(&document, name)? else { return Ok(None) };
-    let there = words(there);
-    let there: Vec<&str> = there.iter().map(String::as_str).collect();
-    if !starts_helve(&there) {
-        bail!("{SECTION}.{name} is another server ({}); it is left alone", there.join(" "));
+    let Some(existing) = find(&document, name)? else { return Ok(None) };
+    let existing = command_of(existing);
+    let existing: Vec<&str> = existing.iter().map(String::as_str).collect();
+    if !starts_helve(&existing) {
+        bail!("{SECTION}.{name} is another server ({}), so it is not removed", existing.join(" "));
     }
     remove(&mut document, name);
     Ok(Some(document.to_string()))
 }
 
-pub(super) fn fragment(entry: &Entry) -> String {
+pub(super) fn fragment(entry: &HelveEntry) -> String {
     let text = |text: &str| Value::from(text).to_string();
     let args: Vec<String> = entry.args.iter().map(|arg| text(arg)).collect();
     let name = toml_edit::Key::new(&entry.name);
@@ -66,7 +66,7 @@ pub(super) fn fragment(entry: &Entry) -> String {
 }
 
 fn parse(text: &str) -> anyhow::Result<DocumentMut> {
-    text.parse().map_err(|err| anyhow!("it cannot be read: {err}"))
+    text.parse().map_err(|err| anyhow!("the file is not valid TOML: {err}"))
 }
 
 fn find<'a>(document: &'a DocumentMut, name: &str) -> anyhow::Result<Option<&'a Item>> {
@@ -77,17 +77,18 @@ fn find<'a>(document: &'a DocumentMut, name: &str) -> anyhow::Result<Option<&'a 
     }
 }
 
-/// Comments above the table are somebody's, and go to the end of the file.
+/// Removes a table. Comments above it are the user's and move to the end of the file.
 fn remove(document: &mut DocumentMut, name: &str) {
     let Some(section) = document.get_mut(SECTION).and_then(Item::as_table_like_mut) else { return };
-    let gone = section.remove(name);
-    let prefix = gone.as_ref().and_then(Item::as_table).and_then(|it| it.decor().prefix());
-    let comments = prefix.and_then(|it| it.as_str()).filter(|it| it.contains('#'));
-    // The empty line between them and the table came with the table.
-    let comments =
-        comments.map(|it| it.strip_suffix("\n\n").map_or(it.to_owned(), |it| format!("{it}\n")));
-    let empty = section.is_empty();
-    if empty && document.get(SECTION).and_then(Item::as_table).is_some_and(|it| it.is_implicit()) {
+    let removed = section.remove(name);
+    let prefix = removed.as_ref().and_then(Item::as_table).and_then(|table| table.decor().prefix());
+    let comments = prefix.and_then(|raw| raw.as_str()).filter(|text| text.contains('#'));
+    // The empty line between the comments and the table was inserted with the table.
+    let comments = comments
+        .map(|text| text.strip_suffix("\n\n").map_or(text.to_owned(), |text| format!("{text}\n")));
+    let is_empty = section.is_empty();
+    let table = document.get(SECTION).and_then(Item::as_table);
+    if is_empty && table.is_some_and(|table| table.is_implicit()) {
         document.remove(SECTION);
     }
     if let Some(comments) = comments {
@@ -96,11 +97,11 @@ fn remove(document: &mut DocumentMut, name: &str) {
     }
 }
 
-/// The command and its arguments.
-fn words(there: &Item) -> Vec<String> {
+/// Returns the command and its arguments.
+fn command_of(entry: &Item) -> Vec<String> {
     let mut words = Vec::new();
-    words.extend(there.get("command").and_then(Item::as_str).map(str::to_owned));
-    let args = there.get("args").and_then(Item::as_array).into_iter().flatten();
+    words.extend(entry.get("command").and_then(Item::as_str).map(str::to_owned));
+    let args = entry.get("args").and_then(Item::as_array).into_iter().flatten();
     words.extend(args.filter_map(|arg| arg.as_str().map(str::to_owned)));
     words
 }
@@ -111,8 +112,8 @@ mod tests {
 
     use super::*;
 
-    fn entry() -> Entry {
-        Entry { name: "helve".into(), program: "helve".into(), args: vec!["mcp".into()] }
+    fn entry() -> HelveEntry {
+        HelveEntry { name: "helve".into(), program: "helve".into(), args: vec!["mcp".into()] }
     }
 
     fn check(text: &str, expected: Expect) {
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_and_out_again() {
+    fn appends_and_removes() {
         check(
             "",
             expect![[r#"
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn another_server_is_left_alone() {
+    fn another_server_is_not_changed() {
         let text = "[mcp_servers.helve]\ncommand = \"rake\"\n";
         assert!(with(text, &entry()).is_err());
         assert!(without(text, "helve").is_err());

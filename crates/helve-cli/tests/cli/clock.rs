@@ -1,14 +1,14 @@
-//! A clock that is set back by an hour or on by ten years while Helve works.
+//! Helve keeps working when the system clock is set back by an hour or forward by ten years.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::mcp::Client;
+use crate::mcp::McpClient;
 use crate::stage::Stage;
 
-/// Stands before the system's clock: it reads by how many seconds the time of day is off.
+/// Overrides `clock_gettime`: adds an offset in seconds, read from a file, to the time of day.
 const SHIM: &str = r#"
 use std::ffi::{c_int, c_long};
 
@@ -27,58 +27,59 @@ const TIME_OF_DAY: c_int = 0;
 pub unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut Time) -> c_int {
     let failed = unsafe { syscall(CLOCK_GETTIME, clock as c_long, time) };
     if failed == 0 && clock == TIME_OF_DAY {
-        let off = std::fs::read_to_string(env!("OFF")).unwrap_or_default();
-        unsafe { (*time).seconds += off.trim().parse::<i64>().unwrap_or(0) };
+        let offset = std::fs::read_to_string(env!("OFF")).unwrap_or_default();
+        unsafe { (*time).seconds += offset.trim().parse::<i64>().unwrap_or(0) };
     }
     failed as c_int
 }
 "#;
 
-fn built(stage: &Stage, off: &Path) -> PathBuf {
+fn build_shim(stage: &Stage, offset: &Path) -> PathBuf {
     stage.write("clock.rs", SHIM);
     let shim = stage.path("clock.so");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let status = Command::new(rustc)
         .args(["--edition", "2024", "--crate-type", "cdylib", "-O", "-o"])
         .args([&shim, &stage.path("clock.rs")])
-        .env("OFF", off)
+        .env("OFF", offset)
         .status();
     assert!(status.unwrap().success());
     shim
 }
 
 #[test]
-fn files_timeouts_and_history_do_not_follow_the_clock() {
+fn files_timeouts_and_history_do_not_depend_on_the_clock() {
     let stage = Stage::new();
-    let off = stage.path("app/off");
-    let shim = built(&stage, &off);
+    let offset = stage.path("app/off");
+    let shim = build_shim(&stage, &offset);
     let mut command = stage.command();
     command.env("LD_PRELOAD", &shim);
-    let mut client = Client::start_as(command, &["--yes"]);
+    let mut client = McpClient::start_as(command, &["--yes"]);
     let path = stage.path("app/src/main.rs");
-    let mut text = String::from("fn main() {}\n");
+    let mut content = String::from("fn main() {}\n");
     for (turn, seconds) in ["0", "-3600", "315360000", "-315360000", "0"].iter().enumerate() {
         client.call("read", json!({"filePath": "src/main.rs"}));
-        std::fs::write(&off, seconds).unwrap();
+        std::fs::write(&offset, seconds).unwrap();
         let next = format!("fn main() {{ work({turn}) }}\n");
-        let edit = json!({"filePath": "src/main.rs", "oldString": text, "newString": next});
-        let (failed, said) = client.call("edit", edit);
-        assert!(!failed, "{seconds}: {said}");
-        // Somebody else's change is seen, whatever the clock says.
-        text = format!("fn main() {{ play({turn}) }}\n");
-        std::fs::write(&path, &text).unwrap();
+        let edit = json!({"filePath": "src/main.rs", "oldString": content, "newString": next});
+        let (failed, text) = client.call("edit", edit);
+        assert!(!failed, "{seconds}: {text}");
+        // A change by others is detected, whatever the clock says.
+        content = format!("fn main() {{ play({turn}) }}\n");
+        std::fs::write(&path, &content).unwrap();
         let write = json!({"filePath": "src/main.rs", "content": "gone"});
-        let (failed, said) = client.call("write", write);
-        assert!(failed && said.contains("changed"), "{seconds}: {said}");
+        let (failed, text) = client.call("write", write);
+        assert!(failed && text.contains("changed"), "{seconds}: {text}");
         let command = "echo -7200 > off; sleep 300";
-        let (_, said) = client.call("bash", json!({"command": command, "timeout": 300}));
-        assert!(said.contains("not finished after the timeout of 300 ms"), "{seconds}: {said}");
+        let (_, text) = client.call("bash", json!({"command": command, "timeout": 300}));
+        assert!(text.contains("not finished after the timeout of 300 ms"), "{seconds}: {text}");
     }
-    // In the order in which they happened, and none was taken for ten years old.
+    // Calls are listed in order, and none was dropped as ten years old.
     let history = stage.run(&["history", "--json"]).out;
     let history: Value = serde_json::from_str(&history).unwrap();
-    let calls: Vec<_> = history.as_array().unwrap().iter().map(|it| it["call"].as_str()).collect();
+    let calls: Vec<_> =
+        history.as_array().unwrap().iter().map(|call| call["call"].as_str()).collect();
     assert!(calls.len() == 5 && calls.is_sorted_by(|newer, older| newer > older), "{history}");
-    let at: Vec<_> = history.as_array().unwrap().iter().map(|it| it["at"].as_u64()).collect();
+    let at: Vec<_> = history.as_array().unwrap().iter().map(|call| call["at"].as_u64()).collect();
     assert!(!at.is_sorted(), "the clock was not moved: {history}");
 }

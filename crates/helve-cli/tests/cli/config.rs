@@ -1,9 +1,9 @@
-//! Configuration that is broken, widens, or changes under a running session.
+//! Configuration that is broken, grants more, or changes during a session.
 
 use crate::stage::Stage;
 
 #[test]
-fn a_broken_permission_section_asks_and_says_where() {
+fn a_broken_permission_section_asks_and_is_reported_with_its_position() {
     let stage = Stage::new();
     let broken = "{\n  \"permission\": {\n    \"read\": \"alow\"\n  }\n}\n";
     stage.write("home/.config/helve/helve.json", broken);
@@ -15,7 +15,7 @@ fn a_broken_permission_section_asks_and_says_where() {
 }
 
 #[test]
-fn a_file_that_does_not_parse_asks_and_says_where() {
+fn a_syntax_error_asks_and_is_reported_with_its_position() {
     let stage = Stage::new();
     stage.write("home/.config/helve/helve.json", "{\"permission\": {\"*\": \"allow\"\n");
     let ran = stage.run(&["call", "read", "filePath=README.md"]);
@@ -24,7 +24,7 @@ fn a_file_that_does_not_parse_asks_and_says_where() {
 }
 
 #[test]
-fn a_rule_that_can_never_decide_is_pointed_out_at_start_up() {
+fn a_shadowed_rule_is_reported_at_startup() {
     let stage = Stage::new();
     let text = "{\"permission\": {\"bash\": {\n\"git log*\": \"allow\",\n\"*\": \"deny\"}}}";
     stage.write("home/.config/helve/helve.json", text);
@@ -34,7 +34,7 @@ fn a_rule_that_can_never_decide_is_pointed_out_at_start_up() {
 }
 
 #[test]
-fn an_untrusted_project_forbids_and_does_not_allow() {
+fn an_untrusted_project_can_forbid_but_not_allow() {
     let stage = Stage::new();
     let text = r#"{"permission": {"read": {"*": "allow", "README.md": "deny"}}}"#;
     stage.write("app/opencode.json", text);
@@ -43,7 +43,7 @@ fn an_untrusted_project_forbids_and_does_not_allow() {
     let trusted = stage.run(&["trust"]);
     assert_eq!(trusted.code, 0, "{}", trusted.shown());
     assert_eq!(stage.run(&["call", "read", "filePath=.env"]).code, 0);
-    // Trust is in what was there: another configuration is not trusted.
+    // Trust covers the configuration as it was. A changed one is not trusted.
     stage.write("app/opencode.json", r#"{"permission": {"*": "allow"}}"#);
     let changed = stage.run(&["call", "read", "filePath=.env"]);
     assert_eq!(changed.code, 3);
@@ -54,7 +54,7 @@ fn an_untrusted_project_forbids_and_does_not_allow() {
 }
 
 #[test]
-fn a_users_deny_is_not_lifted_by_a_trusted_project_a_flag_or_an_agent() {
+fn a_trusted_project_a_flag_or_an_agent_cannot_lift_a_users_deny() {
     let stage = Stage::new();
     let user = r#"{"permission": {"read": {"README.md": "deny"}}}"#;
     stage.write("home/.config/helve/helve.json", user);
@@ -68,7 +68,7 @@ fn a_users_deny_is_not_lifted_by_a_trusted_project_a_flag_or_an_agent() {
 }
 
 #[test]
-fn an_agent_narrows() {
+fn an_agent_narrows_the_rules() {
     let stage = Stage::new();
     let text = "---\ndescription: looks at nothing secret\npermission:\n  read:\n    \"*.md\": deny\n---\nBe brief.\n";
     stage.write("home/.config/helve/agents/shy.md", text);

@@ -1,4 +1,4 @@
-//! `helve install`: other programs' files before and after.
+//! `helve install`: files of other programs before and after.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::stage::Stage;
 const CLAUDE: &str = "home/.claude.json";
 
 #[test]
-fn it_shows_writes_and_takes_back_exactly() {
+fn it_shows_writes_and_restores_exactly() {
     for (client, file, before) in [
         ("claude-code", CLAUDE, Some("{\n  \"numStartups\": 3, // mine\n  \"mcpServers\": {}\n}")),
         ("claude-code", CLAUDE, Some("{}\n")),
@@ -27,20 +27,24 @@ fn it_shows_writes_and_takes_back_exactly() {
         let with = fs::read_to_string(stage.path(file)).unwrap();
         assert!(with.contains("\"--allow\"") && with != before.unwrap_or_default(), "{with}");
         let again = stage.run(&["install", client, "--permission", "workspace"]);
-        assert!(again.out.contains("is there already"), "{}", again.shown());
+        assert!(again.out.contains("is already configured"), "{}", again.shown());
         let other = stage.run(&["install", client]);
         assert_eq!(other.code, 0, "{}", other.shown());
         assert!(!fs::read_to_string(stage.path(file)).unwrap().contains("--allow"));
         let ran = stage.run(&["install", client, "--remove"]);
         assert_eq!(ran.code, 0, "{}", ran.shown());
         assert_eq!(fs::read_to_string(stage.path(file)).ok().as_deref(), before, "{client}");
-        let gone = stage.run(&["install", client, "--remove"]);
-        assert!(gone.code == 0 && gone.out.contains("is not there"), "{}", gone.shown());
+        let missing = stage.run(&["install", client, "--remove"]);
+        assert!(
+            missing.code == 0 && missing.out.contains("is not configured"),
+            "{}",
+            missing.shown()
+        );
     }
 }
 
 #[test]
-fn what_others_changed_meanwhile_stays() {
+fn changes_by_others_are_kept() {
     let stage = Stage::new();
     stage.write(CLAUDE, "{\n  \"a\": 1\n}\n");
     stage.run(&["install", "claude-code"]);
@@ -56,7 +60,7 @@ fn what_others_changed_meanwhile_stays() {
 }
 
 #[test]
-fn another_server_of_the_name_is_left_alone() {
+fn another_server_of_the_same_name_is_not_changed() {
     let stage = Stage::new();
     let theirs = r#"{"mcpServers": {"helve": {"command": "rake"}}}"#;
     stage.write(CLAUDE, theirs);
@@ -67,14 +71,14 @@ fn another_server_of_the_name_is_left_alone() {
     assert_eq!(fs::read_to_string(stage.path(CLAUDE)).unwrap(), theirs);
     stage.write("home/.codex/config.toml", "not = [toml");
     let ran = stage.run(&["install", "codex"]);
-    assert!(ran.code == 2 && ran.err.contains("it cannot be read"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.err.contains("not valid TOML"), "{}", ran.shown());
 }
 
 #[test]
-fn print_shows_it_for_any_other() {
+fn print_shows_the_entry_for_other_programs() {
     let stage = Stage::new();
     let ran = stage.run(&["install", "--print", "--permission", "yes"]);
     assert!(ran.code == 0 && ran.out.contains("\"--yes\""), "{}", ran.shown());
     let ran = stage.run(&["install"]);
-    assert!(ran.code == 2 && ran.err.contains("which program?"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.err.contains("name a program"), "{}", ran.shown());
 }

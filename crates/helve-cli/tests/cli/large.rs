@@ -1,4 +1,4 @@
-//! Far more than fits into memory, as lines and as one line, in a file or from a command: an answer, in bounded memory.
+//! Files and outputs far larger than memory, with many lines or one: answers need only bounded memory.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::stage::Stage;
 
-const MOST_KIB: u64 = 64 << 10;
+const MAX_KIB: u64 = 64 << 10;
 
 fn fill(path: &Path, block: &[u8], times: usize) {
     let mut file = BufWriter::with_capacity(1 << 20, File::create(path).unwrap());
@@ -17,7 +17,7 @@ fn fill(path: &Path, block: &[u8], times: usize) {
 }
 
 #[test]
-fn the_end_of_ten_million_lines() {
+fn reads_the_end_of_ten_million_lines() {
     let stage = Stage::new();
     // 100 bytes a line, 10,000 lines a block: 10,000,000 lines in 1 GB.
     let line = format!("{}\n", "x".repeat(99));
@@ -27,59 +27,59 @@ fn the_end_of_ten_million_lines() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("9999990| x"), "{}", ran.out);
     assert!(ran.out.contains("9999999| x"), "{}", ran.out);
-    assert!(peak < MOST_KIB, "peak {peak} KiB");
+    assert!(peak < MAX_KIB, "peak {peak} KiB");
 }
 
 #[test]
-fn one_line_of_a_gigabyte() {
+fn reads_a_line_of_one_gigabyte() {
     let stage = Stage::new();
     fill(&stage.path("app/line.txt"), "y".repeat(1 << 20).as_bytes(), 1 << 10);
     let (ran, peak) = stage.measured(&["call", "read", "filePath=line.txt"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("(line cut at 2000 characters)"), "{:.200}", ran.out);
     assert!(ran.out.contains("(End of file, 1 line)"), "{:.200}", ran.out);
-    assert!(peak < MOST_KIB, "peak {peak} KiB");
+    assert!(peak < MAX_KIB, "peak {peak} KiB");
 }
 
 #[test]
-fn output_of_more_than_all_memory() {
+fn a_command_may_print_more_than_fits_into_memory() {
     let stage = Stage::new();
-    let group = Group::new("256M");
+    let group = MemoryCgroup::new("256M");
     let args = ["--yes", "call", "bash", "command=yes | head -c 300M"];
     let (ran, peak) = match &group {
         Some(group) => stage.measured_in(&group.folder, &args),
-        // None can be made here; what the largest process took is known all the same.
+        // No cgroup can be created here, but the peak of the largest process is known.
         None => stage.measured(&args),
     };
     assert!(ran.out.contains("[exit code 0"), "{:.500}", ran.shown());
     let saved = "the saved file holds the first 104857600 of 314572800 bytes";
     assert!(ran.out.contains(saved), "{}", ran.out.len());
-    assert!(peak < MOST_KIB, "peak {peak} KiB");
-    assert_eq!(group.as_ref().map_or(0, Group::killed), 0);
+    assert!(peak < MAX_KIB, "peak {peak} KiB");
+    assert_eq!(group.as_ref().map_or(0, MemoryCgroup::killed), 0);
 }
 
-/// A control group with a limit on memory, of the older or the newer kind.
-struct Group {
+/// A cgroup (v1 or v2) with a memory limit.
+struct MemoryCgroup {
     folder: PathBuf,
 }
 
-impl Group {
-    /// `None` where this process may not make one.
-    fn new(limit: &str) -> Option<Group> {
+impl MemoryCgroup {
+    /// Returns `None` if this process may not create one.
+    fn new(limit: &str) -> Option<MemoryCgroup> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let of = |controller: &str| {
+        let path_of = |controller: &str| {
             groups.lines().find_map(|line| line.split_once(':')?.1.strip_prefix(controller))
         };
-        let places = [
-            of("memory:/").map(|path| Path::new("/sys/fs/cgroup/memory").join(path)),
-            of(":/").map(|path| Path::new("/sys/fs/cgroup").join(path)),
+        let candidates = [
+            path_of("memory:/").map(|path| Path::new("/sys/fs/cgroup/memory").join(path)),
+            path_of(":/").map(|path| Path::new("/sys/fs/cgroup").join(path)),
         ];
-        for place in places.into_iter().flatten() {
-            let folder = place.join(format!("helve-test-{}", std::process::id()));
+        for parent in candidates.into_iter().flatten() {
+            let folder = parent.join(format!("helve-test-{}", std::process::id()));
             if fs::create_dir(&folder).is_err() {
                 continue;
             }
-            let group = Group { folder };
+            let group = MemoryCgroup { folder };
             for file in ["memory.limit_in_bytes", "memory.max"] {
                 let file = group.folder.join(file);
                 if file.exists() && fs::write(file, limit).is_ok() {
@@ -90,19 +90,19 @@ impl Group {
         None
     }
 
-    /// How many of its processes the system killed for want of memory.
+    /// Returns how many of its processes the kernel killed for lack of memory.
     fn killed(&self) -> u64 {
-        let told = ["memory.oom_control", "memory.events"]
+        let files = ["memory.oom_control", "memory.events"]
             .map(|file| fs::read_to_string(self.folder.join(file)).unwrap_or_default());
-        let count = told
+        let count = files
             .iter()
             .flat_map(|text| text.lines())
             .find_map(|line| line.strip_prefix("oom_kill "));
-        count.expect("the group counts them").parse().unwrap()
+        count.expect("the cgroup counts killed processes").parse().unwrap()
     }
 }
 
-impl Drop for Group {
+impl Drop for MemoryCgroup {
     fn drop(&mut self) {
         fs::remove_dir(&self.folder).ok();
     }

@@ -1,4 +1,4 @@
-//! The program as a person or a script meets it: arguments in; output, errors and exit code out.
+//! Tests of the `helve` program: arguments in; output, errors and exit code out.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,6 +9,7 @@
 #[cfg(target_os = "linux")]
 mod clock;
 mod config;
+mod data_folder;
 mod install;
 mod large;
 mod mcp;
@@ -20,5 +21,4 @@ mod servers;
 mod shell;
 mod stage;
 mod terminal;
-mod trouble;
 mod why;

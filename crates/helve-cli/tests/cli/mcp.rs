@@ -1,4 +1,4 @@
-//! `helve mcp` with raw JSON lines: the binary's wiring; the server's own tests are in its crate.
+//! `helve mcp` with raw JSON lines. Only the wiring is tested; the server has tests in its own crate.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
-pub(crate) struct Client {
+pub(crate) struct McpClient {
     pub(crate) child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     sent: u64,
 }
 
-impl Client {
+impl McpClient {
     pub(crate) fn start(stage: &Stage, args: &[&str]) -> Self {
         Self::start_as(stage.command(), args)
     }
 
-    /// With more in its environment than `Stage::command` has.
+    /// Starts with a command that has additional environment variables.
     pub(crate) fn start_as(mut command: Command, args: &[&str]) -> Self {
         command.arg("mcp").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
@@ -50,9 +50,9 @@ impl Client {
         }
     }
 
-    /// All sent before the first answer is read; the results as they come.
+    /// Sends all requests before reading the first answer. Returns the results in the order of arrival.
     pub(crate) fn requests(&mut self, all: Vec<(&str, Value)>) -> Vec<Value> {
-        let wanted = all.len();
+        let count = all.len();
         let first = self.sent + 1;
         for (method, params) in all {
             self.sent += 1;
@@ -60,7 +60,7 @@ impl Client {
             self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         }
         let mut results = Vec::new();
-        while results.len() < wanted {
+        while results.len() < count {
             let mut line = String::new();
             assert!(self.from.read_line(&mut line).unwrap() > 0, "the server is gone");
             let answer: Value = serde_json::from_str(&line).unwrap();
@@ -76,15 +76,15 @@ impl Client {
         self.call("read", json!({"filePath": path}))
     }
 
-    /// Whether it failed, and its words.
+    /// Returns whether the call failed, and its text.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
         let result = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         let text = result["content"][0]["text"].as_str().unwrap().to_string();
         (result["isError"] == true, text)
     }
 
-    /// Closes standard input and waits for the end.
-    fn leave(self) -> i32 {
+    /// Closes standard input and waits for the exit code.
+    fn close(self) -> i32 {
         let Self { mut child, to, .. } = self;
         drop(to);
         child.wait().unwrap().code().unwrap()
@@ -92,9 +92,9 @@ impl Client {
 }
 
 #[test]
-fn it_lists_reads_and_refuses_in_words() {
+fn it_lists_reads_and_refuses_with_a_message() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &[]);
+    let mut client = McpClient::start(&stage, &[]);
     let tools = client.request("tools/list", json!({}));
     let names: Vec<&str> = tools["tools"]
         .as_array()
@@ -107,28 +107,28 @@ fn it_lists_reads_and_refuses_in_words() {
     assert!(!failed && text.contains("00001| # app"), "{text}");
     let (failed, text) = client.read(".env");
     assert!(failed && text.contains("--allow 'read:.env'"), "{text}");
-    assert_eq!(client.leave(), 0);
+    assert_eq!(client.close(), 0);
 }
 
 #[test]
-fn yes_answers_and_does_not_lift_a_deny() {
+fn yes_answers_questions_but_does_not_lift_a_deny() {
     let stage = Stage::new();
     let user = r#"{"permission": {"read": {"README.md": "deny"}}}"#;
     stage.write("home/.config/helve/helve.json", user);
-    let mut client = Client::start(&stage, &["--yes"]);
+    let mut client = McpClient::start(&stage, &["--yes"]);
     assert!(!client.read(".env").0);
     assert!(client.read("README.md").0);
-    client.leave();
+    client.close();
 }
 
 #[test]
-fn rules_are_not_loaded_again_under_a_running_session() {
+fn rules_are_not_reloaded_during_a_session() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &[]);
+    let mut client = McpClient::start(&stage, &[]);
     assert!(client.read(".env").0);
     let allow = r#"{"permission": {"*": "allow"}}"#;
     stage.write("app/helve.json", allow);
     stage.write("home/.config/helve/helve.json", allow);
-    assert!(client.read(".env").0, "a rule came in through the back door");
-    client.leave();
+    assert!(client.read(".env").0, "a rule was loaded during the session");
+    client.close();
 }

@@ -1,4 +1,4 @@
-//! `helve call read` on everything that may lie in a folder.
+//! `helve call read` on all kinds of files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -14,7 +14,7 @@ fn check(args: &[&str], expected: Expect) {
 }
 
 #[test]
-fn a_file_in_an_empty_home() {
+fn reads_a_file_without_any_configuration() {
     check(
         &["call", "read", r#"{"filePath":"README.md"}"#],
         expect![[r#"
@@ -31,7 +31,7 @@ fn a_file_in_an_empty_home() {
 }
 
 #[test]
-fn the_same_as_json_for_a_script() {
+fn prints_json_for_scripts() {
     let ran = Stage::new().run(&["call", "read", "filePath=README.md", "limit=1", "--json"]);
     let value: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((ran.code, &value["ok"], &value["title"]), (0, &true.into(), &"README.md".into()));
@@ -39,7 +39,7 @@ fn the_same_as_json_for_a_script() {
 }
 
 #[test]
-fn arguments_from_standard_input() {
+fn reads_arguments_from_standard_input() {
     let stage = Stage::new();
     stage.write("args.json", r#"{"filePath": "src"}"#);
     let file = std::fs::File::open(stage.path("args.json")).unwrap();
@@ -56,7 +56,7 @@ fn arguments_from_standard_input() {
 }
 
 #[test]
-fn what_is_missing() {
+fn a_missing_file_is_reported_with_similar_names() {
     check(
         &["call", "read", "filePath=src/mian.rs"],
         expect![[r#"
@@ -88,16 +88,16 @@ fn bad_json_an_unknown_tool_and_bad_pairs_are_bad_usage() {
         &["call", "read", "filePath=a", "limit"],
         expect![[r#"
             2
-            error: `limit` is not KEY=VALUE; give one JSON object, or pairs such as filePath=README.md
+            error: `limit` is not KEY=VALUE; pass one JSON object, or pairs such as filePath=README.md
         "#]],
     );
 }
 
 #[test]
-fn special_files_are_refused_without_waiting() {
+fn special_files_are_refused_without_blocking() {
     let stage = Stage::new();
-    let made = Command::new("mkfifo").arg(stage.path("app/pipe")).status().unwrap();
-    assert!(made.success());
+    let status = Command::new("mkfifo").arg(stage.path("app/pipe")).status().unwrap();
+    assert!(status.success());
     expect![[r#"
         1
         error: pipe is a FIFO, not a regular file. Reading it could block forever.
@@ -118,7 +118,7 @@ fn a_file_of_another_user() {
     stage.write("app/theirs.txt", "secret\n");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     let mut command = stage.command();
-    // Root may read everything, so the reader is somebody else then.
+    // Root may read everything, so run as another user then.
     if std::fs::read(&path).is_ok() {
         for folder in ["app", "home", ""] {
             let all = std::fs::Permissions::from_mode(0o777);
@@ -126,7 +126,7 @@ fn a_file_of_another_user() {
         }
         let copy = stage.path("helve");
         std::fs::copy(env!("CARGO_BIN_EXE_helve"), &copy).unwrap();
-        command = stage.dressed(Command::new(copy));
+        command = stage.isolated(Command::new(copy));
         command.uid(65534).gid(65534);
     }
     let ran = stage.finish(command.args(["call", "read", "filePath=theirs.txt"]));
@@ -139,7 +139,7 @@ fn a_file_of_another_user() {
 }
 
 #[test]
-fn outside_the_folder_needs_permission_and_says_how() {
+fn reading_outside_the_folder_needs_permission_and_says_how_to_get_it() {
     let stage = Stage::new();
     stage.write("outside/a.txt", "x\n");
     let outside = stage.path("outside");
@@ -157,7 +157,7 @@ fn outside_the_folder_needs_permission_and_says_how() {
 }
 
 #[test]
-fn a_link_that_leads_out_is_judged_by_where_it_leads() {
+fn a_link_that_leads_out_is_judged_by_its_target() {
     let stage = Stage::new();
     stage.write("outside/a.txt", "x\n");
     std::os::unix::fs::symlink(stage.path("outside/a.txt"), stage.path("app/inside.txt")).unwrap();
@@ -165,7 +165,7 @@ fn a_link_that_leads_out_is_judged_by_where_it_leads() {
 }
 
 #[test]
-fn the_home_folder_is_too_wide_unless_it_is_named() {
+fn the_home_folder_must_be_named_explicitly() {
     let stage = Stage::new();
     stage.write("home/note.txt", "x\n");
     let ran = stage.finish(stage.command().current_dir(stage.path("home")).arg("tools"));
@@ -176,7 +176,7 @@ fn the_home_folder_is_too_wide_unless_it_is_named() {
 }
 
 #[test]
-fn separate_processes_of_one_session_see_each_other() {
+fn processes_of_one_session_share_its_memory() {
     let stage = Stage::new();
     let todos = r#"{"todos":[{"content":"a","status":"pending"}]}"#;
     assert_eq!(stage.run(&["call", "todowrite", todos]).code, 0);
@@ -187,13 +187,13 @@ fn separate_processes_of_one_session_see_each_other() {
 #[test]
 fn searching_needs_no_other_program() {
     let stage = Stage::new();
-    for (tool, argument, finds) in [
+    for (tool, argument, found) in [
         ("grep", "pattern=fn main", "main.rs"),
         ("glob", "pattern=**/*.rs", "main.rs"),
         ("list", "path=src", "main.rs"),
     ] {
         let mut command = stage.command();
         let ran = stage.finish(command.args(["call", tool, argument]).env("PATH", ""));
-        assert!(ran.code == 0 && ran.out.contains(finds), "{tool}: {}", ran.shown());
+        assert!(ran.code == 0 && ran.out.contains(found), "{tool}: {}", ran.shown());
     }
 }

@@ -1,4 +1,4 @@
-//! Programs that a repository's own files make git run: no rule about git commands lets them run unasked.
+//! Programs that a repository's own files make git run: rules about git commands do not allow them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,18 +6,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::stage::{Ran, Stage};
+use crate::stage::{RunOutput, Stage};
 
 const RULES: &str = r#"{"permission": {"bash": {"*": "ask", "git *": "allow", "git status *": "allow",
     "git diff *": "allow", "git log *": "allow", "git show *": "allow", "git commit *": "allow"}}}"#;
 
-/// A repository with a changed file, in a home whose rules allow git; `evil.sh` leaves a trace.
+/// A repository with a changed file, with rules that allow git. `evil.sh` creates the file `trace`.
 fn repository() -> Stage {
     let stage = Stage::new();
     stage.write("home/.config/helve/helve.json", RULES);
     stage.write("home/.gitconfig", "[user]\nname = x\nemail = x@x\n");
     stage.write("app/.gitattributes", "*.md diff=x filter=x\n");
-    program(&stage, "app/evil.sh");
+    write_program(&stage, "app/evil.sh");
     git(&stage, "app", &["init", "-q"]);
     git(&stage, "app", &["add", "README.md", ".gitattributes"]);
     git(&stage, "app", &["commit", "-qm", "one"]);
@@ -25,19 +25,19 @@ fn repository() -> Stage {
     stage
 }
 
-fn program(stage: &Stage, path: &str) {
+fn write_program(stage: &Stage, path: &str) {
     let trace = stage.path("trace");
     stage.write(path, &format!("#!/bin/sh\ntouch '{}'\n", trace.display()));
     fs::set_permissions(stage.path(path), PermissionsExt::from_mode(0o755)).unwrap();
 }
 
 fn git(stage: &Stage, folder: &str, arguments: &[&str]) {
-    let mut command = stage.dressed(Command::new("git"));
+    let mut command = stage.isolated(Command::new("git"));
     let output = command.args(arguments).current_dir(stage.path(folder)).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");
 }
 
-fn bash(stage: &Stage, command: &str, options: &[&str]) -> Ran {
+fn bash(stage: &Stage, command: &str, options: &[&str]) -> RunOutput {
     let command = format!("command={command}");
     stage.run(&[options, &["call", "bash", &command]].concat())
 }
@@ -46,11 +46,11 @@ fn bash(stage: &Stage, command: &str, options: &[&str]) -> Ran {
 fn check_asked(stage: &Stage, command: &str, named: &str) {
     let ran = bash(stage, command, &[]);
     assert!(ran.code != 0 && ran.err.contains(named), "{command}: {ran:?}");
-    assert!(!stage.path("trace").exists(), "{command} ran what {named} names");
+    assert!(!stage.path("trace").exists(), "{command} ran the program of {named}");
 }
 
 #[test]
-fn a_repository_that_names_no_programs_costs_no_question() {
+fn a_repository_without_programs_needs_no_question() {
     let stage = repository();
     for command in ["git status", "git diff", "git log -p", "git show", "git commit -qam two"] {
         let ran = bash(&stage, command, &[]);
@@ -59,7 +59,7 @@ fn a_repository_that_names_no_programs_costs_no_question() {
 }
 
 #[test]
-fn programs_of_its_settings_are_asked_about_by_name() {
+fn programs_in_settings_are_asked_about_by_name() {
     for (key, value, command) in [
         ("diff.external", "./evil.sh", "git diff"),
         ("diff.x.command", "./evil.sh", "git diff"),
@@ -76,9 +76,9 @@ fn programs_of_its_settings_are_asked_about_by_name() {
     }
 }
 
-/// The folder that git takes, byte by byte, and not one that is called nearly so.
+/// The directory is taken byte by byte as git does, not one with a similar name.
 #[test]
-fn where_a_repository_lies_is_read_as_git_reads_it() {
+fn the_gitdir_file_is_read_as_git_reads_it() {
     for (named, folder) in [("gitdir: g \n", "g "), ("gitdir:  g\r\n", " g")] {
         let stage = repository();
         fs::rename(stage.path("app/.git"), stage.path(&format!("app/{folder}"))).unwrap();
@@ -91,7 +91,7 @@ fn where_a_repository_lies_is_read_as_git_reads_it() {
 }
 
 #[test]
-fn what_git_does_not_take_for_a_repository_hides_none_above() {
+fn an_invalid_repository_does_not_hide_one_above() {
     for head in ["ref:\u{b}refs/heads/main\n".to_string(), " ".repeat(60)] {
         let stage = repository();
         git(&stage, "app", &["config", "filter.x.clean", "./evil.sh"]);
@@ -112,9 +112,9 @@ fn a_working_tree_outside_is_asked_about() {
     assert_eq!(bash(&stage, "git status", &[]).code, 0);
 }
 
-/// A signature is looked at wherever a format says so, in whatever spelling.
+/// A format can make git verify signatures, in various spellings.
 #[test]
-fn who_looks_at_signatures_is_asked_about() {
+fn programs_that_verify_signatures_are_asked_about() {
     let stage = repository();
     git(&stage, "app", &["config", "format.pretty", "format:%+G?"]);
     assert_eq!(bash(&stage, "git log", &[]).code, 0);
@@ -123,21 +123,21 @@ fn who_looks_at_signatures_is_asked_about() {
 }
 
 #[test]
-fn hooks_are_asked_about_where_they_would_run() {
+fn hooks_are_asked_about_when_they_would_run() {
     let stage = repository();
-    program(&stage, "app/.git/hooks/pre-commit");
+    write_program(&stage, "app/.git/hooks/pre-commit");
     assert_eq!(bash(&stage, "git status", &[]).code, 0);
     check_asked(&stage, "git commit -qam two", ".git/hooks/pre-commit");
     let ran = bash(&stage, "git commit -qam two", &["--yes"]);
     assert!(ran.code == 0 && stage.path("trace").exists(), "{ran:?}");
     fs::remove_file(stage.path("trace")).unwrap();
-    program(&stage, "app/.git/hooks/post-index-change");
+    write_program(&stage, "app/.git/hooks/post-index-change");
     check_asked(&stage, "git status", ".git/hooks/post-index-change");
     fs::remove_file(stage.path("app/.git/hooks/post-index-change")).unwrap();
-    program(&stage, "app/.git/hooks/reference-transaction");
+    write_program(&stage, "app/.git/hooks/reference-transaction");
     check_asked(&stage, "git branch new", ".git/hooks/reference-transaction");
     fs::remove_file(stage.path("app/.git/hooks/reference-transaction")).unwrap();
-    // Where there are too many to look at, any may be among them.
+    // If there are too many files to check, any hook may be among them.
     for n in 0..100 {
         stage.write(&format!("app/.git/hooks/a{n}"), "");
     }
@@ -145,7 +145,7 @@ fn hooks_are_asked_about_where_they_would_run() {
 }
 
 #[test]
-fn submodules_are_looked_into_however_deep_they_are() {
+fn submodules_at_any_depth_are_checked() {
     for module in ["one", "with/slash", "one/modules/inner"] {
         let stage = repository();
         stage.write(&format!("app/.git/modules/{module}/HEAD"), "ref: refs/heads/main\n");
@@ -156,16 +156,16 @@ fn submodules_are_looked_into_however_deep_they_are() {
     }
 }
 
-/// A module is a repository like any other.
+/// A submodule is a repository like any other.
 #[test]
-fn all_of_a_submodule_is_looked_at() {
+fn all_files_of_a_submodule_are_checked() {
     let module = || {
         let stage = repository();
         stage.write("app/.git/modules/one/HEAD", "ref: refs/heads/main\n");
         stage
     };
     let stage = module();
-    program(&stage, "app/.git/modules/one/hooks/post-index-change");
+    write_program(&stage, "app/.git/modules/one/hooks/post-index-change");
     check_asked(&stage, "git status", ".git/modules/one/hooks/post-index-change");
     let stage = module();
     stage.write("app/.git/modules/one/config.worktree", "[diff]\nexternal = ./evil.sh\n");
@@ -183,9 +183,9 @@ fn all_of_a_submodule_is_looked_at() {
     check_asked(&stage, "git status", "filter.x.clean = ./evil.sh");
 }
 
-/// Repositories in the working tree of another, which its index names.
+/// Repositories in the working tree of another, named in its index.
 #[test]
-fn repositories_in_a_repository_are_looked_into() {
+fn nested_repositories_are_checked() {
     let nested = |folders: &[&str]| {
         let stage = repository();
         for folder in folders {
@@ -234,7 +234,7 @@ fn repositories_in_a_repository_are_looked_into() {
 }
 
 #[test]
-fn who_looks_at_a_partial_clone_may_fetch() {
+fn reading_a_partial_clone_may_fetch() {
     let stage = repository();
     git(&stage, "app", &["config", "remote.origin.uploadpack", "./evil.sh"]);
     assert_eq!(bash(&stage, "git show", &[]).code, 0);
@@ -243,7 +243,7 @@ fn who_looks_at_a_partial_clone_may_fetch() {
 }
 
 #[test]
-fn other_places_that_git_reads_are_looked_at() {
+fn worktree_settings_are_checked() {
     let stage = repository();
     git(&stage, "app", &["worktree", "add", "-q", "../linked"]);
     git(&stage, "app", &["config", "extensions.worktreeConfig", "true"]);
@@ -261,7 +261,7 @@ fn other_places_that_git_reads_are_looked_at() {
 }
 
 #[test]
-fn a_bare_repository_that_came_with_the_files_is_not_worked_in() {
+fn a_bare_repository_among_the_files_is_not_used() {
     let stage = repository();
     git(&stage, "app", &["init", "-q", "--bare", "src/bare"]);
     git(&stage, "app/src/bare", &["config", "core.bare", "false"]);
@@ -273,7 +273,7 @@ fn a_bare_repository_that_came_with_the_files_is_not_worked_in() {
 }
 
 #[test]
-fn monitors_and_pagers_are_settled_by_the_environment() {
+fn monitors_and_pagers_are_disabled_by_the_environment() {
     let stage = repository();
     for key in ["core.fsmonitor", "core.pager", "pager.log", "core.askpass", "core.editor"] {
         git(&stage, "app", &["config", key, "./evil.sh"]);

@@ -1,4 +1,4 @@
-//! Commands in a sandbox, and what they are given of the environment.
+//! Commands in a sandbox, and the environment they get.
 
 use std::fs;
 use std::process::Command;
@@ -14,14 +14,14 @@ fn stage(sandbox: &str) -> Stage {
     stage
 }
 
-/// A stage with a sandbox. Where none is to be had nothing runs, and there is nothing else to see.
+/// A stage with a sandbox. Where none is available nothing runs, and there is nothing to test.
 fn confined() -> Option<Stage> {
     let stage = stage("workspace-write");
-    let is_had = stage.run(&["doctor"]).code == 0;
-    if !is_had {
+    let is_available = stage.run(&["doctor"]).code == 0;
+    if !is_available {
         assert_ne!(stage.run(&[&BASH[..], &["command=true"]].concat()).code, 0);
     }
-    is_had.then_some(stage)
+    is_available.then_some(stage)
 }
 
 #[test]
@@ -31,12 +31,16 @@ fn a_command_stays_in_the_workspace() {
     let script = "command=echo x > in.txt && echo in; echo x > ../out.txt; touch $TMPDIR/t && echo scratch; mkdir .helve/x";
     let ran = stage.run(&[&BASH[..], &[script]].concat());
     if doctor.code != 0 {
-        // Not to be had here: then nothing runs, and both say so.
-        assert!(doctor.out.contains("sandbox: workspace-write is asked for"), "{}", doctor.shown());
+        // Not available here: then nothing runs, and both commands report it.
+        assert!(
+            doctor.out.contains("sandbox: workspace-write is configured"),
+            "{}",
+            doctor.shown()
+        );
         assert_ne!(ran.code, 0, "{}", ran.shown());
         return;
     }
-    assert!(doctor.out.contains("sandbox: workspace-write, by a mount"), "{}", doctor.shown());
+    assert!(doctor.out.contains("sandbox: workspace-write, using a mount"), "{}", doctor.shown());
     assert!(ran.out.contains("in\n") && ran.out.contains("scratch\n"), "{}", ran.shown());
     assert!(ran.out.contains("../out.txt: Read-only file system"), "{}", ran.shown());
     let named = "the sandbox denied writing {base}/out.txt";
@@ -51,7 +55,7 @@ fn a_command_stays_in_the_workspace() {
 }
 
 #[test]
-fn what_a_command_keeps_to_itself_is_named_all_the_same() {
+fn denials_are_reported_even_if_the_command_hides_them() {
     let Some(stage) = confined() else { return };
     let trace = "import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)";
     let connect = "import socket\ntry: socket.socket()\nexcept OSError: pass";
@@ -64,40 +68,44 @@ fn what_a_command_keeps_to_itself_is_named_all_the_same() {
         let ran = stage.run(&[&BASH[..], &[&script]].concat());
         assert!(ran.out.contains("[exit code 0"), "{}", ran.shown());
         match expected {
-            Some(sentence) => assert!(ran.out.contains(sentence), "{}", ran.shown()),
+            Some(message) => assert!(ran.out.contains(message), "{}", ran.shown()),
             None => assert!(!ran.out.contains("the sandbox denied"), "{}", ran.shown()),
         }
     }
 }
 
 #[test]
-fn what_stands_in_the_workspace_goes_however_helve_ends() {
+fn placeholders_are_removed_however_helve_ends() {
     let Some(stage) = confined() else { return };
     for signal in ["-TERM", "-HUP", "-KILL"] {
         let mut command = stage.command();
-        let mut helve = command.args(BASH).arg("command=echo > begun; sleep 300").spawn().unwrap();
-        let (begun, stand_in) = (stage.path("app/begun"), stage.path("app/.vscode"));
-        wait_until("the command", || begun.exists());
-        assert!(stand_in.exists());
+        let mut helve =
+            command.args(BASH).arg("command=echo > started; sleep 300").spawn().unwrap();
+        let (started, placeholder) = (stage.path("app/started"), stage.path("app/.vscode"));
+        wait_until("the command", || started.exists());
+        assert!(placeholder.exists());
         let pid = helve.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
         helve.wait().unwrap();
         wait_until("an empty workspace", || {
-            !stand_in.exists() && !stage.path("app/helve.json").exists()
+            !placeholder.exists() && !stage.path("app/helve.json").exists()
         });
-        fs::remove_file(begun).unwrap();
+        fs::remove_file(started).unwrap();
     }
 }
 
 #[test]
-fn without_a_sandbox_doctor_says_what_could_be_had() {
+fn without_a_sandbox_doctor_says_what_is_available() {
     let doctor = Stage::new().run(&["doctor"]);
-    assert!(doctor.out.contains("sandbox: off; could"), "{}", doctor.shown());
-    assert!(doctor.out.contains("processes: their number is"), "{}", doctor.shown());
+    let out = &doctor.out;
+    let says_available = out.contains("off; available") || out.contains("off; not available");
+    assert!(says_available, "{}", doctor.shown());
+    let says_limited = out.contains("processes: limited") || out.contains("processes: not limited");
+    assert!(says_limited, "{}", doctor.shown());
 }
 
 #[test]
-fn secrets_are_not_told_and_nothing_waits() {
+fn secrets_are_hidden_and_nothing_waits_for_input() {
     let stage = Stage::new();
     let mut command = stage.command();
     command.env("MY_TOKEN", "abcdefgh12345").env("EDITOR", "vi").env("BASH_ENV", "/x");
@@ -107,12 +115,12 @@ fn secrets_are_not_told_and_nothing_waits() {
 }
 
 #[test]
-fn a_linked_worktree_can_be_committed_in_and_its_repository_is_protected() {
+fn a_linked_worktree_allows_commits_but_protects_its_repository() {
     let Some(stage) = confined() else { return };
     stage.write("home/.gitconfig", "[user]\nname = x\nemail = x@x\n");
     let setup = "git init -q ../main && cd ../main && git commit -q --allow-empty -m one && git worktree add -q ../app/tree && cp -r .git ../other.git";
-    let mut free = stage.dressed(Command::new("bash"));
-    assert!(free.args(["-c", setup]).status().unwrap().success());
+    let mut unconfined = stage.isolated(Command::new("bash"));
+    assert!(unconfined.args(["-c", setup]).status().unwrap().success());
     let run = |script: &str| {
         let command = format!("command={script}");
         let tree = stage.path("app/tree").display().to_string();
@@ -122,18 +130,18 @@ fn a_linked_worktree_can_be_committed_in_and_its_repository_is_protected() {
         "echo x > a && git add a && git commit -qm two && git log --format=%s && git status --short",
     );
     assert!(ran.out.contains("two\none\n\n[exit code 0"), "{}", ran.shown());
-    for out_of_reach in [
+    for denied in [
         "git config x.y z",
         "echo x > $(git rev-parse --git-common-dir)/hooks/pre-commit",
         "echo x > .git",
         "echo /elsewhere > $(git rev-parse --git-dir)/commondir",
         "echo x > ../../main/file",
     ] {
-        let ran = run(out_of_reach);
-        let denied = ran.out.contains("Read-only file system");
-        assert!(denied && !ran.out.contains("[exit code 0"), "{out_of_reach}: {}", ran.shown());
+        let ran = run(denied);
+        let is_denied = ran.out.contains("Read-only file system");
+        assert!(is_denied && !ran.out.contains("[exit code 0"), "{denied}: {}", ran.shown());
     }
-    // Another repository does not become writable because somebody names it.
+    // Another repository does not become writable because a file names it.
     let other = stage.path("other.git/worktrees/tree");
     stage.write("app/tree/.git", &format!("gitdir: {}\n", other.display()));
     stage.write("other.git/worktrees/tree/gitdir", "/elsewhere/.git\n");

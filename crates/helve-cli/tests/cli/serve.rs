@@ -1,4 +1,4 @@
-//! `helve serve`: the port, the token, the end; the server's own tests are in its crate.
+//! `helve serve`: port, token and shutdown. The server has tests in its own crate.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use crate::stage::Stage;
 struct Server {
     child: Child,
     port: u16,
-    said: Value,
+    announced: Value,
 }
 
 impl Server {
@@ -22,13 +22,13 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap();
-        let port = said["port"].as_u64().unwrap().try_into().unwrap();
-        Self { child, port, said }
+        let announced: Value = serde_json::from_str(&line).unwrap();
+        let port = announced["port"].as_u64().unwrap().try_into().unwrap();
+        Self { child, port, announced }
     }
 
     fn token(&self) -> String {
-        let file = self.said["tokenFile"].as_str().unwrap();
+        let file = self.announced["tokenFile"].as_str().unwrap();
         std::fs::read_to_string(file).unwrap().trim().to_owned()
     }
 
@@ -47,7 +47,7 @@ impl Server {
         answer
     }
 
-    /// Initializes a session; the header that names it.
+    /// Initializes a session and returns the header that names it.
     fn session(&self, token: &str, path: &str) -> String {
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}});
         let answer = self.ask(token, "", path, &hello);
@@ -55,13 +55,13 @@ impl Server {
         format!("{}\r\n", header.unwrap_or_else(|| panic!("{answer}")).trim())
     }
 
-    /// What it printed to its end, which a signal brings about.
+    /// Sends a signal and returns the exit code and standard error.
     fn end(mut self, signal: &str) -> (i32, String) {
         let id = self.child.id().to_string();
         Command::new("kill").args([signal, &id]).status().unwrap();
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code().unwrap(), said)
+        let mut err = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), err)
     }
 }
 
@@ -70,7 +70,7 @@ fn call(tool: &str, arguments: &Value) -> Value {
 }
 
 #[test]
-fn it_serves_who_has_the_token_and_keeps_it_secret() {
+fn it_serves_clients_with_the_token_and_keeps_the_token_secret() {
     let stage = Stage::new();
     let server = Server::start(&stage, &["--allow", "edit"], &[]);
     let token = server.token();
@@ -89,9 +89,9 @@ fn it_serves_who_has_the_token_and_keeps_it_secret() {
     assert!(denied.contains(r#""isError":true"#), "{denied}");
     let processes = Command::new("ps").args(["-ww", "-eo", "args"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&processes.stdout).contains(&token));
-    let (code, said) = server.end("-INT");
+    let (code, err) = server.end("-INT");
     assert_eq!(code, 0);
-    assert!(!said.contains(&token), "{said}");
+    assert!(!err.contains(&token), "{err}");
     let again = Server::start(&stage, &[], &[]);
     assert_eq!(again.token(), token);
     assert_eq!(again.end("-TERM").0, 0);
@@ -99,12 +99,12 @@ fn it_serves_who_has_the_token_and_keeps_it_secret() {
 
 #[cfg(unix)]
 #[test]
-fn the_token_can_be_given_and_must_be_private() {
+fn a_token_can_be_provided_and_its_file_must_be_private() {
     use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new();
     let given = "a-token-that-somebody-made-up-for-this";
     let server = Server::start(&stage, &["--allow", "bash"], &[("HELVE_TOKEN", given)]);
-    assert_eq!(server.said["tokenFile"], Value::Null);
+    assert_eq!(server.announced["tokenFile"], Value::Null);
     let session = server.session(given, "/mcp");
     let command =
         json!({"command": "env; printenv HELVE_TOKEN || echo none", "description": "look"});
@@ -125,7 +125,7 @@ fn the_token_can_be_given_and_must_be_private() {
 }
 
 #[test]
-fn a_port_in_use_an_address_that_is_none_and_a_session_are_told() {
+fn a_port_in_use_an_invalid_address_and_a_session_are_reported() {
     let stage = Stage::new();
     let server = Server::start(&stage, &[], &[]);
     let port = server.port.to_string();
@@ -139,11 +139,11 @@ fn a_port_in_use_an_address_that_is_none_and_a_session_are_told() {
         stage.finish(stage.command().args(["serve", "--port", "0"]).env("HELVE_SESSION", "mine")),
     ] {
         assert!(
-            refused.code == 2 && refused.err.contains("every client a session of its own"),
+            refused.code == 2 && refused.err.contains("every client its own session"),
             "{refused:?}"
         );
     }
     let nowhere = stage.run(&["serve", "--host", "example.com"]);
-    assert!(nowhere.code == 2 && nowhere.err.contains("is not an address"), "{nowhere:?}");
+    assert!(nowhere.code == 2 && nowhere.err.contains("is not an IP address"), "{nowhere:?}");
     server.end("-INT");
 }

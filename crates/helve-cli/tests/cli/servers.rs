@@ -1,13 +1,13 @@
-//! `helve mcp list` and `check`, and servers behind the program as a whole.
+//! `helve mcp list` and `check`, and servers used through the whole program.
 
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::mcp::Client;
-use crate::shell::{lives, wait_until};
+use crate::mcp::McpClient;
+use crate::shell::{is_alive, wait_until};
 use crate::stage::Stage;
 
-/// A server in a few lines: one tool that tells its process.
+/// A minimal server with one tool that returns its process id.
 const SERVER: &str = r#"
 import json, os, sys
 for line in sys.stdin:
@@ -38,28 +38,28 @@ fn stage() -> Stage {
 }
 
 #[test]
-fn servers_are_listed_and_checked_without_a_secret() {
+fn servers_are_listed_and_checked_without_showing_secrets() {
     let stage = stage();
     let listed = stage.run(&["mcp", "list"]);
     expect![[r#"
         small not started  local, yours: python3 -c (script) {env:HOME}
         web not started  remote, yours: http://127.0.0.1:1/mcp
         off off  local, yours: false
-          it is switched off; "mcp": {"off": {"enabled": true}} switches it on
-        theirs waits for trust  local, the folder's: touch started
-          the folder that brings it is not trusted; look at what it would run, then `helve trust`
+          it is switched off; set "mcp": {"off": {"enabled": true}} to enable it
+        theirs needs trust  local, this folder's: touch started
+          the folder that brings it is not trusted; review what it would run, then run `helve trust`
     "#]]
     .assert_eq(&listed.out.replace(&SERVER.replace('\n', "\\n"), "(script)"));
-    let mut told = listed.shown();
+    let mut printed = listed.shown();
     for name in ["small", "web", "off", "theirs", "smal"] {
         for more in [&["mcp", "check", name][..], &["--json", "mcp", "check", name]] {
             let ran = stage.run(more);
             assert_eq!(ran.code, i32::from(name != "small"), "{}", ran.shown());
-            told += &ran.shown();
+            printed += &ran.shown();
         }
     }
-    assert!(!told.contains("sesame") && !told.contains("hunter22"), "{told}");
-    assert!(told.contains("there are: small"), "{told}");
+    assert!(!printed.contains("sesame") && !printed.contains("hunter22"), "{printed}");
+    assert!(printed.contains("configured: small"), "{printed}");
     assert!(!stage.path("app/started").exists());
     let json: Value =
         serde_json::from_str(&stage.run(&["--json", "mcp", "check", "small"]).out).unwrap();
@@ -67,13 +67,13 @@ fn servers_are_listed_and_checked_without_a_secret() {
 }
 
 #[test]
-fn a_killed_helve_leaves_no_server_behind() {
+fn killing_helve_ends_its_servers() {
     let stage = stage();
-    let mut client = Client::start(&stage, &["--yes"]);
+    let mut client = McpClient::start(&stage, &["--yes"]);
     let listed = client.request("tools/list", json!({})).to_string();
     assert!(listed.contains("small_pid"), "{listed}");
     let (_, pid) = client.call("small_pid", json!({}));
     client.child.kill().unwrap();
     client.child.wait().unwrap();
-    wait_until("the end of the server", || !lives(&pid));
+    wait_until("the end of the server", || !is_alive(&pid));
 }

@@ -1,72 +1,72 @@
-//! `bash` and `process` through the program: nothing hangs, nothing is left behind, everything is said.
+//! `bash` and `process` through the program: nothing hangs, nothing is left behind, everything is reported.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::mcp::Client;
-use crate::stage::{Ran, Stage};
+use crate::mcp::McpClient;
+use crate::stage::{RunOutput, Stage};
 
-/// Far beyond what any of this takes, and far below what would be a hang.
-const SOON: Duration = Duration::from_secs(20);
+/// Far more than any command here takes, and far less than a hang.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// `helve call bash` with everything allowed.
-fn bash(stage: &Stage, command: &str, more: &[&str]) -> Ran {
+fn bash(stage: &Stage, command: &str, more: &[&str]) -> RunOutput {
     let command = format!("command={command}");
     let mut args = vec!["--yes", "call", "bash", &command];
     args.extend(more);
-    let began = Instant::now();
+    let start = Instant::now();
     let ran = stage.run(&args);
-    assert!(began.elapsed() < SOON, "{command} took {:?}", began.elapsed());
+    assert!(start.elapsed() < LIMIT, "{command} took {:?}", start.elapsed());
     ran
 }
 
-pub(crate) fn lives(pid: &str) -> bool {
+pub(crate) fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
     state.is_some_and(|state| state != "Z" && state != "X")
 }
 
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let began = Instant::now();
+    let start = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < SOON, "{what} did not come");
+        assert!(start.elapsed() < LIMIT, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// The number after `pid ` in an answer.
+/// Returns the number after `pid ` in an answer.
 fn pid_in(text: &str) -> String {
     let after = text.split("pid ").nth(1).unwrap_or_else(|| panic!("no pid in {text}"));
     after.chars().take_while(char::is_ascii_digit).collect()
 }
 
-/// The handle after `as ` in an answer.
+/// Returns the handle after `as ` in an answer.
 fn handle_in(text: &str) -> String {
     let after = text.split(" as ").nth(1).unwrap_or_else(|| panic!("no handle in {text}"));
     after.chars().take_while(char::is_ascii_alphanumeric).collect()
 }
 
 #[test]
-fn a_background_child_does_not_hold_a_call() {
+fn a_background_child_does_not_block_a_call() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &["--yes"]);
-    let began = Instant::now();
+    let mut client = McpClient::start(&stage, &["--yes"]);
+    let start = Instant::now();
     let (failed, text) = client.call("bash", json!({"command": "sleep 300 & echo hi"}));
-    assert!(began.elapsed() < SOON);
+    assert!(start.elapsed() < LIMIT);
     assert!(!failed && text.starts_with("hi\n\n[exit code 0, "), "{text}");
     let (pid, handle) = (pid_in(&text), handle_in(&text));
-    assert!(lives(&pid));
+    assert!(is_alive(&pid));
     let (_, listed) = client.call("process", json!({"action": "list"}));
     assert!(listed.contains(&handle) && listed.contains("sleep 300"), "{listed}");
     let (failed, text) = client.call("process", json!({"action": "kill", "id": handle}));
     assert!(!failed && text.contains("none is left"), "{text}");
-    assert!(!lives(&pid));
+    assert!(!is_alive(&pid));
 }
 
 #[test]
-fn what_waits_for_a_person_ends_by_itself() {
+fn commands_that_wait_for_input_end() {
     let stage = Stage::new();
     stage.run(&["--yes", "call", "bash", "command=git init -q ."]);
     for (command, expected) in [
@@ -86,9 +86,9 @@ fn what_waits_for_a_person_ends_by_itself() {
 }
 
 #[test]
-fn what_turns_to_its_output_for_keys_is_ended_unless_it_does_something() {
+fn a_command_that_waits_for_keys_on_its_output_is_ended_unless_it_works() {
     let stage = Stage::new();
-    // As vim does where its input is no terminal.
+    // As vim does when its input is not a terminal.
     for command in ["exec sleep 300 0>&2", "sleep 300 0>&2", "sleep 300 0>&1 | cat"] {
         let ran = bash(&stage, command, &[]);
         assert!(ran.out.contains("sleep 300 waited for keyboard input"), "{command}: {ran:?}");
@@ -103,17 +103,17 @@ fn what_turns_to_its_output_for_keys_is_ended_unless_it_does_something() {
 }
 
 #[test]
-fn a_timeout_ends_everything_and_says_so() {
+fn a_timeout_ends_everything_and_is_reported() {
     let stage = Stage::new();
-    let script = "trap '' TERM; (setsid sleep 300 & echo $! > pid); echo begun; sleep 300";
+    let script = "trap '' TERM; (setsid sleep 300 & echo $! > pid); echo started; sleep 300";
     let ran = bash(&stage, script, &["timeout:=500"]);
-    assert!(ran.out.contains("begun") && ran.out.contains("timeout of 500 ms"), "{ran:?}");
+    assert!(ran.out.contains("started") && ran.out.contains("timeout of 500 ms"), "{ran:?}");
     let pid = std::fs::read_to_string(stage.path("app/pid")).unwrap();
-    assert!(!lives(pid.trim()));
+    assert!(!is_alive(pid.trim()));
 }
 
 #[test]
-fn odd_timeouts_are_refused_or_clamped() {
+fn invalid_timeouts_are_refused_or_clamped() {
     let stage = Stage::new();
     for odd in ["0", "-1", "\"soon\"", "1.5", "1e18", "NaN", "Infinity"] {
         let ran = bash(&stage, "echo ran", &[&format!("timeout:={odd}")]);
@@ -124,18 +124,18 @@ fn odd_timeouts_are_refused_or_clamped() {
 }
 
 #[test]
-fn one_shot_calls_end_what_they_leave_unless_it_was_meant_to_stay() {
+fn one_shot_calls_end_leftovers_except_background_commands() {
     let stage = Stage::new();
     let ran = bash(&stage, "sleep 300 & echo hi", &[]);
     assert!(ran.out.contains("ended with this call"), "{ran:?}");
-    assert!(!lives(&pid_in(&ran.out)));
-    let ran = bash(&stage, "echo begun; exec sleep 300", &["run_in_background:=true"]);
+    assert!(!is_alive(&pid_in(&ran.out)));
+    let ran = bash(&stage, "echo started; exec sleep 300", &["run_in_background:=true"]);
     let handle = handle_in(&ran.out);
     let listed = stage.run(&["--yes", "call", "process", "action=list"]);
     assert!(listed.out.contains(&handle) && listed.out.contains("running"), "{listed:?}");
     let id = format!("id={handle}");
-    let read = stage.run(&["--yes", "call", "process", "action=wait", "text=begun", &id]);
-    assert!(read.out.starts_with("begun"), "{read:?}");
+    let read = stage.run(&["--yes", "call", "process", "action=wait", "text=started", &id]);
+    assert!(read.out.starts_with("started"), "{read:?}");
     let steer = |words: &[&str]| {
         let ran = stage.run(&[&["--yes", "call", "process", &id], words].concat());
         format!("{}{}", ran.out, ran.err)
@@ -153,23 +153,23 @@ fn one_shot_calls_end_what_they_leave_unless_it_was_meant_to_stay() {
 }
 
 #[test]
-fn killing_helve_leaves_no_orphan() {
+fn killing_helve_leaves_no_orphans() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &["--yes"]);
+    let mut client = McpClient::start(&stage, &["--yes"]);
     let script = "sleep 300 & (setsid nohup sleep 300 >/dev/null 2>&1 & echo pid $!); wait";
     let call = json!({"name": "bash", "arguments": {"command": script, "run_in_background": true}});
     let text = client.request("tools/call", call).to_string();
     let pid = pid_in(&text);
-    assert!(lives(&pid));
+    assert!(is_alive(&pid));
     client.child.kill().unwrap();
     client.child.wait().unwrap();
-    wait_until("the end of the orphan", || !lives(&pid));
+    wait_until("the end of the orphan", || !is_alive(&pid));
 }
 
 #[test]
-fn an_abort_ends_the_tree() {
+fn an_abort_ends_the_process_tree() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &["--yes"]);
+    let mut client = McpClient::start(&stage, &["--yes"]);
     let script = "(setsid sleep 300 & echo $! > pid.new && mv pid.new pid); sleep 300";
     let call = json!({"name": "bash", "arguments": {"command": script}});
     client.send(json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": call}));
@@ -179,20 +179,20 @@ fn an_abort_ends_the_tree() {
     client.send(json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 77}
     }));
-    wait_until("the end of the tree", || !lives(pid.trim()));
+    wait_until("the end of the tree", || !is_alive(pid.trim()));
     assert!(!client.call("bash", json!({"command": "true"})).0);
 }
 
 #[test]
 fn an_abort_at_any_moment_leaves_nothing() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &["--yes"]);
+    let mut client = McpClient::start(&stage, &["--yes"]);
     let script = "echo $$ >> pids; (setsid sleep 300 & echo $! >> pids); seq 20000; exec sleep 300";
     for after in (0..160).step_by(4) {
         let call = json!({"name": "bash", "arguments": {"command": script}});
         let id = format!("call {after}");
         client.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call}));
-        // The moment is what is tried here, whatever has been reached by then.
+        // The abort comes at different moments, whatever the call has reached by then.
         std::thread::sleep(Duration::from_millis(after));
         client.send(json!({
             "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}
@@ -200,28 +200,28 @@ fn an_abort_at_any_moment_leaves_nothing() {
     }
     assert!(!client.call("bash", json!({"command": "echo last >> pids"})).0);
     let pids = || std::fs::read_to_string(stage.path("app/pids")).unwrap_or_default();
-    wait_until("the end of all", || !pids().lines().any(lives));
-    assert!(pids().lines().count() > 1, "none was begun");
+    wait_until("the end of all", || !pids().lines().any(is_alive));
+    assert!(pids().lines().count() > 1, "no command started");
     let (_, listed) = client.call("process", json!({"action": "list"}));
     assert!(!listed.contains("running"), "{listed}");
 }
 
 #[test]
-fn a_thousand_calls_many_at_once_all_succeed_and_leave_nothing_open() {
+fn a_thousand_concurrent_calls_succeed_and_leak_no_descriptors() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &["--yes"]);
+    let mut client = McpClient::start(&stage, &["--yes"]);
     client.call("bash", json!({"command": "true"}));
     let files = format!("/proc/{}/fd", client.child.id());
-    // Its own records are opened once, when the first command lasts.
+    // Helve's own records are opened once, when the first command takes long.
     let records = stage.path("home/.local/share/helve");
-    let is_record = |it: &std::fs::DirEntry| {
-        std::fs::read_link(it.path()).is_ok_and(|to| to.starts_with(&records))
+    let is_record = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path()).is_ok_and(|target| target.starts_with(&records))
     };
     let open = || {
         let all = std::fs::read_dir(&files).unwrap();
-        all.filter_map(Result::ok).filter(|it| !is_record(it)).count()
+        all.filter_map(Result::ok).filter(|entry| !is_record(entry)).count()
     };
-    // A few of those who watch over commands are kept; what each call left open would be far more.
+    // A few wardens are kept. A descriptor leaked per call would be far more.
     let base = open() + 4;
     let calls = [
         ("bash", json!({"command": "echo hello"})),
@@ -234,19 +234,19 @@ fn a_thousand_calls_many_at_once_all_succeed_and_leave_nothing_open() {
         let (name, arguments) = &calls[n % calls.len()];
         ("tools/call", json!({"name": name, "arguments": arguments}))
     });
-    // A connection takes 256 at once.
+    // A connection accepts 256 requests at once.
     for some in requests.collect::<Vec<_>>().chunks(250) {
         for answer in client.requests(some.to_vec()) {
             assert_ne!(answer["isError"], true, "{answer}");
         }
     }
-    wait_until("the files of before", || open() <= base);
+    wait_until("the number of open files from before", || open() <= base);
 }
 
 #[test]
-fn a_program_ends_with_all_of_helve_at_once() {
+fn a_program_ends_when_all_helve_processes_are_killed_at_once() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &["--yes"]);
+    let mut client = McpClient::start(&stage, &["--yes"]);
     let command = "echo $$ $PPID $(ps -o ppid= -p $PPID); exec sleep 300";
     let (_, text) = client.call("bash", json!({"command": command, "run_in_background": true}));
     let id = handle_in(&text);
@@ -257,13 +257,13 @@ fn a_program_ends_with_all_of_helve_at_once() {
     let helve = client.child.id().to_string();
     let killed = Command::new("kill").args(["-KILL", keeper, warden, &helve]).status();
     assert!(killed.unwrap().success());
-    wait_until("the end of the program", || !lives(program));
+    wait_until("the end of the program", || !is_alive(program));
 }
 
 #[test]
-fn all_that_a_program_said_can_be_read_bit_by_bit() {
+fn all_output_of_a_program_can_be_read_in_pieces() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &["--yes"]);
+    let mut client = McpClient::start(&stage, &["--yes"]);
     let command = "seq 1 20000; echo end; sleep 300";
     let (_, text) = client.call("bash", json!({"command": command, "run_in_background": true}));
     let id = handle_in(&text);
@@ -275,9 +275,9 @@ fn all_that_a_program_said_can_be_read_bit_by_bit() {
     while cursor < 108_898 {
         let read = json!({"action": "read", "id": id, "cursor": cursor});
         let (failed, text) = client.call("process", read);
-        let (said, rest) = text.rsplit_once("\n\n[").unwrap();
-        assert!(!failed && !said.contains("omitted"), "{text}");
-        all.push_str(said);
+        let (output, rest) = text.rsplit_once("\n\n[").unwrap();
+        assert!(!failed && !output.contains("omitted"), "{text}");
+        all.push_str(output);
         all.push('\n');
         let next = rest.split("next cursor ").nth(1).unwrap();
         let next: String = next.chars().take_while(char::is_ascii_digit).collect();
@@ -290,7 +290,7 @@ fn all_that_a_program_said_can_be_read_bit_by_bit() {
 }
 
 #[test]
-fn other_shells_run_or_say_why_not() {
+fn other_shells_run_or_are_refused_with_a_reason() {
     let stage = Stage::new();
     let with = |shell: &str| {
         stage.write("home/.config/helve/helve.json", &format!("{{\"shell\": \"{shell}\"}}"));
@@ -306,9 +306,9 @@ fn other_shells_run_or_say_why_not() {
 }
 
 #[test]
-fn a_workspace_that_is_gone_is_said() {
+fn a_missing_workspace_is_reported() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &["--yes"]);
+    let mut client = McpClient::start(&stage, &["--yes"]);
     std::fs::rename(stage.path("app"), stage.path("moved")).unwrap();
     let (failed, text) = client.call("bash", json!({"command": "echo ran"}));
     assert!(failed && text.contains("does not exist"), "{text}");
@@ -317,7 +317,7 @@ fn a_workspace_that_is_gone_is_said() {
 }
 
 #[test]
-fn secrets_of_the_environment_are_not_told() {
+fn secrets_in_the_environment_are_redacted() {
     let stage = Stage::new();
     let mut command = stage.command();
     command.env("SERVICE_TOKEN", "swordfish-and-more").env("PAGE", "swordfish-two");
@@ -325,7 +325,7 @@ fn secrets_of_the_environment_are_not_told() {
     let ran = stage.finish(&mut command);
     assert!(ran.out.contains("[redacted] swordfish-two"), "{ran:?}");
     assert!(!ran.out.contains("swordfish-and-more"), "{ran:?}");
-    // Nor by a list of processes, where the shell has put it.
+    // Also in a list of processes, whose names may contain the secret.
     let mut command = stage.command();
     command.env("SERVICE_TOKEN", "swordfish-and-more");
     let script = "command=bash -c 'exec -a \"serve-$SERVICE_TOKEN\" sleep 300' & sleep 0.3";
@@ -335,7 +335,7 @@ fn secrets_of_the_environment_are_not_told() {
 }
 
 #[test]
-fn a_missing_shell_and_a_missing_folder_are_said() {
+fn a_missing_shell_and_a_missing_folder_are_reported() {
     let stage = Stage::new();
     let mut command = stage.command();
     command.env("PATH", stage.path("home")).args(["--yes", "call", "bash", "command=true"]);
@@ -346,9 +346,9 @@ fn a_missing_shell_and_a_missing_folder_are_said() {
 }
 
 #[test]
-fn a_program_at_a_terminal_can_be_typed_into() {
+fn a_program_at_a_terminal_accepts_input() {
     let stage = Stage::new();
-    let mut client = Client::start(&stage, &["--yes"]);
+    let mut client = McpClient::start(&stage, &["--yes"]);
     let script = "read -p 'name? ' name; echo \"hello $name\"";
     let (_, text) = client.call("bash", json!({"command": script, "terminal": true}));
     let handle = handle_in(&text);

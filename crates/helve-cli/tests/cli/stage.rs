@@ -1,4 +1,4 @@
-//! A home and a workspace of their own for each test.
+//! A separate home and workspace for each test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ pub(crate) struct Stage {
     base: TempDir,
 }
 
-/// What a run left behind, with the stage's own path written as `{base}`.
+/// The result of a run. The path of the stage is replaced by `{base}`.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RunOutput {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -41,12 +41,12 @@ impl Stage {
         fs::write(path, text).unwrap();
     }
 
-    /// `helve ARGS…` in the workspace, in an empty home.
+    /// `helve` in the workspace, with an empty home.
     pub(crate) fn command(&self) -> Command {
-        self.dressed(Command::new(env!("CARGO_BIN_EXE_helve")))
+        self.isolated(Command::new(env!("CARGO_BIN_EXE_helve")))
     }
 
-    pub(crate) fn dressed(&self, mut command: Command) -> Command {
+    pub(crate) fn isolated(&self, mut command: Command) -> Command {
         command
             .current_dir(self.path("app"))
             .env_clear()
@@ -56,42 +56,42 @@ impl Stage {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> RunOutput {
         self.finish(self.command().args(args))
     }
 
-    pub(crate) fn finish(&self, command: &mut Command) -> Ran {
+    pub(crate) fn finish(&self, command: &mut Command) -> RunOutput {
         let output = command.output().unwrap();
         let base = self.base.path().canonicalize().unwrap().display().to_string();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&base, "{base}");
-        Ran {
+        RunOutput {
             code: output.status.code().unwrap_or(-1),
             out: text(&output.stdout),
             err: text(&output.stderr),
         }
     }
 
-    /// Runs under Python, which tells the peak memory in KiB. A run that does not end is killed.
-    pub(crate) fn measured(&self, args: &[&str]) -> (Ran, u64) {
+    /// Runs under Python, which reports the peak memory in KiB. A run that does not end in time is killed.
+    pub(crate) fn measured(&self, args: &[&str]) -> (RunOutput, u64) {
         self.measure(Path::new(""), args)
     }
 
-    /// The same in a control group.
-    pub(crate) fn measured_in(&self, group: &Path, args: &[&str]) -> (Ran, u64) {
+    /// Like `measured`, in a cgroup.
+    pub(crate) fn measured_in(&self, group: &Path, args: &[&str]) -> (RunOutput, u64) {
         self.measure(&group.join("cgroup.procs"), args)
     }
 
-    fn measure(&self, entered: &Path, args: &[&str]) -> (Ran, u64) {
+    fn measure(&self, cgroup_procs: &Path, args: &[&str]) -> (RunOutput, u64) {
         let script = "import os, resource, subprocess, sys\n\
-            entered = sys.argv.pop(1)\n\
-            if entered: open(entered, 'w').write(str(os.getpid()))\n\
+            cgroup_procs = sys.argv.pop(1)\n\
+            if cgroup_procs: open(cgroup_procs, 'w').write(str(os.getpid()))\n\
             r = subprocess.run(sys.argv[1:], timeout=60)\n\
             print('\\npeak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)\n\
             sys.exit(r.returncode)";
         let mut command = Command::new("python3");
-        command.args(["-c", script]).arg(entered).arg(env!("CARGO_BIN_EXE_helve")).args(args);
-        let mut ran = self.finish(&mut self.dressed(command));
-        let (rest, peak) = ran.err.rsplit_once("\npeak ").expect("python tells the peak");
+        command.args(["-c", script]).arg(cgroup_procs).arg(env!("CARGO_BIN_EXE_helve")).args(args);
+        let mut ran = self.finish(&mut self.isolated(command));
+        let (rest, peak) = ran.err.rsplit_once("\npeak ").expect("python reports the peak");
         let peak = peak.trim().parse().expect("a number of KiB");
         ran.err = rest.to_string();
         (ran, peak)
@@ -102,8 +102,8 @@ impl Stage {
     }
 }
 
-impl Ran {
-    /// Exit code, output and errors in one text.
+impl RunOutput {
+    /// Returns exit code, output and errors as one text.
     pub(crate) fn shown(&self) -> String {
         format!("{}\n{}{}", self.code, self.out, self.err)
     }

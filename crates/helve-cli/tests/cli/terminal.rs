@@ -1,4 +1,4 @@
-//! Questions at a terminal, played through a real pty by Python.
+//! Questions at a terminal: Python types the answers through a real pty.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 
 use crate::stage::Stage;
 
-/// Types each key when the question has been asked, prints what the terminal showed, then the exit code.
+/// Types each key after its question was printed. Prints what the terminal showed, then the exit code.
 const PLAYER: &str = r#"
 import os, pty, select, sys
 keys, argv = sys.argv[1], sys.argv[2:]
@@ -25,10 +25,10 @@ while True:
     if not data:
         break
     shown += data
-    if typed == 0 and b"with a word: " in shown:
+    if typed == 0 and b"with a note: " in shown:
         os.write(fd, keys[:1].encode())
         typed = 1
-    if typed == 1 and len(keys) > 1 and b"to the model: " in shown:
+    if typed == 1 and len(keys) > 1 and b"for the model: " in shown:
         os.write(fd, (keys[1:] + "\n").encode())
         typed = 2
 _, status = os.waitpid(pid, 0)
@@ -47,7 +47,7 @@ fn play(stage: &Stage, keys: &str) -> String {
         "read",
         "filePath=.env",
     ]);
-    let mut command = stage.dressed(command);
+    let mut command = stage.isolated(command);
     stage.finish(command.env("TERM", "dumb").env("NO_COLOR", "1")).out
 }
 
@@ -56,14 +56,14 @@ fn check(keys: &str, expected: Expect) {
 }
 
 #[test]
-fn one_key_answers() {
+fn a_single_key_answers() {
     check(
         "y",
         expect![[r#"
 
             Allow this?
               read .env
-            [y] once  [s] this session  [p] this project  [e] everywhere  [n] no  [w] no, with a word: yes, once
+            [y] once  [s] this session  [p] this project  [e] everywhere  [n] no  [w] no, with a note: yes, once
             <file>
             00001| TOKEN=12345678
 
@@ -78,7 +78,7 @@ fn one_key_answers() {
 
             Allow this?
               read .env
-            [y] once  [s] this session  [p] this project  [e] everywhere  [n] no  [w] no, with a word: no
+            [y] once  [s] this session  [p] this project  [e] everywhere  [n] no  [w] no, with a note: no
             error: The user rejected this call.
             Do not retry it in another form; ask the user what they want instead.
             exit 3
@@ -93,18 +93,18 @@ fn ctrl_c_means_no() {
 }
 
 #[test]
-fn a_word_reaches_the_model() {
+fn a_note_reaches_the_model() {
     let shown = play(&Stage::new(), "wnot that one");
     assert!(shown.contains("The user rejected this call: not that one"), "{shown}");
 }
 
 #[test]
-fn a_lasting_yes_is_not_asked_again() {
+fn a_lasting_yes_is_remembered() {
     let stage = Stage::new();
     assert!(play(&stage, "p").contains("yes, for this project"));
     let again = play(&stage, "n");
     assert!(!again.contains("Allow this?") && again.contains("TOKEN"), "{again}");
-    // It is that file and no other.
+    // It covers only that file.
     stage.write("app/other.env", "X=1\n");
     assert_eq!(stage.run(&["call", "read", "filePath=other.env"]).code, 3);
 }

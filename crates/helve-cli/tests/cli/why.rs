@@ -66,12 +66,12 @@ fn the_last_line_of_json_is_one_object() {
 }
 
 #[test]
-fn a_call_that_is_not_valid_is_not_allowed_either() {
+fn an_invalid_call_is_not_allowed() {
     let ran = Stage::new().run(&["why", "read", "{}"]);
     expect![[r#"
         0
         deny
-          It ends before it asks for anything: Invalid arguments for read:
+          It fails before it needs permission: Invalid arguments for read:
         - filePath: expected a string, found nothing
         Correct them and call again.
     "#]]
@@ -79,15 +79,15 @@ fn a_call_that_is_not_valid_is_not_allowed_either() {
 }
 
 #[test]
-fn a_script_that_runs_nothing_asks_for_nothing() {
+fn a_script_that_runs_nothing_needs_no_permission() {
     for command in ["x=1", "[[ -d src ]]", "# later"] {
         let ran = Stage::new().run(&["why", "bash", &format!("command={command}")]);
-        assert_eq!(ran.out, "allow\n  It asks for nothing.\n");
+        assert_eq!(ran.out, "allow\n  It needs no permission.\n");
     }
 }
 
 #[test]
-fn nothing_is_called() {
+fn the_call_is_not_made() {
     let stage = Stage::new();
     stage.run(&["why", "todowrite", r#"{"todos":[{"content":"a","status":"pending"}]}"#]);
     assert_eq!(stage.run(&["call", "todoread"]).out, "[]\n");

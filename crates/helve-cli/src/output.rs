@@ -1,4 +1,5 @@
-//! Printing: colours on a terminal, plain text elsewhere, nothing that steers the terminal from outside.
+//! Printing: colours on a terminal, plain text elsewhere. Text from outside is escaped, so that it cannot control the
+//! terminal.
 
 use std::io::{IsTerminal, Write};
 
@@ -13,42 +14,42 @@ pub(crate) const YELLOW: &str = "\x1b[33m";
 pub(crate) const CYAN: &str = "\x1b[36m";
 pub(crate) const PLAIN: &str = "\x1b[0m";
 
-/// Writes text with our own colours to standard output; they are left out where it is no terminal.
-pub(crate) fn out(text: &str) -> anyhow::Result<()> {
+/// Prints text with our own colours, which are removed unless standard output is a terminal.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
 }
 
-/// Writes bytes as they are.
-pub(crate) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
+/// Prints bytes unchanged.
+pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)?;
     out.flush()?;
     Ok(())
 }
 
-/// Writes text from outside, which may hold anything, and a newline.
-pub(crate) fn foreign(text: &str) -> anyhow::Result<()> {
+/// Prints text from outside with control characters escaped, and a newline.
+pub(crate) fn print_escaped(text: &str) -> anyhow::Result<()> {
     let shown = visible::escape(text);
     let end = if shown.ends_with('\n') { "" } else { "\n" };
-    bytes(format!("{shown}{end}").as_bytes())
+    print_bytes(format!("{shown}{end}").as_bytes())
 }
 
-pub(crate) fn json(value: &serde_json::Value) -> anyhow::Result<()> {
-    bytes(format!("{value}\n").as_bytes())
+pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
+    print_bytes(format!("{value}\n").as_bytes())
 }
 
-/// A line to standard error. Nobody is left to tell when that fails.
+/// Prints a line to standard error. A failure is ignored, since it could not be reported.
 pub(crate) fn note(text: &str) {
     let mut err = anstream::stderr().lock();
     writeln!(err, "{text}").ok();
 }
 
-/// A difference with its lines coloured, each after `indent`.
-pub(crate) fn difference(text: &str, indent: &str) -> String {
-    let mut painted = String::new();
+/// Colours the lines of a diff, each indented by `indent`.
+pub(crate) fn colour_diff(text: &str, indent: &str) -> String {
+    let mut coloured = String::new();
     for line in visible::escape(text).lines() {
         let colour = match line.as_bytes().first() {
             Some(b'+') => GREEN,
@@ -56,12 +57,12 @@ pub(crate) fn difference(text: &str, indent: &str) -> String {
             Some(b'@') => CYAN,
             Some(_) | None => "",
         };
-        painted.push_str(&format!("{indent}{colour}{line}{PLAIN}\n"));
+        coloured.push_str(&format!("{indent}{colour}{line}{PLAIN}\n"));
     }
-    painted
+    coloured
 }
 
-/// Replaces the line that says how a call gets on; an empty text takes it away. For terminals.
+/// Replaces the progress line of a call. An empty text removes it. For terminals only.
 pub(crate) fn status(text: &str) {
     let (width, _) = crossterm::terminal::size().unwrap_or((80, 24));
     let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
@@ -75,8 +76,8 @@ pub(crate) fn error(text: &str) {
     note(&format!("{RED}{BOLD}error:{PLAIN} {}", visible::escape(text)));
 }
 
-/// What is wrong with the configuration, and that a folder is not trusted yet.
-pub(crate) fn problems(toolbox: &Toolbox) {
+/// Prints problems of the configuration, and whether the folder is untrusted.
+pub(crate) fn print_problems(toolbox: &Toolbox) {
     for problem in &toolbox.config().problems {
         let colour = match problem.severity {
             Severity::Warning => YELLOW,
@@ -88,20 +89,20 @@ pub(crate) fn problems(toolbox: &Toolbox) {
         };
         note(&format!("{colour}{BOLD}{word}{PLAIN} {problem}"));
     }
-    let untold = !std::io::stderr().is_terminal();
+    let is_interactive = std::io::stderr().is_terminal();
     match toolbox.trust() {
-        TrustState::Untrusted if !untold => note(&format!(
-            "{DIM}This folder's configuration is not trusted: it can forbid, not allow. `helve trust` changes that.{PLAIN}"
+        TrustState::Untrusted if is_interactive => note(&format!(
+            "{DIM}This folder's configuration is not trusted: it can forbid but not allow. Run `helve trust` to trust it.{PLAIN}"
         )),
-        // Worth telling a log too: something that was in force is not any more.
+        // Also reported in a log: something that was active is no longer.
         TrustState::Changed => note(&format!(
-            "{YELLOW}{BOLD}warning:{PLAIN} This folder's configuration changed since it was trusted: it can forbid, not allow, until you look at it and run `helve trust` again."
+            "{YELLOW}{BOLD}warning:{PLAIN} This folder's configuration changed since it was trusted: it can forbid but not allow until you review it and run `helve trust` again."
         )),
         TrustState::Untrusted | TrustState::NothingToTrust | TrustState::Trusted => {}
     }
 }
 
-pub(crate) fn action(action: Action) -> &'static str {
+pub(crate) fn action_name(action: Action) -> &'static str {
     match action {
         Action::Allow => "allow",
         Action::Ask => "ask",
@@ -109,17 +110,17 @@ pub(crate) fn action(action: Action) -> &'static str {
     }
 }
 
-pub(crate) fn coloured(decision: Action) -> String {
+pub(crate) fn coloured_action(decision: Action) -> String {
     let colour = match decision {
         Action::Allow => GREEN,
         Action::Ask => YELLOW,
         Action::Deny => RED,
     };
-    format!("{colour}{BOLD}{}{PLAIN}", action(decision))
+    format!("{colour}{BOLD}{}{PLAIN}", action_name(decision))
 }
 
-/// Where a rule was written.
-pub(crate) fn source(source: &Source) -> String {
+/// Says where a rule comes from.
+pub(crate) fn describe_source(source: &Source) -> String {
     match source {
         Source::Builtin => "built-in".into(),
         Source::File { path, line, .. } => format!("{}:{line}", path.display()),

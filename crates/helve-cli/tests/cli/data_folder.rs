@@ -1,12 +1,12 @@
-//! A data folder in trouble: it is said, and the tools still work.
+//! A broken data folder is reported, and the tools still work.
 
 use std::fs;
 
-use crate::stage::{Ran, Stage};
+use crate::stage::{RunOutput, Stage};
 
 const DATABASE: &str = "home/.local/share/helve/store.db";
 
-fn still_works(stage: &Stage) -> Ran {
+fn still_works(stage: &Stage) -> RunOutput {
     let ran = stage.run(&["call", "read", "filePath=README.md"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.out.contains("00001| # app"), "{}", ran.out);
@@ -23,7 +23,7 @@ fn a_corrupt_database_is_moved_aside() {
 }
 
 #[test]
-fn a_newer_database_is_left_alone() {
+fn a_newer_database_is_not_changed() {
     let stage = Stage::new();
     still_works(&stage);
     let path = stage.path(DATABASE);
@@ -35,12 +35,12 @@ fn a_newer_database_is_left_alone() {
     bytes[60..64].copy_from_slice(&9999u32.to_be_bytes());
     fs::write(&path, &bytes).unwrap();
     let ran = still_works(&stage);
-    assert!(!ran.err.is_empty(), "a newer database is said");
+    assert!(!ran.err.is_empty(), "a newer database is reported");
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 
 #[test]
-fn a_data_folder_that_cannot_be_is_said() {
+fn a_data_folder_that_cannot_be_created_is_reported() {
     let stage = Stage::new();
     stage.write("home/.local", "a file where a folder should be");
     let ran = still_works(&stage);
@@ -50,7 +50,7 @@ fn a_data_folder_that_cannot_be_is_said() {
 }
 
 #[test]
-fn nothing_of_the_project_is_written() {
+fn nothing_is_written_into_the_project() {
     let stage = Stage::new();
     still_works(&stage);
     let mut names: Vec<_> = fs::read_dir(stage.root().join("app"))
