@@ -73,7 +73,7 @@ fn print(toolbox: &Toolbox, file: &ChangedFile) -> anyhow::Result<()> {
         AfterImage::Known(after) => {
             helve::difference(&name, before, after.as_ref().map(|image| &image.bytes[..]))
         }
-        AfterImage::Meant(_) => format!(
+        AfterImage::Intended(_) => format!(
             "{name}: the call was interrupted before it recorded the new content; the old content was:\n{}",
             helve::difference(&name, None, before)
         ),

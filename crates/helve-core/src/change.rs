@@ -1,4 +1,4 @@
-//! Changing files: load, compute, ask, commit. The only way from new content to a file.
+//! Changing files: load, compute, ask, commit. This is the only way from new content to a file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,23 +25,23 @@ use crate::resolved::Resolved;
 use crate::session::Session;
 use crate::shown::Shown;
 
-/// The largest file that is loaded whole.
-pub const MOST_BYTES: u64 = 64 << 20;
-/// How often an approved change is carried over to a file that keeps changing.
-const TRIES: usize = 8;
-/// How long a neighbour may take with a written file.
-const NEIGHBOUR: Duration = Duration::from_secs(10);
+/// The largest file that is loaded as a whole.
+pub const MAX_BYTES: u64 = 64 << 20;
+/// How often an approved change is rebased onto a file that keeps changing.
+const MAX_REBASES: usize = 8;
+/// How long a formatter or language server may take.
+const FORMAT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A change that a tool wants made.
+/// A change that a tool asks for.
 pub struct FileChange {
     pub path: Resolved,
-    /// What the change was computed from; `None` where nothing was.
+    /// The content that the change was computed from; `None` if there was no file.
     pub base: Option<FileImage>,
     pub then: ChangeKind,
     pub rebase: Rebase,
 }
 
-/// What is to become of a file.
+/// What to do with a file.
 pub enum ChangeKind {
     Write {
         bytes: Bytes,
@@ -49,7 +49,7 @@ pub enum ChangeKind {
         links: HardLinks,
     },
     Remove,
-    /// Found under another name, with this content.
+    /// The file gets another name and this content.
     Move {
         to: Box<Resolved>,
         over: Option<FileImage>,
@@ -57,15 +57,15 @@ pub enum ChangeKind {
     },
 }
 
-/// Whether a change may be carried over to a file that has moved on.
+/// Whether a change may be rebased onto a file that has changed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rebase {
     Never,
-    /// Where other lines changed, and only there.
+    /// Only if other lines changed.
     Merge,
 }
 
-/// Changes that were made, and what neighbours said of them.
+/// Changes that were applied, and problems found afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedChanges {
     pub written: Vec<WrittenFile>,
@@ -73,34 +73,34 @@ pub struct AppliedChanges {
 }
 
 impl Files {
-    /// Loads a file for the tool's own use; `None` where nothing is.
+    /// Loads a file for the tool's own use; `None` if there is none.
     ///
-    /// Denied: refused. To be asked: loaded, but nothing may be said of it before the call has asked.
+    /// Fails if reading is denied. If reading must be asked about, the file is loaded, but nothing about it may be reported before the call has asked.
     pub async fn load(&self, path: &Resolved) -> Result<Option<FileImage>, ToolError> {
         let words = self.session.dialect.words;
         for part in path.reading().parts {
             let verdict = self.session.gate.judge(&part).await;
             match verdict.action {
                 Action::Allow => {}
-                Action::Ask => self.unspoken.lock().push(part),
+                Action::Ask => self.unasked.lock().push(part),
                 Action::Deny => {
                     return Err(words.refused(&Refusal::Forbidden(Box::new((part, verdict)))));
                 }
             }
         }
-        match path.machine.read(&path.place, MOST_BYTES).await {
+        match path.machine.read(&path.place, MAX_BYTES).await {
             Ok(whole) => Ok(Some(image(whole))),
             Err(MachineError::NotFound) => Ok(None),
-            Err(err) => Err(words.machine(path.shown(), &err)),
+            Err(err) => Err(words.machine_error(path.shown(), &err)),
         }
     }
 
-    /// Whether the session was shown a file, or wrote it, as it is now.
+    /// Whether the session has seen or written the file in its present state.
     pub async fn shown(&self, path: &Resolved, now: &FileImage) -> Shown {
         self.session.was_shown(&path.real(), now).await
     }
 
-    /// What a call changed, or the last one in this folder that changed a file.
+    /// Returns what a call changed, or the last change in this folder.
     pub async fn changed(
         &self,
         call: Option<&str>,
@@ -109,7 +109,7 @@ impl Files {
         found.map_err(|err| self.session.dialect.words.memory_failed(&err.to_string()))
     }
 
-    /// Makes changes: all or none. Once begun it is not cancelled with its call.
+    /// Applies changes, all or none. Once started it is not cancelled with its call.
     pub async fn commit(
         &self,
         grant: &Grant<'_>,
@@ -124,8 +124,8 @@ impl Files {
             return Ok(AppliedChanges { written: Vec::new(), diagnostics: Vec::new() });
         };
         let shown = first.path.shown().to_string();
-        let work = Work { session: self.session.clone(), call: self.call.clone() };
-        let committing = tokio::spawn(async move { work.commit(wanted).await });
+        let job = CommitJob { session: self.session.clone(), call: self.call.clone() };
+        let committing = tokio::spawn(async move { job.commit(wanted).await });
         let made = committing.await.unwrap_or_else(|failed| {
             let why = MachineError::Other(failed.to_string());
             Err(CommitFailure::Journal { why: why.to_string() })
@@ -137,57 +137,60 @@ impl Files {
                 }
                 Ok(made)
             }
-            Err(unmade) => Err(words.unmade(&shown, &unmade)),
+            Err(unmade) => Err(words.commit_failed(&shown, &unmade)),
         }
     }
 }
 
-/// What a commit came to, change by change.
-struct Done {
+/// The result of a commit, one entry per change.
+struct CommittedChanges {
     wanted: Vec<FileChange>,
-    meant: Vec<Option<ContentHash>>,
+    intended: Vec<Option<ContentHash>>,
     committed: Vec<Committed>,
     moved_on: Vec<bool>,
 }
 
-/// One commit on its way, from journal to neighbours.
-struct Work {
+/// A commit in progress, from the journal to the formatters.
+struct CommitJob {
     session: Arc<Session>,
     call: Arc<CallRef>,
 }
 
-impl Work {
+impl CommitJob {
     async fn commit(
         &self,
         mut wanted: Vec<FileChange>,
     ) -> Result<(AppliedChanges, Vec<PathBuf>), CommitFailure> {
         let mut moved_on = vec![false; wanted.len()];
         let machine = self.session.workspace.host().machine().clone();
-        for _ in 0..TRIES {
-            let meant = self.hashed(&wanted).await?;
-            let entry = self.begin(&wanted, &meant).await?;
+        for _ in 0..MAX_REBASES {
+            let intended = self.hash_new_content(&wanted).await?;
+            let entry = self.begin(&wanted, &intended).await?;
             let changes = wanted.iter().map(FileChange::change).collect();
             let conflict = match machine.commit(changes).await {
                 Ok(committed) => {
-                    let done = Done { wanted, meant, committed, moved_on };
+                    let done = CommittedChanges { wanted, intended, committed, moved_on };
                     return self.finish(entry, done).await;
                 }
                 Err(CommitError::Conflict { at, .. }) => at,
                 Err(error) => {
-                    // What stayed changed can be put right from the journal.
+                    // Files that stayed changed can be restored from the journal.
                     if !matches!(error, CommitError::Torn { .. }) {
                         self.session.workspace.journal().void(entry);
                     }
                     return Err(CommitFailure::Commit {
-                        shown: self.named(&wanted, &error),
+                        shown: self.error_path(&wanted, &error),
                         error,
                     });
                 }
             };
             self.session.workspace.journal().void(entry);
-            let Some(index) = wanted.iter().position(|want| want.concerns(&conflict.path())) else {
+            let Some(index) = wanted.iter().position(|want| want.is_at(&conflict.path())) else {
                 let error = CommitError::Conflict { at: conflict, found: None };
-                return Err(CommitFailure::Commit { shown: self.named(&wanted, &error), error });
+                return Err(CommitFailure::Commit {
+                    shown: self.error_path(&wanted, &error),
+                    error,
+                });
             };
             rebase(&*machine, &mut wanted[index]).await?;
             moved_on[index] = true;
@@ -195,22 +198,22 @@ impl Work {
         Err(CommitFailure::Stale { shown: wanted[0].path.shown().into(), now: None })
     }
 
-    /// The hash of what each file is to hold, computed where nobody waits for this thread.
-    async fn hashed(
+    /// Hashes the new content of each file, off the runtime's threads.
+    async fn hash_new_content(
         &self,
         wanted: &[FileChange],
     ) -> Result<Vec<Option<ContentHash>>, CommitFailure> {
         let contents: Vec<_> = wanted.iter().map(FileChange::content).collect();
         let hash = |bytes: Option<Bytes>| bytes.map(|bytes| ContentHash::of(&bytes));
         let hashing = move || contents.into_iter().map(hash).collect();
-        let hashed = tokio::task::spawn_blocking(hashing).await;
-        hashed.map_err(|failed| CommitFailure::Journal { why: failed.to_string() })
+        let hash_new_content = tokio::task::spawn_blocking(hashing).await;
+        hash_new_content.map_err(|failed| CommitFailure::Journal { why: failed.to_string() })
     }
 
     async fn begin(
         &self,
         wanted: &[FileChange],
-        meant: &[Option<ContentHash>],
+        intended: &[Option<ContentHash>],
     ) -> Result<EntryId, CommitFailure> {
         let entry = JournalEntry {
             call: self.call.id.to_string(),
@@ -218,7 +221,11 @@ impl Work {
             tool: self.call.tool.clone(),
             root: self.session.workspace.root().into(),
             at: now(),
-            files: wanted.iter().zip(meant).flat_map(|(want, meant)| want.before(*meant)).collect(),
+            files: wanted
+                .iter()
+                .zip(intended)
+                .flat_map(|(want, intended)| want.before(*intended))
+                .collect(),
         };
         let begun = self.session.workspace.journal().begin(&entry).await;
         begun.map_err(|err| CommitFailure::Journal { why: err.to_string() })
@@ -227,25 +234,25 @@ impl Work {
     async fn finish(
         &self,
         entry: EntryId,
-        done: Done,
+        done: CommittedChanges,
     ) -> Result<(AppliedChanges, Vec<PathBuf>), CommitFailure> {
-        let Done { wanted, meant, committed, moved_on } = done;
+        let CommittedChanges { wanted, intended, committed, moved_on } = done;
         let (mut written, mut after) = (Vec::new(), Vec::new());
         for (at, want) in wanted.iter().enumerate() {
-            let now = want.content().zip(meant[at]).zip(committed[at].mode);
+            let now = want.content().zip(intended[at]).zip(committed[at].mode);
             let now = now.map(|((bytes, hash), mode)| FileImage { bytes, mode, hash });
             let (made, left) = self.written(want, now, &committed[at], moved_on[at]).await;
             written.push(made);
             after.extend(want.after(left));
         }
-        // The files are changed; an entry that cannot be completed still has the old content.
+        // The files are changed. An entry that cannot be completed still has the old content.
         self.session.workspace.journal().done(entry, &after).await.ok();
         let edited = wanted.iter().flat_map(|want| want.touches()).map(Resolved::real).collect();
         let diagnostics = self.diagnose(&written).await;
         Ok((AppliedChanges { written, diagnostics }, edited))
     }
 
-    /// What became of one file, and what is there since.
+    /// Formats a written file, updates the session's record of it, and returns its final content.
     async fn written(
         &self,
         want: &FileChange,
@@ -279,7 +286,7 @@ impl Work {
         (written, now)
     }
 
-    /// Formatted bytes go in by a second compare-and-swap: only our own bytes are replaced by them.
+    /// Writes formatted content by a second compare-and-swap, which replaces only our own bytes.
     async fn format(
         &self,
         path: &Resolved,
@@ -289,7 +296,7 @@ impl Work {
         let mut now = image.clone();
         for neighbour in self.session.workspace.after() {
             let formatting = neighbour.format(path, &now.bytes);
-            let Ok(Some(better)) = tokio::time::timeout(NEIGHBOUR, formatting).await else {
+            let Ok(Some(better)) = tokio::time::timeout(FORMAT_TIMEOUT, formatting).await else {
                 continue;
             };
             if better == now.bytes {
@@ -313,12 +320,12 @@ impl Work {
         let mut all = Vec::new();
         for neighbour in self.session.workspace.after() {
             let looking = neighbour.diagnose(written);
-            all.extend(tokio::time::timeout(NEIGHBOUR, looking).await.unwrap_or_default());
+            all.extend(tokio::time::timeout(FORMAT_TIMEOUT, looking).await.unwrap_or_default());
         }
         all
     }
 
-    fn named(&self, wanted: &[FileChange], error: &CommitError) -> String {
+    fn error_path(&self, wanted: &[FileChange], error: &CommitError) -> String {
         let at = match error {
             CommitError::Conflict { at, .. }
             | CommitError::ReadOnly { at }
@@ -338,10 +345,10 @@ fn image(FileContent { bytes, mode, hash }: FileContent) -> FileImage {
     FileImage { bytes, mode, hash }
 }
 
-/// Carries an approved change over to the file as it is now, where other lines changed.
+/// Rebases an approved change onto the present file, if other lines changed.
 async fn rebase(machine: &dyn Machine, want: &mut FileChange) -> Result<(), CommitFailure> {
     let shown = want.path.shown().to_string();
-    let theirs = match machine.read(&want.path.place, MOST_BYTES).await {
+    let theirs = match machine.read(&want.path.place, MAX_BYTES).await {
         Ok(whole) => Some(image(whole)),
         Err(MachineError::NotFound) => None,
         Err(why) => {
@@ -392,7 +399,7 @@ impl FileChange {
         }
     }
 
-    /// Every path that changes.
+    /// Returns every path that changes.
     fn touches(&self) -> Vec<&Resolved> {
         match &self.then {
             ChangeKind::Write { .. } | ChangeKind::Remove => vec![&self.path],
@@ -400,11 +407,11 @@ impl FileChange {
         }
     }
 
-    fn concerns(&self, path: &std::path::Path) -> bool {
+    fn is_at(&self, path: &std::path::Path) -> bool {
         self.path.real() == path
     }
 
-    /// The path that the content is under afterwards.
+    /// The path that has the content afterwards.
     fn target(&self) -> &Resolved {
         match &self.then {
             ChangeKind::Write { .. } | ChangeKind::Remove => &self.path,
@@ -412,7 +419,7 @@ impl FileChange {
         }
     }
 
-    /// What becomes of other names; a moved file is a new one.
+    /// What happens to other hard links. A moved file is a new one.
     fn links(&self) -> HardLinks {
         match &self.then {
             ChangeKind::Write { links, .. } => *links,
@@ -427,17 +434,18 @@ impl FileChange {
         }
     }
 
-    fn before(&self, meant: Option<ContentHash>) -> Vec<BeforeImage> {
-        let own = |meant| BeforeImage { path: self.path.real(), image: self.base.clone(), meant };
+    fn before(&self, intended: Option<ContentHash>) -> Vec<BeforeImage> {
+        let own =
+            |intended| BeforeImage { path: self.path.real(), image: self.base.clone(), intended };
         match &self.then {
-            ChangeKind::Write { .. } | ChangeKind::Remove => vec![own(meant)],
+            ChangeKind::Write { .. } | ChangeKind::Remove => vec![own(intended)],
             ChangeKind::Move { to, over, .. } => {
-                vec![own(None), BeforeImage { path: to.real(), image: over.clone(), meant }]
+                vec![own(None), BeforeImage { path: to.real(), image: over.clone(), intended }]
             }
         }
     }
 
-    /// What is there afterwards, in the order of [`FileChange::before`].
+    /// The state afterwards, in the order of [`FileChange::before`].
     fn after(&self, left: Option<FileImage>) -> Vec<Option<FileImage>> {
         match &self.then {
             ChangeKind::Write { .. } | ChangeKind::Remove => vec![left],

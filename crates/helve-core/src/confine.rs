@@ -1,4 +1,4 @@
-//! What a sandbox means: from a word in the configuration to what a program is kept from.
+//! Sandbox modes, and the plan of what a sandboxed command may write.
 
 mod denied;
 
@@ -8,23 +8,23 @@ use helve_policy::builtin;
 
 use crate::process::{Network, SandboxPlan};
 
-pub use denied::{MOST_DENIED, SandboxDenial, denied};
+pub use denied::{MAX_DENIED, SandboxDenial, denied};
 
-/// How programs are confined, from the loosest to the strictest.
+/// Sandbox modes, from loosest to strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sandbox {
     #[default]
     Off,
-    /// They write in the workspace, but not what runs or configures programs there.
+    /// Commands write in the workspace, except for protected files.
     WorkspaceWrite,
-    /// They write in their scratch folder only.
+    /// Commands write in their scratch folder only.
     ReadOnly,
 }
 
 impl Sandbox {
     pub const ALL: [Sandbox; 3] = [Sandbox::Off, Sandbox::WorkspaceWrite, Sandbox::ReadOnly];
 
-    /// The word for it in the configuration.
+    /// The value in the configuration.
     pub fn word(self) -> &'static str {
         match self {
             Sandbox::Off => "off",
@@ -34,8 +34,8 @@ impl Sandbox {
     }
 }
 
-/// What a program of a workspace is kept from. Both folders absolute, with every link followed; the scratch folder is the
-/// program's own, for its temporary files.
+/// Returns what a command may not do. Both folders are absolute, with every link followed; `scratch` is the
+/// command's folder for temporary files.
 pub fn plan(
     sandbox: Sandbox,
     network: Network,
@@ -52,17 +52,17 @@ pub fn plan(
     Some(SandboxPlan { writable, protected, network })
 }
 
-/// The folders of git that a linked worktree works in, each absolute and with every link followed.
+/// The git folders of a linked worktree, each absolute and with every link followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedWorktree {
-    /// What belongs to this worktree alone, below `worktrees` of the repository.
-    pub own: PathBuf,
-    /// What it shares: objects, refs, logs, as far as they are there.
+    /// The worktree's own folder, below `worktrees` of the repository.
+    pub git_dir: PathBuf,
+    /// The folders it shares and that exist: objects, refs, logs.
     pub shared: Vec<PathBuf>,
 }
 
-/// Lets a program that writes in a linked worktree commit there, though the repository lies outside; settings and hooks
-/// stay out of reach.
+/// Lets a command commit in a linked worktree, although the repository lies outside the root. Settings and hooks stay
+/// protected.
 pub fn link(plan: &mut SandboxPlan, root: &Path, linked: LinkedWorktree) {
     if !plan.writable.iter().any(|folder| folder == root) {
         return;
@@ -70,15 +70,15 @@ pub fn link(plan: &mut SandboxPlan, root: &Path, linked: LinkedWorktree) {
     let dot = root.join(".git");
     plan.protected.retain(|path| !path.starts_with(&dot));
     plan.protected.push(dot);
-    plan.protected.extend(OWN_PROTECTED.map(|name| linked.own.join(name)));
-    plan.writable.push(linked.own);
+    plan.protected.extend(OWN_PROTECTED.map(|name| linked.git_dir.join(name)));
+    plan.writable.push(linked.git_dir);
     plan.writable.extend(linked.shared);
 }
 
-/// What says where the rest is, and what may run programs.
+/// Files that locate the repository or may run programs.
 const OWN_PROTECTED: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
 
-/// Whether a plan lets nothing be changed at a path.
+/// Whether a plan forbids writing to a path.
 pub fn denies(plan: &SandboxPlan, path: &Path) -> bool {
     let below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
     !below(&plan.writable) || below(&plan.protected)

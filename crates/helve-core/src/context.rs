@@ -1,4 +1,4 @@
-//! Everything one call may touch. Built by the engine, dropped with the call.
+//! What a tool is given for one call. Built by the engine, dropped with the call.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::programs::Programs;
 use crate::recorder::Recorder;
 use crate::session::{Session, Slot};
 
-/// What a tool is given: narrow views, nothing of the session itself.
+/// The views that a tool works with. The session itself is not accessible.
 pub struct ToolContext {
     pub call: Arc<CallRef>,
     pub files: Files,
     pub programs: Programs,
     pub memory: Memory,
-    /// Fires when the call is to end; a tool that does not notice is dropped a little later.
+    /// Fires when the call should end. A tool that does not react is dropped a little later.
     pub cancel: CancellationToken,
     pub(crate) session: Arc<Session>,
     pub(crate) recorder: Recorder,
@@ -37,24 +37,24 @@ pub(crate) trait NestedCalls: Send + Sync {
 }
 
 impl ToolContext {
-    /// One question for all of it; the answer is proof for exactly that. Files that were loaded and
-    /// not yet spoken of are asked about in the same breath.
+    /// Asks once for everything; the grant covers exactly that. Files that were loaded but not asked about yet are
+    /// included.
     pub async fn ask(&self, ask: Ask) -> Result<Grant<'_>, ToolError> {
         let mut ask = ask;
-        let unspoken = self.files.unspoken.lock().clone();
+        let unasked = self.files.unasked.lock().clone();
         ask.parts.extend(
-            unspoken.iter().filter(|part| !ask.parts.contains(part)).cloned().collect::<Vec<_>>(),
+            unasked.iter().filter(|part| !ask.parts.contains(part)).cloned().collect::<Vec<_>>(),
         );
         let asking = self.session.gate.ask(ask, &self.call, |what| self.emit(what));
         let refusal = tokio::select! {
             answer = asking => match answer {
                 Ok(grant) => {
-                    self.files.unspoken.lock().retain(|part| !unspoken.contains(part));
+                    self.files.unasked.lock().retain(|part| !unasked.contains(part));
                     return Ok(grant);
                 }
                 Err(refusal) => refusal,
             },
-            // Dropping the question withdraws it.
+            // Dropping the future withdraws the question.
             () = self.cancel.cancelled() => return Err(self.words().aborted()),
         };
         Err(match refusal {
@@ -63,7 +63,7 @@ impl ToolContext {
         })
     }
 
-    /// Computes aside, on a thread that may take its time. It begins at once.
+    /// Runs work on a blocking thread. It starts at once.
     pub fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -73,12 +73,12 @@ impl ToolContext {
         Box::pin(async move { done.await.map_err(|_panicked| words.panicked(&tool)) })
     }
 
-    /// Tells whoever watches. Never waits.
+    /// Reports progress to watchers. Never waits.
     pub fn progress(&self, progress: Progress) {
         self.emit(EventKind::Progress(progress));
     }
 
-    /// What one answer may hold.
+    /// The limits on one answer.
     pub fn limits(&self) -> Limits {
         self.session.limits
     }
@@ -87,12 +87,12 @@ impl ToolContext {
         self.session.dialect.words
     }
 
-    /// A sub-agent's session under this call.
+    /// Opens a session for a sub-agent of this call.
     pub fn child(&self, agent: &str, rules: Vec<Rule>) -> Arc<Session> {
         self.session.child(&self.call, agent, rules)
     }
 
-    /// Runs another tool as part of this call: the same session, one level deeper.
+    /// Runs another tool as part of this call, in the same session and one level deeper.
     pub async fn call_inside(&self, name: &str, input: Input) -> ToolResult {
         let mut call = ToolCall::new(name, input);
         call.origin = Origin::Inside { parent: self.call.id.to_string() };
@@ -105,7 +105,7 @@ impl ToolContext {
     }
 }
 
-/// What the session remembers, by type.
+/// The session's memory, by type.
 pub struct Memory(pub(crate) Arc<Session>);
 
 impl Memory {
@@ -113,7 +113,7 @@ impl Memory {
         self.0.recall().await.map_err(|err| self.failed(&err))
     }
 
-    /// Runs until nobody else changed the slot meanwhile, so `change` may run more than once.
+    /// Retries until nobody else changed the slot in between, so `change` may run more than once.
     pub async fn update<T: Slot, R>(
         &self,
         change: impl FnMut(&mut T) -> R,

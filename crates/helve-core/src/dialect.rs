@@ -1,4 +1,4 @@
-//! A dialect: limits, and the words for what the spine has to say. The spine has none of its own.
+//! A dialect: the limits on output and the wording of all messages to a model. The core has no wording of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,49 +14,49 @@ use crate::output::{Saved, ToolError};
 use crate::server::ServerError;
 use crate::validate::{ArgumentProblem, UnknownParameter};
 
-/// Limits and words of one way of speaking to a model.
+/// The limits and wording of one set of tools.
 pub struct Dialect {
     pub name: &'static str,
     pub limits: Limits,
     pub words: &'static dyn Words,
 }
 
-/// A cut that was made, with what the notice needs to know.
+/// Output that was cut, with what the notice needs.
 #[derive(Debug)]
 pub struct OutputCut<'a> {
     pub pieces: Pieces<'a>,
-    /// `None` when the whole could not be saved.
+    /// `None` if the full output could not be saved.
     pub saved: Option<&'a Saved>,
-    /// Whether the agent may hand the reading to a sub-agent.
+    /// Whether the agent may delegate reading the rest to a sub-agent.
     pub may_delegate: bool,
 }
 
-/// Everything the spine may have to say to a model.
+/// Every message of the core to a model.
 pub trait Words: Send + Sync {
-    /// The kept text with a notice of what was cut and how to go on.
+    /// The kept text, with a notice of what was cut and how to continue.
     fn notice(&self, cut: &OutputCut<'_>) -> String;
     fn bad_input(&self, tool: &str, bad: &BadInput) -> String;
     fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String;
-    /// Parameters that the tool does not have; appended to its answer.
-    fn ignored(&self, tool: &str, extra: &[UnknownParameter]) -> String;
-    fn unknown(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
+    /// Parameters that the tool does not have. The message is appended to its answer.
+    fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String;
+    fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String;
     fn refused(&self, refusal: &Refusal) -> ToolError;
-    /// `shown` is the path that it is about.
-    fn machine(&self, shown: &str, error: &MachineError) -> ToolError;
-    /// A path that is no path: NUL, an unknown home folder, too long.
+    /// `shown` is the path that the error is about.
+    fn machine_error(&self, shown: &str, error: &MachineError) -> ToolError;
+    /// A text that is not a valid path: it contains NUL, is too long, or needs an unknown home folder.
     fn bad_path(&self, given: &str, why: &BadPath) -> ToolError;
-    /// The call failed over a file that nobody was asked about.
-    fn unspoken(&self) -> ToolError;
-    /// A change that was not made; `shown` is the file it began with.
-    fn unmade(&self, shown: &str, why: &CommitFailure) -> ToolError;
+    /// The call failed on a file that nobody was asked about yet.
+    fn unasked(&self) -> ToolError;
+    /// A change that was not applied. `shown` is the first file of the change.
+    fn commit_failed(&self, shown: &str, why: &CommitFailure) -> ToolError;
     fn aborted(&self) -> ToolError;
     fn panicked(&self, tool: &str) -> ToolError;
     fn too_deep(&self, most: u8) -> ToolError;
     fn hook_failed(&self, hook: &str, why: &HookFault) -> ToolError;
     fn not_granted(&self) -> ToolError;
     fn memory_failed(&self, why: &str) -> ToolError;
-    /// An MCP server could not do its part.
-    fn server(&self, server: &str, trouble: &ServerError) -> ToolError;
+    /// An MCP server failed.
+    fn server_error(&self, server: &str, trouble: &ServerError) -> ToolError;
 }
 
 /// Why a text cannot name a file.
@@ -68,7 +68,7 @@ pub enum BadPath {
     NoHome,
 }
 
-/// How a hook failed; a call whose `before` failed does not run.
+/// How a hook failed. A call whose `before` hook failed does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookFault {
     Refused(Arc<str>),
@@ -76,10 +76,10 @@ pub enum HookFault {
     TimedOut(Duration),
 }
 
-/// Why nothing was changed.
+/// Why no file was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitFailure {
-    /// The file changed where the change applies; here is how it reads now.
+    /// The file has changed where the change applies. `now` is its present content.
     Stale {
         shown: String,
         now: Option<Bytes>,
@@ -88,7 +88,7 @@ pub enum CommitFailure {
         shown: String,
         error: CommitError,
     },
-    /// What was there could not be taken down, so nothing was touched.
+    /// The journal could not record the old content, so nothing was changed.
     Journal {
         why: String,
     },

@@ -1,4 +1,4 @@
-//! The whole life of a call, top to bottom. One engine per process; it holds no session.
+//! Runs a call from start to finish. There is one engine per process, and it holds no session.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,19 +32,19 @@ use crate::store::Store;
 use crate::tool::AnyTool;
 use crate::validate::{UnknownParameter, validate};
 
-/// The tool that a call to an unknown name becomes.
+/// The tool that handles calls to unknown names.
 const INVALID: &str = "invalid";
 
 /// Runs calls.
 pub struct Engine {
     pub recorder: Recorder,
-    pub patience: EngineTimeouts,
+    pub timeouts: EngineTimeouts,
 }
 
-/// How long the engine waits for others.
+/// How long the engine waits for tools and hooks.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineTimeouts {
-    /// For a tool to notice that it was cancelled, before it is dropped.
+    /// For a cancelled tool to return, before it is dropped.
     pub grace: Duration,
     /// For each hook.
     pub hook: Duration,
@@ -58,7 +58,7 @@ impl Default for EngineTimeouts {
 
 impl Engine {
     pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { recorder: Recorder::new(store), patience: EngineTimeouts::default() })
+        Arc::new(Self { recorder: Recorder::new(store), timeouts: EngineTimeouts::default() })
     }
 
     /// Waits until the history is on disk.
@@ -66,7 +66,7 @@ impl Engine {
         self.recorder.flush().await;
     }
 
-    /// Runs one call. The future owns all it needs, so a door may spawn it, park it, or drop it.
+    /// Runs one call. The future owns everything it needs, so a door may spawn, park or drop it.
     pub fn call(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -78,7 +78,7 @@ impl Engine {
         self.call_at(above, session, tools, call, cancel)
     }
 
-    /// Runs the calls of one message: neighbours that may run together do, others wait their turn.
+    /// Runs the calls of one message. Adjacent calls that may run in parallel do; the others run one by one.
     pub async fn call_all(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -101,7 +101,7 @@ impl Engine {
         results
     }
 
-    /// `above` is the call that this one is part of. Never waits for other calls: order is `call_all`'s.
+    /// `above` is the call that this one is part of. Never waits for other calls: `call_all` does the ordering.
     fn call_at(
         self: &Arc<Self>,
         above: Option<&Arc<CallRef>>,
@@ -113,7 +113,7 @@ impl Engine {
         let id: Arc<str> = call.id.as_str().into();
         let (depth, root) =
             above.map_or((0, id.clone()), |above| (above.depth + 1, above.root.clone()));
-        let who = Arc::new(CallRef {
+        let call_ref = Arc::new(CallRef {
             id,
             root,
             session: session.id.clone(),
@@ -127,30 +127,30 @@ impl Engine {
             true => Recorder::off_the_record(),
             false => self.recorder.clone(),
         };
-        let life = Life {
+        let running = RunningCall {
             engine: self.clone(),
             recorder,
             session: session.clone(),
             tools: tools.clone(),
-            who,
+            call_ref,
             cancel,
         };
-        Box::pin(life.run(call))
+        Box::pin(running.run(call))
     }
 }
 
-/// One call on its way.
+/// One call in progress.
 #[derive(Clone)]
-struct Life {
+struct RunningCall {
     engine: Arc<Engine>,
     recorder: Recorder,
     session: Arc<Session>,
     tools: ToolSet,
-    who: Arc<CallRef>,
+    call_ref: Arc<CallRef>,
     cancel: CancellationToken,
 }
 
-impl Life {
+impl RunningCall {
     async fn run(self, mut call: ToolCall) -> ToolResult {
         let parent = match &call.origin {
             Origin::Model | Origin::Person => None,
@@ -161,38 +161,38 @@ impl Life {
         let mut result = ToolResult { call: call.id.clone(), outcome };
         self.after(&call, &mut result).await;
         if let Ok(output) = &mut result.outcome {
-            self.bound(output).await;
+            self.limit_output(output).await;
         }
-        self.emit(EventKind::Finished(ended(&result)));
+        self.emit(EventKind::Finished(event_outcome(&result)));
         result
     }
 
     async fn attempt(&self, call: &mut ToolCall) -> Result<ToolOutput, ToolError> {
         let words = self.session.dialect.words;
-        if self.who.depth > MAX_DEPTH {
+        if self.call_ref.depth > MAX_DEPTH {
             return Err(words.too_deep(MAX_DEPTH));
         }
         self.parse(call)?;
         self.before(call).await?;
         let Some((spec, tool)) = self.tools.find(&call.name) else {
-            return self.unknown(call).await;
+            return self.call_invalid(call).await;
         };
         let extras = self.decode(spec, tool, call)?;
-        self.emit(EventKind::Running { input: Arc::new(told(&call.input)) });
-        let mut output = self.under_guard(&spec.name, tool, call.input.clone()).await?;
+        self.emit(EventKind::Running { input: Arc::new(event_input(&call.input)) });
+        let mut output = self.run_guarded(&spec.name, tool, call.input.clone()).await?;
         if !extras.is_empty() {
-            output.content.push(Content::Text(words.ignored(&spec.name, &extras)));
+            output.content.push(Content::Text(words.unknown_parameters(&spec.name, &extras)));
         }
         Ok(output)
     }
 
-    /// Wire text becomes a value, within limits, or the call ends here.
+    /// Parses wire text within the limits, or ends the call.
     fn parse(&self, call: &mut ToolCall) -> Result<(), ToolError> {
         let checked = match &call.input {
             Input::Raw(text) => input::parse(text).map(Some),
             Input::Json(value) => input::check(value).map(|()| None),
-            Input::Text(text) if text.len() > input::MOST_BYTES => {
-                Err(input::BadInput::TooLarge { bytes: text.len(), most: input::MOST_BYTES })
+            Input::Text(text) if text.len() > input::MAX_BYTES => {
+                Err(input::BadInput::TooLarge { bytes: text.len(), most: input::MAX_BYTES })
             }
             Input::Text(_) => Ok(None),
         };
@@ -212,12 +212,12 @@ impl Life {
 
     async fn before(&self, call: &mut ToolCall) -> Result<(), ToolError> {
         for hook in self.session.workspace.hooks() {
-            let running = hook.before(&self.who, call);
+            let running = hook.before(&self.call_ref, call);
             let words = self.session.dialect.words;
             let outcome = tokio::select! {
                 biased;
-                outcome = hook::guarded(running, self.engine.patience.hook) => outcome,
-                // Nothing was begun yet.
+                outcome = hook::guarded(running, self.engine.timeouts.hook) => outcome,
+                // No effect has happened yet.
                 () = self.cancel.cancelled() => return Err(words.aborted()),
             };
             outcome.map_err(|fault| words.hook_failed(hook.name(), &fault))?;
@@ -229,38 +229,38 @@ impl Life {
         for hook in self.session.workspace.hooks() {
             let mut changed = result.clone();
             let running =
-                AssertUnwindSafe(hook.after(&self.who, call, &mut changed)).catch_unwind();
-            let running = tokio::time::timeout(self.engine.patience.hook, running);
-            let ended = tokio::select! {
+                AssertUnwindSafe(hook.after(&self.call_ref, call, &mut changed)).catch_unwind();
+            let running = tokio::time::timeout(self.engine.timeouts.hook, running);
+            let event_outcome = tokio::select! {
                 biased;
-                ended = running => ended,
-                () = self.out_of_patience() => {
+                event_outcome = running => event_outcome,
+                () = self.grace_over() => {
                     result.outcome = Err(self.session.dialect.words.aborted());
                     return;
                 }
             };
-            // What a failing hook left behind may be half done: the result stays as it was.
-            if let Ok(Ok(())) = ended {
+            // A failing hook may have changed the result halfway, so its changes are discarded.
+            if let Ok(Ok(())) = event_outcome {
                 *result = changed;
             }
         }
     }
 
-    /// Comes when the call was aborted and the moment to tidy up is over.
-    async fn out_of_patience(&self) {
+    /// Resolves when the call was cancelled and its grace period is over.
+    async fn grace_over(&self) {
         self.cancel.cancelled().await;
-        tokio::time::sleep(self.engine.patience.grace).await;
+        tokio::time::sleep(self.engine.timeouts.grace).await;
     }
 
-    /// A name that no tool has becomes a call of `invalid`, which says which names are near.
-    async fn unknown(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+    /// Turns a call with an unknown name into a call of `invalid`, which suggests near names.
+    async fn call_invalid(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let near = self.tools.nearest(&call.name);
-        let error = self.session.dialect.words.unknown(&call.name, &near, &self.tools.names());
+        let error = self.session.dialect.words.unknown_tool(&call.name, &near, &self.tools.names());
         let Some((spec, tool)) = self.tools.find(INVALID) else {
             return Err(ToolError::new(ErrorKind::UnknownTool, error));
         };
         let input = Input::Json(json!({"tool": call.name, "error": error}));
-        let outcome = self.under_guard(&spec.name, tool, input).await;
+        let outcome = self.run_guarded(&spec.name, tool, input).await;
         outcome.map_err(|err| ToolError { kind: ErrorKind::UnknownTool, ..err })
     }
 
@@ -285,8 +285,8 @@ impl Life {
         Err(ToolError::new(ErrorKind::InvalidArgs, words))
     }
 
-    /// A panic ends the call and nothing else; a cancelled call has a moment to tidy up.
-    async fn under_guard(
+    /// A panic ends only this call. A cancelled call gets a grace period.
+    async fn run_guarded(
         &self,
         name: &str,
         tool: &Arc<dyn AnyTool>,
@@ -296,7 +296,7 @@ impl Life {
         if self.cancel.is_cancelled() {
             return Err(words.aborted());
         }
-        let (session, call) = (&self.session, &self.who);
+        let (session, call) = (&self.session, &self.call_ref);
         let recorder = &self.recorder;
         let ctx = ToolContext {
             call: call.clone(),
@@ -304,12 +304,12 @@ impl Life {
                 session: session.clone(),
                 call: call.clone(),
                 recorder: recorder.clone(),
-                unspoken: Mutex::default(),
+                unasked: Mutex::default(),
             },
             programs: Programs {
                 session: session.clone(),
                 call: call.clone(),
-                hook_timeout: self.engine.patience.hook,
+                hook_timeout: self.engine.timeouts.hook,
             },
             memory: Memory(session.clone()),
             cancel: self.cancel.clone(),
@@ -320,25 +320,25 @@ impl Life {
         let running = AssertUnwindSafe(tool.call(input, &ctx)).catch_unwind();
         let outcome = tokio::select! {
             outcome = running => outcome.unwrap_or_else(|_panic| Err(words.panicked(name))),
-            () = self.out_of_patience() => Err(words.aborted()),
+            () = self.grace_over() => Err(words.aborted()),
         };
         match outcome {
-            // A tool that failed over a file nobody was asked about may not quote it.
-            Err(err) if !ctx.files.unspoken.lock().is_empty() => Err(match err.kind {
+            // A tool that failed on a file nobody was asked about must not quote it.
+            Err(err) if !ctx.files.unasked.lock().is_empty() => Err(match err.kind {
                 ErrorKind::Denied | ErrorKind::Explained | ErrorKind::Cancelled => err,
                 ErrorKind::UnknownTool
                 | ErrorKind::InvalidArgs
                 | ErrorKind::NotFound
                 | ErrorKind::Stale
                 | ErrorKind::TimedOut
-                | ErrorKind::Failed => words.unspoken(),
+                | ErrorKind::Failed => words.unasked(),
             }),
             outcome => outcome,
         }
     }
 
-    /// Holds the text to the session's limits; the whole is saved and the notice says where.
-    async fn bound(&self, output: &mut ToolOutput) {
+    /// Cuts the text to the session's limits, saves the full text, and adds a notice.
+    async fn limit_output(&self, output: &mut ToolOutput) {
         for content in &mut output.content {
             if let Content::Text(text) = content
                 && let std::borrow::Cow::Owned(plain) = visible::strip(text)
@@ -373,25 +373,25 @@ impl Life {
     }
 
     fn emit(&self, what: EventKind) {
-        self.recorder.emit(&self.who, what);
+        self.recorder.emit(&self.call_ref, what);
     }
 }
 
-impl NestedCalls for Life {
+impl NestedCalls for RunningCall {
     fn call(&self, call: ToolCall, cancel: CancellationToken) -> BoxFuture<'static, ToolResult> {
-        self.engine.call_at(Some(&self.who), &self.session, &self.tools, call, cancel)
+        self.engine.call_at(Some(&self.call_ref), &self.session, &self.tools, call, cancel)
     }
 }
 
-/// The arguments as they are told to watchers.
-fn told(input: &Input) -> Value {
+/// The arguments as events carry them.
+fn event_input(input: &Input) -> Value {
     match input {
         Input::Json(value) => value.clone(),
         Input::Text(text) | Input::Raw(text) => Value::String(text.clone()),
     }
 }
 
-fn ended(result: &ToolResult) -> CallOutcome {
+fn event_outcome(result: &ToolResult) -> CallOutcome {
     match &result.outcome {
         Ok(output) => CallOutcome::Completed {
             title: output.title.clone(),

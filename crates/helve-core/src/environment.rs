@@ -1,11 +1,11 @@
-//! The environment of programs: what is passed on of Helve's own, what is set so that nothing can hang or run unasked,
-//! and which values are secrets.
+//! The environment of commands: what is inherited from Helve's own, what is set so that nothing waits for input or runs
+//! unasked, and which values are secrets.
 //!
-//! Passed on are all variables, a core that programs need to run at all, or none; then `include` adds and `exclude` takes
-//! away by wildcards over names, then `set` sets. Three things hold whatever was chosen, unless `set` says otherwise:
-//! - what makes a shell or a loader run code that nobody sees is not passed on ([`RUNS_CODE`]), unless `include` names it
-//!   without a wildcard: then the user meant it;
-//! - nobody can answer a prompt, so editors, pagers and passwords are answered for ([`ANSWERS`]);
+//! All variables are inherited, or a core set, or none. Then `include` adds and `exclude` removes names by wildcard, and
+//! `set` sets values. Three things always hold, unless `set` overrides them:
+//! - variables that make a shell or loader run code ([`RUNS_CODE`]) are not inherited, unless `include` names one without
+//! a wildcard;
+//! - nobody can answer a prompt, so editors, pagers and password prompts are replaced ([`ANSWERS`]);
 //! - git runs no file monitor, pager or password program that a repository names ([`GIT_SETTINGS`]).
 
 use std::ffi::{OsStr, OsString};
@@ -14,24 +14,24 @@ use std::os::unix::ffi::OsStrExt;
 use bytes::Bytes;
 use helve_text::wildcard;
 
-/// What is passed on of the environment.
+/// Which variables commands inherit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentPolicy {
     pub inherit: Inherit,
-    /// Wildcards over names, case aside: these are passed on too.
+    /// Wildcards over names, ignoring case. Matching variables are inherited too.
     pub include: Vec<String>,
-    /// These are not, even if they are included.
+    /// Wildcards for variables that are not inherited, even if included.
     pub exclude: Vec<String>,
-    /// These are set last.
+    /// Variables to set last.
     pub set: Vec<(String, String)>,
 }
 
-/// Where one begins, from the most to the least.
+/// The starting set, from most to least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Inherit {
     #[default]
     All,
-    /// What programs need to run at all: [`CORE`].
+    /// Only what programs need to run: [`CORE`].
     Core,
     None,
 }
@@ -39,7 +39,7 @@ pub enum Inherit {
 impl Inherit {
     pub const ALL: [Inherit; 3] = [Inherit::All, Inherit::Core, Inherit::None];
 
-    /// The word for it in the configuration.
+    /// The value in the configuration.
     pub fn word(self) -> &'static str {
         match self {
             Inherit::All => "all",
@@ -49,15 +49,15 @@ impl Inherit {
     }
 }
 
-/// What programs are given, and what must not be told of what they say.
+/// The variables of commands, and the values to redact from their output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// By name, each once.
+    /// Sorted by name, each once.
     pub variables: Vec<(OsString, OsString)>,
     pub secrets: Vec<Bytes>,
 }
 
-/// Where a program is, who it works for, and in which language.
+/// Variables that programs need: search path, user, locale, temporary folders, certificates.
 pub const CORE: [&str; 16] = [
     "PATH",
     "HOME",
@@ -77,7 +77,7 @@ pub const CORE: [&str; 16] = [
     "SSL_CERT_DIR",
 ];
 
-/// What makes shells and loaders run code before, beside or instead of the command that was judged.
+/// Variables that make shells and loaders run code before, beside or instead of the judged command.
 pub const RUNS_CODE: [&str; 13] = [
     "BASH_ENV",
     "ENV",
@@ -94,12 +94,12 @@ pub const RUNS_CODE: [&str; 13] = [
     "LD_AUDIT",
 ];
 
-/// Says why and fails, instead of opening an editor or asking for a password that nobody could type.
+/// An editor that prints a reason and fails, since nobody can type.
 const NO_EDITOR: &str = "sh -c 'echo \"no editor can be opened here: give the text as an argument\" >&2; exit 1' editor";
-/// Must be a program without arguments, and one that fails.
+/// Must be a program without arguments that fails.
 const NO_PASSWORD: &str = "/bin/false";
 
-/// What keeps programs from waiting for somebody. `CI` is left as it is: it changes what tests do.
+/// Variables that keep programs from waiting for input. `CI` is not set, because it changes what tests do.
 pub const ANSWERS: [(&str, &str); 18] = [
     ("TERM", "dumb"),
     ("PAGER", "cat"),
@@ -121,11 +121,10 @@ pub const ANSWERS: [(&str, &str); 18] = [
     ("GH_PROMPT_DISABLED", "1"),
 ];
 
-/// Settings of git that name a program which any command may run. They win over those of a repository.
-///
-/// A folder that looks like a bare repository can come with any clone, and its settings with it: git works in one only
-/// where it is named. External diffs, textconv and filters cannot be undone this way (git runs whatever is set, an empty
-/// name too): `programs::repository` has them asked about.
+/// Git settings that override a repository's own where those name a program.
+/// | `safe.bareRepository` is here because a clone can contain a folder that looks like a bare repository, settings
+/// included. External diffs, textconv and filters cannot be switched off this way, since git runs even an empty
+/// name; `programs::repository` has them asked about.
 pub const GIT_SETTINGS: [(&str, &str); 5] = [
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),
@@ -134,10 +133,10 @@ pub const GIT_SETTINGS: [(&str, &str); 5] = [
     ("safe.bareRepository", "explicit"),
 ];
 
-/// Makes `ssh` fail where it would ask.
+/// Makes `ssh` fail instead of prompting.
 const SSH_ASKS_NOT: &str = "-oBatchMode=yes";
 
-/// Works out the environment of a program from that of this process.
+/// Computes the environment of commands from that of the host.
 pub fn environment(
     policy: &EnvironmentPolicy,
     ambient: impl IntoIterator<Item = (OsString, OsString)>,
@@ -195,7 +194,7 @@ fn put(variables: &mut Vec<(OsString, OsString)>, name: &str, value: &str) {
     variables.push((name.into(), value.into()));
 }
 
-/// Keeps the command that is already given.
+/// Keeps an existing command and adds to it.
 fn neutralise_ssh(variables: &mut Vec<(OsString, OsString)>) {
     let given = variables.iter().find(|(name, _)| name == "GIT_SSH_COMMAND");
     let given = given.and_then(|(_, command)| command.to_str()).unwrap_or("ssh");
@@ -203,7 +202,7 @@ fn neutralise_ssh(variables: &mut Vec<(OsString, OsString)>) {
     put(variables, "GIT_SSH_COMMAND", &command);
 }
 
-/// Appends to the settings that are already given this way.
+/// Appends to settings that are already passed this way.
 fn neutralise_git(variables: &mut Vec<(OsString, OsString)>) {
     let given = variables.iter().find(|(name, _)| name == "GIT_CONFIG_COUNT");
     let given = given.and_then(|(_, count)| count.to_str()?.parse::<u16>().ok()).unwrap_or(0);
@@ -217,7 +216,7 @@ fn neutralise_git(variables: &mut Vec<(OsString, OsString)>) {
     variables.retain(|(name, _)| name != "GIT_EXTERNAL_DIFF" && name != "GIT_PROXY_COMMAND");
 }
 
-/// Words of a name that make its value a secret.
+/// Words in a name that mark its value as a secret.
 pub const SECRET_WORDS: [&str; 22] = [
     "TOKEN",
     "TOKENS",
@@ -242,20 +241,20 @@ pub const SECRET_WORDS: [&str; 22] = [
     "PAT",
     "DSN",
 ];
-/// Ends of words that were run together: `GITHUBTOKEN`, `PGPASSWORD`.
+/// Endings of names that run words together: `GITHUBTOKEN`, `PGPASSWORD`.
 const SECRET_ENDS: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "PASSPHRASE"];
-/// Last words that say it is about a secret, and not the secret.
+/// Last words that refer to a secret without being one.
 const ABOUT_SECRETS: [&str; 18] = [
     "PATH", "FILE", "DIR", "HOME", "SOCK", "SOCKET", "ID", "NAME", "URL", "URI", "HOST", "PORT",
     "TYPE", "LAYOUT", "COUNT", "LENGTH", "TTL", "MODE",
 ];
-/// Names that look so and are not.
+/// Names that look like secrets but are not.
 const NOT_SECRETS: [&str; 4] = ["PWD", "OLDPWD", "GIT_CONFIG_KEY_*", "GIT_ASKPASS"];
 
-/// Shorter values are no secrets anybody could rely on, and stand in every other text.
-const SHORTEST_SECRET: usize = 8;
+/// Shorter values are too weak to be secrets and too common to redact.
+const MIN_SECRET: usize = 8;
 
-/// Whether a variable's name says that its value is a secret.
+/// Whether a variable's name marks its value as a secret.
 pub fn is_secret(name: &str) -> bool {
     if any(NOT_SECRETS, name) {
         return false;
@@ -271,7 +270,7 @@ pub fn is_secret(name: &str) -> bool {
     words.iter().any(tells)
 }
 
-/// In capitals, with an underscore where a capital follows a small letter: `apiKey` is two words.
+/// Upper case, with an underscore between lower and upper case letters: `apiKey` is two words.
 fn split_humps(name: &str) -> String {
     let mut all = String::with_capacity(name.len() + 4);
     let mut before = '_';
@@ -288,9 +287,9 @@ fn split_humps(name: &str) -> String {
 fn secret(value: &OsStr) -> Option<Bytes> {
     let value = value.as_bytes().trim_ascii();
     let characters = String::from_utf8_lossy(value).chars().count();
-    // A number or a word of configuration, not a secret.
+    // Common configuration values, not secrets.
     let is_plain = matches!(value, b"disabled" | b"required" | b"optional");
-    (characters >= SHORTEST_SECRET && !is_plain).then(|| Bytes::copy_from_slice(value))
+    (characters >= MIN_SECRET && !is_plain).then(|| Bytes::copy_from_slice(value))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What happens to calls, as events; the state of a call is a fold over them.
+//! Events: what happens to calls. The state of a call is a fold over its events.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::broadcast;
 use crate::call::CallRef;
 use crate::output::ErrorKind;
 
-/// Milliseconds since 1970.
+/// Milliseconds since the Unix epoch.
 pub type Millis = u64;
 
 pub(crate) fn now() -> Millis {
@@ -19,11 +19,11 @@ pub(crate) fn now() -> Millis {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Something that happened to a call.
+/// An event of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub call: Arc<str>,
-    /// The call that came over the wire, of which this one may be a part.
+    /// The call that came over the wire; this one, or the one it is part of.
     pub root: Arc<str>,
     pub session: Arc<str>,
     pub at: Millis,
@@ -31,7 +31,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Something that happens to a call now.
+    /// An event that happens now.
     pub fn now(call: &CallRef, what: EventKind) -> Self {
         Self {
             call: call.id.clone(),
@@ -49,7 +49,7 @@ pub enum EventKind {
         tool: String,
         parent: Option<String>,
     },
-    /// The arguments fit and the tool runs.
+    /// The arguments are valid and the tool starts.
     Running {
         input: Arc<Value>,
     },
@@ -68,14 +68,14 @@ pub enum EventKind {
     Finished(CallOutcome),
 }
 
-/// News from a running call. What is given replaces what was there.
+/// Progress of a running call. Each given field replaces its previous value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     pub title: Option<String>,
     pub metadata: Map<String, Value>,
     /// Text for a person who watches.
     pub text: Option<String>,
-    /// How much of how much is done.
+    /// Units done, and the total if it is known.
     pub done: Option<(u64, Option<u64>)>,
 }
 
@@ -101,7 +101,7 @@ pub enum CallStatus {
     Error,
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallState {
     pub id: String,
@@ -119,11 +119,11 @@ pub struct CallState {
     pub ended: Option<Millis>,
 }
 
-/// The word in [`CallState::error`] for a call that a crash left running.
+/// The value of [`CallState::error`] for a call that a crash left running.
 pub const INTERRUPTED: &str = "interrupted";
 
 impl CallState {
-    /// The state after the first event of a call; `None` if the event is not the first.
+    /// Returns the state after the first event of a call; `None` if the event is not the first.
     pub fn begin(event: &Event) -> Option<Self> {
         let EventKind::Started { tool, parent } = &event.what else { return None };
         Some(Self {
@@ -143,7 +143,7 @@ impl CallState {
         })
     }
 
-    /// Moves on with the next event. A call that has ended stays as it is.
+    /// Applies the next event. A call that has ended does not change any more.
     pub fn fold(&mut self, event: &Event) {
         if matches!(self.status, CallStatus::Completed | CallStatus::Error) {
             return;
@@ -188,7 +188,7 @@ impl CallState {
     }
 }
 
-/// The bus. Sending never waits: a subscriber that lags misses events and is told how many.
+/// The event bus. Sending never waits; a subscriber that lags misses events and learns how many.
 #[derive(Clone, Debug)]
 pub struct Events(broadcast::Sender<Event>);
 
@@ -207,12 +207,12 @@ impl Events {
     }
 
     pub(crate) fn send(&self, event: Event) {
-        // No subscriber is no failure.
+        // Having no subscriber is not an error.
         self.0.send(event).ok();
     }
 }
 
-/// One subscriber's queue.
+/// The queue of one subscriber.
 #[derive(Debug)]
 pub struct Subscription(broadcast::Receiver<Event>);
 
@@ -220,12 +220,12 @@ pub struct Subscription(broadcast::Receiver<Event>);
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventDelivery {
     Event(Event),
-    /// This many were dropped because the subscriber was slow.
+    /// The number of events dropped because the subscriber was slow.
     Missed(u64),
 }
 
 impl Subscription {
-    /// The next event; `None` when the bus is gone.
+    /// Returns the next event; `None` when the bus is gone.
     pub async fn next(&mut self) -> Option<EventDelivery> {
         match self.0.recv().await {
             Ok(event) => Some(EventDelivery::Event(event)),

@@ -1,4 +1,4 @@
-//! One call's view of the files: the only way from a string to a file.
+//! One call's view of the files. This is the only way from a string to a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use crate::resolved::{Resolved, Roots, lexical};
 use crate::session::Session;
 use crate::shown::SeenContent;
 
-/// The longest path that is looked at.
-const MOST_PATH: usize = 4096;
+/// The longest accepted path in bytes.
+const MAX_PATH: usize = 4096;
 
 /// One call's view of the files.
 pub struct Files {
     pub(crate) session: Arc<Session>,
     pub(crate) call: Arc<CallRef>,
     pub(crate) recorder: Recorder,
-    /// What was loaded and must still be asked about.
-    pub(crate) unspoken: Mutex<Vec<Part>>,
+    /// Parts of files that were loaded and must still be asked about.
+    pub(crate) unasked: Mutex<Vec<Part>>,
 }
 
 impl Files {
-    /// Looks a path up. Never prompts: what must be asked travels with it into the call's one ask.
+    /// Looks up a path. Never asks: the parts it needs are in the result, for the call's one ask.
     pub async fn resolve(&self, given: &str) -> Result<Resolved, ToolError> {
         resolve(&self.session, given).await
     }
 
-    /// Looks up a path that Helve noted itself, which need not be text.
+    /// Looks up a path that Helve recorded itself, which need not be UTF-8.
     pub async fn resolve_path(&self, path: &Path) -> Resolved {
         resolve_path(&self.session, path).await
     }
 
-    /// Some lines of a file that reading was granted for. Once they are shown, [`Files::showed`] takes that down.
+    /// Reads some lines of a file. Once they are shown, the caller records that with [`Files::showed`].
     pub async fn window(
         &self,
         grant: &Grant<'_>,
@@ -50,15 +50,15 @@ impl Files {
     ) -> Result<WindowLines, ToolError> {
         self.demand(grant, path)?;
         let got = path.machine.window(&path.place, want).await;
-        got.map_err(|err| self.session.dialect.words.machine(path.shown(), &err))
+        got.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))
     }
 
-    /// What this session overwrites it must have been shown: so it was of this.
+    /// Records that the session has seen this window.
     pub fn showed(&self, path: &Resolved, got: &WindowLines) {
         self.session.saw(&path.real(), SeenContent::window(got));
     }
 
-    /// A whole file that reading was granted for, unless it is larger than `most`.
+    /// Reads a whole file, unless it is larger than `most`.
     pub async fn whole(
         &self,
         grant: &Grant<'_>,
@@ -67,12 +67,13 @@ impl Files {
     ) -> Result<Bytes, ToolError> {
         self.demand(grant, path)?;
         let got = path.machine.read(&path.place, most).await;
-        let got = got.map_err(|err| self.session.dialect.words.machine(path.shown(), &err))?;
+        let got =
+            got.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))?;
         self.session.saw(&path.real(), SeenContent::whole(got.hash));
         Ok(got.bytes)
     }
 
-    /// The names in a folder that reading was granted for.
+    /// Lists a folder.
     pub async fn list(
         &self,
         grant: &Grant<'_>,
@@ -81,10 +82,10 @@ impl Files {
     ) -> Result<DirListing, ToolError> {
         self.demand(grant, path)?;
         let got = path.machine.list(&path.place, most).await;
-        got.map_err(|err| self.session.dialect.words.machine(path.shown(), &err))
+        got.map_err(|err| self.session.dialect.words.machine_error(path.shown(), &err))
     }
 
-    /// Names beside a path that is not there, to suggest one. Empty where reading there needs asking.
+    /// Returns the names in the folder of a missing path, to suggest one. Empty if reading there must be asked about.
     pub async fn beside(&self, path: &Resolved, most: usize) -> Vec<String> {
         for part in path.reading().parts {
             if self.session.gate.judge(&part).await.action != Action::Allow {
@@ -117,15 +118,15 @@ pub(crate) async fn resolve(session: &Session, given: &str) -> Result<Resolved, 
 async fn resolve_path(session: &Session, path: &Path) -> Resolved {
     match look_up(session, path).await {
         Ok(resolved) => resolved,
-        // A path that cannot be looked up is still a path to be judged; opening it will say why.
+        // A path that cannot be looked up can still be judged; opening it will report the error.
         Err(_) => judged(session, path, lexical(path), None),
     }
 }
 
-/// Where an absolute path leads.
+/// Follows an absolute path.
 pub(crate) async fn look_up(session: &Session, path: &Path) -> Result<Resolved, MachineError> {
     let root = session.workspace.root();
-    // It was looked up when the workspace was opened.
+    // The root was looked up when the workspace was opened.
     if path == root {
         return Ok(judged(session, root, root.to_path_buf(), Some(FileKind::Folder)));
     }
@@ -137,13 +138,13 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
     if given.is_empty() {
         return Err(BadPath::Empty);
     }
-    // A name that is no plain text comes back as it was shown.
+    // A name that is not plain text is accepted in the form in which it was shown.
     let path = paths::read(given);
     if path.as_os_str().as_encoded_bytes().contains(&0) {
         return Err(BadPath::Nul);
     }
-    if given.len() > MOST_PATH {
-        return Err(BadPath::TooLong { most: MOST_PATH });
+    if given.len() > MAX_PATH {
+        return Err(BadPath::TooLong { most: MAX_PATH });
     }
     let workspace = &session.workspace;
     match given.strip_prefix('~') {

@@ -1,4 +1,4 @@
-//! What a long verb gives back: items while it goes on, one value at its end. Dropping it cancels the verb.
+//! A stream with a final value: items while an operation runs, one result at its end. Dropping it cancels the operation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The receiving end.
 ///
-/// At most as many items wait as the channel was made for, so that a slow reader slows the verb down.
+/// The channel is bounded, so a slow reader slows the operation down.
 #[derive(Debug)]
 pub struct Flow<T, E> {
     items: mpsc::Receiver<T>,
@@ -16,7 +16,7 @@ pub struct Flow<T, E> {
     _stop: Stop,
 }
 
-/// The end at which the verb works.
+/// The sending end.
 #[derive(Debug)]
 pub struct FlowSender<T, E> {
     items: mpsc::Sender<T>,
@@ -25,7 +25,7 @@ pub struct FlowSender<T, E> {
     dropped: Arc<AtomicBool>,
 }
 
-/// Says so when the receiving end is gone, to those who wait for it and to those who look now and then.
+/// Signals that the receiver is gone, as a token to await and as a flag to poll.
 #[derive(Debug)]
 struct Stop {
     token: CancellationToken,
@@ -40,7 +40,7 @@ impl Drop for Stop {
 }
 
 impl<T, E> Flow<T, E> {
-    /// Both ends, with room for `most` items (at least one) between them.
+    /// Creates both ends, with room for `most` items (at least one) between them.
     pub fn channel(most: usize) -> (FlowSender<T, E>, Self) {
         let (give_item, items) = mpsc::channel(most.max(1));
         let (give_end, end) = oneshot::channel();
@@ -49,19 +49,19 @@ impl<T, E> Flow<T, E> {
         (FlowSender { items: give_item, end: give_end, stop, dropped }, Self { items, end, _stop })
     }
 
-    /// A flow that is over before it began.
+    /// A flow that has already ended.
     pub fn ended(end: E) -> Self {
         let (source, flow) = Self::channel(1);
         source.finish(end);
         flow
     }
 
-    /// The next item; `None` when there are no more.
+    /// Returns the next item; `None` when there are no more.
     pub async fn next(&mut self) -> Option<T> {
         self.items.recv().await
     }
 
-    /// What the verb comes to, once the items are read. `None` if it broke off without a word.
+    /// Returns the final value after all items; `None` if the sender was dropped without one.
     pub async fn end(mut self) -> Option<E> {
         while self.items.recv().await.is_some() {}
         self.end.await.ok()
@@ -69,22 +69,22 @@ impl<T, E> Flow<T, E> {
 }
 
 impl<T, E> FlowSender<T, E> {
-    /// Hands an item on. Waits for room, so it must not be called where waiting is forbidden. Whether anybody still listens.
+    /// Sends an item and blocks while the channel is full. Returns whether the receiver still exists.
     pub fn give(&self, item: T) -> bool {
         self.items.blocking_send(item).is_ok()
     }
 
-    /// Fires when nobody listens any more.
+    /// Fires when the receiver is gone.
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// The same as a flag, for threads that look at it often.
+    /// The same as a flag, for threads that poll it often.
     pub fn dropped(&self) -> Arc<AtomicBool> {
         self.dropped.clone()
     }
 
-    /// The last word. Nobody may be there to hear it.
+    /// Sends the final value. The receiver may be gone.
     pub fn finish(self, end: E) {
         self.end.send(end).ok();
     }

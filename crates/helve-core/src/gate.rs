@@ -1,4 +1,4 @@
-//! Between a call and its effects: judges, asks the person once, hands out the grant.
+//! The gate between a call and its effects: judges parts, asks the person once, makes the grant.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use crate::call::{CallRef, Origin};
 use crate::event::EventKind;
 use crate::store::{ApprovalOwner, Store};
 
-/// Whoever answers for a session. The door brings it: a terminal, an MCP client, a page.
+/// Answers asks for a session. Provided by the door: a terminal, an MCP client, an embedding program.
 pub trait Person: Send + Sync {
-    /// `call.root` is the wire call that waits: asks of sub-agents and nested calls surface there.
-    /// Dropping the future withdraws the question.
+    /// `call.root` is the wire call that waits; asks of sub-agents and nested calls appear there too. Dropping the
+    /// future withdraws the question.
     fn approve<'a>(&'a self, call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply>;
 }
 
-/// There is nobody: every ask is refused with a word on how to allow it.
+/// Nobody can answer: every ask is refused, with the rule that would allow it.
 pub struct Nobody;
 
 impl Person for Nobody {
@@ -29,7 +29,7 @@ impl Person for Nobody {
     }
 }
 
-/// `--yes`: answers every ask. A deny never becomes an ask, so it stays a deny.
+/// `--yes`: approves every ask. A deny never becomes an ask, so it stays denied.
 pub struct AlwaysYes;
 
 impl Person for AlwaysYes {
@@ -58,8 +58,8 @@ impl Grant<'_> {
 
 /// A session's gate.
 ///
-/// The policy is shared with every sub-agent below, so that a new yes reaches them at once; the
-/// walls of the sub-agents are the gate's own.
+/// The policy is shared with every sub-agent below, so that a new approval reaches them at once. The walls of
+/// sub-agents belong to their own gates.
 pub struct Gate {
     shared: Arc<Shared>,
     more: Vec<Wall>,
@@ -76,7 +76,7 @@ struct Shared {
     mode: Mode,
 }
 
-/// Whether asks are asked or only explained.
+/// Whether parts are asked about or only explained.
 enum Mode {
     Live,
     Explain(Mutex<Vec<(Part, Verdict)>>),
@@ -93,7 +93,7 @@ impl Gate {
         Self::in_mode(Mode::Live, policy, person, store, session, root)
     }
 
-    /// A gate that judges as [`Gate::new`] would and never grants: no effect is possible behind it.
+    /// A gate that judges like [`Gate::new`] and never grants, so nothing behind it has an effect.
     pub fn explaining(policy: Policy, store: Arc<dyn Store>, session: &str, root: PathBuf) -> Self {
         let mode = Mode::Explain(Mutex::default());
         Self::in_mode(mode, policy, Arc::new(Nobody), store, session, root)
@@ -119,7 +119,7 @@ impl Gate {
         Self { shared: Arc::new(shared), more: Vec::new(), from: Vec::new() }
     }
 
-    /// A sub-agent's gate: one more wall, the same person, who is told for whom it is asked.
+    /// The gate of a sub-agent: one more wall, the same person, who is shown which agent asks.
     pub fn child(&self, agent: &str, rules: Vec<Rule>) -> Self {
         let wall = Wall::narrowing(format!("agent {agent}"), rules);
         Self {
@@ -134,7 +134,7 @@ impl Gate {
         matches!(self.shared.mode, Mode::Explain(_))
     }
 
-    /// What an explaining gate was asked, with its verdicts.
+    /// The parts that an explaining gate was asked about, with their verdicts.
     pub fn explained(&self) -> Vec<(Part, Verdict)> {
         match &self.shared.mode {
             Mode::Live => Vec::new(),
@@ -142,7 +142,7 @@ impl Gate {
         }
     }
 
-    /// Whether a tool is denied outright, whatever it would be called with.
+    /// Whether a tool is denied whatever its arguments.
     pub fn forbids(&self, tool: &Part) -> bool {
         self.shared.policy.borrow().forbids(&self.more, tool)
     }
@@ -152,18 +152,18 @@ impl Gate {
         if verdict.action != Action::Ask {
             return verdict;
         }
-        // Approvals can only lift an ask, so they are fetched when the first one comes up.
+        // Approvals can only lift an ask, so they are loaded when the first ask comes up.
         self.shared.recall().await;
         self.shared.policy.borrow().judge(&self.more, part)
     }
 
-    /// All rules, for verbs that meet more files than can be judged one by one.
+    /// Returns all rules, for operations on more files than can be judged one by one.
     pub(crate) async fn rules(&self) -> (Policy, Vec<Wall>) {
         self.shared.recall().await;
         (self.shared.policy.borrow().clone(), self.more.clone())
     }
 
-    /// Asks for everything at once. `tell` hears when a person is asked and answers.
+    /// Asks for everything at once. `tell` is called when a person is asked and when they answer.
     pub(crate) async fn ask<'call>(
         &self,
         mut ask: Ask,
@@ -212,21 +212,21 @@ impl Gate {
             policy.wait_for(|policy| policy.judge_all(&self.more, &ask.parts) == Action::Allow);
         let reply = tokio::select! {
             reply = self.shared.person.approve(call, ask) => reply,
-            // Another call's lasting yes covers this one too.
+            // A lasting approval of another call covers this one too.
             _ = settled => Reply::Yes(Scope::Once),
         };
         tell(EventKind::Answered { yes: matches!(reply, Reply::Yes(_)) });
         reply
     }
 
-    /// Keeps a lasting yes: exactly the patterns that were shown for the parts that were open.
+    /// Remembers a lasting approval: exactly the patterns that were shown for the open parts.
     async fn remember(&self, scope: Scope, open: &[(Part, Verdict)]) {
         let Some(owner) = ApprovalOwner::of(scope, &self.shared.session, &self.shared.root) else {
             return;
         };
         let rules: Vec<Rule> = open.iter().flat_map(|(part, _)| part.approved(scope)).collect();
         for rule in &rules {
-            // It holds for this process in any case; a store that cannot keep it says so itself.
+            // The approval holds in this process even if the store cannot keep it.
             self.shared.store.remember(owner, rule).await.ok();
         }
         self.shared.policy.send_modify(|policy| policy.remembered.extend(rules));

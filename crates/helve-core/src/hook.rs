@@ -1,4 +1,4 @@
-//! What others may do before and after a call: plugins, audit, policy of the embedding program.
+//! Hooks before and after calls: plugins, auditing, policy of an embedding program.
 
 use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
@@ -11,10 +11,10 @@ use crate::BoxFuture;
 use crate::call::{CallRef, ToolCall, ToolResult};
 use crate::dialect::HookFault;
 
-/// Sees every call of a workspace. Asynchronous: a plugin lives in another process.
+/// Sees every call of a workspace. Asynchronous, because a plugin may be another process.
 ///
-/// Permission is judged on the arguments as the hooks left them. A `before` that fails, panics or
-/// takes too long refuses the call; an `after` that does is passed over.
+/// Permission is judged on the arguments as the hooks left them. A `before` that fails, panics or times out refuses the
+/// call; such an `after` is ignored.
 pub trait Hook: Send + Sync {
     fn name(&self) -> &str;
 
@@ -27,7 +27,7 @@ pub trait Hook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// May change what a shell command will be before it is judged, or refuse with a reason.
+    /// May change a shell command before it is judged, or refuse with a reason.
     fn spawn<'a>(
         &'a self,
         _who: &'a CallRef,
@@ -36,7 +36,7 @@ pub trait Hook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// May change what is given back.
+    /// May change the result.
     fn after<'a>(
         &'a self,
         _who: &'a CallRef,
@@ -52,13 +52,13 @@ pub trait Hook: Send + Sync {
 pub struct PlannedCommand {
     pub command: String,
     pub description: String,
-    /// As the call gave it: relative to the root, or absolute.
+    /// As given by the call: relative to the root, or absolute.
     pub folder: String,
-    /// Variables to set, besides those that every command has.
+    /// Variables to set in addition to those of every command.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// Waits for a hook that may refuse; one that panics or takes too long refuses too.
+/// Awaits a hook that may refuse. A panic or a timeout counts as a refusal.
 pub(crate) async fn guarded(
     running: BoxFuture<'_, Result<(), Arc<str>>>,
     patience: Duration,

@@ -1,4 +1,4 @@
-//! What a call is given, and the limits on it: nothing is guessed, nothing half is repaired.
+//! The input of a call, and its limits. Incomplete input is refused, never repaired.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The largest arguments that are read.
-pub const MOST_BYTES: usize = 8 << 20;
-/// The deepest nesting that is read; the parser's own limit lies at 128.
-pub const MOST_DEPTH: usize = 64;
-/// The most values, counting every element and member.
-pub const MOST_VALUES: usize = 100_000;
+/// Maximum size of the arguments in bytes.
+pub const MAX_BYTES: usize = 8 << 20;
+/// Maximum nesting. The parser's own limit is 128.
+pub const MAX_DEPTH: usize = 64;
+/// Maximum number of values, counting every element and member.
+pub const MAX_VALUES: usize = 100_000;
 
 /// The arguments of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ impl From<Value> for Input {
     }
 }
 
-/// Why arguments cannot be read at all.
+/// Why arguments cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadInput {
     TooLarge {
@@ -42,7 +42,7 @@ pub enum BadInput {
     TooMany {
         most: usize,
     },
-    /// The text stops in the middle.
+    /// The text ends too early.
     CutOff {
         line: usize,
         column: usize,
@@ -52,16 +52,16 @@ pub enum BadInput {
         column: usize,
         what: String,
     },
-    /// The same member twice: which one was meant is not ours to guess.
+    /// A member occurs twice, and which one is meant is unknown.
     Twice {
         field: String,
     },
 }
 
-/// Reads JSON text within the limits.
+/// Parses JSON text within the limits.
 pub fn parse(text: &str) -> Result<Value, BadInput> {
-    if text.len() > MOST_BYTES {
-        return Err(BadInput::TooLarge { bytes: text.len(), most: MOST_BYTES });
+    if text.len() > MAX_BYTES {
+        return Err(BadInput::TooLarge { bytes: text.len(), most: MAX_BYTES });
     }
     let state = RefCell::new(State::default());
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -75,13 +75,13 @@ pub fn parse(text: &str) -> Result<Value, BadInput> {
     })
 }
 
-/// Holds a value that was parsed elsewhere to the same limits.
+/// Checks a value that was parsed elsewhere against the same limits.
 pub fn check(value: &Value) -> Result<(), BadInput> {
     let (mut bytes, mut values) = (0, 0);
     let mut open = vec![(value, 0)];
     while let Some((value, depth)) = open.pop() {
-        if depth > MOST_DEPTH {
-            return Err(BadInput::TooDeep { most: MOST_DEPTH });
+        if depth > MAX_DEPTH {
+            return Err(BadInput::TooDeep { most: MAX_DEPTH });
         }
         values += 1;
         match value {
@@ -93,17 +93,17 @@ pub fn check(value: &Value) -> Result<(), BadInput> {
                 open.extend(members.values().map(|member| (member, depth + 1)));
             }
         }
-        if values > MOST_VALUES {
-            return Err(BadInput::TooMany { most: MOST_VALUES });
+        if values > MAX_VALUES {
+            return Err(BadInput::TooMany { most: MAX_VALUES });
         }
-        if bytes > MOST_BYTES {
-            return Err(BadInput::TooLarge { bytes, most: MOST_BYTES });
+        if bytes > MAX_BYTES {
+            return Err(BadInput::TooLarge { bytes, most: MAX_BYTES });
         }
     }
     Ok(())
 }
 
-/// The parser's words without its "at line 1 column 5", which we say ourselves.
+/// The parser's message without its "at line 1 column 5", which is reported separately.
 fn bare(err: &serde_json::Error) -> String {
     let text = err.to_string();
     match text.rfind(" at line ") {
@@ -119,7 +119,7 @@ struct State {
     fault: Option<BadInput>,
 }
 
-/// One value somewhere in the text.
+/// A value somewhere in the text.
 #[derive(Clone, Copy)]
 struct Node<'a> {
     state: &'a RefCell<State>,
@@ -128,8 +128,8 @@ struct Node<'a> {
 
 impl Node<'_> {
     fn inside<E: Error>(self) -> Result<Self, E> {
-        if self.depth >= MOST_DEPTH {
-            return Err(self.fail(BadInput::TooDeep { most: MOST_DEPTH }));
+        if self.depth >= MAX_DEPTH {
+            return Err(self.fail(BadInput::TooDeep { most: MAX_DEPTH }));
         }
         Ok(Self { depth: self.depth + 1, ..self })
     }
@@ -153,8 +153,8 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
         self.state.borrow_mut().values += 1;
-        if self.state.borrow().values > MOST_VALUES {
-            return Err(self.fail(BadInput::TooMany { most: MOST_VALUES }));
+        if self.state.borrow().values > MAX_VALUES {
+            return Err(self.fail(BadInput::TooMany { most: MAX_VALUES }));
         }
         reader.deserialize_any(self)
     }
@@ -310,7 +310,7 @@ mod tests {
         for _ in 0..100 {
             deep = Value::Array(vec![deep]);
         }
-        assert_eq!(check(&deep), Err(BadInput::TooDeep { most: MOST_DEPTH }));
+        assert_eq!(check(&deep), Err(BadInput::TooDeep { most: MAX_DEPTH }));
         assert_eq!(check(&serde_json::json!({"a": [1, 2]})), Ok(()));
     }
 

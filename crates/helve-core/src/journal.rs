@@ -1,4 +1,4 @@
-//! Before-images: what a call found where it wrote, so that it can be undone.
+//! The journal: the content of files before calls changed them, for undo.
 
 use std::path::{Path, PathBuf};
 
@@ -9,29 +9,29 @@ use crate::event::Millis;
 use crate::machine::commit::ContentHash;
 use crate::store::StoreError;
 
-/// Keeps what files were before calls changed them. Bounded by size and age.
+/// Records the content of files before calls change them. Bounded by size and age.
 pub trait Journal: Send + Sync {
-    /// Takes down what is there. It survives the end of this process before any file changes.
+    /// Records the present content durably, before any file changes.
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>>;
 
-    /// The change was made: what is there now, file by file.
+    /// Marks a change as applied, with the new content of each file.
     fn done<'a>(
         &'a self,
         id: EntryId,
         after: &'a [Option<FileImage>],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// The change was not made.
+    /// Discards an entry whose change was not applied.
     fn void(&self, id: EntryId);
 
-    /// The newest changes of a folder, newest first, without their content.
+    /// Returns the newest changes of a folder, newest first, without content.
     fn entries<'a>(
         &'a self,
         root: &'a Path,
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<RecordedChange>, StoreError>>;
 
-    /// Everything a call changed; `None` when it changed nothing or was forgotten.
+    /// Returns everything a call changed; `None` if it changed nothing or the record has expired.
     fn change<'a>(
         &'a self,
         call: &'a str,
@@ -41,7 +41,7 @@ pub trait Journal: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EntryId(pub i64);
 
-/// What is taken down before a change.
+/// What is recorded before a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalEntry {
     pub call: String,
@@ -52,21 +52,21 @@ pub struct JournalEntry {
     pub files: Vec<BeforeImage>,
 }
 
-/// A file before a change, and what is meant to become of it.
+/// A file before a change, and its intended state afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BeforeImage {
     pub path: PathBuf,
     pub image: Option<FileImage>,
-    /// What is to be there; `None` where nothing is.
-    pub meant: Option<ContentHash>,
+    /// Hash of the intended content; `None` if the file is to be removed.
+    pub intended: Option<ContentHash>,
 }
 
-/// A file at one moment.
+/// A file at one point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileImage {
     pub bytes: Bytes,
     pub mode: u32,
-    /// That of the bytes: computed once, because it is asked for often.
+    /// Hash of the bytes, computed once because it is needed often.
     pub hash: ContentHash,
 }
 
@@ -94,13 +94,13 @@ pub struct ChangedFile {
     pub after: AfterImage,
 }
 
-/// What a call left where it wrote.
+/// The state that a call left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterImage {
-    /// What it said itself; `None` where it left nothing.
+    /// As the call recorded it; `None` if it left no file.
     Known(Option<FileImage>),
-    /// It was interrupted before it could say. This is what it meant to leave; the file shows whether it did.
-    Meant(Option<ContentHash>),
-    /// Neither can be said any more.
+    /// The call was interrupted before it could record the state. This is what it intended; the file shows whether it got there.
+    Intended(Option<ContentHash>),
+    /// Unknown: the record has expired or is damaged.
     Lost,
 }

@@ -1,4 +1,4 @@
-//! Where the work happens. Plain data in, plain data out, so that every verb can cross a pipe.
+//! The machine that files are on. Requests and answers are plain data, so that every operation can cross a pipe.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -22,42 +22,42 @@ pub use tree::{
     SkippedFiles, WalkEnd,
 };
 
-/// The verbs of a machine. They are coarse: one hop each. Dropping a returned future cancels the verb.
+/// Operations on files. They are coarse, one round trip each. Dropping a returned future cancels the operation.
 pub trait Machine: Send + Sync {
-    /// Follows every link of an absolute path as far as it exists. Says nothing of the content.
+    /// Follows every link of an absolute path as far as the path exists. Reads no content.
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>>;
 
-    /// Some lines of a file of any size, in memory that depends on the window alone.
+    /// Reads some lines of a file of any size. Memory depends on the window alone.
     fn window<'a>(
         &'a self,
         at: &'a Place,
         want: WindowRequest,
     ) -> BoxFuture<'a, Result<WindowLines, MachineError>>;
 
-    /// A whole file, unless it is larger than `most`.
+    /// Reads a whole file, unless it is larger than `most`.
     fn read<'a>(
         &'a self,
         at: &'a Place,
         most: u64,
     ) -> BoxFuture<'a, Result<FileContent, MachineError>>;
 
-    /// The only verb that changes files: all changes or none. Once begun it runs to its end, even if the future is dropped.
+    /// Applies all changes or none. This is the only operation that changes files. Once started it completes, even if the future is dropped.
     fn commit(
         &self,
         changes: Vec<CommitChange>,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>>;
 
-    /// The names in a folder, at most `most` of them, in the order of their bytes.
+    /// Lists a folder, at most `most` entries, sorted by name.
     fn list<'a>(
         &'a self,
         at: &'a Place,
         most: usize,
     ) -> BoxFuture<'a, Result<DirListing, MachineError>>;
 
-    /// Files of a tree by name, in an order that does not depend on how they were found.
+    /// Finds files by name, in a deterministic order.
     fn find(&self, want: FindRequest) -> FindFlow;
 
-    /// Lines of the files of a tree, in an order that does not depend on how they were found.
+    /// Searches the lines of files, in a deterministic order.
     fn search(&self, want: SearchRequest) -> SearchFlow;
 
     /// The processes of this same machine; `None` if it cannot start any.
@@ -68,8 +68,8 @@ pub trait Machine: Send + Sync {
     }
 }
 
-/// A path beneath a folder that was judged. It is opened from `anchor` without following links, so
-/// a link that appears between judging and opening fails instead of leading elsewhere.
+/// A path below a folder that was judged. It is opened from `anchor` without following links, so that a link that
+/// appears between judging and opening causes an error instead of leading elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     pub anchor: PathBuf,
@@ -85,12 +85,12 @@ impl Place {
     }
 }
 
-/// What [`Machine::locate`] found.
+/// The result of [`Machine::locate`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedPath {
-    /// The path with every link followed; what does not exist yet is appended as given.
+    /// The path with every link followed. Components that do not exist are appended as given.
     pub real: PathBuf,
-    /// `None` where nothing is there.
+    /// `None` if nothing is there.
     pub kind: Option<FileKind>,
 }
 
@@ -98,7 +98,7 @@ pub struct LocatedPath {
 pub enum FileKind {
     File,
     Folder,
-    /// Only in listings: a link that leads nowhere. Others are shown as what they lead to.
+    /// In listings only: a link whose target does not exist. Other links count as their target.
     DeadLink,
     Fifo,
     Socket,
@@ -106,15 +106,15 @@ pub enum FileKind {
     Other,
 }
 
-/// Which lines of a file are wanted.
+/// Which lines of a file to read.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowRequest {
     /// Counted from 1.
     pub first: u64,
     pub lines: u64,
-    /// How many bytes of one line are kept; the rest of a longer line is skipped.
+    /// Maximum bytes kept per line. The rest of a longer line is skipped.
     pub line_bytes: usize,
-    /// How many bytes are kept in all; the window ends with the line that would pass it, unless it is the first.
+    /// Maximum bytes kept in total. The window ends before the line that would exceed it, unless it is the first.
     pub most_bytes: usize,
     pub deadline: Duration,
 }
@@ -122,31 +122,31 @@ pub struct WindowRequest {
 /// Some lines of a file, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowLines {
-    /// The kept bytes of the lines, one after the other, without line endings. UTF-16 comes as UTF-8.
+    /// The kept bytes of all lines in sequence, without line endings. UTF-16 is converted to UTF-8.
     pub bytes: Bytes,
     pub lines: Vec<LineSpan>,
     /// The first line of the window, counted from 1.
     pub first: u64,
-    /// Whether lines follow the window.
+    /// Whether more lines follow.
     pub more: bool,
-    /// Lines seen, which is all there are when `more` is false.
+    /// Number of lines seen, which is the total when `more` is false.
     pub seen: u64,
-    /// The size when the file was opened; later growth is not followed.
+    /// The size when the file was opened. Later growth is ignored.
     pub size: u64,
     /// The bytes of the file that the window covers, line endings included.
     pub range: Range<u64>,
-    /// What tells later whether the file is still the one that was read.
+    /// Identifies the content, to tell later whether the file has changed.
     pub mark: ContentMark,
-    /// The first bytes of the file, for telling text from other things.
+    /// The first bytes of the file, for detecting binary content.
     pub sample: Bytes,
 }
 
-/// What the content of a file is known by.
+/// Identifies the content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentMark {
-    /// All of its bytes.
+    /// Hash of the whole file.
     Whole(ContentHash),
-    /// The bytes of a window, in a file that is too large to look at all of it.
+    /// Hash of a window of a file that is too large to hash as a whole.
     Window(ContentHash),
     Nothing,
 }
@@ -154,14 +154,14 @@ pub enum ContentMark {
 /// One line in [`WindowLines::bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineSpan {
-    /// Where the line ends in the kept bytes; it begins where the one before ends.
+    /// Where the line ends in the kept bytes. It starts where the previous line ends.
     pub end: usize,
     /// How many bytes of the line were left out.
     pub skipped: u64,
 }
 
 impl WindowLines {
-    /// The kept bytes of each line and how many were left out.
+    /// Returns the kept bytes of each line and how many were left out.
     pub fn each(&self) -> impl Iterator<Item = (&[u8], u64)> {
         let mut from = 0;
         self.lines.iter().map(move |span| {
@@ -185,7 +185,7 @@ pub struct FileContent {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct DirListing {
     pub entries: Vec<ListedEntry>,
-    /// Names beyond those returned.
+    /// Number of entries that were not returned.
     pub left_out: u64,
 }
 
@@ -193,28 +193,28 @@ pub struct DirListing {
 pub struct ListedEntry {
     pub name: OsString,
     pub kind: FileKind,
-    /// Whether the name is a link to that.
+    /// Whether the entry is a link to something of this kind.
     pub is_link: bool,
 }
 
-/// Why a verb failed. A value: the dialect words it.
+/// Why an operation on files failed. The dialect words it for a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MachineError {
-    #[error("nothing is there")]
+    #[error("the file does not exist")]
     NotFound,
-    #[error("the system does not permit it")]
+    #[error("the system denied access")]
     NotPermitted,
-    #[error("it is not a file")]
+    #[error("not a regular file")]
     NotAFile(FileKind),
-    #[error("it is not a folder")]
+    #[error("not a folder")]
     NotAFolder,
     #[error("the path changed while it was being opened")]
     Moved,
-    #[error("too many links")]
+    #[error("too many symbolic links")]
     LinkLoop,
-    #[error("it has {size} bytes, and {most} are the most")]
+    #[error("the file has {size} bytes, the limit is {most}")]
     TooLarge { size: u64, most: u64 },
-    #[error("it took longer than {0:?}")]
+    #[error("timed out after {0:?}")]
     TimedOut(Duration),
     #[error("too many open files")]
     TooManyOpen,

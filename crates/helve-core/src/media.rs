@@ -1,4 +1,4 @@
-//! Pictures and documents: what bytes claim to be, and what they show once they are decoded and checked.
+//! Images and documents: detecting their format and decoding them.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use crate::BoxFuture;
 
-/// Decodes what is not text. The work is bounded in size, memory and time; no bytes make it panic.
+/// Decodes images and documents. Bounded in size, memory and time; never panics.
 pub trait Media: Send + Sync {
-    /// Looks at bytes that claim to be something.
+    /// Decodes bytes of a format.
     fn look(
         &self,
         bytes: Bytes,
@@ -16,7 +16,7 @@ pub trait Media: Send + Sync {
     ) -> BoxFuture<'_, Result<MediaContent, MediaError>>;
 }
 
-/// For a build that decodes nothing.
+/// For builds without decoders.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMedia;
 
@@ -30,7 +30,7 @@ impl Media for NoMedia {
     }
 }
 
-/// What can be looked at.
+/// The formats that can be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaFormat {
     Png,
@@ -53,7 +53,7 @@ impl MediaFormat {
         }
     }
 
-    /// What the first bytes of a file say.
+    /// Detects the format from the first bytes of a file.
     pub fn of_content(start: &[u8]) -> Option<MediaFormat> {
         match start {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(MediaFormat::Png),
@@ -62,14 +62,14 @@ impl MediaFormat {
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => {
                 Some(MediaFormat::Webp)
             }
-            // Two letters are little to go by; four reserved bytes are zero in every bitmap.
+            // Two letters are a weak signature, so the four reserved bytes are checked too.
             [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..] => Some(MediaFormat::Bmp),
             [b'%', b'P', b'D', b'F', b'-', ..] => Some(MediaFormat::Pdf),
             _ => None,
         }
     }
 
-    /// What the name of a file says.
+    /// Guesses the format from a file name.
     pub fn of_name(name: &str) -> Option<MediaFormat> {
         let (_, extension) = name.rsplit_once('.')?;
         match extension.to_ascii_lowercase().as_str() {
@@ -84,20 +84,20 @@ impl MediaFormat {
     }
 }
 
-/// What was seen.
+/// A decoded image or document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MediaContent {
     Picture(Picture),
     Document(Document),
 }
 
-/// A picture that was decoded whole and fits a conversation.
+/// An image that was decoded completely and fits the limits of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     pub mime: &'static str,
     pub bytes: Bytes,
     pub size: PixelSize,
-    /// Before it was made smaller.
+    /// The size before scaling.
     pub original: PixelSize,
     pub frames: Frames,
 }
@@ -111,16 +111,16 @@ pub struct PixelSize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
     One,
-    /// It moves; the first is shown.
+    /// An animation, of which the first frame is shown.
     FirstOfMany,
 }
 
 /// The text of a document, page by page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// How many pages it has.
+    /// The number of pages.
     pub count: usize,
-    /// The first of them, or all.
+    /// The text of the first pages, or of all.
     pub pages: Vec<PageText>,
     pub ended: PagesEnd,
 }
@@ -128,7 +128,7 @@ pub struct Document {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageText {
     Text(String),
-    /// A scan, or fonts that do not say which characters they draw.
+    /// A scan, or fonts without a character map.
     NoText,
     Unreadable,
 }
@@ -137,31 +137,31 @@ pub enum PageText {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PagesEnd {
     AtTheEnd,
-    /// Enough pages, or enough text.
+    /// The limit on pages or text was reached.
     Enough,
     TimeIsUp,
-    /// Its streams unfold to more than is safe, or its parts contain one another.
+    /// A stream decompresses to more than is safe, or objects contain one another.
     Unsafe,
 }
 
-/// Why nothing is shown. A value: the dialect words it.
+/// Why something could not be decoded. The dialect words it for a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MediaError {
-    #[error("it is not what it claims to be")]
+    #[error("the content does not match the format")]
     NotThat,
-    #[error("it is damaged: {why}")]
+    #[error("the file is damaged: {why}")]
     Broken { why: String },
-    #[error("it has {size} bytes, and {most} are the most")]
+    #[error("the file has {size} bytes, the limit is {most}")]
     TooLarge { size: u64, most: u64 },
-    #[error("it has {} × {} pixels, and {most} are the most", .size.width, .size.height)]
+    #[error("the image has {} × {} pixels, the limit is {most}", .size.width, .size.height)]
     TooManyPixels { size: PixelSize, most: u64 },
-    #[error("it cannot be made small enough")]
+    #[error("the image cannot be scaled down enough")]
     NotSmallEnough { size: PixelSize },
-    #[error("it is locked with a password")]
+    #[error("the document is protected by a password")]
     Locked,
-    #[error("it took longer than {0:?}")]
+    #[error("decoding took longer than {0:?}")]
     TimedOut(Duration),
-    #[error("this build cannot show it")]
+    #[error("this build cannot decode the format")]
     Unsupported,
 }
 

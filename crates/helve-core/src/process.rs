@@ -1,6 +1,6 @@
-//! Programs that run on a machine: what is started, what is told of it, how it ends.
+//! Processes on a machine: starting, watching and ending them.
 //!
-//! Plain data in, plain data out, like the verbs on files: a running program is a handle.
+//! Requests and answers are plain data, as for files. A running process is identified by a handle.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -14,85 +14,84 @@ use crate::BoxFuture;
 
 pub use helve_policy::ProcessId;
 
-/// The verbs on programs.
+/// Operations on processes.
 pub trait Processes: Send + Sync {
-    /// Starts a program. It ends by itself, by [`Processes::end`], or with Helve; dropping the future
-    /// before it resolves ends it too.
+    /// Starts a process. It ends by itself, by [`Processes::end`], or with Helve. Dropping the future before it resolves
+    /// ends the process too.
     fn spawn(&self, want: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>>;
 
-    /// Waits until something holds, then tells what was said since a cursor. Dropping the future ends
-    /// the waiting, not the program.
+    /// Waits for a condition, then returns the output since a cursor. Dropping the future ends the wait, not the process.
     fn watch<'a>(
         &'a self,
         id: &'a ProcessId,
         want: WatchRequest,
     ) -> BoxFuture<'a, Result<WatchResult, ProcessError>>;
 
-    /// The beginning and the end of everything it said so far.
+    /// Returns the beginning and the end of all output so far.
     fn output<'a>(
         &'a self,
         id: &'a ProcessId,
     ) -> BoxFuture<'a, Result<ProcessOutput, ProcessError>>;
 
-    /// Types into a terminal session.
+    /// Types into the process's terminal.
     fn type_in<'a>(
         &'a self,
         id: &'a ProcessId,
         bytes: Bytes,
     ) -> BoxFuture<'a, Result<(), ProcessError>>;
 
-    /// Sends a signal to every process that the program started and that still lives.
+    /// Sends a signal to every live process of the tree.
     fn signal<'a>(
         &'a self,
         id: &'a ProcessId,
         signal: Signal,
     ) -> BoxFuture<'a, Result<(), ProcessError>>;
 
-    /// Ends the whole tree: TERM, [`GRACE`], KILL. Resolves when nothing of it lives, with how many were ended.
+    /// Ends the whole tree: TERM, [`GRACE`], KILL. Resolves with the number of ended processes when none is left.
     fn end<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<usize, ProcessError>>;
 
-    /// What this Helve started and what other Helves of the same user run, oldest first. Those that
-    /// ended are told until their handle is forgotten.
+    /// Lists what this Helve process started and what others of the same user run, oldest first. Ended processes are
+    /// listed until their handle expires.
     fn list(&self) -> BoxFuture<'_, Vec<Process>>;
 
-    /// What confinement can be had here.
+    /// Returns which sandboxing the machine supports.
     fn confinement(&self) -> BoxFuture<'_, SandboxSupport>;
 }
 
-/// How long a program may take to end when it is asked to.
+/// How long a process gets between TERM and KILL.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// What is started, and how.
+/// What to start, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spawn {
-    /// The program and its arguments; the program is looked up in the environment's PATH.
+    /// The program and its arguments. The program is looked up in the PATH of `environment`.
     pub program: Vec<OsString>,
     /// Absolute, with every link followed.
     pub folder: PathBuf,
-    /// The whole environment.
+    /// The complete environment.
     pub environment: Vec<(OsString, OsString)>,
     pub stdin: Stdin,
-    pub confine: Option<SandboxPlan>,
+    pub sandbox: Option<SandboxPlan>,
     pub keep: OutputPolicy,
     pub lifetime: Lifetime,
-    /// For whoever lists it.
+    /// Shown in process lists.
     pub about: ProcessInfo,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdin {
-    /// Reading finds the end at once.
+    /// Reads return end of file at once.
     Closed,
-    /// A terminal of its own, that can be typed into.
+    /// A pseudo-terminal that can be typed into.
     Terminal { rows: u16, columns: u16 },
 }
 
-/// What a program is kept from. Reading is not restricted.
+/// What a sandboxed process may write. Reading is not restricted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPlan {
-    /// Writing is possible below these and nowhere else.
+    /// The only folders that are writable.
     pub writable: Vec<PathBuf>,
-    /// Not below these, even where a folder above is writable.
+    /// Paths that are read-only even inside writable folders.
     pub protected: Vec<PathBuf>,
     pub network: Network,
 }
@@ -104,35 +103,34 @@ pub enum Network {
     Off,
 }
 
-/// What is kept of the output, after control sequences were taken out, progress lines collapsed and
-/// secrets replaced.
+/// How much output to keep, after control sequences are stripped, progress lines collapsed and secrets redacted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputPolicy {
-    /// Bytes kept in memory from the beginning and from the end.
+    /// Bytes kept in memory from the start and from the end.
     pub head: usize,
     pub tail: usize,
-    /// A new private file that takes everything; its folder is made if it is not there.
+    /// A new private file for all output. Its folder is created if necessary.
     pub spool: Option<Spool>,
-    /// Values that are never told.
+    /// Values to redact.
     pub secrets: Vec<Bytes>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spool {
     pub path: PathBuf,
-    /// What comes after so many bytes is counted only.
+    /// Output beyond this many bytes is only counted.
     pub most: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Nothing of it outlives Helve, however Helve ends.
+    /// Ends with Helve, however Helve ends.
     Helve,
-    /// Goes on when this process is gone; other Helves of the user find it.
+    /// Outlives this Helve process. Others of the same user can find it.
     Beyond,
 }
 
-/// Whose program it is.
+/// Identifies a process in lists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessInfo {
     pub command: String,
@@ -142,14 +140,14 @@ pub struct ProcessInfo {
     pub root: PathBuf,
 }
 
-/// What to wait for and what to tell.
+/// What to wait for, and which output to return.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchRequest {
-    /// Where telling begins, counted in bytes of output as kept.
+    /// The cursor to start from, in bytes of kept output.
     pub from: u64,
-    /// At most so many bytes are told.
+    /// Maximum bytes to return.
     pub most: usize,
-    /// Which, if there are more.
+    /// Which bytes to return if there are more.
     pub told: Excerpt,
     pub until: WaitCondition,
     pub deadline: Duration,
@@ -158,12 +156,12 @@ pub struct WatchRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excerpt {
     Newest,
-    /// Those at the cursor, so that all can be read one after the other.
+    /// From the cursor on, so that all output can be read in sequence.
     Oldest,
 }
 
 impl WatchRequest {
-    /// Which bytes are told, of as many as were said.
+    /// Returns the byte range to return, given the amount of output so far.
     pub fn window(&self, said: u64) -> Range<u64> {
         let (from, most) = (self.from.min(said), self.most as u64);
         match self.told {
@@ -176,66 +174,66 @@ impl WatchRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitCondition {
     Now,
-    /// The program itself has ended and what it said has been taken in. Others that it started may live on.
+    /// The process itself has ended and its output was read. Its children may live on.
     Ended,
-    /// Nothing that it started lives.
+    /// The whole tree has ended.
     AllEnded,
     /// This text appears at or after `from`.
     Text(String),
-    /// Something of the tree listens on this TCP port of the loopback.
+    /// A process of the tree listens on this TCP port on loopback.
     Port(u16),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchResult {
-    /// Output since `from`, on whole characters where it is UTF-8.
+    /// Output since `from`, cut at character boundaries where it is UTF-8.
     pub text: Bytes,
-    /// Bytes between `from` and the beginning of `text`.
+    /// Bytes between `from` and the start of `text`.
     pub left_out: u64,
-    /// The cursor to go on with.
+    /// The cursor to continue with.
     pub next: u64,
     pub met: WaitOutcome,
     pub process: Process,
 }
 
-/// Why the waiting ended.
+/// Why the wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitOutcome {
     Yes,
-    /// It cannot come any more: everything has ended.
+    /// The condition can no longer be met: everything has ended.
     Never,
     Deadline,
 }
 
-/// A program that was started.
+/// A process that was started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process {
     pub id: ProcessId,
     pub about: ProcessInfo,
     pub state: ProcessState,
-    /// Other processes that it started and that live.
+    /// Live processes below it.
     pub children: Vec<ProcessMember>,
-    /// One of it that turned to where it writes for its input, as editors without a terminal do: none can come.
+    /// A process that tries to read from its own output, as editors without a terminal do. No input can come.
     pub waits: Option<ProcessMember>,
-    /// How long what lives has computed.
+    /// CPU time of the live processes.
     pub worked: Duration,
-    /// From its start to its end, or to now, by a clock that does not jump.
+    /// From its start to its end or to now, by a monotonic clock.
     pub took: Duration,
-    /// Bytes of output as kept.
+    /// Bytes of kept output.
     pub said: u64,
     pub is_terminal: bool,
-    /// Whether another Helve runs it.
+    /// Whether another Helve process runs it.
     pub is_foreign: bool,
     pub spool: Option<PathBuf>,
-    /// What it asked the system for and did not get, each once, as far as this is told.
+    /// System calls that the sandbox denied, each once, as far as they are reported.
     pub withheld: Vec<DeniedCall>,
 }
 
-/// What a confined program asked the system for and did not get. What it may not write it learns from the files.
+/// A kind of system call that the sandbox denied. Denied writes are found in the output instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedCall {
     Network,
-    /// To trace another process, or to look into its memory.
+    /// Tracing another process or reading its memory.
     Tracing,
 }
 
@@ -243,9 +241,9 @@ pub enum DeniedCall {
 pub enum ProcessState {
     Running,
     Exited(i32),
-    /// By a signal, its number.
+    /// Killed by this signal.
     Killed(i32),
-    /// Ended, and nobody saw how.
+    /// Ended, and the exit status is unknown.
     Lost,
 }
 
@@ -253,24 +251,24 @@ pub enum ProcessState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessMember {
     pub pid: u32,
-    /// As in a list of processes, cut to a line.
+    /// The command line, cut to one line.
     pub command: String,
 }
 
-/// Everything a program said, or its two ends.
+/// All output, or its start and end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessOutput {
-    /// All of it where `left_out` is 0.
+    /// All of it if `left_out` is 0.
     pub head: Bytes,
     pub left_out: u64,
-    /// On a line's beginning where there is one near.
+    /// Starts at the beginning of a line if one is near.
     pub tail: Bytes,
-    /// Lines of all output.
+    /// Number of lines in all output.
     pub lines: u64,
     pub bytes: u64,
-    /// How much of it the spool holds, where there is one.
+    /// The spool file and how many bytes it holds.
     pub spooled: Option<(PathBuf, u64)>,
-    /// How often a secret was replaced.
+    /// How often a secret was redacted.
     pub redacted: u64,
 }
 
@@ -286,21 +284,21 @@ pub enum Signal {
     User2,
 }
 
-/// What a machine can confine, and with what.
+/// Which sandboxing a machine supports, and by what means.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct SandboxSupport {
     pub writes: Support,
     pub protected: Support,
     pub network: Support,
-    /// A bound on the number of processes of one tree.
+    /// A limit on the number of processes in a tree.
     pub processes: Support,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// By this means.
+    /// Supported by this means.
     Yes(String),
-    /// For this reason.
+    /// Not supported for this reason.
     No(String),
 }
 
@@ -310,42 +308,42 @@ impl Default for Support {
     }
 }
 
-/// Why a program did not start. A value: the dialect words it.
+/// Why a process did not start. The dialect words it for a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpawnError {
-    #[error("there is no program {0}")]
+    #[error("program not found: {0}")]
     NoProgram(String),
-    #[error("the folder {0} is not there")]
+    #[error("folder not found: {0}")]
     NoFolder(PathBuf),
     #[error("{0} is not a folder")]
     NotAFolder(PathBuf),
-    #[error("it cannot be confined: {0}")]
+    #[error("cannot be sandboxed: {0}")]
     NotConfined(String),
-    #[error("{0} programs run already")]
+    #[error("{0} processes are running already")]
     TooMany(usize),
-    #[error("no more processes can be started")]
+    #[error("the system allows no more processes")]
     NoMoreProcesses,
     #[error("the command is too long for the system")]
     TooLong,
     #[error("too many open files")]
     TooManyOpen,
-    /// Programs cannot be kept here at all, for this reason.
-    #[error("no programs can be run: {0}")]
+    /// No process can be started here at all.
+    #[error("processes cannot be started: {0}")]
     NoKeeper(String),
     #[error("{0}")]
     Other(String),
 }
 
-/// Why a verb on a running program failed.
+/// Why an operation on a running process failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessError {
-    #[error("there is no such program")]
+    #[error("no such process")]
     Unknown,
-    #[error("it has ended")]
+    #[error("the process has ended")]
     Ended,
-    #[error("it has no terminal")]
+    #[error("the process has no terminal")]
     NoTerminal,
-    #[error("another Helve runs it")]
+    #[error("another Helve process runs it")]
     Foreign,
     #[error("{0}")]
     Other(String),

@@ -1,4 +1,4 @@
-//! Which tools there are, and which of them one caller is offered.
+//! The tools of a workspace, and which of them a caller is offered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::tool::AnyTool;
 /// Where a tool comes from. A higher layer shadows a lower one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// Of MCP servers: below all others, so that none of them is ever shadowed.
+    /// Tools of MCP servers. The lowest layer, so that they never shadow another tool.
     Server,
     Builtin,
     Config,
@@ -29,7 +29,7 @@ pub enum Layer {
 pub struct Registry {
     entries: Mutex<Vec<RegistryEntry>>,
     version: watch::Sender<u64>,
-    /// How many are on their way to register something.
+    /// How many sources are about to register tools.
     expected: watch::Sender<usize>,
 }
 
@@ -42,7 +42,7 @@ struct RegistryEntry {
     tool: Arc<dyn AnyTool>,
 }
 
-/// A tool's place in the registry. Dropping it takes the tool out and reveals what it shadowed.
+/// A tool's registration. Dropping it removes the tool and reveals what it shadowed.
 #[must_use = "dropping a registration takes the tool out again"]
 pub struct Registration {
     registry: Arc<Registry>,
@@ -50,7 +50,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Leaves the tool in for as long as the registry lives.
+    /// Keeps the tool registered for as long as the registry lives.
     pub fn keep(self) {
         std::mem::forget(self);
     }
@@ -63,7 +63,7 @@ impl Drop for Registration {
     }
 }
 
-/// Somebody who is about to register tools. Dropping it says that they have, or will not.
+/// Announces that tools are about to be registered. Dropping it says that they have been, or will not be.
 #[must_use = "dropping it says that nothing more is coming"]
 pub struct PendingTools(Arc<Registry>);
 
@@ -102,23 +102,23 @@ impl Registry {
         Registration { registry: self.clone(), id }
     }
 
-    /// Says that tools are on their way, for those who can wait for them.
+    /// Announces tools, so that others can wait for them.
     pub fn expect(self: &Arc<Self>) -> PendingTools {
         self.expected.send_modify(|count| *count += 1);
         PendingTools(self.clone())
     }
 
-    /// Waits until nothing more is on its way, for at most `patience`.
+    /// Waits until no announced tools are missing, for at most `patience`.
     pub async fn settled(&self, patience: Duration) {
         let mut expected = self.expected.subscribe();
         if *expected.borrow_and_update() == 0 {
             return;
         }
-        // Whatever comes later is announced by `changed`.
+        // Later registrations are announced by `changed`.
         tokio::time::timeout(patience, expected.wait_for(|count| *count == 0)).await.ok();
     }
 
-    /// The names of all tools above the servers', whoever they are for.
+    /// Returns the names of all tools above the server layer, for any caller.
     pub fn taken(&self) -> BTreeSet<String> {
         let entries = self.entries.lock().clone();
         let above = entries.iter().filter(|entry| entry.layer > Layer::Server);
@@ -179,12 +179,12 @@ struct OfferedTool {
     tool: Arc<dyn AnyTool>,
 }
 
-/// An immutable snapshot: specs made once, tools kept alive while a call runs.
+/// An immutable snapshot. Specs are made once, and tools stay alive while a call runs.
 #[derive(Clone, Default)]
 pub struct ToolSet(Arc<BTreeMap<String, OfferedTool>>);
 
 impl ToolSet {
-    /// The tools to list, by name.
+    /// The tools to list, sorted by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.0.values().map(|offered| &offered.spec).filter(|spec| !spec.audience.hidden)
     }
@@ -193,7 +193,7 @@ impl ToolSet {
         self.specs().map(|spec| spec.name.as_str()).collect()
     }
 
-    /// The tool of this name, or the only one that differs in letter case.
+    /// Finds the tool of this name, or the only one that differs in case.
     pub fn find(&self, name: &str) -> Option<(&ToolSpec, &Arc<dyn AnyTool>)> {
         let offered = self.0.get(name).or_else(|| {
             let mut alike = self.0.values().filter(|one| one.spec.name.eq_ignore_ascii_case(name));

@@ -1,6 +1,6 @@
-//! What a provider or a door can carry of a tool's input, and the way back.
+//! Fitting a tool's input schema to what a provider or a door supports, and converting arguments back.
 //!
-//! Validation always uses the tool's own schema, never a fitted one.
+//! Arguments are always validated against the tool's own schema, never a fitted one.
 
 use serde_json::{Map, Value, json};
 
@@ -10,11 +10,11 @@ use crate::spec::InputSpec;
 /// Who the schema is fitted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
-    /// JSON schema as it is: MCP and most providers.
+    /// Unchanged JSON schema: MCP and most providers.
     Plain,
-    /// Anthropic: an object at the top, no choice there.
+    /// Anthropic: an object at the top level, without alternatives.
     Anthropic,
-    /// OpenAI's strict mode: every property required, null for absent, nothing else let in.
+    /// OpenAI's strict mode: every property required, null for absent, no additional properties.
     OpenAiStrict,
     /// OpenAI's free-form tools: raw text under a grammar.
     OpenAiFreeform,
@@ -22,7 +22,7 @@ pub enum Flavour {
     Gemini,
 }
 
-/// The input of a tool as it goes on the wire.
+/// Returns the input schema in a provider's form.
 pub fn fit(input: &InputSpec, flavour: Flavour) -> Value {
     let schema = match (input, flavour) {
         (InputSpec::Text { grammar, .. }, Flavour::OpenAiFreeform) => {
@@ -43,8 +43,7 @@ pub fn fit(input: &InputSpec, flavour: Flavour) -> Value {
     }
 }
 
-/// Undoes what [`fit`] asked a model to do: a null for an optional member means absent, and text in
-/// its wrapping object is text.
+/// Reverses [`fit`]: null for an optional member means absent, and text in its wrapping object is text.
 pub fn unfit(input: &InputSpec, args: Input) -> Input {
     match (input, args) {
         (InputSpec::Json(schema), Input::Json(mut value)) => {
@@ -158,7 +157,7 @@ fn gemini(mut schema: Value) -> Value {
         {
             required.retain(|name| name.as_str().is_some_and(|name| members.contains_key(name)));
         }
-        // Only 32 and 64 bit formats are known there.
+        // Gemini knows only these formats.
         let known = ["float", "double", "int32", "int64", "enum", "date-time"];
         if node.get("format").and_then(Value::as_str).is_some_and(|format| !known.contains(&format))
         {

@@ -1,4 +1,4 @@
-//! One call's view of finding and searching: what must be asked, and which of the files met may be told of.
+//! One call's view of finding and searching files.
 
 use helve_policy::Readable;
 
@@ -12,7 +12,7 @@ use crate::machine::{
 use crate::resolved::Resolved;
 
 impl Files {
-    /// The names of files below a path. Their content is not looked at.
+    /// Finds files below a path by name. No content is read.
     pub async fn find(
         &self,
         grant: &Grant<'_>,
@@ -24,7 +24,7 @@ impl Files {
         gather(path.machine.find(want)).await
     }
 
-    /// What a pattern matches in files below a path. Of a file that must be asked for and was not named, nothing is told.
+    /// Searches files below a path. Files that must be asked about and were not named are only counted.
     pub async fn search(
         &self,
         grant: &Grant<'_>,
@@ -43,7 +43,7 @@ impl Files {
     }
 }
 
-/// Reads a flow to its end. The machine holds it to what was wanted.
+/// Collects a flow to its end.
 async fn gather<T>(
     mut flow: Flow<Vec<T>, Result<SearchCounts, SearchError>>,
 ) -> Result<(Vec<T>, SearchCounts), SearchError> {

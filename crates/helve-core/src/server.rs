@@ -1,4 +1,4 @@
-//! MCP servers as the spine knows them: what can go wrong with one, and what they hold besides tools.
+//! MCP servers as the core sees them: errors and resources.
 
 use std::time::Duration;
 
@@ -7,45 +7,45 @@ use serde_json::{Map, Value};
 
 use crate::BoxFuture;
 
-/// Why a server did not do its part. A value: the dialect words it for a model, its display for a person.
+/// Why a server failed. The dialect words it for a model; its display is for people.
 ///
-/// Whoever makes one has taken the secrets of the server's configuration out of every text in it.
+/// Secrets from the server's configuration have been removed from every text in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    #[error("no such server is set up")]
+    #[error("no such server is configured")]
     Unknown { known: Vec<String> },
-    #[error("it is switched off")]
+    #[error("the server is switched off")]
     Off,
-    #[error("the folder that brings it is not trusted")]
+    #[error("the folder that configures it is not trusted")]
     Untrusted,
     #[error("it could not be started: {0}")]
     NotStarted(String),
     #[error("it could not be reached: {0}")]
     Unreachable(String),
-    #[error("it wants a login{}", said(.how))]
+    #[error("it requires a login{}", said(.how))]
     NeedsLogin { how: String },
-    #[error("it did not answer to {step} within {} s", .after.as_secs_f64())]
+    #[error("no answer to {step} within {} s", .after.as_secs_f64())]
     NoAnswer { step: ServerStep, after: Duration },
-    #[error("it ended{}", said(.why))]
+    #[error("it exited{}", said(.why))]
     Ended { why: String },
-    #[error("it sent a message of more than {most} bytes, and the connection was closed")]
+    #[error("it sent a message larger than {most} bytes, and the connection was closed")]
     TooLarge { most: usize },
-    /// It failed so often that it is left alone for a while.
-    #[error("it failed {tries} times in a row, the last time because {last}")]
+    /// It failed so often that it is not tried again for a while.
+    #[error("it failed {tries} times in a row; last error: {last}")]
     GaveUp { tries: u32, last: Box<ServerError> },
-    /// It answered with an error of the protocol.
+    /// It answered with a protocol error.
     #[error("it answered with error {code}: {message}")]
     Answered { code: i64, message: String },
-    #[error("it answered with something else than what was asked")]
+    #[error("its answer does not match the request")]
     Nonsense,
-    /// The tool is not what it was when it was offered, and a yes to that one is no yes to this one.
+    /// The tool differs from the one that was offered, so an approval of that one does not cover it.
     #[error("its tool {tool} has changed")]
     Changed { tool: String },
-    #[error("it holds no resources")]
+    #[error("it has no resources")]
     NoResources { others: Vec<String> },
 }
 
-/// What a server was doing when it was last heard of.
+/// The operation during which a server failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerStep {
     Start,
@@ -69,12 +69,12 @@ fn said(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-/// What the servers of a workspace hold besides tools.
+/// The resources of a workspace's servers.
 pub trait Resources: Send + Sync {
-    /// The servers that hold resources, once those that are starting have started.
+    /// Lists the servers that have resources, once those that are starting have started.
     fn holders(&self) -> BoxFuture<'_, Vec<String>>;
 
-    /// What one server lists, each entry as the server describes it.
+    /// Lists a server's resources or templates, as the server describes them.
     fn list<'a>(
         &'a self,
         server: &'a str,
@@ -94,7 +94,7 @@ pub enum ResourceKind {
     Templates,
 }
 
-/// One piece of a resource.
+/// One item of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceItem {
     pub uri: String,

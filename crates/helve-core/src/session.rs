@@ -1,4 +1,4 @@
-//! One conversation: who calls, who answers, what may be done, what is remembered.
+//! A session: one conversation, with its caller, its person, its rules and its memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::spec::{Caller, ToolSwitch};
 use crate::store::{Outputs, Store, StoreError};
 use crate::workspace::Workspace;
 
-/// What a session is made of.
+/// A session.
 pub struct Session {
     pub id: Arc<str>,
     pub caller: Caller,
     pub workspace: Arc<Workspace>,
     pub gate: Gate,
     pub dialect: &'static Dialect,
-    /// The dialect's limits, or what the config says instead.
+    /// The dialect's limits, unless the configuration overrides them.
     pub limits: Limits,
     pub switches: Vec<ToolSwitch>,
     pub store: Arc<dyn Store>,
     pub outputs: Arc<dyn Outputs>,
-    /// What was shown of files; also kept by the store.
+    /// What the session has seen of files. The store keeps it too.
     pub shown: ShownFiles,
     /// The call that a sub-agent's session works for.
     pub under: Option<ParentCall>,
@@ -45,20 +45,20 @@ pub struct ParentCall {
     pub session: Arc<Session>,
 }
 
-/// What a session was shown of files, in this process.
+/// What a session has seen of files, in this process.
 #[derive(Default)]
 pub struct ShownFiles(Mutex<SeenFiles>);
 
-/// Something a session remembers across calls and processes, by type.
+/// Something a session remembers across calls and processes, keyed by type.
 pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
     const KEY: &'static str;
 }
 
-/// How often a slot is tried when others keep changing it.
+/// How often an update of a slot is retried when others keep changing it.
 const TRIES: usize = 100;
 
 impl Session {
-    /// A sub-agent's session: own memory, the same folder and person, rules that only narrow.
+    /// Opens a sub-agent's session: its own memory, the same folder and person, rules that only narrow.
     pub(crate) fn child(
         self: &Arc<Self>,
         under: &Arc<CallRef>,
@@ -81,7 +81,7 @@ impl Session {
         })
     }
 
-    /// Takes down what was shown of a file.
+    /// Records what was shown of a file.
     pub(crate) fn saw(&self, path: &Path, seen: SeenContent) {
         self.note(path, &seen);
         let mut shown = self.shown.0.lock();
@@ -89,7 +89,7 @@ impl Session {
         shown.set(path, seen);
     }
 
-    /// Takes down what the session wrote itself.
+    /// Records what the session wrote.
     pub(crate) fn wrote(&self, path: &Path, now: &FileImage) {
         let seen = SeenContent::whole(now.hash);
         self.note(path, &seen);
@@ -105,7 +105,7 @@ impl Session {
         shown.set(path, SeenContent::default());
     }
 
-    /// Whether the session was shown, or wrote, what is in a file now.
+    /// Whether the session has seen or written the present content of a file.
     pub(crate) async fn was_shown(&self, path: &Path, now: &FileImage) -> Shown {
         let seen = self.seen(path).await;
         if seen.is_empty() {
@@ -126,7 +126,7 @@ impl Session {
         serde_json::from_value(value).unwrap_or_default()
     }
 
-    /// Queued: never waits. The next process of this session will know.
+    /// Queued, so it never waits. Later processes of this session will know.
     fn note(&self, path: &Path, seen: &SeenContent) {
         if let Ok(value) = serde_json::to_value(seen) {
             self.store.note(&self.id, &shown_key(path), value);
@@ -148,7 +148,7 @@ impl Session {
         Ok(self.stored::<T>().await?.1)
     }
 
-    /// Changes a slot. Optimistic: two processes that share a session cannot lose each other's change.
+    /// Changes a slot with optimistic locking, so that two processes of one session lose no update.
     pub async fn update<T: Slot, R>(
         &self,
         mut change: impl FnMut(&mut T) -> R,
@@ -166,7 +166,7 @@ impl Session {
 
     async fn stored<T: Slot>(&self) -> Result<(u64, T), StoreError> {
         let (version, value) = self.store.get(&self.id, T::KEY).await?.unwrap_or((0, Value::Null));
-        // What another version of Helve wrote and this one cannot read counts as empty.
+        // A slot that another version of Helve wrote and this one cannot read counts as empty.
         Ok((version, serde_json::from_value(value).unwrap_or_default()))
     }
 }

@@ -1,4 +1,4 @@
-//! What a session was shown of files, or wrote itself: by content, not by time.
+//! What a session has seen or written of files, tracked by content rather than by time.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,28 +11,28 @@ use crate::journal::FileImage;
 use crate::machine::commit::ContentHash;
 use crate::machine::{ContentMark, WindowLines};
 
-/// How much of what was shown is kept to say later what changed.
-const MOST_KEPT: usize = 8 << 20;
+/// Maximum bytes of shown content that are kept to report later what changed.
+const MAX_KEPT: usize = 8 << 20;
 
-/// Whether what is in a file now was shown to the session.
+/// Whether the session has seen the present content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// It was, and is as it was.
+    /// It has.
     AsItIs,
-    /// It was, and is another now. What was shown, where that is still known.
+    /// The file has changed since. `then` is the content that was seen, if still known.
     Changed {
         then: Option<Bytes>,
     },
     Never,
 }
 
-/// What is remembered of one file, in a form that outlives the process: the newest that was shown or written.
+/// The last content of a file that was shown or written, in a form that outlives the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SeenContent {
     #[default]
     Nothing,
     Whole([u8; 32]),
-    /// A piece of a file of this size, which is too large to look at all of it.
+    /// Part of a file that is too large to hash as a whole.
     Piece {
         start: u64,
         end: u64,
@@ -61,7 +61,7 @@ impl SeenContent {
         *self == Self::Nothing
     }
 
-    /// Whether the file is still what was shown, as far as that can be told.
+    /// Whether the file still has the content that was seen, as far as that is known.
     pub(crate) fn holds(&self, now: &FileImage) -> bool {
         match self {
             Self::Nothing => false,
@@ -76,7 +76,7 @@ impl SeenContent {
     }
 }
 
-/// What this process remembers: everything, and the content itself as far as there is room.
+/// Everything this process has seen, and the content itself as far as space permits.
 #[derive(Default)]
 pub(crate) struct SeenFiles {
     seen: HashMap<PathBuf, SeenContent>,
@@ -99,10 +99,10 @@ impl SeenFiles {
 
     pub(crate) fn keep(&mut self, path: &Path, bytes: &Bytes) {
         self.drop_kept(path);
-        if bytes.len() > MOST_KEPT / 4 {
+        if bytes.len() > MAX_KEPT / 4 {
             return;
         }
-        if self.bytes + bytes.len() > MOST_KEPT {
+        if self.bytes + bytes.len() > MAX_KEPT {
             self.kept.clear();
             self.bytes = 0;
         }

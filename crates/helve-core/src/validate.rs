@@ -1,21 +1,21 @@
-//! Arguments against a schema: every problem at once, as values that a dialect words.
+//! Validates arguments against a schema. All problems are reported at once, as values that a dialect words.
 
 use helve_text::near;
 use serde_json::{Map, Value};
 
-/// The most problems that are listed.
-const MOST_PROBLEMS: usize = 20;
-/// Schemas of others may nest without end through references.
-const MOST_DEPTH: usize = 64;
+/// Maximum number of problems reported.
+const MAX_PROBLEMS: usize = 20;
+/// Maximum depth, since references can make a foreign schema infinite.
+const MAX_DEPTH: usize = 64;
 
-/// Something wrong with an argument.
+/// A problem with an argument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgumentProblem {
-    /// `todos[2].status`; empty for the arguments as a whole.
+    /// For example `todos[2].status`; empty for the arguments as a whole.
     pub path: String,
     pub expected: Expected,
     pub found: FoundValue,
-    /// A parameter that was given and may be the missing one misspelt.
+    /// A given parameter that may be a misspelling of the missing one.
     pub near: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub struct ArgumentProblem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownParameter {
     pub path: String,
-    /// The known parameter it resembles.
+    /// The known parameter that it resembles.
     pub near: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub enum Expected {
     /// Length in characters or items.
     LengthAtLeast(u64),
     LengthAtMost(u64),
-    /// What only the tool itself could tell, in the decoder's words.
+    /// A constraint that only the tool's own type has, in the decoder's words.
     Words(String),
 }
 
@@ -48,11 +48,11 @@ pub enum FoundValue {
     Nothing,
     Value(Value),
     Length(u64),
-    /// Left to the words of [`Expected::Words`].
+    /// Described by [`Expected::Words`].
     Untold,
 }
 
-/// What validation has to say about arguments that it may have put right.
+/// The result of validation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     pub problems: Vec<ArgumentProblem>,
@@ -61,16 +61,16 @@ pub struct Findings {
 
 /// Checks arguments against a schema.
 ///
-/// Puts right in place what is unambiguous: numbers and booleans given as strings, a null for an
-/// optional parameter. Parameters that the schema does not know are taken out and reported.
+/// Corrects in place what is unambiguous: numbers and booleans given as strings, null for an optional parameter.
+/// Unknown parameters are removed and reported.
 pub fn validate(schema: &Value, args: &mut Value) -> Findings {
     let mut walk = Walk { root: schema, findings: Findings::default() };
     walk.value(schema, args, &mut String::new(), 0);
-    walk.findings.problems.truncate(MOST_PROBLEMS);
+    walk.findings.problems.truncate(MAX_PROBLEMS);
     walk.findings
 }
 
-/// A value that satisfies the schema and yet not the type behind it.
+/// A value that satisfies the schema but not the type behind it.
 pub(crate) fn beyond_schema(err: &serde_json::Error) -> ArgumentProblem {
     ArgumentProblem {
         path: String::new(),
@@ -88,7 +88,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn value(&mut self, schema: &'a Value, value: &mut Value, path: &mut String, depth: usize) {
         let Some(schema) = self.resolve(schema) else { return };
-        if depth > MOST_DEPTH || self.findings.problems.len() >= MOST_PROBLEMS {
+        if depth > MAX_DEPTH || self.findings.problems.len() >= MAX_PROBLEMS {
             return;
         }
         if !self.fits_type(schema, value, path) || !self.is_listed(schema, value, path) {
@@ -106,9 +106,9 @@ impl<'a> Walk<'a> {
         self.branches(schema, value, path, depth);
     }
 
-    /// Follows references within the schema; `None` for one that leads nowhere or in circles.
+    /// Follows references within the schema; `None` if one is dangling or circular.
     fn resolve(&self, mut schema: &'a Value) -> Option<&'a Map<String, Value>> {
-        for _ in 0..MOST_DEPTH {
+        for _ in 0..MAX_DEPTH {
             let object = schema.as_object()?;
             let Some(target) = object.get("$ref").and_then(Value::as_str) else {
                 return Some(object);
@@ -209,7 +209,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes out and reports members that the schema does not know, unless it lets any pass.
+    /// Removes and reports unknown members, unless the schema allows any.
     fn strangers(
         &mut self,
         schema: &Map<String, Value>,
@@ -228,7 +228,7 @@ impl<'a> Walk<'a> {
         let strangers: Vec<String> =
             members.keys().filter(|name| !known.contains_key(*name)).cloned().collect();
         members.retain(|name, _| known.contains_key(name));
-        for name in strangers.iter().take(MOST_PROBLEMS) {
+        for name in strangers.iter().take(MAX_PROBLEMS) {
             let near = near::nearest(name, known.keys().map(String::as_str), 1);
             let near = near.first().map(ToString::to_string);
             self.findings.extras.push(UnknownParameter { path: join(path, name), near });
@@ -252,7 +252,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// One branch of a choice must fit; where none does, the closest one says why.
+    /// One alternative must match. If none does, the closest one is reported.
     fn branches(
         &mut self,
         schema: &'a Map<String, Value>,
@@ -324,12 +324,12 @@ fn is_a(kind: &str, value: &Value) -> bool {
         "array" => value.is_array(),
         "object" => value.is_object(),
         "null" => value.is_null(),
-        // A type we do not know is not ours to refuse.
+        // An unknown type is not checked.
         _ => true,
     }
 }
 
-/// The same value in the wanted type, where there is only one way to read it.
+/// Converts a value to the wanted type, if there is only one way to read it.
 fn coerce(kind: &str, value: &Value) -> Option<Value> {
     match (kind, value) {
         ("integer", Value::Number(number)) => {

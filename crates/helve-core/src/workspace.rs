@@ -1,4 +1,4 @@
-//! One folder on one machine, shared by all its sessions.
+//! A workspace: one folder on one host, shared by all its sessions.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct Workspace {
     shell: Option<Shell>,
 }
 
-/// Who sees what happens in a folder. A plugin comes with a folder and sees that folder's calls only.
+/// What else takes part in the calls of a folder. A plugin belongs to a folder and sees only its calls.
 #[derive(Default)]
 pub struct Neighbours {
     pub hooks: Vec<Arc<dyn Hook>>,
@@ -47,7 +47,7 @@ impl Workspace {
         &self.host
     }
 
-    /// What confinement programs can have here.
+    /// Which sandboxing commands can have here.
     pub async fn confinement(&self) -> SandboxSupport {
         match self.host.processes() {
             Some(processes) => processes.confinement().await,
@@ -67,12 +67,12 @@ impl Workspace {
         &self.neighbours.after
     }
 
-    /// What calls changed, to be looked at and undone.
+    /// The journal, for listing and undoing changes.
     pub fn journal(&self) -> &Arc<dyn Journal> {
         &self.journal
     }
 
-    /// What a call changed, with the content before and after; the last change here, unless named.
+    /// Returns what a call changed, with the content before and after; by default the last change here.
     pub async fn changed(&self, call: Option<&str>) -> Result<Option<RecordedChange>, StoreError> {
         match call {
             Some(call) => self.journal.change(call).await,

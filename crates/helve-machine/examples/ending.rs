@@ -173,7 +173,7 @@ fn spawn(folder: &Path, script: &str) -> Spawn {
         folder: folder.into(),
         environment: std::env::vars_os().collect(),
         stdin: Stdin::Closed,
-        confine: None,
+        sandbox: None,
         keep: OutputPolicy { head: 4096, tail: 4096, spool: None, secrets: Vec::new() },
         lifetime: Lifetime::Helve,
         about: ProcessInfo {

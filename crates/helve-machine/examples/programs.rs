@@ -80,7 +80,7 @@ async fn run_through_helve(
         folder: folder.into(),
         environment: std::env::vars_os().collect(),
         stdin: Stdin::Closed,
-        confine: None,
+        sandbox: None,
         keep: OutputPolicy {
             head: 32 << 10,
             tail: 32 << 10,

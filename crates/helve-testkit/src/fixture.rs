@@ -176,7 +176,7 @@ fn begun(machine: &MemoryMachine, rest: &str, body: &str) -> JournalEntry {
         tool: "edit".into(),
         root: ROOT.into(),
         at: 0,
-        files: vec![BeforeImage { path, image, meant }],
+        files: vec![BeforeImage { path, image, intended: meant }],
     }
 }
 

@@ -94,7 +94,7 @@ impl JournalEntries {
             });
             for (at, file) in entry.files.iter().enumerate() {
                 let after = after.as_ref().and_then(|after| after.get(at)).cloned();
-                let after = after.map_or(AfterImage::Meant(file.meant), AfterImage::Known);
+                let after = after.map_or(AfterImage::Intended(file.intended), AfterImage::Known);
                 match change.files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,
                     None => {

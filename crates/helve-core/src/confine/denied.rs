@@ -1,30 +1,30 @@
-//! What a sandbox denied, found in what a program said and in what the system refused it.
+//! Detects what a sandbox denied, from a command's output and from what the system reported.
 //!
-//! A program tells of a refusal in its own words. Only what the plan really denies is taken from them: a path that may
-//! not be written, or the network where that is off. A file that may not be read is none of the sandbox's doing.
+//! Programs report denials in their own words. Only what the plan really denies counts: a path that may not be written, or
+//! the network if it is off. An unreadable file has nothing to do with the sandbox.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::denies;
 use crate::process::{DeniedCall, Network, SandboxPlan};
 
-/// Something that a sandbox denied.
+/// Something that the sandbox denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SandboxDenial {
     Write(PathBuf),
-    /// The host, where it was named.
+    /// With the host, if it is named.
     Network(Option<String>),
-    /// Looking into other processes.
+    /// Access to other processes.
     Tracing,
 }
 
-/// No more are told.
-pub const MOST_DENIED: usize = 10;
-/// Longer lines are not messages.
-const LONGEST_LINE: usize = 4096;
+/// Maximum number of denials reported.
+pub const MAX_DENIED: usize = 10;
+/// Maximum length of a line that can be an error message.
+const MAX_LINE: usize = 4096;
 
-/// What a plan denied a program that ran in `folder`, in the order it said so, each once; then what the system refused
-/// it and it did not speak of.
+/// Returns what the plan denied a command that ran in `folder`: first what its output mentions, in order and each once,
+/// then what only the system reported.
 pub fn denied(
     plan: &SandboxPlan,
     folder: &Path,
@@ -45,26 +45,26 @@ pub fn denied(
 
 fn said(plan: &SandboxPlan, folder: &Path, output: &str) -> Vec<SandboxDenial> {
     let mut all = Vec::new();
-    for line in output.lines().filter(|line| line.len() <= LONGEST_LINE) {
+    for line in output.lines().filter(|line| line.len() <= MAX_LINE) {
         let write = write(plan, folder, line).map(SandboxDenial::Write);
         for one in write.into_iter().chain(network(plan, line)) {
             if !all.contains(&one) {
                 all.push(one);
             }
         }
-        if all.len() >= MOST_DENIED {
-            all.truncate(MOST_DENIED);
+        if all.len() >= MAX_DENIED {
+            all.truncate(MAX_DENIED);
             break;
         }
     }
     all
 }
 
-/// What systems say of a place where nothing can be written, as C, Go and Node spell it.
+/// Error text for a read-only path, in C, Go and Node.
 const READ_ONLY: &str = "read-only file system";
-/// What they say of moving or removing what is mounted on.
+/// Error text for moving or removing a mount point.
 const BUSY: &str = "device or resource busy";
-/// What they say of devices.
+/// Error text for devices.
 const NO_PERMISSION: &str = "permission denied";
 
 fn write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf> {
@@ -76,22 +76,22 @@ fn write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf> {
         () => false,
     };
     let phrase = [READ_ONLY, BUSY, NO_PERMISSION].into_iter().find_map(|it| low.find(it))?;
-    // Of two names the last is mostly where something was to go, and what is copied stays as it is.
+    // Of two names the last is mostly the target; the source of a copy is not written.
     let most = if low.contains("copy") { 1 } else { usize::MAX };
     let named = quoted(line).into_iter().rev().take(most);
     let candidates = named.chain(before(line, phrase));
     candidates.map(|text| absolute(folder, text)).find(|path| is(path))
 }
 
-/// Whether something protected is at or below a path inside a writable folder.
+/// Whether a protected path is at or below a path inside a writable folder.
 fn holds_protected(plan: &SandboxPlan, path: &Path) -> bool {
     let is_writable = plan.writable.iter().any(|folder| path.starts_with(folder));
     let near = |it: &PathBuf| it.starts_with(path) || path.starts_with(it);
     is_writable && plan.protected.iter().any(near)
 }
 
-/// Whether something protected is in the same folder below a writable one, or further down in it. Where that folder was
-/// not there, all of it is kept.
+/// Whether a protected path is in the same folder below a writable one. If that folder did not exist, all of it is
+/// protected.
 fn is_beside_protected(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below =
         |folder: &Path| plan.writable.iter().any(|top| folder.starts_with(top) && folder != top);
@@ -99,12 +99,12 @@ fn is_beside_protected(plan: &SandboxPlan, path: &Path) -> bool {
     folders.any(|folder| is_below(folder) && path.starts_with(folder))
 }
 
-/// Everything in quotes of any kind.
+/// Returns everything in quotes of any kind.
 fn quoted(line: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut rest = line;
     while let Some(open) = rest.find(['\'', '"', '`', '‘']) {
-        // Within a word it is an apostrophe.
+        // A quote inside a word is an apostrophe.
         let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
         if rest[open..].starts_with('\'') && is_letter(rest[..open].chars().next_back()) {
             rest = &rest[open + 1..];
@@ -118,7 +118,7 @@ fn quoted(line: &str) -> Vec<&str> {
             Some(_) | None => "'",
         };
         let inside = chars.as_str();
-        // A word in backquotes may end with a plain quote.
+        // A backquote may be closed by a plain quote.
         let end = inside.find(close).or_else(|| inside.find('\''));
         let Some(end) = end else { break };
         all.push(&inside[..end]);
@@ -127,13 +127,13 @@ fn quoted(line: &str) -> Vec<&str> {
     all
 }
 
-/// What stands between colons before a phrase, the nearest first: `bash: /etc/x: Read-only file system`.
+/// Returns the text between colons before a phrase, nearest first: `bash: /etc/x: Read-only file system`.
 fn before(line: &str, phrase: usize) -> Vec<&str> {
     let Some(said) = line.get(..phrase) else { return Vec::new() };
     let said = said.trim_end().trim_end_matches([':', '(']);
     let Some(last) = said.rsplit(": ").next() else { return Vec::new() };
     let word = last.rsplit(' ').next().unwrap_or(last);
-    // One with blanks is rarer than one after a verb: `open /etc/x`.
+    // A path with spaces is rarer than one after a verb: `open /etc/x`.
     if word.contains('/') { vec![word, last] } else { vec![last, word] }
 }
 
@@ -151,7 +151,7 @@ fn absolute(folder: &Path, text: &str) -> PathBuf {
     path
 }
 
-/// What programs say when there is no network; what follows names the host in some of them.
+/// Error texts of a missing network. Some are followed by the host.
 const UNREACHABLE: [&str; 10] = [
     "could not resolve host: ",
     "couldn't resolve host name",

@@ -28,7 +28,7 @@ fn plans() {
 #[test]
 fn a_linked_worktree_can_commit_and_nothing_more() {
     let linked = LinkedWorktree {
-        own: "/r/.git/worktrees/w".into(),
+        git_dir: "/r/.git/worktrees/w".into(),
         shared: vec!["/r/.git/objects".into(), "/r/.git/refs".into()],
     };
     let mut plan = sandbox(Sandbox::WorkspaceWrite);
@@ -137,7 +137,7 @@ fn what_the_system_refused_is_told_once() {
 fn hostile_output_is_survived() {
     let many: String = (0..100).map(|n| format!("x: /o/{n}: Read-only file system\n")).collect();
     let plan = sandbox(Sandbox::WorkspaceWrite);
-    assert_eq!(denied(&plan, Path::new("/w"), &many, &[]).len(), super::MOST_DENIED);
+    assert_eq!(denied(&plan, Path::new("/w"), &many, &[]).len(), super::MAX_DENIED);
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! What a commit takes and gives back. Plain data, so that it can cross a pipe.
+//! Data types of a commit. Plain data, so that they can cross a pipe.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{MachineError, Place};
 
-/// The content of a file, told by 32 bytes.
+/// BLAKE3 hash of a file's content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ContentHash(pub [u8; 32]);
 
@@ -23,10 +23,10 @@ impl std::fmt::Debug for ContentHash {
     }
 }
 
-/// One change to files. A commit takes several, and makes all of them or none.
+/// One change to a file. A commit applies several of them, all or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitChange {
-    /// The file has these bytes afterwards. Missing folders are created.
+    /// Writes these bytes. Missing folders are created.
     Write {
         at: Place,
         expect: ExpectedContent,
@@ -38,7 +38,7 @@ pub enum CommitChange {
         at: Place,
         expect: ExpectedContent,
     },
-    /// The file is found under `to` afterwards, with new bytes if they are given. It keeps its mode and attributes.
+    /// Moves the file to `to`, with new content if given. It keeps its mode and attributes.
     Move {
         from: Place,
         expect: ExpectedContent,
@@ -49,7 +49,7 @@ pub enum CommitChange {
 }
 
 impl CommitChange {
-    /// The place that is changed, or that a file is moved from.
+    /// The path that is changed or moved from.
     pub fn at(&self) -> &Place {
         match self {
             Self::Write { at, .. } | Self::Remove { at, .. } | Self::Move { from: at, .. } => at,
@@ -57,7 +57,7 @@ impl CommitChange {
     }
 }
 
-/// What must be there for a change to be made.
+/// What must be there for the change to be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedContent {
     Absent,
@@ -67,39 +67,39 @@ pub enum ExpectedContent {
 /// The permission bits of a written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileMode {
-    /// As the file has them; a new file gets what the system gives new files.
+    /// The file's present mode; the system's default for a new file.
     Keep,
     Set(u32),
 }
 
-/// What becomes of a file that has several names.
+/// What happens to the other names of a file with several hard links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HardLinks {
     /// The other names keep the old content.
     Part,
-    /// All names show the new content. A crash in the middle can leave a mixture, because the file is written in place.
+    /// All names show the new content. The file is written in place, so a crash can leave a mixture.
     InPlace,
 }
 
-/// What a moved file contains.
+/// The content of a moved file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MovedContent {
     Same,
     New(Bytes),
 }
 
-/// What a commit did with one change.
+/// The result of one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The permission bits now; `None` where the file was removed.
+    /// The mode now; `None` if the file was removed.
     pub mode: Option<u32>,
-    /// The content before; `None` where nothing was there.
+    /// The previous content; `None` if there was no file.
     pub was: Option<ContentHash>,
-    /// How many names the file had that was written, moved or removed. With more than one the others kept their content, unless it was written in place.
+    /// How many hard links the file had before it was written, moved or removed.
     pub links: u64,
 }
 
-/// Why a commit changed nothing, [`CommitError::Torn`] aside.
+/// Why a commit changed nothing. [`CommitError::Torn`] is the exception.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
     #[error("the file is not what was expected")]
@@ -110,20 +110,20 @@ pub enum CommitError {
     },
     #[error("the file is read-only")]
     ReadOnly { at: Place },
-    #[error("the file is named twice in one commit")]
+    #[error("the file occurs twice in one commit")]
     Twice { at: Place },
-    #[error("another process was writing there for {waited:?}")]
+    #[error("another process held the file for {waited:?}")]
     Busy { at: Place, waited: Duration },
-    #[error("the lock folder {}: {why}", folder.display())]
+    #[error("cannot lock {}: {why}", folder.display())]
     Lock { folder: PathBuf, why: MachineError },
     #[error("{why}")]
     Failed { at: Place, why: MachineError },
-    /// A step failed, and so did taking back what was done before it.
-    #[error("{why}, and what was changed before could not be taken back")]
+    /// A step failed, and so did the rollback of earlier steps.
+    #[error("{why}, and earlier changes could not be rolled back")]
     Torn {
         at: Place,
         why: MachineError,
-        /// Files that stayed changed, and where their old content lies.
+        /// Files that stayed changed, and where their old content is.
         left: Vec<LeftChanged>,
     },
 }

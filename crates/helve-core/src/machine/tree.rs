@@ -1,4 +1,4 @@
-//! Finding files in a tree and searching them: what is wanted, what was found, what was passed over.
+//! Requests and results of finding and searching files in a folder.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -9,70 +9,70 @@ use helve_policy::Readable;
 use super::{FileKind, MachineError, Place};
 use crate::flow::Flow;
 
-/// A folder, and which of the files in it are meant. Links are not followed, and `.git` is not entered.
+/// The files of a folder that an operation covers. Links are not followed, and `.git` is not entered.
 #[derive(Clone, Debug)]
 pub struct FileTree {
-    /// A folder, or one file, which is meant whatever the globs and rules say.
+    /// A folder, or a single file, which is always included.
     pub at: Place,
-    /// Globs as in `.gitignore`: the last that matches decides, `!` leaves out. One without a slash is about names,
-    /// one with a slash about paths below `at`. Where all leave out, everything else is meant.
+    /// Globs as in `.gitignore`: the last match decides, `!` excludes. A glob without a slash matches names, one with a
+    /// slash matches paths below `at`. If all of them exclude, everything else is included.
     pub globs: Vec<String>,
     pub ignored: IgnoredMode,
     pub hidden: HiddenFiles,
-    /// After this the answer is what was found by then.
+    /// When it passes, the result is what was found so far.
     pub deadline: Duration,
 }
 
-/// What becomes of files that ignore rules hide: `.gitignore`, `.ignore`, `.rgignore`, git's own excludes.
+/// What to do with files hidden by ignore rules: `.gitignore`, `.ignore`, `.rgignore`, git's own excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredMode {
-    /// Passed over and counted. Where nothing else is found, so much time is spent on what they hold.
+    /// Skips and counts them. If nothing else is found, `peek` is spent searching them.
     Skip {
         peek: Duration,
     },
     Include,
 }
 
-/// What becomes of names that begin with a dot.
+/// What to do with names that begin with a dot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HiddenFiles {
     Include,
     Skip,
 }
 
-/// Which files there are.
+/// A request to find files by name.
 #[derive(Clone, Debug)]
 pub struct FindRequest {
     pub tree: FileTree,
     pub order: FindOrder,
-    /// How many are told.
+    /// Maximum number of results.
     pub most: usize,
 }
 
-/// What comes first. The order is total, so that the same call has the same answer.
+/// How results are sorted. The order is total, so that the same call has the same answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FindOrder {
-    /// Files by their time of change, newest first; then by path.
+    /// Files by modification time, newest first; then by path.
     Newest,
-    /// Files and folders, level by level, in each the folders first; then by path.
+    /// Files and folders, level by level, folders first; then by path.
     Levels,
-    /// Files whose name resembles this one, the nearest first; then by path.
+    /// Files whose name resembles this one, most similar first; then by path.
     Near(String),
 }
 
-/// Something that was found.
+/// A file or folder that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Below the tree; empty where the tree is one file.
+    /// Relative to the tree; empty if the tree is a single file.
     pub path: PathBuf,
     pub kind: FileKind,
-    /// `None` where the order does not need it.
+    /// `None` if the order does not need it.
     pub modified: Option<SystemTime>,
-    /// What lies below a folder and is neither told nor below another one that is. Only where levels are told.
+    /// What lies below this folder and is not listed itself. Only for [`FindOrder::Levels`].
     pub more: FileCount,
 }
 
-/// What is looked for, in which files.
+/// A request to search the content of files.
 #[derive(Clone, Debug)]
 pub struct SearchRequest {
     pub tree: FileTree,
@@ -81,14 +81,14 @@ pub struct SearchRequest {
     pub case: CaseMode,
     pub reach: MatchReach,
     pub shape: ResultShape,
-    /// Whose content may be told; the other files are counted and nothing more. `None`: all.
+    /// Which files may be read; the others are only counted. `None` means all.
     pub readable: Option<Readable>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternSyntax {
     Regex,
-    /// The pattern stands for itself.
+    /// The pattern is a literal string.
     Literal,
 }
 
@@ -101,22 +101,22 @@ pub enum CaseMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchReach {
     OneLine,
-    /// A match may go on over lines, and `.` stands for their ends too. A pattern that spells a line break out reaches over it in any case.
+    /// A match may span lines, and `.` matches line breaks. A pattern that spells out a line break always spans lines.
     ManyLines,
 }
 
-/// What is told of the files that match, newest first.
+/// What to return about matching files, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultShape {
     /// The first `most` matching lines, with `context` lines around each.
     Lines { most: usize, context: usize, cut: LineCut },
-    /// How many matches each of `most` files has.
+    /// The number of matches in each of the first `most` files.
     Counts { most: usize },
-    /// Which `most` files match at all.
+    /// The names of the first `most` files.
     Names { most: usize },
 }
 
-/// A line of more than `longest` characters is cut to `kept` characters around the match.
+/// A line longer than `longest` characters is cut to `kept` characters around the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineCut {
     pub longest: usize,
@@ -126,10 +126,10 @@ pub struct LineCut {
 /// A file with matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchedFile {
-    /// Below the tree; empty where the tree is one file.
+    /// Relative to the tree; empty if the tree is a single file.
     pub path: PathBuf,
     pub modified: SystemTime,
-    /// All matching lines of the file, told or not; 1 where only names are wanted.
+    /// The number of matching lines, listed or not; 1 if only names are wanted.
     pub matches: u64,
     pub lines: Vec<MatchedLine>,
 }
@@ -140,7 +140,7 @@ pub struct MatchedLine {
     /// Counted from 1.
     pub number: u64,
     pub role: LineRole,
-    /// Without its ending. What is not text in the file's encoding is replaced.
+    /// Without the line ending. Bytes invalid in the file's encoding are replaced.
     pub text: String,
     pub is_cut_before: bool,
     pub is_cut_after: bool,
@@ -149,25 +149,25 @@ pub struct MatchedLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineRole {
     Match,
-    /// Goes on with the match of the line before.
+    /// Continues the match of the previous line.
     Rest,
     Context,
 }
 
-/// What a walk through a tree came to.
+/// The totals of a find or search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchCounts {
-    /// Matching lines, or files found; exact unless the walk was cut short.
+    /// Matching lines, or files found. Exact, unless the walk was cut short.
     pub matches: u64,
     /// Files with a match, or files found.
     pub files: u64,
     /// Files that were searched, or found.
     pub looked_at: u64,
-    /// What lies below the tree and is neither told nor below a folder that is. Only where levels are told.
+    /// What lies below the tree and is not listed itself. Only for [`FindOrder::Levels`].
     pub more: FileCount,
     pub skipped: SkippedFiles,
     pub ended: WalkEnd,
-    /// What ignored files hold, where nothing else was found.
+    /// Matches in ignored files, if nothing else was found.
     pub beyond: Option<IgnoredMatches>,
 }
 
@@ -175,25 +175,25 @@ pub struct SearchCounts {
 pub enum WalkEnd {
     #[default]
     Complete,
-    /// The deadline came first.
+    /// The deadline passed first.
     Deadline,
 }
 
-/// Files and folders that were passed over, and why. A folder counts as one: nobody looked into it.
+/// Files and folders that were skipped, and why. A skipped folder counts as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkippedFiles {
     /// By ignore rules.
     pub ignored: FileCount,
     pub hidden: FileCount,
-    /// By a glob that leaves out.
+    /// By an excluding glob.
     pub left_out: FileCount,
-    /// The system refused, or they vanished or changed into something else meanwhile.
+    /// Access was denied, or they disappeared or changed type in the meantime.
     pub unreadable: FileCount,
     pub binary: u64,
     pub too_large: u64,
     /// Links, FIFOs, sockets, devices.
     pub special: u64,
-    /// May not be read without asking, whatever is in them.
+    /// Reading them must be asked about.
     pub unasked: u64,
 }
 
@@ -203,40 +203,40 @@ pub struct FileCount {
     pub folders: u64,
 }
 
-/// A glance at ignored files.
+/// A quick search of ignored files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredMatches {
     pub matches: u64,
     pub files: u64,
     /// A few of them, newest first.
     pub first: Vec<PathBuf>,
-    /// Whether all of them were looked at in the time that there was.
+    /// Whether all of them were searched in time.
     pub ended: WalkEnd,
 }
 
-/// Why there is no answer at all.
+/// Why a search failed as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SearchError {
-    #[error("the pattern cannot be used: {0}")]
+    #[error("invalid pattern: {0}")]
     Pattern(BadPattern),
-    #[error("the glob {glob} cannot be used: {why}")]
+    #[error("invalid glob {glob}: {why}")]
     Glob { glob: String, why: String },
-    #[error("it was not granted")]
+    #[error("reading was not granted")]
     NotGranted,
     #[error("{0}")]
     Machine(#[from] MachineError),
 }
 
-/// What is wrong with a pattern, and where.
+/// An error in a pattern, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct BadPattern {
-    /// The bytes of the pattern that it is about; the whole where it is about no part.
+    /// The byte range of the error; the whole pattern if it has no place.
     pub at: Range<usize>,
     pub what: String,
 }
 
-/// Files in batches, in order; then what was counted.
+/// Found files in batches, in order; then the totals.
 pub type FindFlow = Flow<Vec<FoundFile>, Result<SearchCounts, SearchError>>;
-/// Matching files in batches, in order; then what was counted.
+/// Matching files in batches, in order; then the totals.
 pub type SearchFlow = Flow<Vec<MatchedFile>, Result<SearchCounts, SearchError>>;

@@ -1,4 +1,4 @@
-//! Deciding: which parts a script asks for, with what the files say about it.
+//! Deciding what a script asks for, with facts about the files it touches.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ const MAX_FACTS: usize = 4096;
 /// The most names of a folder that a wildcard is matched against.
 const MAX_NAMES: usize = 10_000;
 
-/// A script that was read, with everything it may do.
+/// A script that was analysed, with everything it may do.
 pub struct PreparedCommand {
     pub(super) planned: PlannedCommand,
     pub(super) folder: Resolved,
@@ -77,7 +77,7 @@ pub enum BadScript {
 }
 
 impl Programs {
-    /// Reads a script and looks up the files it touches. Nothing runs, nobody is asked.
+    /// Analyses a script and looks up the files it touches. Nothing runs, nobody is asked.
     pub async fn prepare(
         &self,
         command: &str,
@@ -96,7 +96,7 @@ impl Programs {
             let fault = hook::guarded(running, self.hook_timeout).await;
             fault.map_err(|fault| self.session.dialect.words.hook_failed(hook.name(), &fault))?;
         }
-        if let Err(bad) = readable(&planned.command) {
+        if let Err(bad) = check_script(&planned.command) {
             return Ok(Err(bad));
         }
         let folder = files::resolve(&self.session, &planned.folder).await?;
@@ -105,24 +105,28 @@ impl Programs {
     }
 
     async fn parts(&self, shell: &Shell, planned: &PlannedCommand, folder: &Resolved) -> Vec<Part> {
-        let around = surroundings(shell, planned, &folder.real());
-        let (read, mut parts) = self.wants(planned, &around).await;
+        let context = shell_context(shell, planned, &folder.real());
+        let (read, mut parts) = self.collect_parts(planned, &context).await;
         parts.extend(repository::parts(&self.session, &folder.real(), &read).await);
         parts
     }
 
-    async fn wants(&self, planned: &PlannedCommand, around: &ShellContext) -> (Script, Vec<Part>) {
+    async fn collect_parts(
+        &self,
+        planned: &PlannedCommand,
+        context: &ShellContext,
+    ) -> (Script, Vec<Part>) {
         let source = &planned.command;
-        let first = script::analyze(source, around);
+        let first = script::analyze(source, context);
         let mut facts = GatheredFacts::default();
         let mut known = 0;
         let mut rounds = 0;
         loop {
-            let again = shell::analyze_again(&first, source, around, &facts);
+            let again = shell::analyze_again(&first, source, context, &facts);
             let parts = shell::parts(source, again.as_ref().unwrap_or(&first), &facts);
             let missing = facts.take_missing();
             rounds += 1;
-            // What is not known by now counts as unknown.
+            // Facts that are still missing count as unknown.
             let enough = known + missing.len() > MAX_FACTS || rounds > MAX_ROUNDS;
             if missing.is_empty() || enough {
                 return (again.unwrap_or(first), parts);
@@ -145,12 +149,14 @@ impl Programs {
                     exists: path.kind().is_some(),
                 }))
             }
-            FactQuery::List(folder) => FactAnswer::Listed(self.names(Path::new(folder)).await),
+            FactQuery::List(folder) => {
+                FactAnswer::Listed(self.dir_entries(Path::new(folder)).await)
+            }
         }
     }
 
-    /// `None` where there are too many, or it cannot be told.
-    async fn names(&self, folder: &Path) -> Option<Vec<DirEntry>> {
+    /// Lists a folder; `None` if it has too many entries or cannot be listed.
+    async fn dir_entries(&self, folder: &Path) -> Option<Vec<DirEntry>> {
         let folder = files::look_up(&self.session, folder).await.ok()?;
         if folder.kind() != Some(FileKind::Folder) {
             return Some(Vec::new());
@@ -171,7 +177,7 @@ impl Programs {
     }
 }
 
-fn readable(command: &str) -> Result<(), BadScript> {
+fn check_script(command: &str) -> Result<(), BadScript> {
     if command.trim().is_empty() {
         return Err(BadScript::Empty);
     }
@@ -184,7 +190,7 @@ fn readable(command: &str) -> Result<(), BadScript> {
     Ok(())
 }
 
-/// The shell's environment, with what a hook set.
+/// The shell's environment, plus what a hook set.
 pub(super) fn environment<'a>(
     shell: &'a Shell,
     planned: &PlannedCommand,
@@ -198,7 +204,7 @@ pub(super) fn environment<'a>(
     all
 }
 
-fn surroundings(shell: &Shell, planned: &PlannedCommand, folder: &Path) -> ShellContext {
+fn shell_context(shell: &Shell, planned: &PlannedCommand, folder: &Path) -> ShellContext {
     let environment = environment(shell, planned);
     let home = environment.iter().find(|(name, _)| name == "HOME");
     let home = home.and_then(|(_, value)| value.to_str()).map(String::from);

@@ -1,8 +1,8 @@
-//! Programs that a repository's own files make git run: filters, drivers, hooks. Nobody reads them in the command, so
-//! each is a part of the ask by itself.
+//! Programs that a repository's own configuration makes git run: filters, drivers, hooks. They are not visible in the
+//! command, so each becomes a part of the ask.
 //!
-//! Git clones none of this, but an archive, or whoever wrote there before, can bring it. What the environment settles
-//! for every git (the file monitor, pagers, passwords, editors, ssh) is not looked for.
+//! A clone contains none of this, but an archive or an earlier writer can add it. Settings that the environment overrides
+//! for every git command (file monitor, pagers, passwords, editors, ssh) are not checked.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -22,135 +22,135 @@ use crate::session::Session;
 mod modules;
 mod names;
 
-use names::Moment;
+use names::GitPhase;
 
-/// No configuration that people write is as long.
-const MOST_CONFIG: u64 = 1 << 20;
-/// How many folders that a script works in are looked at.
-const MOST_FOLDERS: usize = 64;
-/// How many names in a folder are.
-const MOST_NAMES: usize = 64;
-/// How much of a value is shown.
-const MOST_SHOWN: usize = 200;
+/// Maximum size of a git configuration file in bytes.
+const MAX_CONFIG: u64 = 1 << 20;
+/// Maximum number of folders checked for one script.
+const MAX_FOLDERS: usize = 64;
+/// Maximum number of entries read per folder.
+const MAX_NAMES: usize = 64;
+/// Maximum length of a value that is shown.
+const MAX_SHOWN: usize = 200;
 
-/// What the git commands of a script would run of their repositories' own.
+/// Returns a part for each program that the git commands of a script would run from their repositories.
 pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> Vec<Part> {
-    let Some(moment) = script.runs.iter().filter_map(moment).max() else { return Vec::new() };
+    let Some(phase) = script.runs.iter().filter_map(phase).max() else { return Vec::new() };
     let mut folders = vec![folder.to_path_buf()];
     for touch in &script.accesses {
         match (&touch.target, touch.kind) {
-            (FileTarget::Path(path), AccessKind::Enter) if folders.len() < MOST_FOLDERS => {
+            (FileTarget::Path(path), AccessKind::Enter) if folders.len() < MAX_FOLDERS => {
                 folders.push(path.into());
             }
-            // What cannot be told is asked about already.
+            // Unknown targets are asked about anyway.
             (FileTarget::Path(_) | FileTarget::Glob(_) | FileTarget::Unknown(_), _) => {}
         }
     }
-    let look = Look { session, moment };
+    let scan = RepositoryScan { session, phase };
     let mut seen: Vec<Repository> = Vec::new();
-    let mut named = Vec::new();
+    let mut findings = Vec::new();
     for folder in folders {
-        for repository in look.repositories(&folder).await {
+        for repository in scan.repositories(&folder).await {
             if !seen.contains(&repository) {
-                look.read_with_modules(&repository, &mut named).await;
+                scan.read_with_modules(&repository, &mut findings).await;
                 seen.push(repository);
             }
         }
     }
-    let mut told = HashSet::new();
-    named.retain(|it| told.insert(it.clone()));
-    named.into_iter().map(|named| Part::new("bash", named).always_exactly()).collect()
+    let mut show_setting = HashSet::new();
+    findings.retain(|it| show_setting.insert(it.clone()));
+    findings.into_iter().map(|findings| Part::new("bash", findings).always_exactly()).collect()
 }
 
-/// Where git keeps what belongs to the workspace, if that is a linked worktree.
+/// Returns the git folders of the workspace, if it is a linked worktree.
 ///
-/// What its `.git` says may have been written by anybody, so the repository must say the same: it names the workspace, and
-/// is where the worktree's own folder lies.
-pub(super) async fn linked(session: &Session) -> Option<LinkedWorktree> {
-    let look = Look { session, moment: Moment::Looking };
+/// Anybody may have written its `.git` file, so the repository must agree: its worktree entry must name the workspace and
+/// lie in the repository's own folder.
+pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree> {
+    let scan = RepositoryScan { session, phase: GitPhase::Reading };
     let dot = session.workspace.root().join(".git");
-    if look.kind(&dot).await != Some(FileKind::File) {
+    if scan.kind(&dot).await != Some(FileKind::File) {
         return None;
     }
-    let own = look.own(session.workspace.root()).await?;
-    let own = look.real(&own).await?;
-    let worktrees = own.parent().filter(|folder| folder.ends_with("worktrees"))?;
+    let git_dir = scan.git_dir(session.workspace.root()).await?;
+    let git_dir = scan.real(&git_dir).await?;
+    let worktrees = git_dir.parent().filter(|folder| folder.ends_with("worktrees"))?;
     let common = worktrees.parent()?.to_path_buf();
-    let named = look.path_in(&own.join("commondir"), b"").await?;
-    let back = look.path_in(&own.join("gitdir"), b"").await?;
-    let is_meant = look.real(&own.join(named)).await.as_ref() == Some(&common)
-        && look.real(&own.join(back)).await == Some(dot)
-        && look.is_taken(&own, &common).await;
-    if !is_meant {
+    let findings = scan.path_in(&git_dir.join("commondir"), b"").await?;
+    let back = scan.path_in(&git_dir.join("gitdir"), b"").await?;
+    let is_consistent = scan.real(&git_dir.join(findings)).await.as_ref() == Some(&common)
+        && scan.real(&git_dir.join(back)).await == Some(dot)
+        && scan.is_complete(&git_dir, &common).await;
+    if !is_consistent {
         return None;
     }
     let mut shared = Vec::new();
     for name in ["objects", "refs", "logs"] {
         let folder = common.join(name);
-        // One that leads elsewhere is not made writable.
-        if look.kind(&folder).await == Some(FileKind::Folder)
-            && look.real(&folder).await.as_ref() == Some(&folder)
+        // A folder that is a link to elsewhere is not made writable.
+        if scan.kind(&folder).await == Some(FileKind::Folder)
+            && scan.real(&folder).await.as_ref() == Some(&folder)
         {
             shared.push(folder);
         }
     }
-    Some(LinkedWorktree { own, shared })
+    Some(LinkedWorktree { git_dir, shared })
 }
 
-/// When a run's git comes to what it may run; `None` for another program.
-fn moment(run: &Run) -> Option<Moment> {
+/// Returns when a git command runs configured programs; `None` for other programs.
+fn phase(run: &Run) -> Option<GitPhase> {
     let program = run.words.first()?.literal()?;
     if program.rsplit('/').next() != Some("git") {
         return None;
     }
     let at = run.roles.iter().position(|place| *place == WordRole::Subcommand);
     let subcommand = at.and_then(|at| run.words.get(at)?.literal());
-    Some(subcommand.map_or(Moment::Changing, Moment::of))
+    Some(subcommand.map_or(GitPhase::Writing, GitPhase::of))
 }
 
-/// Where git keeps what belongs to a working tree, and to all that share its history.
+/// A repository: the git folder of a working tree, and the one shared by all its worktrees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Repository {
-    own: PathBuf,
+    git_dir: PathBuf,
     common: PathBuf,
-    /// The folder it was found for: its working tree, unless its settings name another.
+    /// The folder it was found for. This is its working tree, unless its settings name another.
     tree: PathBuf,
 }
 
-struct Look<'s> {
+struct RepositoryScan<'s> {
     session: &'s Session,
-    moment: Moment,
+    phase: GitPhase,
 }
 
-impl Look<'_> {
-    /// The one that git finds from a folder, after others that only look like one.
+impl RepositoryScan<'_> {
+    /// Finds the repository that git uses in a folder, and any above it that only look like one.
     async fn repositories(&self, folder: &Path) -> Vec<Repository> {
         let mut found = Vec::new();
         let Ok(folder) = files::look_up(self.session, folder).await else { return found };
         for above in folder.real().ancestors() {
             let Some(repository) = self.repository(above).await else { continue };
-            let is_taken = self.is_taken(&repository.own, &repository.common).await;
+            let is_complete = self.is_complete(&repository.git_dir, &repository.common).await;
             found.push(repository);
-            if is_taken {
+            if is_complete {
                 break;
             }
         }
         found
     }
 
-    /// The one whose working tree this folder may be.
+    /// Returns the repository whose working tree this folder may be.
     async fn repository(&self, folder: &Path) -> Option<Repository> {
-        let own = self.own(folder).await?;
-        let own = self.real(&own).await.unwrap_or(own);
-        let common = match self.path_in(&own.join("commondir"), b"").await {
-            Some(path) => own.join(path),
-            None => own.clone(),
+        let git_dir = self.git_dir(folder).await?;
+        let git_dir = self.real(&git_dir).await.unwrap_or(git_dir);
+        let common = match self.path_in(&git_dir.join("commondir"), b"").await {
+            Some(path) => git_dir.join(path),
+            None => git_dir.clone(),
         };
-        Some(Repository { own, common, tree: folder.into() })
+        Some(Repository { git_dir, common, tree: folder.into() })
     }
 
-    /// What git would try in this folder.
-    async fn own(&self, folder: &Path) -> Option<PathBuf> {
+    /// Returns the git folder that git would try here.
+    async fn git_dir(&self, folder: &Path) -> Option<PathBuf> {
         let dot = folder.join(".git");
         let kind = self.kind(&dot).await;
         if kind == Some(FileKind::Folder) {
@@ -159,22 +159,22 @@ impl Look<'_> {
         if kind == Some(FileKind::File) {
             return Some(folder.join(self.path_in(&dot, b"gitdir: ").await?));
         }
-        // Newer gits refuse a bare one that lies about; older ones work in it.
+        // Recent versions of git refuse an unnamed bare repository, older ones use it.
         let is_bare = self.kind(&folder.join("HEAD")).await == Some(FileKind::File);
         is_bare.then(|| folder.to_path_buf())
     }
 
-    /// The path that a file of git's names, byte by byte as git takes it.
+    /// Reads a path from one of git's files, byte by byte as git does.
     async fn path_in(&self, file: &Path, before: &[u8]) -> Option<PathBuf> {
-        let bytes = self.bytes(file, MOST_CONFIG).await?;
+        let bytes = self.bytes(file, MAX_CONFIG).await?;
         let path = bytes.strip_prefix(before)?;
         let end = path.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
         Some(OsStr::from_bytes(&path[..=end]).into())
     }
 
-    /// Whether git certainly goes no further up: there is nothing odd about it.
-    async fn is_taken(&self, own: &Path, common: &Path) -> bool {
-        let head = self.text(&own.join("HEAD")).await.unwrap_or_default();
+    /// Whether git certainly stops here: the repository looks complete.
+    async fn is_complete(&self, git_dir: &Path, common: &Path) -> bool {
+        let head = self.text(&git_dir.join("HEAD")).await.unwrap_or_default();
         let hash = head.strip_suffix('\n').unwrap_or(&head);
         let names_commit =
             matches!(hash.len(), 40 | 64) && hash.bytes().all(|c| c.is_ascii_hexdigit());
@@ -186,18 +186,19 @@ impl Look<'_> {
     async fn read_repository(
         &self,
         repository: &Repository,
-        named: &mut Vec<String>,
+        findings: &mut Vec<String>,
     ) -> Vec<GitSetting> {
-        let mut settings = self.read_config(&repository.common.join("config"), named).await;
-        settings.extend(self.read_config(&repository.own.join("config.worktree"), named).await);
+        let mut settings = self.read_config(&repository.common.join("config"), findings).await;
+        settings
+            .extend(self.read_config(&repository.git_dir.join("config.worktree"), findings).await);
         for setting in settings.iter().filter(|it| it.key == "core.worktree") {
-            // Even who only looks reads what is there.
-            if !self.is_inside(&repository.own.join(&setting.value)).await {
+            // Even a read-only command reads files of the other working tree.
+            if !self.is_inside(&repository.git_dir.join(&setting.value)).await {
                 let shown = self.shown(&repository.common.join("config")).await;
-                named.push(format!("{shown}: {}", told(setting)));
+                findings.push(format!("{shown}: {}", show_setting(setting)));
             }
         }
-        self.read_hooks(&repository.common.join("hooks"), named).await;
+        self.read_hooks(&repository.common.join("hooks"), findings).await;
         settings
     }
 
@@ -206,45 +207,45 @@ impl Look<'_> {
         found.is_ok_and(|path| path.outside().is_none())
     }
 
-    async fn read_config(&self, path: &Path, named: &mut Vec<String>) -> Vec<GitSetting> {
+    async fn read_config(&self, path: &Path, findings: &mut Vec<String>) -> Vec<GitSetting> {
         if self.kind(path).await != Some(FileKind::File) {
             return Vec::new();
         }
         let settings = self.text(path).await.and_then(|text| git_config::parse(&text));
         let Some(settings) = settings else {
-            self.untold(path, named).await;
+            self.report_unknown(path, findings).await;
             return Vec::new();
         };
         let shown = self.shown(path).await;
-        // Then even who only looks fetches what is missing.
+        // In a partial clone even a read-only command fetches missing objects.
         let fetches = settings.iter().any(names::is_partial);
-        let reached = if fetches { Moment::Changing } else { self.moment };
+        let reached = if fetches { GitPhase::Writing } else { self.phase };
         for setting in &settings {
-            if names::runs(setting).is_some_and(|moment| moment <= reached) {
-                named.push(format!("{shown}: {}", told(setting)));
+            if names::runs(setting).is_some_and(|phase| phase <= reached) {
+                findings.push(format!("{shown}: {}", show_setting(setting)));
             }
         }
         settings
     }
 
-    async fn read_hooks(&self, folder: &Path, named: &mut Vec<String>) {
-        let Names { names, is_partial } = self.names(folder).await;
+    async fn read_hooks(&self, folder: &Path, findings: &mut Vec<String>) {
+        let FolderNames { names, is_partial } = self.names(folder).await;
         for name in names {
-            let moment = name.to_str().and_then(names::hook);
-            if moment.is_some_and(|moment| moment <= self.moment) {
-                named.push(self.shown(&folder.join(name)).await);
+            let phase = name.to_str().and_then(names::hook);
+            if phase.is_some_and(|phase| phase <= self.phase) {
+                findings.push(self.shown(&folder.join(name)).await);
             }
         }
         if is_partial {
-            self.untold(folder, named).await;
+            self.report_unknown(folder, findings).await;
         }
     }
 
-    async fn untold(&self, path: &Path, named: &mut Vec<String>) {
-        named.push(format!("{}: what git runs cannot be told", self.shown(path).await));
+    async fn report_unknown(&self, path: &Path, findings: &mut Vec<String>) {
+        findings.push(format!("{}: what git runs cannot be told", self.shown(path).await));
     }
 
-    /// With every link followed, where something is there.
+    /// Follows every link, if the path exists.
     async fn real(&self, path: &Path) -> Option<PathBuf> {
         let path = files::look_up(self.session, path).await.ok()?;
         path.kind().map(|_| path.real())
@@ -254,7 +255,7 @@ impl Look<'_> {
         files::look_up(self.session, path).await.ok()?.kind()
     }
 
-    /// The path for people, from the root where it is inside.
+    /// The path for people: relative to the root inside it.
     async fn shown(&self, path: &Path) -> String {
         match files::look_up(self.session, path).await {
             Ok(path) => path.shown().to_owned(),
@@ -262,9 +263,9 @@ impl Look<'_> {
         }
     }
 
-    /// Nothing where it is no text, which git would take in another way.
+    /// Reads a text file; `None` if it is not UTF-8, which git would read differently.
     async fn text(&self, path: &Path) -> Option<String> {
-        String::from_utf8(self.bytes(path, MOST_CONFIG).await?.into()).ok()
+        String::from_utf8(self.bytes(path, MAX_CONFIG).await?.into()).ok()
     }
 
     async fn bytes(&self, path: &Path, most: u64) -> Option<Bytes> {
@@ -275,32 +276,32 @@ impl Look<'_> {
         Some(path.machine.read(&path.place, most).await.ok()?.bytes)
     }
 
-    async fn names(&self, folder: &Path) -> Names {
+    async fn names(&self, folder: &Path) -> FolderNames {
         let Ok(folder) = files::look_up(self.session, folder).await else {
-            return Names::default();
+            return FolderNames::default();
         };
         if folder.kind() != Some(FileKind::Folder) {
-            return Names::default();
+            return FolderNames::default();
         }
-        let Ok(listing) = folder.machine.list(&folder.place, MOST_NAMES).await else {
-            return Names { is_partial: true, ..Names::default() };
+        let Ok(listing) = folder.machine.list(&folder.place, MAX_NAMES).await else {
+            return FolderNames { is_partial: true, ..FolderNames::default() };
         };
         let mut names: Vec<_> = listing.entries.into_iter().map(|entry| entry.name).collect();
         names.sort();
-        Names { names, is_partial: listing.left_out > 0 }
+        FolderNames { names, is_partial: listing.left_out > 0 }
     }
 }
 
-/// The names in a folder.
+/// The entries of a folder.
 #[derive(Debug, Default)]
-struct Names {
+struct FolderNames {
     names: Vec<OsString>,
-    /// There are others.
+    /// Whether there are more.
     is_partial: bool,
 }
 
-/// The setting on one line; what may hold a password is named only.
-fn told(setting: &GitSetting) -> String {
+/// Shows a setting on one line. The value is left out if it may hold a password.
+fn show_setting(setting: &GitSetting) -> String {
     if setting.key.starts_with("credential.") {
         return setting.key.clone();
     }
@@ -308,7 +309,7 @@ fn told(setting: &GitSetting) -> String {
         .value
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
-        .take(MOST_SHOWN)
+        .take(MAX_SHOWN)
         .collect();
     format!("{} = {value}", setting.key)
 }

@@ -1,4 +1,4 @@
-//! Running: starts what was granted, and gives the call a handle on it.
+//! Running what was granted, and controlling it.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -46,10 +46,10 @@ impl Programs {
         }
         let mut program = shell.program.clone();
         program.push(launch.planned.command.clone().into());
-        // More than a call ever shows, so that what is cut is cut once.
-        let room = self.session.limits.bytes.saturating_mul(2);
+        // More than a call ever shows, so that output is cut only once.
+        let capacity = self.session.limits.bytes.saturating_mul(2);
         let mut environment = environment(shell, &launch.planned).into_owned();
-        let confine = self.confine(shell, &mut environment).await?;
+        let plan = self.sandbox_plan(shell, &mut environment).await?;
         let path = self.session.outputs.reserve(&self.session.id).path;
         let spool = Some(Spool { path, most: MAX_SPOOLED });
         let want = Spawn {
@@ -57,8 +57,13 @@ impl Programs {
             folder: launch.folder.real(),
             environment,
             stdin: how.stdin,
-            confine: confine.clone(),
-            keep: OutputPolicy { head: room, tail: room, spool, secrets: shell.secrets.clone() },
+            sandbox: plan.clone(),
+            keep: OutputPolicy {
+                head: capacity,
+                tail: capacity,
+                spool,
+                secrets: shell.secrets.clone(),
+            },
             lifetime: how.lifetime,
             about: ProcessInfo {
                 command: launch.planned.command.clone(),
@@ -69,25 +74,25 @@ impl Programs {
             },
         };
         let id = processes.spawn(want).await.map_err(StartError::Spawn)?;
-        Ok(RunningCommand::new(processes, shell, id, confine, Ends::WithTheCall))
+        Ok(RunningCommand::new(processes, shell, id, plan, OnDrop::End))
     }
 
-    /// A program that was started before, for what was granted.
+    /// Opens a process that was started before.
     pub fn open(&self, grant: &Grant<'_>, id: &ProcessId) -> Option<RunningCommand> {
         if !grant.covers(&Let::Steer(id.clone())) {
             return None;
         }
-        Some(RunningCommand::new(self.processes()?, self.shell()?, id.clone(), None, Ends::Apart))
+        Some(RunningCommand::new(self.processes()?, self.shell()?, id.clone(), None, OnDrop::Keep))
     }
 
-    /// The programs of this workspace, whichever Helve runs them.
+    /// Lists the processes of this workspace, of whichever Helve process.
     pub async fn list(&self) -> Vec<Process> {
         let (Some(processes), Some(shell)) = (self.processes(), self.shell()) else {
             return Vec::new();
         };
         let mut all = processes.list().await;
         all.retain(|process| process.about.root == self.session.workspace.root());
-        all.iter_mut().for_each(|process| hide(process, &shell.secrets));
+        all.iter_mut().for_each(|process| redact_members(process, &shell.secrets));
         all
     }
 
@@ -95,13 +100,13 @@ impl Programs {
         self.session.workspace.confinement().await
     }
 
-    /// Whether this very session started it.
+    /// Whether this session started it.
     pub fn is_own(&self, process: &Process) -> bool {
         *process.about.session == *self.session.id
     }
 
-    /// What programs are kept from, with a folder of their own for temporary files.
-    async fn confine(
+    /// Makes the sandbox plan, with a private folder for temporary files.
+    async fn sandbox_plan(
         &self,
         shell: &Shell,
         environment: &mut Vec<(OsString, OsString)>,
@@ -117,28 +122,30 @@ impl Programs {
         environment.push(("TMPDIR".into(), scratch.clone().into()));
         let root = self.session.workspace.root();
         let mut plan = confine::plan(shell.sandbox, shell.network, root, &scratch);
-        if let (Some(plan), Some(linked)) = (&mut plan, repository::linked(&self.session).await) {
+        if let (Some(plan), Some(linked)) =
+            (&mut plan, repository::linked_worktree(&self.session).await)
+        {
             confine::link(plan, root, linked);
         }
         Ok(plan)
     }
 }
 
-/// A program that this call may watch and steer.
+/// A process that this call may watch and control.
 pub struct RunningCommand {
     processes: Arc<dyn Processes>,
     secrets: Vec<Bytes>,
     pub id: ProcessId,
-    /// What it is kept from, where this call started it.
-    pub confine: Option<SandboxPlan>,
-    ends: Ends,
+    /// The sandbox plan, if this call started the process.
+    pub plan: Option<SandboxPlan>,
+    on_drop: OnDrop,
 }
 
-/// What becomes of a program when the call lets go of it.
+/// What happens to a process when the call drops its handle.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ends {
-    WithTheCall,
-    Apart,
+enum OnDrop {
+    End,
+    Keep,
 }
 
 impl RunningCommand {
@@ -146,16 +153,16 @@ impl RunningCommand {
         processes: Arc<dyn Processes>,
         shell: &Shell,
         id: ProcessId,
-        confine: Option<SandboxPlan>,
-        ends: Ends,
+        plan: Option<SandboxPlan>,
+        on_drop: OnDrop,
     ) -> Self {
-        RunningCommand { processes, secrets: shell.secrets.clone(), id, confine, ends }
+        RunningCommand { processes, secrets: shell.secrets.clone(), id, plan, on_drop }
     }
 
-    /// Waits until something holds, then tells what was said since a cursor.
+    /// Waits for a condition, then returns the output since a cursor.
     pub async fn watch(&self, want: WatchRequest) -> Result<WatchResult, ProcessError> {
         let mut watched = self.processes.watch(&self.id, want).await?;
-        hide(&mut watched.process, &self.secrets);
+        redact_members(&mut watched.process, &self.secrets);
         Ok(watched)
     }
 
@@ -171,30 +178,30 @@ impl RunningCommand {
         self.processes.signal(&self.id, signal).await
     }
 
-    /// Ends the whole tree and waits for it; says how many processes were ended.
+    /// Ends the whole tree and waits for it. Returns the number of ended processes.
     pub async fn end(&self) -> Result<usize, ProcessError> {
         self.processes.end(&self.id).await
     }
 
-    /// Lets what still runs go on when the call is over.
+    /// Lets the process outlive the call.
     pub fn keep(mut self) {
-        self.ends = Ends::Apart;
+        self.on_drop = OnDrop::Keep;
     }
 }
 
 impl Drop for RunningCommand {
-    /// A call that was dropped in the middle leaves nothing running.
+    /// A dropped call leaves nothing running.
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if self.ends == Ends::WithTheCall {
+        if self.on_drop == OnDrop::End {
             let (processes, id) = (self.processes.clone(), self.id.clone());
             runtime.spawn(async move { processes.end(&id).await });
         }
     }
 }
 
-/// Takes out of a list of processes what is never told: a value that a script only names is spelled in it.
-fn hide(process: &mut Process, secrets: &[Bytes]) {
+/// Redacts secrets from command lines: a variable in a script shows up there as its value.
+fn redact_members(process: &mut Process, secrets: &[Bytes]) {
     for member in process.children.iter_mut().chain(&mut process.waits) {
         member.command = redacted(&member.command, secrets);
     }

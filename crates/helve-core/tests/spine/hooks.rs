@@ -90,7 +90,7 @@ async fn an_abort_does_not_wait_for_a_hook() {
     for hook in hooks {
         let mut setting = Setting::default();
         setting.hooks.push(hook);
-        setting.patience.hook = Duration::MAX;
+        setting.timeouts.hook = Duration::MAX;
         let stage = setting.build();
         let cancel = CancellationToken::new();
         let reading = stage.call_until("read", json!({"filePath": "a.txt"}), cancel.clone());

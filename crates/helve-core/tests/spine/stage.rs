@@ -33,7 +33,7 @@ pub(crate) struct Setting {
     pub(crate) person: Arc<dyn Person>,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) tools: Vec<Arc<dyn AnyTool>>,
-    pub(crate) patience: EngineTimeouts,
+    pub(crate) timeouts: EngineTimeouts,
 }
 
 impl Default for Setting {
@@ -42,8 +42,8 @@ impl Default for Setting {
         let (written, store) = (WrittenRules::default(), Arc::default());
         let (machine, person, after) = (Arc::default(), Arc::new(Nobody), Vec::new());
         let short = Duration::from_millis(50);
-        let patience = EngineTimeouts { grace: short, hook: short };
-        Self { machine, written, hooks, after, person, store, tools, patience }
+        let timeouts = EngineTimeouts { grace: short, hook: short };
+        Self { machine, written, hooks, after, person, store, tools, timeouts }
     }
 }
 
@@ -97,7 +97,7 @@ impl Setting {
             under: None,
         });
         let recorder = Recorder::new(self.store.clone());
-        let engine = Engine { recorder, patience: self.patience };
+        let engine = Engine { recorder, timeouts: self.timeouts };
         Stage { engine: Arc::new(engine), session, registry, store: self.store, machine }
     }
 }

@@ -112,7 +112,7 @@ fn normalize_schema(schema: Value) -> Value {
 }
 
 fn allow_additional(value: &mut Value, depth: usize) {
-    if depth > input::MOST_DEPTH {
+    if depth > input::MAX_DEPTH {
         return;
     }
     match value {

@@ -68,7 +68,7 @@ impl ServerTool {
         arguments: Map<String, Value>,
         ctx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let words = |trouble| ctx.words().server(self.managed.name(), &trouble);
+        let words = |trouble| ctx.words().server_error(self.managed.name(), &trouble);
         let live = tokio::select! {
             live = self.managed.ready() => live.map_err(words)?,
             () = ctx.cancel.cancelled() => return Err(ctx.words().aborted()),

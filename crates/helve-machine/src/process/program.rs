@@ -140,7 +140,7 @@ impl Program {
             ended: None,
             is_drained: false,
             is_output_complete: false,
-            is_confined: spawn.confine.is_some(),
+            is_confined: spawn.sandbox.is_some(),
             all_ended: None,
             is_recorded: false,
             is_finished: false,

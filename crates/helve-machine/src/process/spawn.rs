@@ -82,7 +82,7 @@ impl SharedProcesses {
 }
 
 async fn hold_placeholders(want: &Spawn) -> Result<Placeholders, SpawnError> {
-    let Some(plan) = want.confine.clone() else { return Ok(Placeholders::default()) };
+    let Some(plan) = want.sandbox.clone() else { return Ok(Placeholders::default()) };
     let placeholders = blocking(move || confine::create_placeholders(&plan)).await;
     let placeholders = placeholders.map_err(|error| SpawnError::Other(error.to_string()))?;
     placeholders.map_err(|error| SpawnError::NotConfined(error.to_string()))

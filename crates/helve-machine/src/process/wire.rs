@@ -60,8 +60,8 @@ impl StartRequest {
             encoder.bytes(value.as_bytes());
         });
         encoder.flag(matches!(spawn.stdin, Stdin::Terminal { .. }));
-        encoder.flag(spawn.confine.is_some());
-        if let Some(confine) = &spawn.confine {
+        encoder.flag(spawn.sandbox.is_some());
+        if let Some(confine) = &spawn.sandbox {
             for paths in [&confine.writable, &confine.protected] {
                 encoder.list(paths, |encoder, path| encoder.bytes(path.as_os_str().as_bytes()));
             }

@@ -13,7 +13,7 @@ fn plan(fixture: &Fixture, network: Network) -> Option<SandboxPlan> {
 /// Runs a script confined until all its processes have ended; `None` if confinement is not supported.
 async fn until_all_ended(fixture: &Fixture, network: Network, script: &str) -> Option<WatchResult> {
     let mut spawn = fixture.bash(script);
-    spawn.confine = plan(fixture, network);
+    spawn.sandbox = plan(fixture, network);
     let started = fixture.programs.spawn(spawn).await;
     match fixture.programs.confinement().await.network {
         Support::Yes(_) => Some(fixture.until(&started.unwrap(), WaitCondition::AllEnded).await),
@@ -35,7 +35,7 @@ fn a_confined_program_writes_where_it_may_or_does_not_start() {
             "echo in > open/file; echo out > closed/file; sleep 1000 & echo $! ready; wait";
         let mut spawn = fixture.bash(script);
         let protected = open.join("protected");
-        spawn.confine = Some(SandboxPlan {
+        spawn.sandbox = Some(SandboxPlan {
             writable: vec![open.clone()],
             protected: vec![protected.clone()],
             network: Network::Off,
@@ -99,7 +99,7 @@ fn a_program_in_a_denied_call_can_be_ended() {
     run(async {
         let fixture = Fixture::new();
         let mut spawn = fixture.bash(&format!("echo begun; while :; do {CONNECT}; done"));
-        spawn.confine = plan(&fixture, Network::Off);
+        spawn.sandbox = plan(&fixture, Network::Off);
         let Ok(id) = fixture.programs.spawn(spawn).await else { return };
         fixture.until(&id, WaitCondition::Text("begun".into())).await;
         assert!(fixture.programs.end(&id).await.is_ok());

@@ -79,7 +79,7 @@ pub(crate) fn bash(folder: &Path, script: &str) -> Spawn {
         folder: folder.canonicalize().unwrap(),
         environment: vec![("PATH".into(), path)],
         stdin: Stdin::Closed,
-        confine: None,
+        sandbox: None,
         keep: OutputPolicy { head: 64 << 10, tail: 64 << 10, spool: None, secrets: Vec::new() },
         lifetime: Lifetime::Helve,
         about: ProcessInfo {

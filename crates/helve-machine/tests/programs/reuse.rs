@@ -73,7 +73,7 @@ fn a_program_does_not_affect_the_next_one() {
             "prlimit --pid $PPID --nofile=20; renice -n 5 $PPID; python3 -c 'import os
 os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
         let mut confined = fixture.bash(&format!("{change}; {affect_warden}"));
-        confined.confine = Some(SandboxPlan {
+        confined.sandbox = Some(SandboxPlan {
             writable: Vec::new(),
             protected: Vec::new(),
             network: Network::Off,

@@ -267,12 +267,12 @@ impl Words for PlainWords {
         format!("{tool}: wrong are {paths:?}")
     }
 
-    fn ignored(&self, tool: &str, extra: &[UnknownParameter]) -> String {
+    fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String {
         let paths: Vec<&str> = extra.iter().map(|extra| extra.path.as_str()).collect();
         format!("{tool}: ignored {paths:?}")
     }
 
-    fn unknown(&self, tool: &str, near: &[&str], all: &[&str]) -> String {
+    fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String {
         format!("no tool {tool}; near: {near:?}; all: {all:?}")
     }
 
@@ -290,7 +290,7 @@ impl Words for PlainWords {
         ToolError::new(ErrorKind::Denied, words)
     }
 
-    fn machine(&self, _shown: &str, error: &MachineError) -> ToolError {
+    fn machine_error(&self, _shown: &str, error: &MachineError) -> ToolError {
         failed(&error.to_string())
     }
 
@@ -298,11 +298,11 @@ impl Words for PlainWords {
         failed(&format!("{why:?}"))
     }
 
-    fn unspoken(&self) -> ToolError {
+    fn unasked(&self) -> ToolError {
         failed("unspoken")
     }
 
-    fn unmade(&self, shown: &str, _why: &CommitFailure) -> ToolError {
+    fn commit_failed(&self, shown: &str, _why: &CommitFailure) -> ToolError {
         failed(shown)
     }
 
@@ -330,7 +330,7 @@ impl Words for PlainWords {
         failed(why)
     }
 
-    fn server(&self, server: &str, trouble: &helve_core::ServerError) -> ToolError {
+    fn server_error(&self, server: &str, trouble: &helve_core::ServerError) -> ToolError {
         failed(&format!("{server}: {trouble}"))
     }
 }

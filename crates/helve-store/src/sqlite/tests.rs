@@ -198,7 +198,7 @@ fn entry(call: &str, path: &str, before: &str) -> JournalEntry {
         files: vec![BeforeImage {
             path: path.into(),
             image: content(before).map(image),
-            meant: None,
+            intended: None,
         }],
     }
 }
@@ -218,8 +218,8 @@ fn show_change(RecordedChange { call, session: _, tool, at: _, files }: &Recorde
         let before = before.map_or("-".into(), |(text, mode)| format!("{text} {mode:o}"));
         let after = match &file.after {
             AfterImage::Known(left) => left.as_ref().map_or("-".into(), |image| text(&image.bytes)),
-            AfterImage::Meant(None) => "meant: -".into(),
-            AfterImage::Meant(Some(hash)) => format!("meant: {hash:?}"),
+            AfterImage::Intended(None) => "meant: -".into(),
+            AfterImage::Intended(Some(hash)) => format!("meant: {hash:?}"),
             AfterImage::Lost => "lost".into(),
         };
         format!("{all} {} {before} > {after}", file.path.display())

@@ -81,7 +81,7 @@ pub(crate) async fn list(
     let path = resolve(ctx, request.path).await?;
     let grant = ctx.ask(Ask::to(path.searching("list", path.shown()))).await?;
     if path.kind().is_some_and(|kind| kind != FileKind::Folder) {
-        return Err(ctx.words().machine(path.shown(), &MachineError::NotAFolder).into());
+        return Err(ctx.words().machine_error(path.shown(), &MachineError::NotAFolder).into());
     }
     let ignore = IGNORED.into_iter().chain(request.ignore.iter().map(String::as_str));
     let globs = ignore.map(|glob| format!("!{}", glob.trim_start_matches('!'))).collect();

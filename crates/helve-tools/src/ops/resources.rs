@@ -58,7 +58,7 @@ pub(crate) async fn list(
                     .into_iter()
                     .map(|description| ListedResource { server: name.clone(), description }),
             ),
-            Err(trouble) => errors.push(ctx.words().server(name, &trouble)),
+            Err(trouble) => errors.push(ctx.words().server_error(name, &trouble)),
         }
     }
     // One server that fails does not hide what the others offer.
@@ -85,7 +85,7 @@ pub(crate) async fn read(
 ) -> Result<Vec<ResourcePiece>, ToolError> {
     ctx.ask(Ask::default().and(Let::Use(key.into()), part(server, uri, key))).await?;
     let held = servers.read(server, uri).await;
-    let held = held.map_err(|trouble| ctx.words().server(server, &trouble))?;
+    let held = held.map_err(|trouble| ctx.words().server_error(server, &trouble))?;
     let mut pieces = Vec::new();
     for ResourceItem { uri, mime, body } in held {
         let content = match body {

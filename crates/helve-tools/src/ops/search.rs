@@ -165,6 +165,6 @@ pub(super) fn failure(
         SearchError::Pattern(error) => SearchFailure::Pattern { pattern: pattern.into(), error },
         SearchError::Glob { glob, why } => SearchFailure::Glob { glob, why },
         SearchError::NotGranted => ctx.words().not_granted().into(),
-        SearchError::Machine(error) => ctx.words().machine(path.shown(), &error).into(),
+        SearchError::Machine(error) => ctx.words().machine_error(path.shown(), &error).into(),
     }
 }

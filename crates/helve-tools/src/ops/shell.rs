@@ -193,7 +193,7 @@ async fn finished(
 ) -> Result<Finished, RunError> {
     let output = running.output().await?;
     let command = launch.command().to_string();
-    let denied = running.confine.as_ref().map_or_else(Vec::new, |plan| {
+    let denied = running.plan.as_ref().map_or_else(Vec::new, |plan| {
         let [head, tail] = [&output.head, &output.tail].map(|bytes| String::from_utf8_lossy(bytes));
         let said = format!("{head}\n{tail}");
         denied(plan, &launch.folder().real(), &said, &process.withheld)

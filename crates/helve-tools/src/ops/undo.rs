@@ -160,12 +160,12 @@ impl Revert<'_> {
         match &self.file.after {
             AfterImage::Known(left) => self.merge(left.as_ref()),
             // If the content before the call equals the intended content, the call changed the mode.
-            AfterImage::Meant(meant) if *meant == current.map(|image| image.hash) => {
+            AfterImage::Intended(meant) if *meant == current.map(|image| image.hash) => {
                 Ok(before
                     .map_or(current.map(|_| ChangeKind::Remove), |before| self.restore(before)))
             }
-            AfterImage::Meant(_) | AfterImage::Lost if is_reverted => Ok(None),
-            AfterImage::Meant(_) => {
+            AfterImage::Intended(_) | AfterImage::Lost if is_reverted => Ok(None),
+            AfterImage::Intended(_) => {
                 Err(UndoError::Interrupted { shown: self.shown.into(), diff: self.since_before() })
             }
             AfterImage::Lost => {
@@ -220,8 +220,8 @@ impl Revert<'_> {
     fn note(&self, then: Option<&ChangeKind>) -> Option<UndoNote> {
         let shown = self.shown.to_string();
         match (&self.file.after, then, self.current) {
-            (AfterImage::Meant(_), None, _) => Some(UndoNote::NotReached { shown }),
-            (AfterImage::Meant(_), Some(_), _) => Some(UndoNote::Reached { shown }),
+            (AfterImage::Intended(_), None, _) => Some(UndoNote::NotReached { shown }),
+            (AfterImage::Intended(_), Some(_), _) => Some(UndoNote::Reached { shown }),
             (_, Some(ChangeKind::Write { mode: FileMode::Set(to), .. }), Some(now)) => {
                 Some(UndoNote::Mode { shown, from: now.mode, to: *to })
             }

@@ -89,7 +89,7 @@ impl Words for EngineWords {
         text
     }
 
-    fn ignored(&self, tool: &str, extra: &[UnknownParameter]) -> String {
+    fn unknown_parameters(&self, tool: &str, extra: &[UnknownParameter]) -> String {
         let each = extra.iter().map(|extra| match &extra.near {
             Some(near) => format!("{} (did you mean {near}?)", clip(&extra.path)),
             None => clip(&extra.path),
@@ -99,7 +99,7 @@ impl Words for EngineWords {
         format!("({tool} has no parameter {names}; {it} ignored.)")
     }
 
-    fn unknown(&self, tool: &str, near: &[&str], all: &[&str]) -> String {
+    fn unknown_tool(&self, tool: &str, near: &[&str], all: &[&str]) -> String {
         let tool = clip(tool);
         match (near, all) {
             ([], []) => format!("There is no tool \"{tool}\", and no other tool is available."),
@@ -127,7 +127,7 @@ impl Words for EngineWords {
         }
     }
 
-    fn machine(&self, shown: &str, error: &MachineError) -> ToolError {
+    fn machine_error(&self, shown: &str, error: &MachineError) -> ToolError {
         let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
         match error {
             MachineError::NotFound => {
@@ -181,7 +181,7 @@ impl Words for EngineWords {
         ToolError::new(ErrorKind::InvalidArgs, text)
     }
 
-    fn unspoken(&self) -> ToolError {
+    fn unasked(&self) -> ToolError {
         denied(
             "This failed. The reason cannot be shown, because reading the file needs permission."
                 .into(),
@@ -189,7 +189,7 @@ impl Words for EngineWords {
         .hint("Read the file first; that asks for permission.")
     }
 
-    fn unmade(&self, shown: &str, why: &CommitFailure) -> ToolError {
+    fn commit_failed(&self, shown: &str, why: &CommitFailure) -> ToolError {
         unmade(shown, why)
     }
 
@@ -238,7 +238,7 @@ impl Words for EngineWords {
         .hint("Run `helve doctor` for details.")
     }
 
-    fn server(&self, server: &str, trouble: &ServerError) -> ToolError {
+    fn server_error(&self, server: &str, trouble: &ServerError) -> ToolError {
         server::trouble(server, trouble)
     }
 }

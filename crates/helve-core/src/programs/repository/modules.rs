@@ -1,4 +1,4 @@
-//! Repositories inside a repository: git looks into them when it looks at the one around them.
+//! Nested repositories: git reads the settings of submodules when it reads those of the outer repository.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,51 +7,59 @@ use std::path::{Path, PathBuf};
 use helve_text::git_config::GitSetting;
 use helve_text::git_index::{self, IndexFolders};
 
-use super::{Look, Names, Repository, names};
+use super::{FolderNames, Repository, RepositoryScan, names};
 
-/// How many repositories inside another are looked at.
-const MOST_MODULES: usize = 64;
-/// How many folders are looked at for one.
-const MOST_FOLDERS: usize = 1_000;
-/// What an index of half a million files takes.
-const MOST_INDEX: u64 = 64 << 20;
+/// Maximum number of nested repositories that are checked.
+const MAX_MODULES: usize = 64;
+/// Maximum number of folders that are checked for nested repositories.
+const MAX_FOLDERS: usize = 1_000;
+/// Maximum size of a git index, enough for half a million files.
+const MAX_INDEX: u64 = 64 << 20;
 
-impl Look<'_> {
-    /// Looking at a repository looks into its submodules, and theirs.
-    pub(super) async fn read_with_modules(&self, repository: &Repository, named: &mut Vec<String>) {
+impl RepositoryScan<'_> {
+    /// Checks a repository, its submodules, and theirs.
+    pub(super) async fn read_with_modules(
+        &self,
+        repository: &Repository,
+        findings: &mut Vec<String>,
+    ) {
         let mut waiting = vec![repository.clone()];
         let mut seen: Vec<Repository> = Vec::new();
         while let Some(repository) = waiting.pop() {
             if seen.contains(&repository) {
                 continue;
             }
-            if seen.len() > MOST_MODULES {
-                return self.untold(&repository.own, named).await;
+            if seen.len() > MAX_MODULES {
+                return self.report_unknown(&repository.git_dir, findings).await;
             }
-            let settings = self.read_repository(&repository, named).await;
-            waiting.extend(self.modules(&repository, named).await);
-            waiting.extend(self.in_tree(&repository, &settings, named).await);
+            let settings = self.read_repository(&repository, findings).await;
+            waiting.extend(self.modules(&repository, findings).await);
+            waiting.extend(self.in_tree(&repository, &settings, findings).await);
             seen.push(repository);
         }
     }
 
-    /// Repositories that are kept inside this one. Their names may have slashes.
-    async fn modules(&self, repository: &Repository, named: &mut Vec<String>) -> Vec<Repository> {
+    /// Finds repositories inside the git folder. Their names may contain slashes.
+    async fn modules(
+        &self,
+        repository: &Repository,
+        findings: &mut Vec<String>,
+    ) -> Vec<Repository> {
         let mut found = Vec::new();
         let mut folders = vec![repository.common.join("modules")];
         let mut looked = 0;
         while let Some(folder) = folders.pop() {
-            let Names { names, is_partial } = self.names(&folder).await;
+            let FolderNames { names, is_partial } = self.names(&folder).await;
             looked += names.len();
-            if is_partial || looked > MOST_MODULES {
-                self.untold(&folder, named).await;
+            if is_partial || looked > MAX_MODULES {
+                self.report_unknown(&folder, findings).await;
                 break;
             }
             for name in names {
                 let module = folder.join(name);
                 if self.kind(&module.join("HEAD")).await.is_some() {
-                    let (own, common) = (module.clone(), module.clone());
-                    found.push(Repository { own, common, tree: module });
+                    let (git_dir, common) = (module.clone(), module.clone());
+                    found.push(Repository { git_dir, common, tree: module });
                 } else {
                     folders.push(module);
                 }
@@ -60,44 +68,44 @@ impl Look<'_> {
         found
     }
 
-    /// Those in the working tree that the index names.
+    /// Finds repositories in the working tree that the index lists.
     async fn in_tree(
         &self,
         repository: &Repository,
         settings: &[GitSetting],
-        named: &mut Vec<String>,
+        findings: &mut Vec<String>,
     ) -> Vec<Repository> {
-        let index = repository.own.join("index");
+        let index = repository.git_dir.join("index");
         if self.kind(&index).await.is_none() {
             return Vec::new();
         }
         let elsewhere = settings.iter().filter(|it| it.key == "core.worktree");
-        let elsewhere = elsewhere.map(|it| repository.own.join(&it.value));
+        let elsewhere = elsewhere.map(|it| repository.git_dir.join(&it.value));
         let trees: Vec<PathBuf> = elsewhere.chain([repository.tree.clone()]).collect();
-        let most = MOST_FOLDERS / trees.len();
+        let most = MAX_FOLDERS / trees.len();
         let listed = self.listed(repository, &index, settings).await;
         let few = listed.filter(|it| it.submodules.len() + it.collapsed.len() <= most);
-        let Some(IndexFolders { submodules: linked, collapsed: folded, .. }) = few else {
-            self.untold(&index, named).await;
+        let Some(IndexFolders { submodules: linked_worktree, collapsed: folded, .. }) = few else {
+            self.report_unknown(&index, findings).await;
             return Vec::new();
         };
         let mut found = Vec::new();
         for tree in &trees {
-            for path in &linked {
+            for path in &linked_worktree {
                 found.extend(self.repository(&tree.join(OsStr::from_bytes(path))).await);
             }
-            // What is in one of these is not listed, and counts again where the folder is there.
+            // The index does not list the contents of a sparse folder, which matter if the folder exists.
             for path in &folded {
                 let folder = tree.join(OsStr::from_bytes(path));
                 if self.kind(&folder).await.is_some() {
-                    self.untold(&folder, named).await;
+                    self.report_unknown(&folder, findings).await;
                 }
             }
         }
         found
     }
 
-    /// The folders of an index, and of the one that it is based on.
+    /// Reads the folders of an index, and of the shared index that it is based on.
     async fn listed(
         &self,
         repository: &Repository,
@@ -105,9 +113,9 @@ impl Look<'_> {
         settings: &[GitSetting],
     ) -> Option<IndexFolders> {
         let naming = names::naming(settings);
-        let mut all = git_index::read_folders(&self.bytes(index, MOST_INDEX).await?, naming)?;
+        let mut all = git_index::read_folders(&self.bytes(index, MAX_INDEX).await?, naming)?;
         if let Some(shared) = all.shared_index.take() {
-            let bytes = self.bytes(&repository.own.join(shared), MOST_INDEX).await?;
+            let bytes = self.bytes(&repository.git_dir.join(shared), MAX_INDEX).await?;
             let base = git_index::read_folders(&bytes, naming)?;
             all.submodules.extend(base.submodules);
             all.collapsed.extend(base.collapsed);

@@ -1,28 +1,28 @@
-//! Which settings and hooks of a repository are programs, and when git runs them.
+//! Which settings and hooks of a repository run programs, and when.
 
 use helve_text::git_config::GitSetting;
 use helve_text::git_index::HashAlgorithm;
 
-/// When git runs something, from the more to the less harmless command.
+/// The commands during which git runs something, from harmless to less harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Moment {
-    /// Already when it looks: `git status`, `git diff`.
-    Looking,
-    /// When it changes or sends something, or nobody knows.
-    Changing,
+pub(super) enum GitPhase {
+    /// Even read-only commands: `git status`, `git diff`.
+    Reading,
+    /// Commands that change or send something, and unknown ones.
+    Writing,
 }
 
-impl Moment {
-    /// That of a subcommand.
-    pub(super) fn of(subcommand: &str) -> Moment {
-        match LOOKING.contains(&subcommand) {
-            true => Moment::Looking,
-            false => Moment::Changing,
+impl GitPhase {
+    /// Classifies a subcommand.
+    pub(super) fn of(subcommand: &str) -> GitPhase {
+        match READING.contains(&subcommand) {
+            true => GitPhase::Reading,
+            false => GitPhase::Writing,
         }
     }
 }
 
-const LOOKING: [&str; 31] = [
+const READING: [&str; 31] = [
     "status",
     "diff",
     "diff-files",
@@ -56,71 +56,71 @@ const LOOKING: [&str; 31] = [
     "help",
 ];
 
-/// What `git lfs install` sets; the program is the user's own.
-const LARGE_FILES: [&str; 3] =
+/// The filters that `git lfs install` sets. The program is the user's own.
+const LFS_FILTERS: [&str; 3] =
     ["git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"];
 
-/// Whether a setting makes git run something, or work or look for settings elsewhere.
-pub(super) fn runs(setting: &GitSetting) -> Option<Moment> {
+/// Whether a setting makes git run a program, or use another folder or settings file.
+pub(super) fn runs(setting: &GitSetting) -> Option<GitPhase> {
     let (section, rest) = setting.key.split_once('.')?;
     let name = rest.rsplit('.').next().unwrap_or(rest);
     let value = setting.value.as_str();
-    let moment = match (section, name) {
-        ("filter", "clean" | "smudge" | "process") if LARGE_FILES.contains(&value) => return None,
-        ("filter", "clean" | "smudge" | "process") => Moment::Looking,
-        ("diff", "external" | "command" | "textconv") => Moment::Looking,
-        ("include" | "includeif", "path") => Moment::Looking,
-        ("core", "hookspath") => Moment::Looking,
-        // Then it looks into submodules that only its history knows.
-        ("diff", "submodule") if value != "short" => Moment::Looking,
-        ("status", "submodulesummary") => Moment::Looking,
-        // A format, wherever it is set, may ask for signatures.
-        ("gpg", "program") => Moment::Looking,
-        ("core", "worktree" | "gitproxy" | "alternaterefscommand") => Moment::Changing,
-        ("gpg", "defaultkeycommand") => Moment::Changing,
-        ("credential", "helper") => Moment::Changing,
-        ("remote", "uploadpack" | "receivepack" | "vcs") => Moment::Changing,
+    let phase = match (section, name) {
+        ("filter", "clean" | "smudge" | "process") if LFS_FILTERS.contains(&value) => return None,
+        ("filter", "clean" | "smudge" | "process") => GitPhase::Reading,
+        ("diff", "external" | "command" | "textconv") => GitPhase::Reading,
+        ("include" | "includeif", "path") => GitPhase::Reading,
+        ("core", "hookspath") => GitPhase::Reading,
+        // With this setting git reads submodules that only the history contains.
+        ("diff", "submodule") if value != "short" => GitPhase::Reading,
+        ("status", "submodulesummary") => GitPhase::Reading,
+        // A log format, set anywhere, may verify signatures.
+        ("gpg", "program") => GitPhase::Reading,
+        ("core", "worktree" | "gitproxy" | "alternaterefscommand") => GitPhase::Writing,
+        ("gpg", "defaultkeycommand") => GitPhase::Writing,
+        ("credential", "helper") => GitPhase::Writing,
+        ("remote", "uploadpack" | "receivepack" | "vcs") => GitPhase::Writing,
         ("remote" | "url" | "submodule", _) if rest.contains("::") || value.contains("::") => {
-            Moment::Changing
+            GitPhase::Writing
         }
         ("submodule", "update") | ("alias", _) if value.trim_start().starts_with('!') => {
-            Moment::Changing
+            GitPhase::Writing
         }
         ("merge", "driver") | ("interactive", "difffilter") | ("tar", "command") => {
-            Moment::Changing
+            GitPhase::Writing
         }
         (
             "trailer" | "difftool" | "mergetool" | "browser" | "man" | "guitool",
             "cmd" | "command" | "path",
-        ) => Moment::Changing,
+        ) => GitPhase::Writing,
         _ => return None,
     };
-    Some(moment)
+    Some(phase)
 }
 
-/// Whether a setting makes git fetch what is missing when it comes to it.
+/// Whether a setting makes the repository a partial clone, which fetches missing objects on demand.
 pub(super) fn is_partial(setting: &GitSetting) -> bool {
     let ends = |end: &str| setting.key.ends_with(end);
     ends(".promisor") || ends(".partialclone") || ends(".partialclonefilter")
 }
 
-/// What a repository with these settings names its objects by.
+/// Returns the hash function that names the objects of a repository.
 pub(super) fn naming(settings: &[GitSetting]) -> HashAlgorithm {
-    let named = settings.iter().rfind(|it| it.key == "extensions.objectformat");
-    match named.is_some_and(|it| it.value == "sha256") {
+    let findings = settings.iter().rfind(|it| it.key == "extensions.objectformat");
+    match findings.is_some_and(|it| it.value == "sha256") {
         true => HashAlgorithm::Sha256,
         false => HashAlgorithm::Sha1,
     }
 }
 
-/// Whether git runs a file of this name in its folder of hooks.
-pub(super) fn hook(name: &str) -> Option<Moment> {
+/// Whether git runs a hook of this name.
+pub(super) fn hook(name: &str) -> Option<GitPhase> {
     match name {
-        // Whenever it notes down what it saw.
-        "post-index-change" => Some(Moment::Looking),
-        // Whenever a branch comes or goes.
-        "reference-transaction" => Some(Moment::Looking),
-        _ => HOOKS.contains(&name).then_some(Moment::Changing),
+        // Runs whenever git writes the index.
+        "post-index-change" => Some(GitPhase::Reading),
+        // Runs whenever a branch is created or deleted.
+        "reference-transaction" => Some(GitPhase::Reading),
+        _ => HOOKS.contains(&name).then_some(GitPhase::Writing),
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_names_programs_is_known() {
-        let moment =
+        let phase =
             |key: &str, value: &str| runs(&GitSetting { key: key.into(), value: value.into() });
         for (key, value) in [
             ("filter.x.clean", "./x"),
@@ -176,7 +176,7 @@ mod tests {
             ("status.submodulesummary", "true"),
             ("gpg.ssh.program", "./x"),
         ] {
-            assert_eq!(moment(key, value), Some(Moment::Looking), "{key}");
+            assert_eq!(phase(key, value), Some(GitPhase::Reading), "{key}");
         }
         for (key, value) in [
             ("core.worktree", "/home/user"),
@@ -188,7 +188,7 @@ mod tests {
             ("merge.x.driver", "./x"),
             ("gpg.ssh.defaultkeycommand", "./x"),
         ] {
-            assert_eq!(moment(key, value), Some(Moment::Changing), "{key}");
+            assert_eq!(phase(key, value), Some(GitPhase::Writing), "{key}");
         }
         for (key, value) in [
             ("filter.lfs.clean", "git-lfs clean -- %f"),
@@ -201,7 +201,7 @@ mod tests {
             ("format.pretty", "oneline"),
             ("pretty.x", "format:%+G?"),
         ] {
-            assert_eq!(moment(key, value), None, "{key}");
+            assert_eq!(phase(key, value), None, "{key}");
         }
         assert_eq!(hook("pre-commit.sample"), None);
     }

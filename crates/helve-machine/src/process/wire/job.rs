@@ -90,7 +90,8 @@ impl Job {
             },
         };
         let lifetime = Lifetime::Helve;
-        let spawn = Spawn { program, folder, environment, stdin, confine, keep, lifetime, about };
+        let spawn =
+            Spawn { program, folder, environment, stdin, sandbox: confine, keep, lifetime, about };
         Some(Job { keeper, records, id, spawn })
     }
 }

@@ -47,7 +47,7 @@ prop_compose! {
                 None => Stdin::Closed,
                 Some((rows, columns)) => Stdin::Terminal { rows, columns },
             },
-            confine,
+            sandbox: confine,
             keep: OutputPolicy {
                 head,
                 tail,
@@ -79,7 +79,7 @@ proptest! {
         // A truncated job is not accepted.
         prop_assert_eq!(Job::decode(&bytes[4..][..cut.index(bytes.len() - 4)]), None);
         let request = StartRequest::decode(&StartRequest::encode(&spawn).unwrap()[4..]).unwrap();
-        prop_assert_eq!((request.program, request.confine), (spawn.program, spawn.confine));
+        prop_assert_eq!((request.program, request.confine), (spawn.program, spawn.sandbox));
     }
 
     #[test]

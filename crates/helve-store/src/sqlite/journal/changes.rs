@@ -198,7 +198,9 @@ impl JournaledCall {
                     None => AfterImage::Lost,
                 },
                 AfterState::Absent => AfterImage::Known(None),
-                AfterState::Unrecorded(meant) => meant.map_or(AfterImage::Lost, AfterImage::Meant),
+                AfterState::Unrecorded(meant) => {
+                    meant.map_or(AfterImage::Lost, AfterImage::Intended)
+                }
             };
             files.push(ChangedFile { path, before, after });
         }
@@ -215,7 +217,7 @@ impl JournaledCall {
                     AfterState::Image(_, mode) => AfterImage::Known(Some(without_content(mode))),
                     AfterState::Absent => AfterImage::Known(None),
                     AfterState::Unrecorded(meant) => {
-                        meant.map_or(AfterImage::Lost, AfterImage::Meant)
+                        meant.map_or(AfterImage::Lost, AfterImage::Intended)
                     }
                 },
             });

@@ -40,7 +40,7 @@ pub(super) fn begin(
         let mode = file.image.as_ref().map(|image| image.mode);
         let path = bytes_of(&file.path);
         let values =
-            params![number, to_sql(position), path, before, mode, encode_meant(file.meant)];
+            params![number, to_sql(position), path, before, mode, encode_meant(file.intended)];
         transaction.prepare_cached(FILE)?.execute(values)?;
     }
     transaction.commit()?;

@@ -24,7 +24,7 @@ fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> JournalEntry {
     let before = |(path, bytes): &(&str, Option<Bytes>)| BeforeImage {
         path: path.into(),
         image: bytes.clone().map(image),
-        meant: Some(ContentHash::of(b"meant")),
+        intended: Some(ContentHash::of(b"meant")),
     };
     JournalEntry {
         call: call.into(),
@@ -129,7 +129,7 @@ impl Model {
         for modelled in of_call.filter(|modelled| modelled.process == process) {
             for (position, file) in modelled.entry.files.iter().enumerate() {
                 let after = modelled.after.as_ref().map(|after| after[position].clone().map(image));
-                let after = after.map_or(AfterImage::Meant(file.meant), AfterImage::Known);
+                let after = after.map_or(AfterImage::Intended(file.intended), AfterImage::Known);
                 match files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,
                     None => {
@@ -169,7 +169,7 @@ fn play(store: &mut SqliteStore, folder: &Path, model: &mut Model, step: Step) {
                 .into_iter()
                 .map(|(number, bytes, mode)| BeforeImage {
                     path: path(number),
-                    meant: bytes.as_ref().map(|bytes| ContentHash::of(bytes)),
+                    intended: bytes.as_ref().map(|bytes| ContentHash::of(bytes)),
                     image: bytes.map(|bytes| FileImage::new(bytes, mode)),
                 })
                 .collect();
@@ -261,7 +261,7 @@ fn calls_with_the_same_id_are_distinguished() {
             let before = file.before.as_ref().map(|image| image.bytes.clone());
             let after = match &file.after {
                 AfterImage::Known(left) => format!("{:?}", left.as_ref().map(|image| &image.bytes)),
-                AfterImage::Meant(_) | AfterImage::Lost => panic!("{file:?}"),
+                AfterImage::Intended(_) | AfterImage::Lost => panic!("{file:?}"),
             };
             format!("{} {before:?} {after}\n", file.path.display())
         };

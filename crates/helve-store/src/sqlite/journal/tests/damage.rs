@@ -27,7 +27,7 @@ fn after(damage: impl Fn(&Connection, &Path), contents: [Bytes; 4]) -> String {
             assert_eq!(change.files[0].before.as_ref().unwrap().bytes, found);
             let left = match &change.files[0].after {
                 AfterImage::Known(_) => "known",
-                AfterImage::Meant(_) => "meant",
+                AfterImage::Intended(_) => "meant",
                 AfterImage::Lost => "unknown",
             };
             format!("found, and left {left}")
