@@ -1,4 +1,4 @@
-//! The tools: operations ([`ops`]), the wording that dialects share ([`words`]), and one module per dialect.
+//! The tools: operations (`ops`), the wording that dialects share (`words`), and one module per dialect.
 //!
 //! A dialect has argument types, limits and descriptions. It turns arguments into the input of an operation and the
 //! operation's value or error into text. It contains no algorithm and no effect.

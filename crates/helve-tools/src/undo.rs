@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::EditSettings;
 use crate::ops::undo::{UndoError, UndoMode, UndoRequest, UndoResult, Undone, undo};
-use crate::words::change::{counts, made};
+use crate::words::change::{change_summary, line_counts};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -48,11 +48,11 @@ impl Tool for Undo {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let mode = if args.dry_run { UndoMode::DryRun } else { UndoMode::Write };
         let request = UndoRequest { call: args.call.as_deref(), mode };
-        undo(ctx, self.settings, Self::NAME, request).await.map(said).map_err(error)
+        undo(ctx, self.settings, Self::NAME, request).await.map(answer).map_err(error)
     }
 }
 
-fn said(undone: Undone) -> ToolOutput {
+fn answer(undone: Undone) -> ToolOutput {
     let Undone { change, notes, result } = undone;
     let what = summary(&change);
     let notes: String = notes.iter().map(|note| format!("\n{note}")).collect();
@@ -68,8 +68,9 @@ fn said(undone: Undone) -> ToolOutput {
             ToolOutput::text("undo (dry run)", text)
         }
         UndoResult::Written { diffs, made: done } => {
-            let first = format!("Undid {what}: {}.{notes}", counts(&diffs));
-            ToolOutput::text("undo", made(&first, &done, &diffs)).with("undone", change.call)
+            let first = format!("Undid {what}: {}.{notes}", line_counts(&diffs));
+            ToolOutput::text("undo", change_summary(&first, &done, &diffs))
+                .with("undone", change.call)
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Wording that dialects share. Functions that mention parameters take the names that the dialect gives them.
 
 pub(crate) mod change;
+pub(crate) mod engine;
 pub(crate) mod patch;
 pub(crate) mod read;
 pub(crate) mod search;
 pub(crate) mod server;
 pub(crate) mod shell;
-pub(crate) mod spine;
 pub(crate) mod unclear;
 
 use helve_core::{ErrorKind, ToolError};

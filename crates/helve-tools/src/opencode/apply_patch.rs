@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::EditSettings;
 use crate::ops::patch::{PatchApplied, PatchRequest, PatchedFile, apply};
-use crate::words::change::{counts, introduced, made, tolerances_text};
+use crate::words::change::{change_summary, introduced, line_counts, tolerances_text};
 use crate::words::patch::patch_error;
 
 #[derive(Deserialize, JsonSchema)]
@@ -30,13 +30,13 @@ impl Tool for ApplyPatch {
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let request = PatchRequest { key: Self::NAME, text: &args.patch_text };
-        apply(ctx, self.settings, request).await.map(said).map_err(patch_error)
+        apply(ctx, self.settings, request).await.map(answer).map_err(patch_error)
     }
 }
 
-fn said(applied: PatchApplied) -> ToolOutput {
+fn answer(applied: PatchApplied) -> ToolOutput {
     let PatchApplied { files, inexact, diffs, made: done, errors } = applied;
-    let mut first = format!("Applied the patch: {}.", counts(&diffs));
+    let mut first = format!("Applied the patch: {}.", line_counts(&diffs));
     for file in &files {
         first.push_str(&format!("\n{}", file_line(file)));
     }
@@ -46,7 +46,7 @@ fn said(applied: PatchApplied) -> ToolOutput {
     }
     let title = format!("{} {}", files.len(), if files.len() == 1 { "file" } else { "files" });
     let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-    let text = made(&first, &done, &diffs) + &introduced(&errors);
+    let text = change_summary(&first, &done, &diffs) + &introduced(&errors);
     ToolOutput::text(title, text).with("diff", all)
 }
 

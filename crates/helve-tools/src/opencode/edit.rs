@@ -8,7 +8,9 @@ use serde::Deserialize;
 use super::EDIT_TERMS;
 use crate::EditSettings;
 use crate::ops::edit::{EditError, EditOrder, EditRequest, Edited, Replacement, edit};
-use crate::words::change::{change_error, counts, introduced, made, refused, tolerances_text};
+use crate::words::change::{
+    change_error, change_summary, introduced, line_counts, refused, tolerances_text,
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -43,23 +45,23 @@ impl Tool for EditTool {
             replacements: vec![Replacement { path: None, old, new, all }],
             order: EditOrder::Sequential,
         };
-        edit(ctx, self.settings, request).await.map(said).map_err(error)
+        edit(ctx, self.settings, request).await.map(answer).map_err(error)
     }
 }
 
 /// The answer of `edit` and `multiedit`.
-pub(super) fn said(edited: Edited) -> ToolOutput {
+pub(super) fn answer(edited: Edited) -> ToolOutput {
     let Edited { shown, created, had_changed, changes, diff, made: done, errors } = edited;
     let word = if created { "Created" } else { "Edited" };
     let diffs = [diff];
-    let mut first = format!("{word} {shown}: {}.", counts(&diffs));
+    let mut first = format!("{word} {shown}: {}.", line_counts(&diffs));
     if had_changed {
         first.push_str(&format!(
             "\n{shown} had changed since you read it; the quoted text was still there."
         ));
     }
     first.push_str(&each_change(&changes));
-    let text = made(&first, &done, &diffs) + &introduced(&errors);
+    let text = change_summary(&first, &done, &diffs) + &introduced(&errors);
     let moved_on = done.written.iter().any(|written| written.moved_on);
     let [diff] = diffs;
     ToolOutput::text(shown, text).with("movedOn", moved_on).with("diff", diff.text)

@@ -39,11 +39,11 @@ impl Tool for Glob {
             max: MAX_FILES,
         };
         let found = glob(ctx, request).await;
-        found.map(|found| said(&found)).map_err(|error| search_error(error, &SEARCH_TERMS))
+        found.map(|found| answer(&found)).map_err(|error| search_error(error, &SEARCH_TERMS))
     }
 }
 
-fn said(found: &FoundFiles) -> ToolOutput {
+fn answer(found: &FoundFiles) -> ToolOutput {
     let FoundFiles { files, searched } = found;
     let (counts, shown) = (&searched.counts, files.len() as u64);
     let paths: Vec<String> = files.iter().map(|file| searched.absolute(&file.path)).collect();

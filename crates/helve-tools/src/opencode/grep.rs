@@ -75,7 +75,7 @@ impl Tool for Grep {
         };
         let found = grep(ctx, request).await;
         let found = found.map_err(|error| search_error(error, &SEARCH_TERMS))?;
-        Ok(said(&args, &found))
+        Ok(answer(&args, &found))
     }
 }
 
@@ -88,7 +88,7 @@ fn shape(args: &Args) -> ResultShape {
     }
 }
 
-fn said(args: &Args, found: &Matches) -> ToolOutput {
+fn answer(args: &Args, found: &Matches) -> ToolOutput {
     let Matches { hits, searched } = found;
     let counts = &searched.counts;
     let (text, rest) = match args.output {

@@ -34,11 +34,11 @@ impl Tool for List {
         let path = args.path.as_deref();
         let request = ListRequest { path, ignore: &args.ignore, max: MAX_ENTRIES };
         let listing = list(ctx, request).await;
-        listing.map(|listing| said(&listing)).map_err(|error| search_error(error, &SEARCH_TERMS))
+        listing.map(|listing| answer(&listing)).map_err(|error| search_error(error, &SEARCH_TERMS))
     }
 }
 
-fn said(listing: &TreeListing) -> ToolOutput {
+fn answer(listing: &TreeListing) -> ToolOutput {
     let TreeListing { rows, count, is_partial, searched } = listing;
     let root = searched.absolute(Path::new(""));
     let mut text = format!("{}/\n", root.trim_end_matches('/'));

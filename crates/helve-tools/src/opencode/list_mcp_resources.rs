@@ -30,12 +30,12 @@ impl Tool for ListMcpResources {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let (servers, what) = (&*self.servers, ResourceKind::Resources);
         let items = resources::list(ctx, servers, Self::NAME, what, args.server).await?;
-        Ok(said(Self::NAME, "resources", items))
+        Ok(answer(Self::NAME, "resources", items))
     }
 }
 
 /// The items as JSON under `key`, each with the name of its server first.
-pub(super) fn said(tool: &str, key: &str, items: Vec<ListedResource>) -> ToolOutput {
+pub(super) fn answer(tool: &str, key: &str, items: Vec<ListedResource>) -> ToolOutput {
     let items: Vec<Value> = items.into_iter().map(with_server).collect();
     let count = items.len();
     let text = serde_json::to_string_pretty(&json!({key: items})).unwrap_or_default();

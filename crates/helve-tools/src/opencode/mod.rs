@@ -24,9 +24,9 @@ use helve_text::cut::Limits;
 
 use crate::EditSettings;
 use crate::words::change::EditTerms;
+use crate::words::engine::EngineWords;
 use crate::words::search::SearchTerms;
 use crate::words::shell::ShellTerms;
-use crate::words::spine::EngineWords;
 
 /// Tools that a host without processes does not offer.
 pub const NEEDS_PROCESSES: [&str; 2] = ["bash", "process"];

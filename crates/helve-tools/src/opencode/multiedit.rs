@@ -4,7 +4,7 @@ use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::edit::{error, said};
+use super::edit::{answer, error};
 use crate::EditSettings;
 use crate::ops::edit::{EditOrder, EditRequest, Replacement, edit};
 
@@ -56,7 +56,7 @@ impl Tool for MultiEdit {
             replacements: args.edits.into_iter().map(replacement).collect(),
             order: EditOrder::Sequential,
         };
-        edit(ctx, self.settings, request).await.map(said).map_err(error)
+        edit(ctx, self.settings, request).await.map(answer).map_err(error)
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::SHELL_TERMS;
 use crate::ops::process::{NewOutput, ProcessFailure, ProcessOutcome, ProcessRequest, list, steer};
-use crate::words::shell::{children, elapsed, lost, state, steer_error, withheld};
+use crate::words::shell::{children_text, elapsed, lost, state_text, steer_error, withheld};
 use crate::words::{clip, count};
 
 #[derive(Deserialize, JsonSchema)]
@@ -73,7 +73,7 @@ impl Tool for ProcessTool {
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Some(request) = request(&args)? else {
-            return Ok(listed(&list(ctx).await?));
+            return Ok(list_text(&list(ctx).await?));
         };
         let Some(id) = args.id.as_deref() else {
             return Err(missing(args.action, "id", "the handle; list shows them"));
@@ -103,7 +103,7 @@ impl Tool for ProcessTool {
     }
 }
 
-/// `None` for a list.
+/// Builds the request for one program; `None` for a list.
 fn request(args: &Args) -> Result<Option<ProcessRequest>, ToolError> {
     let cursor = args.cursor;
     Ok(Some(match args.action {
@@ -168,12 +168,12 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
         );
         whole = format!("{gap}\n{whole}");
     }
-    let mut sentences = vec![progress(watched)];
+    let mut sentences = vec![state_line(watched)];
     if process.state != ProcessState::Running && !process.children.is_empty() {
-        sentences.push(format!("still running: {}", children(process)));
+        sentences.push(format!("still running: {}", children_text(process)));
     }
     if let Some((until, deadline)) = waiting {
-        sentences.push(waited(watched.met, &until, deadline));
+        sentences.push(wait_text(watched.met, &until, deadline));
     }
     sentences.extend(withheld(process));
     for sentence in sentences {
@@ -185,11 +185,11 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
         .with("met", watched.met == WaitOutcome::Yes)
 }
 
-fn progress(watched: &WatchResult) -> String {
+fn state_line(watched: &WatchResult) -> String {
     let process = &watched.process;
     let state = match process.state {
         ProcessState::Running => "running".to_string(),
-        ended => format!("{}, {}", state(ended), elapsed(process.took)),
+        ended => format!("{}, {}", state_text(ended), elapsed(process.took)),
     };
     let more = match process.said.saturating_sub(watched.next) {
         0 => String::new(),
@@ -198,7 +198,7 @@ fn progress(watched: &WatchResult) -> String {
     format!("{}: {state}; next cursor {}{more}", process.id.0, watched.next)
 }
 
-fn waited(met: WaitOutcome, until: &WaitCondition, deadline: Duration) -> String {
+fn wait_text(met: WaitOutcome, until: &WaitCondition, deadline: Duration) -> String {
     let (what, done, verb) = match until {
         WaitCondition::Text(text) => (format!("the text {}", clip(text)), "appeared", "appear"),
         WaitCondition::Port(port) => (format!("port {port}"), "is listening", "start listening"),
@@ -216,10 +216,10 @@ fn waited(met: WaitOutcome, until: &WaitCondition, deadline: Duration) -> String
     }
 }
 
-fn listed(all: &[Process]) -> ToolOutput {
+fn list_text(all: &[Process]) -> ToolOutput {
     let mut lines: Vec<String> = Vec::new();
     for process in all.iter().rev().take(MAX_LISTED) {
-        let state = state(process.state);
+        let state = state_text(process.state);
         let mut line = format!(
             "{}: {state}, {}, {} bytes of output: {}",
             process.id.0,
@@ -231,7 +231,7 @@ fn listed(all: &[Process]) -> ToolOutput {
             line.push_str(" (of another Helve process)");
         }
         if process.state != ProcessState::Running && !process.children.is_empty() {
-            line.push_str(&format!("\n    still running: {}", children(process)));
+            line.push_str(&format!("\n    still running: {}", children_text(process)));
         }
         lines.push(line);
     }

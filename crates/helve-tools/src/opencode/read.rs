@@ -50,11 +50,11 @@ impl Tool for Read {
             count: args.limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES),
         };
         let request = ReadRequest { path: &args.file_path, window, limits: LIMITS };
-        read(ctx, &*self.media, request).await.map(said).map_err(error)
+        read(ctx, &*self.media, request).await.map(answer).map_err(error)
     }
 }
 
-fn said(result: ReadResult) -> ToolOutput {
+fn answer(result: ReadResult) -> ToolOutput {
     let ReadResult { shown, content } = result;
     match content {
         ReadContent::Folder(page) => folder(&shown, &page),

@@ -31,11 +31,11 @@ impl Tool for ReadMcpResource {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let (servers, media, from) = (&*self.servers, &*self.media, (&*args.server, &*args.uri));
         let pieces = resources::read(ctx, servers, media, Self::NAME, from).await?;
-        Ok(said(args, pieces))
+        Ok(answer(args, pieces))
     }
 }
 
-fn said(args: Args, pieces: Vec<ResourcePiece>) -> ToolOutput {
+fn answer(args: Args, pieces: Vec<ResourcePiece>) -> ToolOutput {
     let Args { server, uri } = args;
     let (mut texts, mut attached) = (Vec::new(), Vec::new());
     for ResourcePiece { uri, mime, content } in pieces {

@@ -4,7 +4,7 @@ use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::todowrite::said;
+use super::todowrite::answer;
 use crate::ops::todo;
 
 #[derive(Deserialize, JsonSchema)]
@@ -18,7 +18,7 @@ impl Tool for TodoRead {
     const ABOUT: &'static str = include_str!("todoread.txt");
 
     async fn run(&self, _args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        Ok(said(&todo::read(ctx, Self::NAME).await?))
+        Ok(answer(&todo::read(ctx, Self::NAME).await?))
     }
 }
 

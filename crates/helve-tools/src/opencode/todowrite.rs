@@ -40,12 +40,12 @@ impl Tool for TodoWrite {
             TodoItem { content, status, priority, id }
         };
         let items = args.todos.into_iter().map(item).collect();
-        Ok(said(&todo::replace(ctx, Self::NAME, items).await?))
+        Ok(answer(&todo::replace(ctx, Self::NAME, items).await?))
     }
 }
 
 /// The list as JSON: the answer of both todo tools.
-pub(super) fn said(todos: &TodoList) -> ToolOutput {
+pub(super) fn answer(todos: &TodoList) -> ToolOutput {
     let value = serde_json::json!(todos);
     ToolOutput::text(format!("{} todos", todos.open()), format!("{value:#}")).with("todos", value)
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::EditSettings;
 use crate::ops::write::{WriteError, WriteOutcome, WriteRequest, write};
-use crate::words::change::{cannot_encode, change_error, counts, introduced, made};
+use crate::words::change::{cannot_encode, change_error, change_summary, introduced, line_counts};
 use crate::words::clip;
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,12 +33,12 @@ impl Tool for Write {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Args { file_path, content } = args;
         let request = WriteRequest { key: Self::NAME, path: &file_path, content };
-        write(ctx, self.settings, request).await.map(said).map_err(error)
+        write(ctx, self.settings, request).await.map(answer).map_err(error)
     }
 }
 
 /// The model wrote the content itself, so the diff is left out.
-fn said(outcome: WriteOutcome) -> ToolOutput {
+fn answer(outcome: WriteOutcome) -> ToolOutput {
     let file = match outcome {
         WriteOutcome::Unchanged { shown } => {
             let text = format!("{shown} already has this content; nothing was written.");
@@ -48,9 +48,9 @@ fn said(outcome: WriteOutcome) -> ToolOutput {
     };
     let word = if file.created { "Created" } else { "Wrote" };
     let diffs = [file.diff];
-    let first = format!("{word} {}: {}.", file.shown, counts(&diffs));
+    let first = format!("{word} {}: {}.", file.shown, line_counts(&diffs));
     let [diff] = diffs;
-    let text = made(&first, &file.made, &[]) + &introduced(&file.errors);
+    let text = change_summary(&first, &file.made, &[]) + &introduced(&file.errors);
     ToolOutput::text(file.shown, text).with("diff", diff.text)
 }
 
@@ -304,7 +304,7 @@ TOKEN=1
                 -> Unanswered
                 !! Denied
                 This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
-                To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves everything.
+                To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
             "#]],
         );
     }

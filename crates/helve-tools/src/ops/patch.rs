@@ -53,7 +53,7 @@ pub(crate) enum PatchError {
     },
     /// Every file already has the patched content.
     NoEffect,
-    /// The patch quotes a file that it deletes, and the file reads otherwise.
+    /// The patch quotes the content of a file that it deletes, and the file has other content.
     QuoteDiffers {
         shown: String,
     },

@@ -41,7 +41,7 @@ pub(crate) struct NewOutput {
     pub(crate) watched: WatchResult,
 }
 
-/// Why a program was left alone.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum ProcessFailure {
     /// Worded by the context in the session's dialect.
@@ -72,7 +72,7 @@ pub(crate) async fn list(ctx: &ToolContext) -> Result<Vec<Process>, ToolError> {
     Ok(ctx.programs.list().await)
 }
 
-/// Does something with one program. `room` limits the output that is returned.
+/// Carries out a request for one program. `room` limits the output that is returned.
 pub(crate) async fn steer(
     ctx: &ToolContext,
     id: &str,
@@ -126,7 +126,7 @@ async fn find(ctx: &ToolContext, id: &str) -> Result<Process, ProcessFailure> {
     found.ok_or_else(|| ProcessFailure::Unknown { id: id.into(), known })
 }
 
-/// Typing is judged like a command that nobody could read. Programs of other sessions have their own subject.
+/// Typing is judged like a command that cannot be analysed. Programs of other sessions have their own subject.
 fn ask(ctx: &ToolContext, process: &Process, request: &ProcessRequest) -> Ask {
     let about = |verb: &str| format!("{verb} {}: {}", process.id.0, process.about.command);
     let verb = match request {

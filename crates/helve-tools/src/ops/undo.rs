@@ -23,7 +23,7 @@ pub(crate) enum UndoMode {
     Write,
 }
 
-/// The call that was to be undone, and what came of it.
+/// The call to undo, and the result.
 pub(crate) struct Undone {
     pub(crate) change: RecordedChange,
     pub(crate) notes: Vec<UndoNote>,
@@ -31,7 +31,7 @@ pub(crate) struct Undone {
 }
 
 pub(crate) enum UndoResult {
-    /// Every file already is as it was before the call.
+    /// Every file already has the content from before the call.
     NothingToDo,
     DryRun {
         diffs: Vec<Unified>,
@@ -246,7 +246,7 @@ fn diff_of(want: &FileChange) -> Unified {
     difference(want.path.shown(), old, new)
 }
 
-/// For the preview, and for whoever runs `helve undo`.
+/// Shown to people: in the preview and in the answer of `helve undo`.
 impl std::fmt::Display for UndoNote {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

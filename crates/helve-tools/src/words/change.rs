@@ -55,7 +55,7 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
 }
 
 /// The answer to a change: the tool's first sentence, what became of the files, and the diffs.
-pub(crate) fn made(first: &str, made: &AppliedChanges, diffs: &[Unified]) -> String {
+pub(crate) fn change_summary(first: &str, made: &AppliedChanges, diffs: &[Unified]) -> String {
     let mut text = format!("{first}\n");
     for written in &made.written {
         text.push_str(&file_notes(written));
@@ -85,7 +85,7 @@ fn each_error(errors: &[IntroducedError]) -> String {
     let each = errors.iter().map(|IntroducedError { shown, fault }| match &fault.kind {
         FaultKind::Missing(what) => format!("- {shown}:{}: missing {what}\n", fault.line),
         FaultKind::Unexpected(what) => {
-            format!("- {shown}:{}: unexpected {}\n", fault.line, short(what))
+            format!("- {shown}:{}: unexpected {}\n", fault.line, clip_line(what))
         }
     });
     each.collect()
@@ -117,7 +117,7 @@ fn file_notes(written: &WrittenFile) -> String {
 }
 
 /// `3 lines added, 1 removed`
-pub(crate) fn counts(diffs: &[Unified]) -> String {
+pub(crate) fn line_counts(diffs: &[Unified]) -> String {
     let added: usize = diffs.iter().map(|diff| diff.additions).sum();
     let removed: usize = diffs.iter().map(|diff| diff.deletions).sum();
     let lines = if added == 1 { "line" } else { "lines" };
@@ -171,7 +171,7 @@ pub(crate) fn refused(shown: &str, which: &str, refusal: &Refusal, terms: &EditT
         .hint("Read the lines again and quote them exactly."),
         Refusal::Indentation { line, text } => stale(format!(
             "the indentation of \"{}\" in {new} has no counterpart near line {line} of {shown}.",
-            short(text)
+            clip_line(text)
         ))
         .hint(format!("Quote {old} with the file's indentation, and use it in {new}.")),
         Refusal::IndentationUnclear { line } => stale(format!(
@@ -180,7 +180,7 @@ pub(crate) fn refused(shown: &str, which: &str, refusal: &Refusal, terms: &EditT
         .hint("Read the lines again and quote them with their own indentation."),
         Refusal::LeftOut { text } => invalid(format!(
             "{new} omits code: the line \"{}\" would be written literally.",
-            short(text)
+            clip_line(text)
         ))
         .hint("Write out every line, or quote less and leave the rest alone."),
         Refusal::Margin { line } => stale(format!(
@@ -197,7 +197,7 @@ pub(crate) fn refused(shown: &str, which: &str, refusal: &Refusal, terms: &EditT
         ))
         .hint("Remove the line numbers from both."),
         Refusal::CannotEncode { line, character, encoding } => {
-            let (encoding, character) = (encoding.name(), named(*character));
+            let (encoding, character) = (encoding.name(), character_name(*character));
             let place = format!("line {line} of {new}");
             cannot_encode(shown, encoding, &format!("{character} ({place})"))
         }
@@ -222,7 +222,7 @@ fn ambiguous(
     let text = format!(
         "{} occurs {count} times in {shown}, at lines {}.",
         terms.old,
-        numbers(lines, count)
+        line_numbers(lines, count)
     );
     unwritten(ErrorKind::Stale, which, &text).hint(match terms.all {
         Some(all) => {
@@ -241,7 +241,7 @@ fn typography(shown: &str, which: &str, (line, character): (usize, char), new: &
         character => (
             format!(
                 "line {line} of {shown} has the typographic character {} where the edit has a plain one.",
-                named(character)
+                character_name(character)
             ),
             "Quote the line exactly, with that character.".into(),
         ),
@@ -279,7 +279,8 @@ fn not_found(shown: &str, which: &str, nearest: &Nearest, old: &str) -> ToolErro
 
 fn first_difference(difference: &Difference, old: &str) -> String {
     let Difference { line, quoted_line, column, quoted, found } = difference;
-    let describe = |character: &Option<char>| character.map_or("the end of the line".into(), named);
+    let describe =
+        |character: &Option<char>| character.map_or("the end of the line".into(), character_name);
     format!(
         "First difference at line {line}, column {column} (line {quoted_line} of {old}): the file has {}, {old} has {}.",
         describe(found),
@@ -318,14 +319,14 @@ fn verdict_text(verdict: Verdict, old: &str) -> String {
     text.into()
 }
 
-fn numbers(lines: &[usize], count: usize) -> String {
+fn line_numbers(lines: &[usize], count: usize) -> String {
     let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
     let more = if count > shown.len() { " …" } else { "" };
     format!("{}{more}", shown.join(", "))
 }
 
 /// A character and its code point.
-fn named(character: char) -> String {
+fn character_name(character: char) -> String {
     let look = visible::escape_line(character.encode_utf8(&mut [0; 4])).into_owned();
     match character {
         ' ' => "a space".into(),
@@ -334,7 +335,7 @@ fn named(character: char) -> String {
     }
 }
 
-fn short(text: &str) -> String {
+fn clip_line(text: &str) -> String {
     let (clipped, cut) = lines::clip(text.trim(), 60);
     let dots = if cut { "…" } else { "" };
     format!("{}{dots}", visible::escape_line(clipped))

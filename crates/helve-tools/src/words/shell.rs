@@ -118,10 +118,10 @@ fn sentences(run: &Finished, terms: &ShellTerms) -> Vec<String> {
             process.id.0, terms.process
         )),
         RunEnding::Ended | RunEnding::LeftRunning | RunEnding::LeftoversEnded => {
-            all.push(format!("{}, {}", state(process.state), elapsed(process.took)));
+            all.push(format!("{}, {}", state_text(process.state), elapsed(process.took)));
         }
     }
-    let named = children(process);
+    let named = children_text(process);
     match run.ending {
         RunEnding::LeftRunning => all.push(format!(
             "still running as {}: {named}. Read its output, wait for it or end it with {}",
@@ -212,21 +212,21 @@ fn timed_out(after: Duration, max: Duration, terms: &ShellTerms) -> String {
 }
 
 /// The state of a program, in words.
-pub(crate) fn state(state: ProcessState) -> String {
+pub(crate) fn state_text(state: ProcessState) -> String {
     match state {
         ProcessState::Running => "running".into(),
         ProcessState::Exited(code @ 129..=159) => {
-            format!("exit code {code}: signal {}", signal(code - 128))
+            format!("exit code {code}: signal {}", signal_name(code - 128))
         }
         ProcessState::Exited(126) => "exit code 126: found but not executable".into(),
         ProcessState::Exited(127) => "exit code 127: command not found".into(),
         ProcessState::Exited(code) => format!("exit code {code}"),
-        ProcessState::Killed(number) => format!("ended by signal {}", signal(number)),
+        ProcessState::Killed(number) => format!("ended by signal {}", signal_name(number)),
         ProcessState::Lost => "ended, exit code unknown".into(),
     }
 }
 
-fn signal(number: i32) -> String {
+fn signal_name(number: i32) -> String {
     let name = match number {
         1 => "HUP",
         2 => "INT",
@@ -258,7 +258,7 @@ pub(crate) fn elapsed(time: Duration) -> String {
 }
 
 /// The processes that a program started and that still run.
-pub(crate) fn children(process: &Process) -> String {
+pub(crate) fn children_text(process: &Process) -> String {
     let mut named: Vec<String> = process
         .children
         .iter()

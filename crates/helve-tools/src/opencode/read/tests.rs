@@ -179,7 +179,7 @@ KEY
             -> Unanswered
             !! Denied
             This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
-            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves everything.
+            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
         "#]],
     );
 }
@@ -203,12 +203,12 @@ x
             -> Unanswered
             !! Denied
             This needs permission, and nobody can be asked here: external_directory /etc/* (built-in rule * "*": ask).
-            To allow it: --allow 'external_directory:/etc/*', or "permission": {"external_directory": {"/etc/*": "allow"}} in the user's helve.json; --yes approves everything.
+            To allow it: --allow 'external_directory:/etc/*', or "permission": {"external_directory": {"/etc/*": "allow"}} in the user's helve.json; --yes approves every such request.
             read safe.txt = .env [lasting: this]
             -> Unanswered
             !! Denied
             This needs permission, and nobody can be asked here: read safe.txt (built-in rule read "*.env": ask).
-            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves everything.
+            To allow it: --allow 'read:.env', or "permission": {"read": {".env": "allow"}} in the user's helve.json; --yes approves every such request.
         "#]],
     );
 }

@@ -1,4 +1,4 @@
-//! A page of lines, with what is worth knowing about it.
+//! A page of lines with notes and attachments.
 
 use bytes::Bytes;
 use helve_core::media::{MediaError, PagesEnd};
@@ -30,9 +30,9 @@ pub(crate) enum PageNote {
     /// The encoding is not UTF-8.
     Encoding(Encoding),
     UnclearEncoding,
-    /// So many characters are invalid in the encoding and were replaced.
+    /// Number of characters that are invalid in the encoding and were replaced.
     InvalidCharacters(usize),
-    /// The name promises a notebook, and the content is none for this reason.
+    /// The file is named like a notebook but is not one. The text says why.
     NotANotebook(String),
     /// The lines are a rendering of a notebook.
     Notebook {
@@ -44,11 +44,11 @@ pub(crate) enum PageNote {
         number: usize,
         reason: MediaError,
     },
-    /// The lines are the text of a document with so many pages.
+    /// The lines are the text of a document.
     Document {
         pages: usize,
     },
-    /// Only so many pages of a document were read.
+    /// Only the first `read` pages of a document were read.
     DocumentCut {
         read: usize,
         ended: PagesEnd,

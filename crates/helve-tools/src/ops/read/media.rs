@@ -1,4 +1,4 @@
-//! Pictures and documents.
+//! Turns decoded pictures and documents into results.
 
 use bytes::Bytes;
 use helve_core::media::{Document, MediaError, MediaFormat, PageText, PagesEnd, Picture};
@@ -50,7 +50,7 @@ pub(super) fn attachment(picture: Picture) -> Attachment {
     Attachment { mime: picture.mime.into(), data: picture.bytes }
 }
 
-/// Tells a mislabelled file from one that cannot be decoded.
+/// Distinguishes a mislabelled file from one that cannot be decoded.
 pub(super) fn error(
     shown: &str,
     format: MediaFormat,

@@ -1,4 +1,4 @@
-//! What the engine says, in words that dialects share.
+//! The messages of the engine, for all dialects.
 
 use helve_core::commit::CommitError;
 use helve_core::dialect::{BadPath, CommitFailure, HookFault};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::unclear::unclear;
 use super::{clip, server};
 
-/// The engine's words, with the sentences that mention tools or parameters of a dialect.
+/// The messages of the engine. The fields mention tools and parameters of a dialect.
 pub(crate) struct EngineWords {
     /// How a sub-agent can search a saved output.
     pub(crate) delegate_saved: &'static str,
@@ -83,7 +83,7 @@ impl Words for EngineWords {
     fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String {
         let mut text = format!("Invalid arguments for {tool}:\n");
         for problem in problems {
-            text.push_str(&format!("- {}\n", wrong(problem)));
+            text.push_str(&format!("- {}\n", problem_text(problem)));
         }
         text.push_str("Correct them and call again.");
         text
@@ -114,7 +114,7 @@ impl Words for EngineWords {
         match refusal {
             Refusal::Forbidden(forbidden) => denied(format!(
                 "A rule forbids this: {}. It cannot be approved.",
-                judged(&forbidden.0, &forbidden.1)
+                part_text(&forbidden.0, &forbidden.1)
             ))
             .hint("Continue without it, or tell the user which rule blocks it."),
             Refusal::Unanswered { parts } => unanswered(parts),
@@ -140,7 +140,7 @@ impl Words for EngineWords {
             MachineError::NotAFile(FileKind::Folder) => failed(format!("{shown} is a folder.")),
             MachineError::NotAFile(kind) => failed(format!(
                 "{shown} is {}, not a regular file. Reading it could block forever.",
-                named(*kind)
+                kind_name(*kind)
             ))
             .hint("Name a regular file."),
             MachineError::NotAFolder => failed(format!("{shown} is not a folder.")),
@@ -190,7 +190,7 @@ impl Words for EngineWords {
     }
 
     fn commit_failed(&self, shown: &str, why: &CommitFailure) -> ToolError {
-        unmade(shown, why)
+        commit_failure(shown, why)
     }
 
     fn aborted(&self) -> ToolError {
@@ -244,7 +244,7 @@ impl Words for EngineWords {
 }
 
 /// Why a file was not changed. Only a torn commit leaves changed files behind.
-fn unmade(first: &str, why: &CommitFailure) -> ToolError {
+fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
     let (shown, error) = match why {
         CommitFailure::Stale { shown, .. } => {
             let text = format!(
@@ -312,7 +312,7 @@ fn denied(text: String) -> ToolError {
 }
 
 fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
-    let each: Vec<String> = parts.iter().map(|(part, verdict)| judged(part, verdict)).collect();
+    let each: Vec<String> = parts.iter().map(|(part, verdict)| part_text(part, verdict)).collect();
     let text = format!("This needs permission, and nobody can be asked here: {}.", each.join("; "));
     // A rule can only help if the user's own wall decides; the other walls ask in any case.
     let by_rule = |verdict: &Verdict| verdict.wall == "user";
@@ -320,33 +320,33 @@ fn unanswered(parts: &[(Part, Verdict)]) -> ToolError {
         return denied(text)
             .hint("No rule can allow it in advance: a person must approve it, or use --yes.");
     }
-    let named: Vec<(&str, &str)> = parts
+    let allowed: Vec<(&str, &str)> = parts
         .iter()
-        .map(|(part, verdict)| (part.permission.as_ref(), deciding(part, verdict)))
+        .map(|(part, verdict)| (part.permission.as_ref(), deciding_subject(part, verdict)))
         .collect();
     let flags: Vec<String> =
-        named.iter().map(|(permission, name)| format!("--allow '{permission}:{name}'")).collect();
-    let rules: Vec<String> = named
+        allowed.iter().map(|(permission, name)| format!("--allow '{permission}:{name}'")).collect();
+    let rules: Vec<String> = allowed
         .iter()
         .map(|(permission, name)| {
             format!("\"{permission}\": {{{}: \"allow\"}}", Value::from(*name))
         })
         .collect();
     denied(text).hint(format!(
-        "To allow it: {}, or \"permission\": {{{}}} in the user's helve.json; --yes approves everything.",
+        "To allow it: {}, or \"permission\": {{{}}} in the user's helve.json; --yes approves every such request.",
         flags.join(" "),
         rules.join(", ")
     ))
 }
 
 /// The subject that the deciding rule matched. This is the one to allow.
-fn deciding<'a>(part: &'a Part, verdict: &Verdict) -> &'a str {
+fn deciding_subject<'a>(part: &'a Part, verdict: &Verdict) -> &'a str {
     let caught =
         |subject: &&String| verdict.rule.as_ref().is_some_and(|rule| rule.pattern.matches(subject));
     part.subjects.iter().find(caught).map_or(part.subject(), String::as_str)
 }
 
-fn judged(part: &Part, verdict: &Verdict) -> String {
+fn part_text(part: &Part, verdict: &Verdict) -> String {
     let what = format!("{} {}", part.permission, visible::escape_line(part.subject()));
     if let Some(why) = part.unclear().map(unclear)
         && verdict.action != helve_core::Action::Deny
@@ -372,14 +372,16 @@ fn judged(part: &Part, verdict: &Verdict) -> String {
                     format!("{what} ({text}, {}:{line})", path.display())
                 }
                 Source::Flag(flag) => format!("{what} ({text}, {flag})"),
-                Source::Approved(scope) => format!("{what} ({text}, approved {})", lasting(*scope)),
+                Source::Approved(scope) => {
+                    format!("{what} ({text}, approved {})", scope_name(*scope))
+                }
                 Source::Program => format!("{what} ({text}, set by the program)"),
             }
         }
     }
 }
 
-fn lasting(scope: Scope) -> &'static str {
+fn scope_name(scope: Scope) -> &'static str {
     match scope {
         Scope::Once => "once",
         Scope::Session => "for this session",
@@ -388,7 +390,7 @@ fn lasting(scope: Scope) -> &'static str {
     }
 }
 
-fn named(kind: FileKind) -> &'static str {
+fn kind_name(kind: FileKind) -> &'static str {
     match kind {
         FileKind::File => "a file",
         FileKind::Folder => "a folder",
@@ -400,7 +402,7 @@ fn named(kind: FileKind) -> &'static str {
     }
 }
 
-fn wrong(problem: &ArgumentProblem) -> String {
+fn problem_text(problem: &ArgumentProblem) -> String {
     let place = match problem.path.as_str() {
         "" => "the arguments".into(),
         path => clip(path),
