@@ -29,7 +29,7 @@ pub(crate) enum ProcessRequest {
 }
 
 pub(crate) enum ProcessOutcome {
-    Output(NewOutput),
+    Output(Box<NewOutput>),
     Signalled,
     /// The number of processes that were ended.
     Killed(usize),
@@ -115,7 +115,8 @@ pub(crate) async fn steer(
             return Ok(ProcessOutcome::Killed(running.end().await.map_err(refused)?));
         }
     };
-    watch(ctx, &running, watching, room).await.map(ProcessOutcome::Output)
+    let output = watch(ctx, &running, watching, room).await?;
+    Ok(ProcessOutcome::Output(Box::new(output)))
 }
 
 async fn find(ctx: &ToolContext, id: &str) -> Result<Process, ProcessFailure> {
