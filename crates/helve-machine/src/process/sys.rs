@@ -25,8 +25,8 @@ pub(super) enum ForkResult {
 
 /// Forks this process. Only for a single-threaded process.
 pub(super) fn fork() -> Result<ForkResult, Errno> {
-    // SAFETY: the process is single-threaded (`keeper::main` checks this), so no other thread can hold a lock
-    // or be in the middle of an operation.
+    // SAFETY: the process is single-threaded, so no other thread can hold a lock or be in the middle of an
+    // operation. `keeper::main`, which starts the process that watches over programs, checks this.
     let pid = unsafe { libc::fork() };
     Ok(child(pid)?.map_or(ForkResult::Child, ForkResult::Parent))
 }

@@ -240,7 +240,7 @@ fn limit_user() {
     let running = loads.split([' ', '/']).nth(4).and_then(|count| count.parse::<u64>().ok());
     let now = getrlimit(Resource::Nproc);
     let limit = running.unwrap_or_default() + MAX_USER_PROCESSES;
-    if now.current.is_none_or(|limit| limit > limit) {
+    if now.current.is_none_or(|current| current > limit) {
         // If it cannot be set, only the system's own limits apply.
         setrlimit(Resource::Nproc, Rlimit { current: Some(limit), maximum: now.maximum }).ok();
     }
