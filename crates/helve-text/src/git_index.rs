@@ -1,11 +1,11 @@
-//! Reader for the git index that extracts the directories git treats specially: submodules and collapsed directories.
+//! Reader for the git index that extracts the folders git treats specially: submodules and collapsed folders.
 
-/// The special directories of an index, as paths relative to the working tree.
+/// The special folders of an index, as paths relative to the working tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexFolders {
-    /// Directories that are repositories of their own.
+    /// Folders that are repositories of their own.
     pub submodules: Vec<Vec<u8>>,
-    /// Directories of a sparse index whose files are not listed.
+    /// Folders of a sparse index whose files are not listed.
     pub collapsed: Vec<Vec<u8>>,
     /// Name of the file next to the index that holds the other entries of a split index.
     pub shared_index: Option<String>,
@@ -18,7 +18,7 @@ pub enum HashAlgorithm {
     Sha256,
 }
 
-/// Returns the special directories of an index, or `None` if git would refuse the index or might read it differently.
+/// Returns the special folders of an index, or `None` if git would refuse the index or might read it differently.
 pub fn read_folders(bytes: &[u8], algorithm: HashAlgorithm) -> Option<IndexFolders> {
     let hash_bytes = match algorithm {
         HashAlgorithm::Sha1 => 20,

@@ -109,12 +109,12 @@ impl Walker<'_> {
         run: Option<usize>,
     ) {
         let is_absolute = word.prefix().starts_with('/');
-        let folders = match &state.folders {
+        let dirs = match &state.dirs {
             _ if is_absolute => vec![String::new()],
-            Some(folders) => folders.clone(),
+            Some(dirs) => dirs.clone(),
             None => Vec::new(),
         };
-        self.script.needs_facts |= folders.len() > 1;
+        self.script.needs_facts |= dirs.len() > 1;
         let targets: Vec<FileTarget> = match word {
             Word::Literal(text) if kind == AccessKind::Write && is_output(text) => {
                 self.streams.opened = Some(text.clone());
@@ -133,13 +133,13 @@ impl Walker<'_> {
             }
             Word::Dynamic(dynamic) if self.is_covered(dynamic.kind, kind, state) => return,
             Word::Dynamic(dynamic) => vec![FileTarget::Unknown(dynamic.shown.clone())],
-            word if folders.is_empty() => vec![FileTarget::Unknown(word.shown().to_string())],
+            word if dirs.is_empty() => vec![FileTarget::Unknown(word.shown().to_string())],
             Word::Literal(text) => {
-                folders.iter().map(|folder| FileTarget::Path(join_path(folder, text))).collect()
+                dirs.iter().map(|dir| FileTarget::Path(join_path(dir, text))).collect()
             }
-            Word::Glob(pattern) => folders
+            Word::Glob(pattern) => dirs
                 .iter()
-                .map(|folder| FileTarget::Glob(join_path(&fragments::escape(folder), pattern)))
+                .map(|dir| FileTarget::Glob(join_path(&fragments::escape(dir), pattern)))
                 .collect(),
         };
         for target in targets {
@@ -154,7 +154,7 @@ impl Walker<'_> {
     fn is_covered(&self, value: DynamicKind, kind: AccessKind, state: &ShellState) -> bool {
         let expands = matches!(kind, AccessKind::Expand | AccessKind::ExpandAgain);
         let may_read = matches!(kind, AccessKind::MaybeRead | AccessKind::Passed);
-        let is_here = self.find_ran_in == state.folders;
+        let is_here = self.find_ran_in == state.dirs;
         match value {
             DynamicKind::Pipe => true,
             DynamicKind::Number | DynamicKind::Commit => {

@@ -96,7 +96,7 @@ fn apply_role(
         ArgRole::RemoteName => walker.access(value, AccessKind::NameOnly, state, run),
         ArgRole::Enter => {
             walker.access(value, AccessKind::Enter, state, run);
-            add_folder(value, state);
+            add_dir(value, state);
         }
         ArgRole::Variable => builtins::assign_unknown(walker, value, state),
         ArgRole::Script => script(walker, value, state, call.run),
@@ -230,11 +230,11 @@ fn name_only(
 }
 
 /// Adds the directory of an argument like `env -C` to those that later file names may be relative to.
-fn add_folder(value: &Word, state: &mut ShellState) {
-    state.folders = match (value.literal(), &state.folders) {
-        (Some(path), Some(folders)) => {
-            let inner = folders.iter().map(|folder| join_path(folder, path)).collect();
-            union(&state.folders, &Some(inner))
+fn add_dir(value: &Word, state: &mut ShellState) {
+    state.dirs = match (value.literal(), &state.dirs) {
+        (Some(path), Some(dirs)) => {
+            let inner = dirs.iter().map(|dir| join_path(dir, path)).collect();
+            union(&state.dirs, &Some(inner))
         }
         _ => None,
     };

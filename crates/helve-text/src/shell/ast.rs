@@ -6,7 +6,7 @@ use std::rc::Rc;
 /// A command.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
-    Simple(Simple),
+    Simple(SimpleCommand),
     /// Two or more commands joined by pipes.
     Pipeline(Vec<Node>),
     /// The keyword `time`, which is not a program.
@@ -71,14 +71,14 @@ pub(super) enum Connector {
 
 /// A simple command: assignments, words and redirects.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Simple {
-    pub(super) assignments: Vec<Assign>,
+pub(super) struct SimpleCommand {
+    pub(super) assignments: Vec<Assignment>,
     pub(super) words: Vec<RawWord>,
     pub(super) redirects: Vec<Redirect>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Assign {
+pub(super) struct Assignment {
     pub(super) name: String,
     /// The index in `a[…]=`. It is evaluated as arithmetic, which can run commands.
     pub(super) index: Option<RawWord>,

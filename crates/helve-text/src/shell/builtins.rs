@@ -4,7 +4,7 @@ use super::args::ParsedArgs;
 use super::ast::Piece;
 use super::grammar::is_name;
 use super::names::{self, NameGroup};
-use super::state::{AfterCd, PossibleFolders, ShellState, Value, normalize, union};
+use super::state::{AfterCd, PossibleDirs, ShellState, Value, normalize, union};
 use super::variables::{affects_programs, is_harmless, may_be_more_than_text, reaches_programs};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{AccessKind, DoubtKind, Risk, RiskKind, ShellLanguage, Word, certain};
@@ -31,9 +31,9 @@ pub(super) fn apply(
     state: &mut ShellState,
 ) {
     match name {
-        "cd" | "chdir" => change_folder(walker, words, run, state),
-        "pushd" => push_folder(walker, words, run, state),
-        "popd" => pop_folder(walker, words, run, state),
+        "cd" | "chdir" => change_dir(walker, words, run, state),
+        "pushd" => push_dir(walker, words, run, state),
+        "popd" => pop_dir(walker, words, run, state),
         // A flag may clear the stack.
         "dirs" if words.len() > 1 => state.stack = None,
         "export" | "declare" | "typeset" | "readonly" | "local" => {
@@ -65,26 +65,26 @@ pub(super) fn apply(
 }
 
 /// Records `pushd`. If it fails, `popd` still returns to the same directory, provided that the stack was empty.
-fn push_folder(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
+fn push_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     if words.len() == 1 {
         // Without arguments it swaps the top two directories.
         walker.access(&unknown("pushd"), AccessKind::Enter, state, Some(run));
-        (state.folders, state.previous) = (None, None);
+        (state.dirs, state.previous) = (None, None);
         state.stack = None;
         return;
     }
     let mut stack = state.stack.take();
     if let Some(stack) = &mut stack {
-        stack.push(state.folders.clone());
+        stack.push(state.dirs.clone());
     }
-    change_folder(walker, words, run, state);
+    change_dir(walker, words, run, state);
     state.stack = stack.clone().filter(|stack| stack.len() == 1);
     if let Some(after_cd) = &mut state.after_cd {
         after_cd.stack = stack;
     }
 }
 
-fn pop_folder(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
+fn pop_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     let back = match (&mut state.stack, words.len()) {
         (Some(stack), 1) => stack.pop().flatten(),
         (Some(_) | None, _) => None,
@@ -93,35 +93,32 @@ fn pop_folder(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut S
         walker.access(&unknown("popd"), AccessKind::Enter, state, Some(run));
         state.stack = None;
     }
-    state.folders = back;
+    state.dirs = back;
     state.previous = None;
 }
 
 /// Records a change of the working directory, which may fail.
-fn change_folder(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
-    let before = state.folders.clone();
-    let after = new_folder(walker, words, run, state);
-    state.after_cd = Some(AfterCd {
-        folders: after.clone(),
-        previous: before.clone(),
-        stack: state.stack.clone(),
-    });
+fn change_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
+    let before = state.dirs.clone();
+    let after = new_dir(walker, words, run, state);
+    state.after_cd =
+        Some(AfterCd { dirs: after.clone(), previous: before.clone(), stack: state.stack.clone() });
     if certain::cd_succeeds(walker, words, &before, &after) {
         state.previous = before;
-        state.folders = after;
+        state.dirs = after;
     } else {
         state.previous = union(&state.previous, &before);
-        state.folders = union(&before, &after);
+        state.dirs = union(&before, &after);
     }
 }
 
 /// Returns the working directory after a `cd` that succeeds.
-fn new_folder(
+fn new_dir(
     walker: &mut Walker<'_>,
     words: &[Word],
     run: usize,
     state: &ShellState,
-) -> PossibleFolders {
+) -> PossibleDirs {
     let is_cd = words[0].literal() == Some("cd");
     let mut resolves_links = false;
     let mut operands: Vec<&Word> = Vec::new();
@@ -142,16 +139,16 @@ fn new_folder(
         [word] => Some(*word),
         _ => None,
     };
-    match (target, &state.folders) {
+    match (target, &state.dirs) {
         (Some(Word::Literal(path)), _) if path == "-" && state.previous.is_some() => {
             state.previous.clone()
         }
         // A leading sign means a flag or an index into the stack.
-        (Some(Word::Literal(path)), Some(folders)) if !path.starts_with(['-', '+']) => {
+        (Some(Word::Literal(path)), Some(dirs)) if !path.starts_with(['-', '+']) => {
             walker.access(&Word::Literal(path.clone()), AccessKind::Enter, state, Some(run));
             let is_anchored = path.starts_with('/') || path.starts_with('.');
             let searches = !is_anchored && walker.context.exported.contains("CDPATH");
-            let entered = folders.iter().map(|folder| normalize(folder, path)).collect();
+            let entered = dirs.iter().map(|dir| normalize(dir, path)).collect();
             (!resolves_links && !searches).then_some(entered)
         }
         _ => {

@@ -1,7 +1,7 @@
 //! Facts that certainly hold at a point of a script, because nothing before it can have changed them.
 
 use super::names::{self, NameGroup};
-use super::state::PossibleFolders;
+use super::state::PossibleDirs;
 use super::walk::Walker;
 use super::{AccessKind, Approval, Run, Word, builtins};
 
@@ -12,8 +12,8 @@ use super::{AccessKind, Approval, Run, Word, builtins};
 pub(super) fn cd_succeeds(
     walker: &Walker<'_>,
     words: &[Word],
-    from: &PossibleFolders,
-    to: &PossibleFolders,
+    from: &PossibleDirs,
+    to: &PossibleDirs,
 ) -> bool {
     let (Some([from]), Some([to])) = (from.as_deref(), to.as_deref()) else { return false };
     // Not every shell knows the other commands, or flags of `cd`.

@@ -1,6 +1,6 @@
 //! Command substitutions whose output is predictable.
 
-use super::ast::{Node, Piece, Redirect, RedirectKind, Simple};
+use super::ast::{Node, Piece, Redirect, RedirectKind, SimpleCommand};
 
 /// Whether a command prints a number and nothing else.
 pub(super) fn prints_number(body: &Node) -> bool {
@@ -56,7 +56,7 @@ pub(super) fn prints_commit(body: &Node) -> bool {
 }
 
 /// Whether a command prints the working directory.
-pub(super) fn prints_folder(body: &Node) -> bool {
+pub(super) fn prints_cwd(body: &Node) -> bool {
     only_words(body) == ["pwd"]
 }
 
@@ -70,7 +70,7 @@ fn only_words(body: &Node) -> Vec<&str> {
 }
 
 /// Returns the words of a command without assignments. Words with quotes or expansions are empty.
-fn plain_words(simple: &Simple) -> Vec<&str> {
+fn plain_words(simple: &SimpleCommand) -> Vec<&str> {
     let words = simple.words.iter().map(|raw| raw.bare().unwrap_or(""));
     if simple.assignments.is_empty() { words.collect() } else { Vec::new() }
 }

@@ -54,15 +54,15 @@ impl Walker<'_> {
             None => return,
         };
         let base = basename(&name);
-        if programs::traits(base).obeys_local_config && state.folders.is_none() {
+        if programs::traits(base).obeys_local_config && state.dirs.is_none() {
             // The configuration of an unknown directory may make it run anything.
             self.doubt(DoubtKind::Indirect, &name);
         }
         if let Some(kind) = shells::shell_kind(base) {
             return shells::shell(self, line, kind, state, stdin);
         }
-        if names::is(NameGroup::FolderCommand, &name) {
-            return self.folder_command(&name, line, state);
+        if names::is(NameGroup::DirCommand, &name) {
+            return self.dir_command(&name, line, state);
         }
         match programs::table_name(base).and_then(|known| args::parse_args(&line.words, known)) {
             Some(parsed) if parsed.spec.traits.opaque_wrapper => {
@@ -75,7 +75,7 @@ impl Walker<'_> {
         }
     }
 
-    fn folder_command(&mut self, name: &str, line: CommandLine, state: &mut ShellState) {
+    fn dir_command(&mut self, name: &str, line: CommandLine, state: &mut ShellState) {
         if let Some(assignment) = line.assignments.first() {
             self.doubt(DoubtKind::Variable, assignment);
         }
@@ -103,7 +103,7 @@ impl Walker<'_> {
             self.script.runs[run].approval = Approval::Exempt;
         }
         let call = Invocation { run, words, args, stdin };
-        let folders = state.folders.clone();
+        let dirs = state.dirs.clone();
         for argument in &args.arguments {
             self.apply_argument(&call, argument, state);
         }
@@ -118,7 +118,7 @@ impl Walker<'_> {
         arg_effects::apply_command(self, &call, state);
         transfer::note(self, base, &call, state);
         if args.arguments.iter().any(|it| it.role == ArgRole::Enter) {
-            state.folders = folders;
+            state.dirs = dirs;
         }
         builtins::assign_defaults(name, args, state);
         builtins::apply(self, name, words, run, state);
@@ -164,7 +164,7 @@ impl Walker<'_> {
         };
         let mut inner = state.clone();
         if call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
-            inner.folders = None;
+            inner.dirs = None;
         }
         // Programs that start a shell start `sh`.
         let outer = std::mem::replace(&mut self.language, ShellLanguage::Posix);

@@ -1,6 +1,6 @@
 //! Side effects of expanding words and of assignments.
 
-use super::ast::{Assign, AssignValue, Operator, Piece, RawWord, Redirect, Simple};
+use super::ast::{AssignValue, Assignment, Operator, Piece, RawWord, Redirect, SimpleCommand};
 use super::commands::CommandLine;
 use super::state::{ShellState, Value};
 use super::walk::{StdinSource, Walker};
@@ -116,7 +116,12 @@ impl Walker<'_> {
         words
     }
 
-    pub(super) fn simple(&mut self, simple: &Simple, state: &mut ShellState, stdin: &StdinSource) {
+    pub(super) fn simple(
+        &mut self,
+        simple: &SimpleCommand,
+        state: &mut ShellState,
+        stdin: &StdinSource,
+    ) {
         for assignment in &simple.assignments {
             match &assignment.value {
                 AssignValue::Text(raw) => self.visit(&raw.pieces, &raw.shown, state),
@@ -159,17 +164,17 @@ impl Walker<'_> {
     /// Records the command that the words form, with the assignments before it.
     fn simple_command(
         &mut self,
-        simple: &Simple,
+        simple: &SimpleCommand,
         words: Vec<Word>,
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
         let name = words.first().and_then(Word::literal).unwrap_or("");
-        let is_harmless = |it: &&Assign| {
+        let is_harmless = |it: &&Assignment| {
             variables::is_harmless_before(name, &it.name, it.value_after(state).text())
         };
-        let shown = |all: Vec<&Assign>| all.into_iter().map(|it| it.shown.clone()).collect();
-        let (harmless, harmful): (Vec<&Assign>, Vec<&Assign>) =
+        let shown = |all: Vec<&Assignment>| all.into_iter().map(|it| it.shown.clone()).collect();
+        let (harmless, harmful): (Vec<&Assignment>, Vec<&Assignment>) =
             simple.assignments.iter().partition(is_harmless);
         let run = self.script.runs.len();
         self.command(CommandLine { words, assignments: shown(harmful) }, state, stdin);
@@ -178,7 +183,7 @@ impl Walker<'_> {
         }
     }
 
-    fn assign(&mut self, assignment: &Assign, state: &mut ShellState) {
+    fn assign(&mut self, assignment: &Assignment, state: &mut ShellState) {
         let (name, value) = (&assignment.name, assignment.value_after(state));
         let is_more_than_text = variables::may_be_more_than_text(name, value.text());
         if is_more_than_text || variables::affects_programs(name, self.context, self.language) {
@@ -192,7 +197,7 @@ impl Walker<'_> {
     }
 }
 
-impl Assign {
+impl Assignment {
     /// Returns the value of the variable after the assignment.
     fn value_after(&self, state: &ShellState) -> Value {
         match &self.value {

@@ -2,7 +2,7 @@
 
 use super::ast::{Node, Operator, Parameter, Piece};
 use super::braces::Item;
-use super::command_output::{prints_commit, prints_folder, prints_number};
+use super::command_output::{prints_commit, prints_cwd, prints_number};
 use super::fragments::{Fragment, MayBeEmpty, fragment_text};
 use super::grammar::is_name;
 use super::state::{ShellState, Value};
@@ -77,9 +77,9 @@ impl Fields {
     }
 
     fn command(&mut self, body: &Node, quoted: bool, state: &ShellState) {
-        match (prints_folder(body), state.value("PWD"), quoted) {
-            (true, Value::Text(folder), true) => self.text(&folder, true),
-            (true, Value::Text(folder), false) => self.split(&folder),
+        match (prints_cwd(body), state.value("PWD"), quoted) {
+            (true, Value::Text(dir), true) => self.text(&dir, true),
+            (true, Value::Text(dir), false) => self.split(&dir),
             _ => {
                 let kind = match body {
                     body if prints_number(body) => DynamicKind::Number,

@@ -3,7 +3,7 @@
 use super::args::ParsedArgs;
 use super::file_patterns;
 use super::flags::exec_end;
-use super::state::{PossibleFolders, ShellState};
+use super::state::{PossibleDirs, ShellState};
 use super::{DynamicKind, DynamicWord, Word};
 
 /// Flags with which `find` prints more than paths.
@@ -24,7 +24,7 @@ pub(super) struct FindOutput {
     /// Files that the command names in its tests.
     pub(super) selected: Vec<Word>,
     /// The working directory of the command.
-    pub(super) folders: PossibleFolders,
+    pub(super) dirs: PossibleDirs,
 }
 
 /// Describes the output of a `find` command.
@@ -34,7 +34,7 @@ pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> F
         regular: excludes_links(words, print.unwrap_or(0)),
         nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING),
         selected: file_patterns::in_find(words),
-        folders: state.folders.clone(),
+        dirs: state.dirs.clone(),
     }
 }
 

@@ -102,14 +102,14 @@ impl Walker<'_> {
 
     /// Replaces globs with the names they match, if all of these are known and few.
     fn expand_globs(&self, words: Vec<Word>, state: &ShellState) -> Vec<Word> {
-        let Some([folder]) = state.folders.as_deref() else { return words };
+        let Some([dir]) = state.dirs.as_deref() else { return words };
         if !certain::files_are_unchanged(self) {
             return words;
         }
         let expanded: Option<Vec<Vec<Word>>> = words
             .iter()
             .map(|word| match word {
-                Word::Glob(pattern) => glob_words(pattern, folder, self.context),
+                Word::Glob(pattern) => glob_words(pattern, dir, self.context),
                 Word::Literal(_) | Word::Dynamic(_) => Some(vec![word.clone()]),
             })
             .collect();
@@ -120,7 +120,7 @@ impl Walker<'_> {
 }
 
 /// Returns the words that a shell replaces a glob with.
-fn glob_words(pattern: &str, folder: &str, context: &ShellContext) -> Option<Vec<Word>> {
+fn glob_words(pattern: &str, dir: &str, context: &ShellContext) -> Option<Vec<Word>> {
     // The matches of these depend on the locale. A glob without matches stands for itself.
     if pattern.contains(['?', '[', '\\']) || pattern.contains("**") {
         return None;
@@ -129,8 +129,8 @@ fn glob_words(pattern: &str, folder: &str, context: &ShellContext) -> Option<Vec
     if pattern.split('*').next_back().is_some_and(|rest| rest.contains('/')) {
         return None;
     }
-    let paths = context.glob_matches.get(&join_path(&fragments::escape(folder), pattern))?;
-    let start = if pattern.starts_with('/') { "" } else { folder.trim_end_matches('/') };
+    let paths = context.glob_matches.get(&join_path(&fragments::escape(dir), pattern))?;
+    let start = if pattern.starts_with('/') { "" } else { dir.trim_end_matches('/') };
     let name = |path: &String| {
         let name = path.strip_prefix(start)?;
         let name = if start.is_empty() { name } else { name.strip_prefix('/')? };
@@ -154,8 +154,8 @@ pub(super) fn forget_mutations(state: &mut ShellState, body: &Node) {
         };
         state.replace(&name, value);
     }
-    if mutations.changes_folder {
-        state.folders = None;
+    if mutations.changes_dir {
+        state.dirs = None;
         state.previous = None;
         state.stack = None;
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::arg_role::ArgRole;
 use super::args;
-use super::ast::{AssignValue, Node, Operator, Piece, RawWord, Redirect, RedirectTarget, Simple};
+use super::ast::{
+    AssignValue, Node, Operator, Piece, RawWord, Redirect, RedirectTarget, SimpleCommand,
+};
 use super::grammar::is_name;
 use super::state::ShellState;
 use super::{ShellContext, Word, arithmetic, expand};
@@ -16,7 +18,7 @@ pub(super) struct Mutations {
     /// Variables with unknown names may be set.
     pub(super) any_variable: bool,
     /// The working directory may change.
-    pub(super) changes_folder: bool,
+    pub(super) changes_dir: bool,
     /// State without variables, for expanding literal words.
     empty_state: ShellState,
 }
@@ -24,7 +26,7 @@ pub(super) struct Mutations {
 impl Default for Mutations {
     fn default() -> Self {
         let empty_state = ShellState::new(&ShellContext::default());
-        Self { variables: BTreeMap::new(), any_variable: false, changes_folder: false, empty_state }
+        Self { variables: BTreeMap::new(), any_variable: false, changes_dir: false, empty_state }
     }
 }
 
@@ -128,7 +130,7 @@ impl Mutations {
         }
     }
 
-    fn simple(&mut self, simple: &Simple) {
+    fn simple(&mut self, simple: &SimpleCommand) {
         for assignment in &simple.assignments {
             let is_number = match &assignment.value {
                 AssignValue::Text(raw) => {
@@ -161,7 +163,7 @@ impl Mutations {
 
     fn set_all(&mut self) {
         self.any_variable = true;
-        self.changes_folder = true;
+        self.changes_dir = true;
     }
 
     /// Records what builtins change. A word that is not a plain name may turn out to be one of them.
@@ -169,7 +171,7 @@ impl Mutations {
         let Some(program) = words.first() else { return };
         match program.literal() {
             None | Some("eval" | "source" | ".") => self.set_all(),
-            Some("cd" | "chdir" | "pushd" | "popd") => self.changes_folder = true,
+            Some("cd" | "chdir" | "pushd" | "popd") => self.changes_dir = true,
             Some("command" | "builtin" | "noglob" | "nocorrect") => {
                 match words.get(1).map(Word::literal) {
                     Some(Some("-v" | "-V")) | None => {}

@@ -9,7 +9,7 @@ static NAMES: LazyLock<NameTable> = LazyLock::new(|| NameTable::parse(include_st
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameGroup {
     GnuTool,
-    FolderCommand,
+    DirCommand,
     Builtin,
     StateBuiltin,
     InShellWrapper,
@@ -37,7 +37,7 @@ pub(super) enum NameGroup {
 
 const GROUPS: &[(&str, NameGroup)] = &[
     ("gnu-tool", NameGroup::GnuTool),
-    ("folder-command", NameGroup::FolderCommand),
+    ("dir-command", NameGroup::DirCommand),
     ("builtin", NameGroup::Builtin),
     ("state-builtin", NameGroup::StateBuiltin),
     ("in-shell-wrapper", NameGroup::InShellWrapper),

@@ -1,14 +1,15 @@
 //! Parser for simple commands: assignments, words and redirects.
 
 use super::ast::{
-    Assign, AssignValue, Node, ParseError, RawWord, Redirect, RedirectKind, RedirectTarget, Simple,
+    AssignValue, Assignment, Node, ParseError, RawWord, Redirect, RedirectKind, RedirectTarget,
+    SimpleCommand,
 };
 use super::grammar::{ends_word, is_name};
 use super::parser::Parser;
 
 impl Parser<'_> {
     pub(super) fn simple(&mut self) -> Result<Node, ParseError> {
-        let mut simple = Simple::default();
+        let mut simple = SimpleCommand::default();
         loop {
             self.skip_blanks();
             if let Some(redirect) = self.redirect()? {
@@ -49,7 +50,7 @@ impl Parser<'_> {
     }
 
     /// Parses an assignment, if the next word is one.
-    fn assignment(&mut self) -> Result<Option<Assign>, ParseError> {
+    fn assignment(&mut self) -> Result<Option<Assignment>, ParseError> {
         self.skip_continuations();
         let start = self.at;
         let name: String =
@@ -81,7 +82,7 @@ impl Parser<'_> {
         }
         let value = if self.eat("(") { self.array()? } else { AssignValue::Text(self.value()?) };
         let shown = self.text[start..self.at].to_string();
-        Ok(Some(Assign { name, index, append, value, shown }))
+        Ok(Some(Assignment { name, index, append, value, shown }))
     }
 
     fn array(&mut self) -> Result<AssignValue, ParseError> {

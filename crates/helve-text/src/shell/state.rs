@@ -11,7 +11,7 @@ const MAX_VARIABLES: usize = 256;
 /// Longer values are not tracked.
 const MAX_VALUE_BYTES: usize = 4096;
 /// Limit on the number of possible working directories. With more, the directory is unknown.
-const MAX_FOLDERS: usize = 8;
+const MAX_DIRS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
@@ -31,16 +31,16 @@ pub(super) enum Value {
 }
 
 /// The possible working directories; `None` if unknown.
-pub(super) type PossibleFolders = Option<Vec<String>>;
+pub(super) type PossibleDirs = Option<Vec<String>>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ShellState {
     /// Shared between the branches of a script until one of them sets something.
     pub(super) variables: Rc<BTreeMap<String, Value>>,
-    pub(super) folders: PossibleFolders,
-    pub(super) previous: PossibleFolders,
+    pub(super) dirs: PossibleDirs,
+    pub(super) previous: PossibleDirs,
     /// The directory stack of `pushd`, if known.
-    pub(super) stack: Option<Vec<PossibleFolders>>,
+    pub(super) stack: Option<Vec<PossibleDirs>>,
     /// What holds if the last command succeeded, that is, after `&&`.
     pub(super) after_cd: Option<AfterCd>,
     /// There were too many variables to track, so a name that is not listed may have any value.
@@ -52,9 +52,9 @@ pub(super) struct ShellState {
 /// The working directory after a `cd` that succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AfterCd {
-    pub(super) folders: PossibleFolders,
-    pub(super) previous: PossibleFolders,
-    pub(super) stack: Option<Vec<PossibleFolders>>,
+    pub(super) dirs: PossibleDirs,
+    pub(super) previous: PossibleDirs,
+    pub(super) stack: Option<Vec<PossibleDirs>>,
 }
 
 impl ShellState {
@@ -73,7 +73,7 @@ impl ShellState {
         }
         Self {
             variables: Rc::new(variables),
-            folders: Some(vec![context.cwd.clone()]),
+            dirs: Some(vec![context.cwd.clone()]),
             previous: None,
             stack: Some(Vec::new()),
             after_cd: None,
@@ -87,14 +87,14 @@ impl ShellState {
     pub(super) fn for_new_shell(&self, context: &ShellContext, language: ShellLanguage) -> Self {
         let fresh = Self::new(context);
         let has_untracked = self.has_untracked || self.variables != fresh.variables;
-        let (folders, previous) = (self.folders.clone(), self.previous.clone());
-        Self { folders, previous, has_untracked, language, ..fresh }
+        let (dirs, previous) = (self.dirs.clone(), self.previous.clone());
+        Self { dirs, previous, has_untracked, language, ..fresh }
     }
 
     /// Returns the value of a variable. A variable that the script never set comes from the environment.
     pub(super) fn value(&self, name: &str) -> Value {
         let known = match name {
-            "PWD" => single(&self.folders),
+            "PWD" => single(&self.dirs),
             "OLDPWD" => single(&self.previous),
             _ => None,
         };
@@ -158,7 +158,7 @@ impl ShellState {
     /// Forgets all values and the working directory.
     pub(super) fn forget(&mut self) {
         self.forget_variables();
-        self.folders = None;
+        self.dirs = None;
         self.stack = None;
     }
 
@@ -172,7 +172,7 @@ impl ShellState {
     pub(super) fn join(&mut self, other: &ShellState) {
         self.after_cd = None;
         self.has_untracked |= other.has_untracked;
-        self.folders = union(&self.folders, &other.folders);
+        self.dirs = union(&self.dirs, &other.dirs);
         if self.previous != other.previous {
             self.previous = None;
         }
@@ -251,35 +251,35 @@ impl Value {
     }
 }
 
-fn single(folders: &PossibleFolders) -> Option<String> {
-    match folders.as_deref() {
-        Some([folder]) => Some(folder.clone()),
+fn single(dirs: &PossibleDirs) -> Option<String> {
+    match dirs.as_deref() {
+        Some([dir]) => Some(dir.clone()),
         _ => None,
     }
 }
 
 /// Returns the directories of both.
-pub(super) fn union(one: &PossibleFolders, other: &PossibleFolders) -> PossibleFolders {
+pub(super) fn union(one: &PossibleDirs, other: &PossibleDirs) -> PossibleDirs {
     let mut all = one.clone()?;
-    for folder in other.as_ref()? {
-        if !all.contains(folder) {
-            all.push(folder.clone());
+    for dir in other.as_ref()? {
+        if !all.contains(dir) {
+            all.push(dir.clone());
         }
     }
-    (all.len() <= MAX_FOLDERS).then_some(all)
+    (all.len() <= MAX_DIRS).then_some(all)
 }
 
 /// Joins a path to a directory. `..` and symbolic links are not resolved.
-pub(super) fn join_path(folder: &str, path: &str) -> String {
+pub(super) fn join_path(dir: &str, path: &str) -> String {
     if path.starts_with('/') {
         return path.to_string();
     }
-    format!("{}/{path}", folder.trim_end_matches('/'))
+    format!("{}/{path}", dir.trim_end_matches('/'))
 }
 
 /// Returns the directory that `cd` enters. `..` is removed lexically, without looking at symbolic links.
-pub(super) fn normalize(folder: &str, path: &str) -> String {
-    let joined = join_path(folder, path);
+pub(super) fn normalize(dir: &str, path: &str) -> String {
+    let joined = join_path(dir, path);
     let mut names: Vec<&str> = Vec::new();
     for name in joined.split('/') {
         match name {

@@ -9,7 +9,7 @@ use super::walk::{Walker, unknown};
 use super::{AccessKind, FileTarget, Transfer, Word, fragments};
 
 /// Flags whose value is the destination directory.
-const FOLDER_FLAGS: &[&str] =
+const DIR_FLAGS: &[&str] =
     &["-t", "--target-directory", "-P", "--directory-prefix", "--output-dir"];
 
 /// Records where the operands of a command end up.
@@ -32,7 +32,7 @@ pub(super) fn note(walker: &mut Walker<'_>, base: &str, call: &Invocation<'_>, s
     let mut operands: Vec<&Word> = paths.iter().map(|it| &it.value).collect();
     let here = Word::Literal(".".into());
     let to = match destination_flag(args) {
-        Some(folder) => &folder.value,
+        Some(dir) => &dir.value,
         None if base == "ln" && operands.len() == 1 => &here,
         None => match operands.pop() {
             Some(last) => last,
@@ -61,8 +61,8 @@ fn saves_by_name(base: &str, args: &ParsedArgs) -> bool {
 }
 
 fn note_downloads(walker: &mut Walker<'_>, args: &ParsedArgs, state: &ShellState) {
-    let folder = destination_flag(args).map_or(".", |it| it.value.shown());
-    let to = Word::Literal(format!("{folder}/"));
+    let dir = destination_flag(args).map_or(".", |it| it.value.shown());
+    let to = Word::Literal(format!("{dir}/"));
     for address in args.arguments.iter().filter(|it| it.role == ArgRole::Url) {
         let mode = TransferMode { symbolic: false, merges: false, slash_merges: false };
         add(walker, &address.value, &to, state, mode);
@@ -70,7 +70,7 @@ fn note_downloads(walker: &mut Walker<'_>, args: &ParsedArgs, state: &ShellState
 }
 
 fn destination_flag(args: &ParsedArgs) -> Option<&Argument> {
-    args.arguments.iter().find(|it| it.flag.as_deref().is_some_and(|it| FOLDER_FLAGS.contains(&it)))
+    args.arguments.iter().find(|it| it.flag.as_deref().is_some_and(|it| DIR_FLAGS.contains(&it)))
 }
 
 #[derive(Clone, Copy)]
@@ -84,18 +84,18 @@ struct TransferMode {
 }
 
 fn add(walker: &mut Walker<'_>, from: &Word, to: &Word, state: &ShellState, mode: TransferMode) {
-    let Some(folders) = &state.folders else { return };
+    let Some(dirs) = &state.dirs else { return };
     let Some(to) = to.literal() else {
         walker.script.needs_facts |= matches!(to, Word::Glob(_));
         // It is unknown which later name refers to the file.
         return walker.access(&unknown(to.shown()), AccessKind::Write, state, None);
     };
-    for folder in folders {
-        let to = join_path(folder, to);
+    for dir in dirs {
+        let to = join_path(dir, to);
         let from = match from {
             Word::Literal(text) if mode.symbolic => FileTarget::Path(text.clone()),
-            Word::Literal(text) => FileTarget::Path(join_path(folder, text)),
-            Word::Glob(pattern) => FileTarget::Glob(join_path(&fragments::escape(folder), pattern)),
+            Word::Literal(text) => FileTarget::Path(join_path(dir, text)),
+            Word::Glob(pattern) => FileTarget::Glob(join_path(&fragments::escape(dir), pattern)),
             Word::Dynamic(dynamic) => FileTarget::Unknown(dynamic.shown.clone()),
         };
         let text = target_text(&from);

@@ -9,7 +9,7 @@ use super::commands::CommandLine;
 use super::find::FindOutput;
 use super::loops::{self, forget_mutations};
 use super::parser::{Parser, parse_script};
-use super::state::{PossibleFolders, ShellState};
+use super::state::{PossibleDirs, ShellState};
 use super::{
     Approval, Doubt, DoubtKind, DynamicKind, DynamicWord, FileAccess, Run, Script, ShellContext,
     ShellLanguage, Word, WordRole, arithmetic, cross_check, expand, rough_scan, test_command,
@@ -50,7 +50,7 @@ pub(super) struct Walker<'a> {
     /// The output of the last command, if it was `find`.
     pub(super) find_output: Option<FindOutput>,
     /// Where the `find` ran whose results are among the current words. In another directory they are other files.
-    pub(super) find_ran_in: PossibleFolders,
+    pub(super) find_ran_in: PossibleDirs,
 }
 
 /// Where a command gets its standard input from.
@@ -289,7 +289,7 @@ impl<'a> Walker<'a> {
             only_and &= *connector == Connector::And;
             let mut branch = if only_and { before } else { state.clone() };
             if let Some(after_cd) = branch.after_cd.take().filter(|_| only_and) {
-                branch.folders = after_cd.folders;
+                branch.dirs = after_cd.dirs;
                 branch.previous = after_cd.previous;
                 branch.stack = after_cd.stack;
             }

@@ -26,10 +26,10 @@ pub(super) fn inner_command(
     let mut line = CommandLine::new(call.words[argument.word..argument.end].to_vec());
     let mut inner_state = state.clone();
     if call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
-        inner_state.folders = None;
+        inner_state.dirs = None;
     }
     let mut find_ran_in = walker.find_ran_in.clone();
-    if matches!(name, "find" | "xargs" | "gxargs") && find_ran_in != state.folders {
+    if matches!(name, "find" | "xargs" | "gxargs") && find_ran_in != state.dirs {
         line.words.iter_mut().for_each(find::forget_origin);
     }
     match name {
@@ -38,7 +38,7 @@ pub(super) fn inner_command(
                 for file in &found.selected {
                     walker.access(file, AccessKind::Read, state, Some(call.run));
                 }
-                find_ran_in.clone_from(&found.folders);
+                find_ran_in.clone_from(&found.dirs);
             }
             add_xargs_input(&mut line.words, call.args, call.stdin);
         }
@@ -54,7 +54,7 @@ pub(super) fn inner_command(
             for word in &mut line.words {
                 find::substitute(word, "{}", DynamicKind::FindResult { regular });
             }
-            find_ran_in.clone_from(&inner_state.folders);
+            find_ran_in.clone_from(&inner_state.dirs);
         }
         name if names::is(NameGroup::AssigningWrapper, name) => {
             line.assignments = take_assignments(&mut line.words);

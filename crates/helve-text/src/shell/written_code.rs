@@ -13,7 +13,7 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
     let by_text = script.written_paths().filter(|(path, run)| receives_text(script, path, *run));
     let mut written: HashSet<&str> = by_text.map(|(path, _)| file_name(path)).collect();
     add_copies(script, &mut written);
-    add_entry_folders(script, &mut written);
+    add_entry_dirs(script, &mut written);
     if written.is_empty() {
         return doubts;
     }
@@ -95,12 +95,12 @@ fn add_copies<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
 }
 
 /// Adds directories into which an entry point like `__main__.py` is written.
-fn add_entry_folders<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
+fn add_entry_dirs<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
     let paths = script.written_paths().filter_map(|(path, _)| path.rsplit_once('/'));
     let entries =
         paths.filter(|(_, name)| names::is(NameGroup::EntryPoint, name) && written.contains(name));
-    let folders: Vec<&str> = entries.flat_map(|(folder, _)| [file_name(folder), "."]).collect();
-    written.extend(folders);
+    let dirs: Vec<&str> = entries.flat_map(|(dir, _)| [file_name(dir), "."]).collect();
+    written.extend(dirs);
 }
 
 /// Returns the files that a run may execute: the program if it is a path, scripts, and operands with the extension of
