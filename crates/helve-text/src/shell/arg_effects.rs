@@ -11,8 +11,11 @@ use super::{
     file_patterns, jq, path_args, safe_values, sed, test_command,
 };
 
+/// A test that a harmless value passes.
+type ValueTest = fn(&Word) -> bool;
+
 /// The test that a value must pass to be harmless in a role, and the risk if it fails. The first test that fails counts.
-const CHECKS: &[(ArgRole, fn(&Word) -> bool, RiskKind)] = &[
+const CHECKS: &[(ArgRole, ValueTest, RiskKind)] = &[
     (ArgRole::Code, |_| false, RiskKind::Code),
     (ArgRole::Awk, |value| value.literal().is_some_and(awk::is_harmless), RiskKind::Code),
     (ArgRole::Jq, |value| value.literal().is_some_and(jq::is_harmless), RiskKind::Code),
@@ -36,7 +39,7 @@ const CHECKS: &[(ArgRole, fn(&Word) -> bool, RiskKind)] = &[
 ];
 
 /// The same for values whose flag must be spelled out if the test fails.
-const FLAG_CHECKS: &[(ArgRole, fn(&Word) -> bool)] = &[
+const FLAG_CHECKS: &[(ArgRole, ValueTest)] = &[
     (ArgRole::PluginOff, |value| value.prefix().starts_with("no:")),
     (ArgRole::GitSetting, |value| value.literal().is_some_and(safe_values::is_harmless_setting)),
     (ArgRole::SshOption, |value| value.literal().is_some_and(safe_values::is_harmless_option)),
