@@ -10,7 +10,7 @@ mod tree;
 
 use serde_json::{Value, json};
 
-use crate::command_line::Options;
+use crate::options::Options;
 use crate::{Outcome, Verdict};
 use stage::Stage;
 

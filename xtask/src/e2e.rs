@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::command_line::Options;
 use crate::helve::Helve;
+use crate::options::Options;
 use crate::scratch::Scratch;
 use crate::{Outcome, Verdict, repository};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::command_line::Options;
 use crate::mcp::Server;
+use crate::options::Options;
 use crate::process::{self, Finished};
 use crate::repository;
 use crate::scratch::Scratch;

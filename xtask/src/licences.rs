@@ -1,10 +1,11 @@
-//! deny.toml without cargo-deny: licences, banned crates and sources of everything we link.
+//! Checks licences, banned crates and sources of all dependencies against deny.toml.
 
 mod policy;
-mod spdx;
 
-use crate::command_line::Options;
-use crate::metadata::{self, Package, Purpose, Workspace};
+use spdx::{Expression, ParseMode};
+
+use crate::options::Options;
+use crate::workspace::{self, Package, Purpose, Workspace};
 use crate::{Outcome, Verdict, repository};
 use policy::Policy;
 
@@ -13,13 +14,13 @@ pub(crate) fn run(_: &Options) -> Outcome {
     let text = std::fs::read_to_string(root.join("deny.toml"))
         .map_err(|error| format!("deny.toml: {error}"))?;
     let policy = Policy::read(&text)?;
-    let workspace = metadata::load(&root)?;
+    let workspace = workspace::load(&root)?;
     let complaints = check(&policy, &workspace);
     for complaint in &complaints {
         println!("{complaint}");
     }
     if complaints.is_empty() {
-        println!("licences: {} packages are as deny.toml wants them", workspace.packages.len());
+        println!("licences: {} packages comply with deny.toml", workspace.packages.len());
         return Ok(Verdict::Good);
     }
     Ok(Verdict::Bad)
@@ -27,9 +28,8 @@ pub(crate) fn run(_: &Options) -> Outcome {
 
 fn check(policy: &Policy, workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
-    let ways =
-        workspace.ways(&workspace.members, &[Purpose::Product, Purpose::Build, Purpose::Tests]);
-    for (id, way) in ways {
+    let purposes = [Purpose::Product, Purpose::Build, Purpose::Tests];
+    for (id, path) in workspace.paths_from(&workspace.members, &purposes) {
         let Some(package) = workspace.packages.get(id) else { continue };
         let faults = [
             licence_fault(policy, package),
@@ -41,7 +41,7 @@ fn check(policy: &Policy, workspace: &Workspace) -> Vec<String> {
                 "{} {}: {fault} ({})",
                 package.name,
                 package.version,
-                way.join(" → ")
+                path.join(" → ")
             ));
         }
     }
@@ -49,34 +49,29 @@ fn check(policy: &Policy, workspace: &Workspace) -> Vec<String> {
 }
 
 fn licence_fault(policy: &Policy, package: &Package) -> Option<String> {
-    let Some(expression) = &package.licence else {
-        return Some("states no licence; look at it, then leave it out or replace it".into());
+    let Some(text) = &package.licence else {
+        return Some("states no licence; check it, then leave it out or replace it".into());
     };
-    match spdx::permits(expression, |licence| policy.allows(&package.name, licence)) {
-        Ok(true) => None,
-        Ok(false) => Some(format!(
-            "`{expression}` is not allowed; choose another crate, or allow it in deny.toml"
-        )),
-        Err(what) => Some(format!("`{expression}` is no licence expression: {what}")),
+    let expression = match Expression::parse_mode(text, ParseMode::LAX) {
+        Ok(expression) => expression,
+        Err(error) => return Some(format!("`{text}` is not an SPDX expression: {}", error.reason)),
+    };
+    if expression.evaluate(|licence| policy.allows(&package.name, licence)) {
+        return None;
     }
+    Some(format!("`{text}` is not allowed; choose another crate, or allow it in deny.toml"))
 }
 
 fn ban_fault(policy: &Policy, package: &Package) -> Option<String> {
-    let ban = policy.bans.iter().find(|ban| ban.name == package.name)?;
-    Some(format!("is banned: {}; turn off the feature that needs it", ban.reason))
+    let reason = policy.ban(&package.name)?;
+    Some(format!("is banned: {reason}; turn off the feature that needs it"))
 }
 
-fn source_fault(policy: &Policy, package: &Package, ours: bool) -> Option<String> {
+fn source_fault(policy: &Policy, package: &Package, is_ours: bool) -> Option<String> {
     match package.source.as_deref() {
-        None if ours => None,
-        None => {
-            Some("comes from a folder outside the workspace; depend on a published version".into())
-        }
-        Some(source)
-            if policy.registries.iter().any(|known| source == format!("registry+{known}")) =>
-        {
-            None
-        }
+        None if is_ours => None,
+        None => Some("is a folder outside the workspace; depend on a published version".into()),
+        Some(source) if policy.allows_source(source) => None,
         Some(source) => Some(format!("comes from {source}; depend on a version on crates.io")),
     }
 }
@@ -97,7 +92,7 @@ allow-registry = ["https://github.com/rust-lang/crates.io-index"]
 
     #[track_caller]
     fn check_packages(lines: &str, expected: &[&str]) {
-        assert_eq!(check(&Policy::read(POLICY).unwrap(), &metadata::sample(lines)), expected);
+        assert_eq!(check(&Policy::read(POLICY).unwrap(), &workspace::sample(lines)), expected);
     }
 
     #[test]
@@ -109,7 +104,7 @@ allow-registry = ["https://github.com/rust-lang/crates.io-index"]
     }
 
     #[test]
-    fn a_strange_licence_is_named_with_its_way() {
+    fn a_licence_that_is_not_allowed_is_named_with_its_path() {
         check_packages(
             "helve: a\na: dev:none b\nb: | GPL-3.0-only\nnone: | GPL-2.0-only",
             &[
@@ -120,7 +115,7 @@ allow-registry = ["https://github.com/rust-lang/crates.io-index"]
         check_packages(
             "helve: b\nb: | MIT AND",
             &[
-                "b 1.0.0: `MIT AND` is no licence expression: a licence is missing at the end (helve → b)",
+                "b 1.0.0: `MIT AND` is not an SPDX expression: expected one of `<license>`, `(` here (helve → b)",
             ],
         );
     }

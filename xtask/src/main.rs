@@ -1,31 +1,32 @@
-//! Helve's automation: everything a contributor or a build machine runs, in Rust.
+//! Helve's automation: everything a contributor or a build machine runs.
 #![expect(
     clippy::disallowed_methods,
-    reason = "automation reads the repository and starts cargo; it is no part of the product"
+    reason = "automation reads the repository and starts cargo; it is not part of the product"
 )]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "these commands talk to a terminal")]
 
 mod bench;
-mod command_line;
 mod e2e;
 mod helve;
 mod licences;
 mod mcp;
-mod metadata;
+mod options;
 mod process;
 mod repository;
 mod scratch;
 mod test;
 mod tidy;
-mod toml;
 mod torture;
 mod web;
+mod workspace;
 
 use std::process::ExitCode;
 
-use command_line::Options;
+use clap::Parser;
 
-/// What a command comes to: whether all was well, or why it could not be said.
+use options::Options;
+
+/// The result of a command: whether everything passed, or why it could not run.
 type Outcome = Result<Verdict, String>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,78 +35,56 @@ enum Verdict {
     Bad,
 }
 
-struct Command {
-    name: &'static str,
-    about: &'static str,
-    run: fn(&Options) -> Outcome,
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Helve's automation")]
+enum Command {
+    /// Run everything that must pass before a commit
+    Test(Options),
+    /// Check the invariants of the repository
+    Tidy(Options),
+    /// Check licences, bans and sources against deny.toml
+    Licences(Options),
+    /// Measure Helve against floors of this machine
+    Bench(Options),
+    /// Run long tests with killed and competing processes
+    Torture(Options),
+    /// Drive the binary with other projects' MCP clients
+    E2e(Options),
+    /// The MCP server of a torture run; Helve starts it
+    #[command(name = torture::server_flood::SERVER, hide = true)]
+    FloodServer { arguments: Vec<String> },
 }
 
-const COMMANDS: &[Command] = &[
-    Command { name: "test", about: "everything that must hold before a commit", run: test::run },
-    Command { name: "tidy", about: "the invariants of the repository", run: tidy::run },
-    Command {
-        name: "licences",
-        about: "licences, bans and sources of deny.toml",
-        run: licences::run,
-    },
-    Command {
-        name: "bench",
-        about: "our numbers beside the floors of this machine",
-        run: bench::run,
-    },
-    Command {
-        name: "torture",
-        about: "long runs: killed and competing processes",
-        run: torture::run,
-    },
-    Command {
-        name: "e2e",
-        about: "the binary driven by other people's MCP clients",
-        run: e2e::run,
-    },
-];
-
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let name = arguments.next().unwrap_or_default();
-    if name == torture::server_flood::SERVER {
-        // Started by Helve, which is done with it when its pipe breaks.
-        return torture::server_flood::serve(arguments)
-            .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
-    }
-    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        print!("{}", help());
-        return ExitCode::from(if matches!(&*name, "" | "help" | "--help" | "-h") { 0 } else { 2 });
+    let outcome = match Command::parse() {
+        Command::Test(options) => test::run(&options),
+        Command::Tidy(options) => tidy::run(&options),
+        Command::Licences(options) => licences::run(&options),
+        Command::Bench(options) => bench::run(&options),
+        Command::Torture(options) => torture::run(&options),
+        Command::E2e(options) => e2e::run(&options),
+        Command::FloodServer { arguments } => {
+            // Helve is done with this server when the pipe breaks, which is not a failure.
+            return torture::server_flood::serve(arguments.into_iter())
+                .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+        }
     };
-    match command_line::parse(arguments).and_then(|options| (command.run)(&options)) {
+    match outcome {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Bad) => ExitCode::FAILURE,
         Err(why) => {
-            eprintln!("xtask {name}: {why}");
+            eprintln!("xtask: {why}");
             ExitCode::from(2)
         }
     }
 }
 
-fn help() -> String {
-    let mut text = String::from("cargo xtask COMMAND [OPTIONS]\n\n");
-    for Command { name, about, .. } in COMMANDS {
-        text.push_str(&format!("  {name:<9} {about}\n"));
-    }
-    text + command_line::HELP
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use clap::CommandFactory;
 
     #[test]
-    fn help_names_every_command_once() {
-        for Command { name, .. } in COMMANDS {
-            assert_eq!(
-                help().lines().filter(|line| line.starts_with(&format!("  {name} "))).count(),
-                1
-            );
-        }
+    fn the_command_line_is_consistent() {
+        super::Command::command().debug_assert();
     }
 }

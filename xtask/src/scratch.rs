@@ -1,61 +1,36 @@
-//! A folder for one run, gone when the run is over.
+//! A temporary folder for one run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tempfile::TempDir;
 
 #[derive(Debug)]
-pub(crate) struct Scratch {
-    folder: PathBuf,
-}
+pub(crate) struct Scratch(TempDir);
 
 impl Scratch {
     pub(crate) fn new(name: &str) -> Result<Scratch, String> {
         Self::below(&std::env::temp_dir(), name)
     }
 
-    /// Where syncing takes no time, if there is such a place.
+    /// Uses a file system in memory if there is one, because syncing costs nothing there.
     pub(crate) fn in_memory(name: &str) -> Result<Scratch, String> {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Self::below(memory, name) } else { Self::new(name) }
     }
 
     fn below(parent: &Path, name: &str) -> Result<Scratch, String> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = parent.join(format!("helve-{name}-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        // Programs print the real path where the system's temporary folder is a link.
-        let folder =
-            folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(Scratch { folder })
+        // Programs print the real path, and the system's temporary folder may be a link.
+        let parent =
+            parent.canonicalize().map_err(|error| format!("{}: {error}", parent.display()))?;
+        let folder = tempfile::Builder::new().prefix(&format!("helve-{name}-")).tempdir_in(&parent);
+        folder.map(Scratch).map_err(|error| format!("{}: {error}", parent.display()))
     }
 
-    /// A folder inside, made if need be.
+    /// Returns a folder inside, which is created if necessary.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, String> {
-        let folder = self.folder.join(name);
+        let folder = self.0.path().join(name);
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         Ok(folder)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed is left to the system, which clears its temporary folder.
-        fs::remove_dir_all(&self.folder).ok();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_is_gone_afterwards() {
-        let scratch = Scratch::new("test").unwrap();
-        let inside = scratch.folder("a/b").unwrap();
-        assert!(inside.is_dir() && inside.starts_with(&scratch.folder));
-        drop(scratch);
-        assert!(!inside.exists());
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::command_line::Options;
+use crate::options::Options;
 use crate::{Outcome, Verdict, licences, repository, tidy};
 use count::Count;
 

@@ -1,20 +1,22 @@
-//! The invariants of the repository, checked; run as a command and as a test.
+//! Checks the invariants of the repository, as a command and as a test.
 
 mod graph;
 mod layout;
-mod lexer;
 mod manifests;
+mod modules;
 mod rust;
+mod source_file;
 mod text;
 
 use std::fmt;
 
-use crate::command_line::Options;
-use crate::metadata::{self, Workspace};
+use crate::options::Options;
 use crate::repository::{self, Source};
+use crate::workspace::{self, Workspace};
 use crate::{Outcome, Verdict};
+use source_file::SourceFile;
 
-/// One thing that is not as it should be, and what to do about it.
+/// A violation of a rule, and what to do about it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Violation {
     pub path: String,
@@ -29,7 +31,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Collects what the rules find.
+/// The violations found so far.
 #[derive(Default)]
 pub(crate) struct Findings(Vec<Violation>);
 
@@ -64,32 +66,39 @@ pub(crate) fn run(_: &Options) -> Outcome {
     if violations.is_empty() {
         return Ok(Verdict::Good);
     }
-    println!("tidy: {} to mend", violations.len());
+    println!("tidy: {} to fix", violations.len());
     Ok(Verdict::Bad)
 }
 
 fn examine() -> Result<Vec<Violation>, String> {
     let root = repository::root();
-    Ok(check(&repository::sources(&root)?, &metadata::load(&root)?))
+    Ok(check(&repository::sources(&root)?, &workspace::load(&root)?))
 }
 
 fn check(sources: &[Source], workspace: &Workspace) -> Vec<Violation> {
     let mut findings = Findings::default();
     for source in sources {
         text::check(source, &mut findings);
-        if source.extension() == "rs" && !source.is_test_data() {
-            rust::check(source, &mut findings);
+    }
+    let is_rust = |source: &&Source| source.extension() == "rs" && !source.is_test_data();
+    let mut files = Vec::new();
+    for source in sources.iter().filter(is_rust) {
+        match SourceFile::parse(source) {
+            Ok(file) => files.push(file),
+            Err(error) => {
+                let line = error.span().start().line;
+                findings.add(&source.path, line, error.to_string(), "make it parse");
+            }
         }
     }
+    for file in &files {
+        rust::check(file, &mut findings);
+    }
+    modules::check(&files, &mut findings);
     graph::check(workspace, sources, &mut findings);
     manifests::check(workspace, sources, &mut findings);
     layout::check(workspace, sources, &mut findings);
     findings.sorted()
-}
-
-/// The number of the line that the byte at `offset` is on.
-fn line_at(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
 }
 
 #[cfg(test)]
@@ -103,13 +112,17 @@ mod tests {
     }
 
     #[test]
-    fn every_family_of_rules_is_asked() {
+    fn every_group_of_rules_runs() {
         let sources = [
             ("crates/helve-text/Cargo.toml", "[package]\nname = \"helve-text\""),
-            ("crates/helve-text/src/lib.rs", "//! Text.\nfn f() { dbg!(1) }\t\n"),
+            (
+                "crates/helve-text/src/lib.rs",
+                "//! Text.\nuse std::fs; pub struct A; pub enum A {}\n",
+            ),
+            ("crates/helve-text/README.md", "a \n"),
         ];
         let sources = sources.map(|(path, text)| Source { path: path.into(), text: text.into() });
-        let found = check(&sources, &metadata::sample("helve-text: tokio\ntokio:"));
+        let found = check(&sources, &workspace::sample("helve-text: tokio\ntokio:"));
         let found: Vec<_> =
             found.iter().map(|it| format!("{}:{}: {}", it.path, it.line, it.what)).collect();
         let expected = [
@@ -119,15 +132,15 @@ mod tests {
             "crates/helve-text/Cargo.toml:1: `rust-version` is not inherited",
             "crates/helve-text/Cargo.toml:1: helve-text reaches tokio (helve-text → tokio)",
             "crates/helve-text/Cargo.toml:1: the workspace's lints are not inherited",
-            "crates/helve-text/src/lib.rs:2: `dbg!` is left in",
-            "crates/helve-text/src/lib.rs:2: a blank at the end of the line",
-            "crates/helve-text/src/lib.rs:2: a tab",
+            "crates/helve-text/README.md:1: trailing whitespace",
+            "crates/helve-text/src/lib.rs:2: `A` is also the name of a public type at crates/helve-text/src/lib.rs:2",
+            "crates/helve-text/src/lib.rs:2: helve-text uses `std::fs`",
         ];
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn a_violation_reads_as_a_place_a_fault_and_a_remedy() {
+    fn a_violation_shows_place_fault_and_remedy() {
         let mut findings = Findings::default();
         findings.add("a.rs", 3, "a tab", "use spaces");
         assert_eq!(findings.sorted()[0].to_string(), "a.rs:3: a tab; use spaces");

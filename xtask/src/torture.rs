@@ -19,8 +19,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::command_line::Options;
 use crate::helve::Helve;
+use crate::options::Options;
 use crate::scratch::Scratch;
 use crate::{Outcome, Verdict};
 

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::tree;
-use crate::command_line::Options;
 use crate::helve::Helve;
 use crate::mcp::Server;
+use crate::options::Options;
 use crate::scratch::Scratch;
 
 pub(super) const LONG_LINES: usize = 1_000_000;

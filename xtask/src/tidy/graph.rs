@@ -1,29 +1,32 @@
-//! Arrows point down only: which of our crates may know which, and who may know rusqlite and rmcp.
+//! Dependencies between our crates point down only, and some packages belong to certain crates.
 
 use super::Findings;
-use crate::metadata::{Package, Purpose, Workspace};
 use crate::repository::Source;
+use crate::workspace::{Package, Purpose, Workspace};
 
-/// What a crate may depend on among our own, tests aside.
+/// Which of our crates another one may depend on, tests aside.
 enum Below {
     Only(&'static [&'static str]),
     AllBut(&'static [&'static str]),
 }
 
-const MIDDLE: Below = Below::Only(&["helve-core", "helve-text"]);
+const MIDDLE: Below = Below::Only(&["helve-core", "helve-policy", "helve-text"]);
 
 const PLACES: &[(&str, Below)] = &[
     ("helve-text", Below::Only(&[])),
-    ("helve-core", Below::Only(&["helve-text"])),
+    ("helve-policy", Below::Only(&["helve-text"])),
+    ("helve-core", Below::Only(&["helve-policy", "helve-text"])),
     ("helve-machine", MIDDLE),
     ("helve-store", MIDDLE),
     ("helve-tools", MIDDLE),
     ("helve-lsp", MIDDLE),
+    ("helve-web", MIDDLE),
+    ("helve-script", MIDDLE),
     ("helve-ext", MIDDLE),
     ("helve-mcp", MIDDLE),
     ("helve-media", MIDDLE),
     ("helve-agent", MIDDLE),
-    ("helve-nets", MIDDLE),
+    ("helve-nets", Below::Only(&["helve-policy", "helve-text"])),
     ("helve-testkit", Below::AllBut(&["helve", "helve-cli", "xtask"])),
     ("helve", Below::AllBut(&["helve-cli", "helve-testkit", "xtask"])),
     ("helve-cli", Below::AllBut(&["helve-testkit", "xtask"])),
@@ -34,8 +37,9 @@ const PLACES: &[(&str, Below)] = &[
 const RESERVED: &[(&str, &[&str])] =
     &[("rusqlite", &["helve-store"]), ("rmcp", &["helve-mcp", "helve-ext"])];
 
-/// What must not be reached from a crate, however far down.
-const KEPT_OUT: &[(&str, &[&str])] = &[("helve-text", &["tokio", "serde_json"])];
+/// Packages that a crate must not reach, directly or indirectly.
+const KEPT_OUT: &[(&str, &[&str])] =
+    &[("helve-text", &["tokio", "serde_json"]), ("helve-policy", &["tokio"])];
 
 pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
     for package in workspace.ours() {
@@ -56,25 +60,25 @@ fn check_own_edges(
         findings.add(
             &package.manifest,
             1,
-            format!("{} has no place among the crates", package.name),
+            format!("{} is not in the dependency table", package.name),
             remedy,
         );
         return;
     };
     let ours = |name: &str| workspace.ours().any(|other| other.name == name);
-    for needed in
-        package.declared.iter().filter(|it| it.purpose == Purpose::Product && ours(&it.name))
+    for (needed, _) in
+        package.declared.iter().filter(|(name, purpose)| *purpose == Purpose::Product && ours(name))
     {
         let allowed = match below {
-            Below::Only(names) => names.contains(&&*needed.name),
-            Below::AllBut(names) => !names.contains(&&*needed.name),
+            Below::Only(names) => names.contains(&&**needed),
+            Below::AllBut(names) => !names.contains(&&**needed),
         };
         if !allowed {
-            let line = line_of(package, &needed.name, sources);
-            let what = format!("{} depends on {}", package.name, needed.name);
-            let remedy = match &*needed.name {
+            let line = line_of(package, needed, sources);
+            let what = format!("{} depends on {}", package.name, needed);
+            let remedy = match &**needed {
                 "helve-testkit" => "it is for tests: move it to [dev-dependencies]",
-                _ => "arrows point down: move what is needed to helve-core or helve-text",
+                _ => "dependencies point down: move what is needed to helve-core or below",
             };
             findings.add(&package.manifest, line, what, remedy);
         }
@@ -83,8 +87,7 @@ fn check_own_edges(
 
 fn check_reserved(package: &Package, sources: &[Source], findings: &mut Findings) {
     for (name, owners) in RESERVED {
-        let needs =
-            package.declared.iter().any(|it| it.name == *name && it.purpose == Purpose::Product);
+        let needs = package.declared.iter().any(|it| it.0 == *name && it.1 == Purpose::Product);
         if needs && !owners.contains(&&*package.name) {
             let line = line_of(package, name, sources);
             let remedy =
@@ -106,11 +109,11 @@ fn check_kept_out(workspace: &Workspace, sources: &[Source], findings: &mut Find
             else {
                 continue;
             };
-            for (reached, way) in workspace.ways([id], &[Purpose::Product]) {
+            for (reached, path) in workspace.paths_from([id], &[Purpose::Product]) {
                 let Some(reached) = workspace.packages.get(reached) else { continue };
                 if unwanted.contains(&&*reached.name) {
-                    let line = way.get(1).map_or(1, |first| line_of(package, first, sources));
-                    let what = format!("{name} reaches {} ({})", reached.name, way.join(" → "));
+                    let line = path.get(1).map_or(1, |first| line_of(package, first, sources));
+                    let what = format!("{name} reaches {} ({})", reached.name, path.join(" → "));
                     findings.add(
                         &package.manifest,
                         line,
@@ -136,7 +139,7 @@ fn line_of(package: &Package, dependency: &str, sources: &[Source]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::sample;
+    use crate::workspace::sample;
 
     #[track_caller]
     fn check_graph(lines: &str, expected: &[&str]) {
@@ -150,7 +153,8 @@ mod tests {
     fn the_designed_graph_passes() {
         check_graph(
             "helve-text: memchr dev:proptest
-             helve-core: helve-text tokio dev:helve-testkit
+             helve-policy: helve-text
+             helve-core: helve-policy helve-text tokio dev:helve-testkit
              helve-tools: helve-core helve-text dev:helve-testkit dev:helve-machine
              helve-machine: helve-core tokio
              helve-store: helve-core rusqlite
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_new_crate_needs_a_place() {
-        check_graph("helve-new:", &["helve-new has no place among the crates"]);
+        check_graph("helve-new:", &["helve-new is not in the dependency table"]);
     }
 
     #[test]

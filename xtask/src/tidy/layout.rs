@@ -1,16 +1,16 @@
-//! What belongs together: a tool, its description, its place in the list, its scenarios; the crates and their map.
+//! What belongs together: a tool, its description, its entry in the list, its scenarios; the crates and the map.
 
-use super::{Findings, lexer};
-use crate::metadata::Workspace;
+use super::Findings;
 use crate::repository::Source;
+use crate::workspace::Workspace;
 
 const TOOLS: &str = "crates/helve-tools/src/";
 const DIALECTS: &[&str] = &["opencode", "codex", "pi"];
-/// Files of a dialect that are no tool.
-const NO_TOOLS: &[&str] = &["mod", "words", "tests", "change"];
+/// Files of a dialect that are not tools.
+const OTHER_FILES: &[&str] = &["mod", "words", "tests", "change"];
 
 const MAP: &str = "ARCHITECTURE.md";
-const LONGEST_MAP: usize = 200;
+const MAX_MAP: usize = 200;
 
 pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
     check_map(workspace, sources, findings);
@@ -29,11 +29,12 @@ pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Fi
                 findings.add(
                     &source.path,
                     1,
-                    format!("`{dialect}` is no dialect that tidy knows"),
+                    format!("`{dialect}` is not a dialect that tidy knows"),
                     remedy,
                 );
             }
-        } else if let Some(tool) = file.strip_suffix(".rs").filter(|tool| !NO_TOOLS.contains(tool))
+        } else if let Some(tool) =
+            file.strip_suffix(".rs").filter(|tool| !OTHER_FILES.contains(tool))
         {
             check_tool(dialect, tool, source, sources, findings);
         }
@@ -69,11 +70,14 @@ fn check_tool(
     }
 }
 
-/// Whether the code uses something of the module, not only declares it.
+/// Whether the code uses something of the module, and does not only declare it.
 fn names_module(list: &str, module: &str) -> bool {
-    let code = lexer::code_only(list);
-    lexer::words(&code)
-        .any(|(at, word)| word == module && code[at + word.len()..].starts_with("::"))
+    let is_comment = |line: &&str| line.trim_start().starts_with("//");
+    let path = format!("{module}::");
+    list.lines().filter(|line| !is_comment(line)).any(|line| {
+        line.match_indices(&path)
+            .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+    })
 }
 
 fn check_map(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
@@ -86,9 +90,9 @@ fn check_map(workspace: &Workspace, sources: &[Source], findings: &mut Findings)
         );
     };
     let length = map.text.lines().count();
-    if length > LONGEST_MAP {
-        let what = format!("{length} lines, over {LONGEST_MAP}");
-        findings.add(MAP, LONGEST_MAP + 1, what, "a map that is read is short: shorten it");
+    if length > MAX_MAP {
+        let what = format!("{length} lines, the limit is {MAX_MAP}");
+        findings.add(MAP, MAX_MAP + 1, what, "a map that is read is short: shorten it");
     }
     for package in workspace.ours().filter(|package| !names_crate(&map.text, &package.name)) {
         let what = format!("{} is not on the map", package.name);
@@ -104,7 +108,7 @@ fn names_crate(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::sample;
+    use crate::workspace::sample;
 
     #[track_caller]
     fn check_files(files: &[(&str, &str)], expected: &[&str]) {
@@ -161,7 +165,7 @@ mod tests {
     fn an_unknown_dialect_is_named() {
         check_files(
             &[("crates/helve-tools/src/new/read.txt", "")],
-            &["`new` is no dialect that tidy knows"],
+            &["`new` is not a dialect that tidy knows"],
         );
     }
 
@@ -178,6 +182,9 @@ mod tests {
         };
         check_map("`helve`, helve-core.".into(), &[]);
         check_map("helve-core".into(), &["helve is not on the map"]);
-        check_map(format!("helve helve-core{}", "\n.".repeat(200)), &["201 lines, over 200"]);
+        check_map(
+            format!("helve helve-core{}", "\n.".repeat(200)),
+            &["201 lines, the limit is 200"],
+        );
     }
 }

@@ -1,11 +1,8 @@
-//! Every crate takes edition, rust-version, licence and lints from the workspace.
-
-use serde_json::{Value, json};
+//! Every crate inherits edition, rust-version, licence and lints from the workspace.
 
 use super::Findings;
-use crate::metadata::Workspace;
 use crate::repository::Source;
-use crate::toml;
+use crate::workspace::Workspace;
 
 const INHERITED: &[&str] = &["edition", "rust-version", "license"];
 
@@ -18,22 +15,23 @@ pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Fi
 }
 
 fn check_manifest(source: &Source, findings: &mut Findings) {
-    let manifest = match toml::parse(&source.text) {
+    let manifest: toml::Table = match toml::from_str(&source.text) {
         Ok(manifest) => manifest,
-        Err(what) => {
-            return findings.add(&source.path, 1, what, "keep to the TOML of the other manifests");
+        Err(error) => {
+            return findings.add(&source.path, 1, error.message(), "fix the manifest");
         }
     };
     let line_of = |start: &str| {
         source.text.lines().position(|line| line.starts_with(start)).map_or(1, |index| index + 1)
     };
     for key in INHERITED {
-        if !inherits(&manifest["package"][key]) {
+        let value = manifest.get("package").and_then(|package| package.get(key));
+        if !inherits(value) {
             let remedy = format!("write `{key}.workspace = true`");
             findings.add(&source.path, line_of(key), format!("`{key}` is not inherited"), remedy);
         }
     }
-    if !inherits(&manifest["lints"]) {
+    if !inherits(manifest.get("lints")) {
         let remedy = "write `[lints]` and `workspace = true`";
         findings.add(
             &source.path,
@@ -44,14 +42,15 @@ fn check_manifest(source: &Source, findings: &mut Findings) {
     }
 }
 
-fn inherits(value: &Value) -> bool {
-    *value == json!({"workspace": true})
+fn inherits(value: Option<&toml::Value>) -> bool {
+    let value = value.and_then(|value| value.get("workspace"));
+    value.and_then(toml::Value::as_bool) == Some(true)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::sample;
+    use crate::workspace::sample;
 
     const GOOD: &str = "[package]\nname = \"helve\"\nedition.workspace = true\nrust-version.workspace = true\n\
         license = { workspace = true }\n\n[lints]\nworkspace = true\n";
@@ -92,7 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_cannot_be_read_is_named() {
-        check_text("[package", &["1: line 1: `]` is missing"]);
+    fn a_broken_manifest_is_reported() {
+        let mut findings = Findings::default();
+        let source = Source { path: "crates/helve/Cargo.toml".into(), text: "[package".into() };
+        check(&sample("helve:"), &[source], &mut findings);
+        assert_eq!(findings.sorted().len(), 1);
     }
 }

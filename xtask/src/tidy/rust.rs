@@ -1,213 +1,171 @@
-//! Rules on Rust files: what the first line says, what may not stay in, what `helve-text` may not know.
+//! Rules on single Rust files: the first line, ignored tests, lengths, and what pure crates may use.
 
-use super::{Findings, lexer, line_at};
-use crate::repository::Source;
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
 
-/// Code before the tests may be this long, unless its first lines say that it is a table.
-const LONGEST: usize = 600;
+use super::Findings;
+use super::source_file::{SourceFile, is_test_only, line_of};
+
+/// The most lines of a file before its tests, unless its first lines say that it is a table.
+const MAX_FILE: usize = 600;
 const TABLE: &str = "(a table)";
+/// The most lines of a function outside tests.
+const MAX_FUNCTION: usize = 80;
 
-pub(super) fn check(source: &Source, findings: &mut Findings) {
-    let code = lexer::code_only(&source.text);
-    check_header(source, findings);
-    check_leftovers(source, &code, findings);
-    check_attributes(source, &code, findings);
-    check_length(source, &code, findings);
-    check_purity(source, &code, findings);
+/// Crates that may not touch the system, and the modules of `std` that would.
+const PURE: &[&str] = &["helve-text", "helve-policy"];
+const EFFECTS: &[&str] = &["env", "fs", "io", "net", "process"];
+
+pub(super) fn check(file: &SourceFile<'_>, findings: &mut Findings) {
+    check_header(file, findings);
+    check_length(file, findings);
+    let mut visitor = Visitor { file, findings, is_test: file.is_test() };
+    visitor.visit_file(&file.ast);
 }
 
-fn check_header(source: &Source, findings: &mut Findings) {
-    let is_room = source.path.starts_with("xtask/src/")
-        || (source.path.starts_with("crates/") && source.path.split('/').nth(2) == Some("src"));
-    if is_room && !source.text.starts_with("//! ") {
+fn check_header(file: &SourceFile<'_>, findings: &mut Findings) {
+    if file.module.is_some() && !file.source.text.starts_with("//! ") {
+        let remedy = "begin with one `//!` line";
         findings.add(
-            &source.path,
+            &file.source.path,
             1,
             "the first line does not say what the file is for",
-            "begin with one `//!` line",
-        );
-    }
-}
-
-fn check_leftovers(source: &Source, code: &str, findings: &mut Findings) {
-    for (at, word) in lexer::words(code) {
-        let is_macro =
-            code[at + word.len()..].starts_with('!') && !code[at + word.len()..].starts_with("!=");
-        if is_macro && matches!(word, "todo" | "unimplemented" | "dbg") {
-            findings.add(
-                &source.path,
-                line_at(code, at),
-                format!("`{word}!` is left in"),
-                "finish it or take it out",
-            );
-        }
-    }
-}
-
-fn check_attributes(source: &Source, code: &str, findings: &mut Findings) {
-    for (at, attribute) in attributes(code) {
-        let line = line_at(code, at);
-        let words: Vec<_> = lexer::words(attribute).collect();
-        let called = |name: &str| {
-            words.iter().any(|(at, word)| {
-                *word == name && attribute[at + name.len()..].trim_start().starts_with('(')
-            })
-        };
-        let conditional = words.first().is_some_and(|(_, word)| *word == "cfg_attr");
-        if words
-            .iter()
-            .take(if conditional { usize::MAX } else { 1 })
-            .any(|(_, word)| *word == "ignore")
-        {
-            let remedy = "make it pass, or assert today's behaviour with a FIXME";
-            findings.add(&source.path, line, "a test is ignored", remedy);
-        }
-        if called("allow") {
-            let remedy = "use `#[expect(.., reason = \"..\")]`, which ends with its cause";
-            findings.add(&source.path, line, "a lint is allowed", remedy);
-        }
-        if called("expect") && !gives_reason(&source.text, at, attribute) {
-            findings.add(
-                &source.path,
-                line,
-                "a lint is expected without a reason",
-                "add `reason = \"..\"`",
-            );
-        }
-    }
-}
-
-/// The insides of `#[…]` and `#![…]`, with their places.
-fn attributes(code: &str) -> impl Iterator<Item = (usize, &str)> {
-    code.match_indices('#').filter_map(|(hash, _)| {
-        let rest = code[hash + 1..].trim_start_matches('!');
-        let inside = rest.strip_prefix('[')?;
-        let start = code.len() - inside.len();
-        let mut depth = 1usize;
-        let end = inside.bytes().position(|byte| {
-            match byte {
-                b'[' => depth += 1,
-                b']' => depth -= 1,
-                _ => {}
-            }
-            depth == 0
-        })?;
-        Some((start, &inside[..end]))
-    })
-}
-
-/// Whether the attribute has a `reason` that says something; `text` is the source with its strings.
-fn gives_reason(text: &str, at: usize, attribute: &str) -> bool {
-    lexer::words(attribute).filter(|(_, word)| *word == "reason").any(|(offset, word)| {
-        let value = text.get(at + offset + word.len()..).unwrap_or_default().trim_start();
-        value.strip_prefix('=').is_some_and(|value| {
-            let value = value.trim_start();
-            value.starts_with(['"', 'r']) && !value.starts_with("\"\"")
-        })
-    })
-}
-
-fn check_length(source: &Source, code: &str, findings: &mut Findings) {
-    if is_test_file(&source.path) || source.text.lines().take(5).any(|line| line.contains(TABLE)) {
-        return;
-    }
-    let length = before_tests(code).lines().count();
-    if length > LONGEST {
-        let remedy = format!(
-            "split it by reason to change, or say `{TABLE}` in its first lines if it is one"
-        );
-        findings.add(
-            &source.path,
-            LONGEST + 1,
-            format!("{length} lines before the tests, over {LONGEST}"),
             remedy,
         );
     }
 }
 
-fn check_purity(source: &Source, code: &str, findings: &mut Findings) {
-    if !source.path.starts_with("crates/helve-text/src/") || is_test_file(&source.path) {
+fn check_length(file: &SourceFile<'_>, findings: &mut Findings) {
+    let mut first_lines = file.source.text.lines().take(5);
+    if file.is_test() || first_lines.any(|line| line.contains(TABLE)) {
         return;
     }
-    for (at, module) in std_modules(before_tests(code)) {
-        if matches!(module, "fs" | "io" | "env" | "process" | "net") {
-            let remedy = "take the text as an argument; effects live in helve-machine";
-            findings.add(
-                &source.path,
-                line_at(code, at),
-                format!("helve-text uses `std::{module}`"),
-                remedy,
-            );
-        }
+    let tests = file.ast.items.iter().find_map(|item| match item {
+        syn::Item::Mod(module) if is_test_only(&module.attrs) => Some(line_of(module)),
+        _ => None,
+    });
+    let length = tests.unwrap_or_else(|| file.source.text.lines().count() + 1) - 1;
+    if length > MAX_FILE {
+        let what = format!("{length} lines before the tests, the limit is {MAX_FILE}");
+        let remedy = format!("split it by reason to change, or say `{TABLE}` in its first lines");
+        findings.add(&file.source.path, MAX_FILE + 1, what, remedy);
     }
 }
 
-/// Each module named after `std::`, alone or first in a group's branch.
-fn std_modules(code: &str) -> Vec<(usize, &str)> {
-    let words: Vec<_> = lexer::words(code).collect();
-    let mut modules = Vec::new();
-    for (index, &(at, word)) in words.iter().enumerate() {
-        let after = code[at + word.len()..].trim_start();
-        let Some(after) = (word == "std").then(|| after.strip_prefix("::")).flatten() else {
-            continue;
-        };
-        if !after.trim_start().starts_with('{') {
-            modules.extend(words.get(index + 1));
-            continue;
-        }
-        let group = code.len() - after.len();
-        let mut depth = 0usize;
-        let mut first_in_branch = false;
-        for (offset, byte) in code.bytes().enumerate().skip(group) {
-            match byte {
-                b'{' => depth += 1,
-                b'}' => depth = depth.saturating_sub(1),
-                b',' => {}
-                _ => {
-                    if first_in_branch && !byte.is_ascii_whitespace() {
-                        modules.extend(words.iter().find(|(at, _)| *at == offset));
-                        first_in_branch = false;
-                    }
-                    continue;
-                }
-            }
-            first_in_branch = depth == 1;
-            if depth == 0 {
-                break;
-            }
+struct Visitor<'a, 'f> {
+    file: &'a SourceFile<'a>,
+    findings: &'f mut Findings,
+    is_test: bool,
+}
+
+impl Visitor<'_, '_> {
+    fn add(&mut self, node: &impl Spanned, what: String, remedy: &str) {
+        self.findings.add(&self.file.source.path, line_of(node), what, remedy);
+    }
+
+    fn check_function(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        let length = block.span().end().line + 1 - line_of(signature);
+        if length > MAX_FUNCTION && !self.is_test {
+            let what =
+                format!("`{}` has {length} lines, the limit is {MAX_FUNCTION}", signature.ident);
+            self.add(signature, what, "split it, or move data into a table");
         }
     }
-    modules
+
+    /// `path` starts at a crate: `std`, `fs`, ….
+    fn check_purity(&mut self, node: &impl Spanned, path: &[String]) {
+        if self.is_test || !PURE.contains(&self.file.krate) {
+            return;
+        }
+        if let [root, module, ..] = path
+            && root == "std"
+            && EFFECTS.contains(&&**module)
+        {
+            let what = format!("{} uses `std::{module}`", self.file.krate);
+            self.add(node, what, "take a value as an argument; effects live in helve-machine");
+        }
+    }
+
+    fn within(&mut self, attributes: &[syn::Attribute], visit: impl FnOnce(&mut Self)) {
+        let outer = self.is_test;
+        self.is_test |= is_test_only(attributes);
+        visit(self);
+        self.is_test = outer;
+    }
 }
 
-fn before_tests(code: &str) -> &str {
-    code.find("#[cfg(test)]\nmod ").map_or(code, |at| &code[..at])
+impl<'ast> Visit<'ast> for Visitor<'_, '_> {
+    fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
+        if attribute.path().is_ident("ignore") {
+            let remedy = "make it pass, or assert today's behaviour with a FIXME";
+            self.add(attribute, "a test is ignored".into(), remedy);
+        }
+    }
+
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        self.within(&module.attrs, |this| visit::visit_item_mod(this, module));
+    }
+
+    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+        self.within(&function.attrs, |this| {
+            this.check_function(&function.sig, &function.block);
+            visit::visit_item_fn(this, function);
+        });
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        self.within(&function.attrs, |this| {
+            this.check_function(&function.sig, &function.block);
+            visit::visit_impl_item_fn(this, function);
+        });
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.within(&item.attrs, |this| {
+            for path in use_paths(&item.tree) {
+                this.check_purity(item, &path);
+            }
+        });
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names: Vec<String> = path.segments.iter().map(|it| it.ident.to_string()).collect();
+        self.check_purity(path, &names);
+        visit::visit_path(self, path);
+    }
 }
 
-fn is_test_file(path: &str) -> bool {
-    path.ends_with("/tests.rs") || path.contains("/tests/")
+/// Expands a `use` tree into its paths.
+pub(super) fn use_paths(tree: &syn::UseTree) -> Vec<Vec<String>> {
+    let below = |name: String, paths: Vec<Vec<String>>| {
+        paths.into_iter().map(|path| [vec![name.clone()], path].concat()).collect()
+    };
+    match tree {
+        syn::UseTree::Path(path) => below(path.ident.to_string(), use_paths(&path.tree)),
+        syn::UseTree::Group(group) => group.items.iter().flat_map(use_paths).collect(),
+        syn::UseTree::Name(name) => vec![vec![name.ident.to_string()]],
+        syn::UseTree::Rename(rename) => vec![vec![rename.ident.to_string()]],
+        syn::UseTree::Glob(_) => vec![vec!["*".into()]],
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::repository::Source;
 
     #[track_caller]
     fn check_text(path: &str, text: &str, expected: &[&str]) {
         let mut findings = Findings::default();
-        check(&Source { path: path.into(), text: text.into() }, &mut findings);
+        let source = Source { path: path.into(), text: text.into() };
+        check(&SourceFile::parse(&source).unwrap(), &mut findings);
         let found: Vec<_> =
             findings.sorted().iter().map(|it| format!("{}: {}", it.line, it.what)).collect();
         assert_eq!(found, expected, "{text}");
     }
 
-    #[track_caller]
-    fn check_code(text: &str, expected: &[&str]) {
-        check_text("crates/helve/tests/a.rs", text, expected);
-    }
-
     #[test]
-    fn rooms_say_what_they_are_for() {
+    fn files_say_what_they_are_for() {
         let missing = ["1: the first line does not say what the file is for"];
         check_text("crates/helve/src/a.rs", "fn f() {}", &missing);
         check_text("xtask/src/a.rs", "\n//! Late.", &missing);
@@ -216,67 +174,45 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_are_found_in_code_only() {
-        check_code("fn f() {\n  todo!()\n}", &["2: `todo!` is left in"]);
-        check_code(
-            "unimplemented!(\"later\"); dbg! {1}",
-            &["1: `dbg!` is left in", "1: `unimplemented!` is left in"],
-        );
-        check_code("// todo!()\nlet a = \"dbg!(1)\"; let todo = todo != 1; my_todo!()", &[]);
-    }
-
-    #[test]
     fn ignored_tests_are_found() {
-        check_code("#[test]\n#[ignore]\nfn f() {}", &["2: a test is ignored"]);
-        check_code("#[ignore = \"slow\"]", &["1: a test is ignored"]);
-        check_code("#[cfg_attr(windows, ignore)]", &["1: a test is ignored"]);
-        check_code("use ignore::Walk; #[doc(inline)] pub use ignore::gitignore;", &[]);
-    }
-
-    #[test]
-    fn lints_are_expected_with_a_reason_and_never_allowed() {
-        check_code("#[allow(dead_code)]", &["1: a lint is allowed"]);
-        check_code("#![allow(\n  dead_code,\n  reason = \"x\",\n)]", &["1: a lint is allowed"]);
-        check_code("#[cfg_attr(test, allow(x))]", &["1: a lint is allowed"]);
-        check_code("#[expect(clippy::unwrap_used)]", &["1: a lint is expected without a reason"]);
-        check_code(
-            "#[expect(clippy::unwrap_used, reason = \"\")]",
-            &["1: a lint is expected without a reason"],
-        );
-        check_code("#[expect(clippy::unwrap_used, reason = \"it is [full]\")]", &[]);
-        check_code("fn f() { x.expect(1); allow(2); } #[derive(Debug)] struct A;", &[]);
+        let path = "crates/helve/tests/a.rs";
+        check_text(path, "#[test]\n#[ignore]\nfn f() {}", &["2: a test is ignored"]);
+        check_text(path, "#[ignore = \"slow\"]\nfn f() {}", &["1: a test is ignored"]);
+        check_text(path, "// #[ignore]\nfn ignore() {}", &[]);
     }
 
     #[test]
     fn long_files_say_that_they_are_tables() {
-        let long = "fn f() {}\n".repeat(LONGEST + 1);
+        let long = "fn f() {}\n".repeat(MAX_FILE + 1);
         let path = "crates/helve/src/a.rs";
-        check_text(
-            path,
-            &format!("//! A.\n{long}"),
-            &["601: 602 lines before the tests, over 600"],
-        );
+        let expected = ["601: 602 lines before the tests, the limit is 600"];
+        check_text(path, &format!("//! A.\n{long}"), &expected);
         check_text(path, &format!("//! Every flag (a table).\n{long}"), &[]);
         check_text(path, &format!("//! A.\n#[cfg(test)]\nmod tests {{\n{long}}}"), &[]);
         check_text("crates/helve/src/a/tests.rs", &format!("//! A.\n{long}"), &[]);
     }
 
     #[test]
-    fn the_text_crate_is_pure() {
+    fn long_functions_are_found_outside_tests() {
+        let body = "a();\n".repeat(MAX_FUNCTION);
+        let path = "crates/helve/src/a.rs";
+        let expected = ["2: `f` has 82 lines, the limit is 80"];
+        check_text(path, &format!("//! A.\nfn f() {{\n{body}}}"), &expected);
+        let method = format!("//! A.\nimpl A {{ fn f(&self) {{\n{body}}} }}");
+        check_text(path, &method, &expected);
+        check_text(path, &format!("//! A.\n#[cfg(test)]\nmod t {{ fn f() {{\n{body}}} }}"), &[]);
+        check_text(path, &format!("//! A.\n#[test]\nfn f() {{\n{body}}}"), &[]);
+    }
+
+    #[test]
+    fn pure_crates_use_no_effects() {
         let path = "crates/helve-text/src/a.rs";
         let found = ["2: helve-text uses `std::fs`"];
         check_text(path, "//! A.\nfn f() { std::fs::read(p) }", &found);
         check_text(path, "//! A.\nuse std::{fmt, fs::{self, File}};", &found);
-        check_text(
-            path,
-            "//! A.\nuse std::{\n  collections::{HashMap, fs},\n  env,\n};",
-            &["4: helve-text uses `std::env`"],
-        );
-        check_text(
-            path,
-            "//! std::fs is not used\nuse std::collections::BTreeMap;\nuse std :: fmt;",
-            &[],
-        );
+        let policy = "crates/helve-policy/src/a.rs";
+        check_text(policy, "//! A.\nuse std::env;", &["2: helve-policy uses `std::env`"]);
+        check_text(path, "//! std::fs is not used\nuse std::collections::BTreeMap;", &[]);
         check_text(path, "//! A.\n#[cfg(test)]\nmod tests { use std::fs; }", &[]);
         check_text("crates/helve-core/src/a.rs", "//! A.\nuse std::fs;", &[]);
     }

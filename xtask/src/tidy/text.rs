@@ -1,40 +1,35 @@
-//! Rules on all text: blanks that nobody sees, paths of somebody's machine (invented paths).
+//! Rules on all text files: no trailing whitespace or tabs, no paths of a real machine (invented paths).
 
-use super::{Findings, lexer};
+use super::Findings;
 use crate::repository::Source;
 
 pub(super) fn check(source: &Source, findings: &mut Findings) {
     if source.is_test_data() {
         return;
     }
-    if matches!(source.extension(), "rs" | "md" | "toml") {
-        check_blanks(source, findings);
+    // rustfmt takes care of Rust files.
+    if matches!(source.extension(), "md" | "toml") {
+        check_whitespace(source, findings);
     }
     check_paths(source, findings);
 }
 
-/// Blanks inside string literals are what a program says, and stay.
-fn check_blanks(source: &Source, findings: &mut Findings) {
-    let is_rust = source.extension() == "rs";
-    let classes = if is_rust { lexer::classify(&source.text) } else { Vec::new() };
-    let is_quoted = |at: usize| classes.get(at) == Some(&lexer::Class::Quoted);
-    let mut start = 0;
+fn check_whitespace(source: &Source, findings: &mut Findings) {
     for (index, line) in source.text.split('\n').enumerate() {
-        if line.bytes().enumerate().any(|(at, byte)| byte == b'\t' && !is_quoted(start + at)) {
+        if line.contains('\t') {
             findings.add(&source.path, index + 1, "a tab", "use spaces");
         }
-        if line.ends_with([' ', '\t', '\r']) && !is_quoted(start + line.len() - 1) {
-            findings.add(&source.path, index + 1, "a blank at the end of the line", "take it out");
+        if line.ends_with([' ', '\t', '\r']) {
+            findings.add(&source.path, index + 1, "trailing whitespace", "remove it");
         }
-        start += line.len() + 1;
     }
 }
 
-/// Folders at the top of a machine below which a person's or a build's files live.
+/// Top-level folders that hold the files of a person or a build.
 const PRIVATE: &[&str] = &["root", "home", "Users", "work"];
-/// Names of nobody, for examples.
-const NOBODY: &[&str] = &["user", "me", "you", "someone", "alice", "bob", "name", "USER"];
-/// Said in a file's first lines, or on the line itself, where such paths are invented.
+/// User names for examples.
+const EXAMPLE_USERS: &[&str] = &["user", "me", "you", "someone", "alice", "bob", "name", "USER"];
+/// Marks a file, in its first lines, or a line whose paths are invented.
 const FILE_MARK: &str = "(invented paths)";
 const LINE_MARK: &str = "invented path";
 
@@ -44,7 +39,7 @@ fn check_paths(source: &Source, findings: &mut Findings) {
     }
     for (index, line) in source.text.lines().enumerate() {
         if let (Some(path), false) = (private_path(line), line.contains(LINE_MARK)) {
-            let what = format!("`{path}` is a path of somebody's machine");
+            let what = format!("`{path}` is a path of a real machine");
             let remedy = format!(
                 "use a relative or an invented one (/home/user/…), or say `{LINE_MARK}` on the line"
             );
@@ -60,7 +55,7 @@ fn private_path(line: &str) -> Option<&str> {
         let mut parts = line[at + 1..].splitn(3, '/');
         let (top, name, below) = (parts.next()?, parts.next()?, parts.next());
         let private = match top {
-            "home" | "Users" => below.is_some() && is_name(name) && !is_nobody(name),
+            "home" | "Users" => below.is_some() && is_name(name) && !is_example_user(name),
             _ => PRIVATE.contains(&top),
         };
         let length = 1 + top.len() + 1 + if is_name(name) { name.len() } else { 0 };
@@ -68,8 +63,8 @@ fn private_path(line: &str) -> Option<&str> {
     })
 }
 
-fn is_nobody(name: &str) -> bool {
-    name.len() == 1 || NOBODY.contains(&name)
+fn is_example_user(name: &str) -> bool {
+    name.len() == 1 || EXAMPLE_USERS.contains(&name)
 }
 
 fn is_name(text: &str) -> bool {
@@ -90,37 +85,27 @@ mod tests {
     }
 
     #[test]
-    fn blanks_are_seen() {
-        check_text(
-            "a.md",
-            "one\ntwo \n\tthree\n",
-            &["2: a blank at the end of the line", "3: a tab"],
-        );
-        check_text("a.toml", "a = 1\r\n", &["1: a blank at the end of the line"]);
-        check_text(
-            "a.rs",
-            "// a \nlet b;\t// c\n",
-            &["1: a blank at the end of the line", "2: a tab"],
-        );
-        check_text("a.rs", "let a = \"\n00001| \n\tb\n\";\n", &[]);
+    fn whitespace_is_checked() {
+        check_text("a.md", "one\ntwo \n\tthree\n", &["2: trailing whitespace", "3: a tab"]);
+        check_text("a.toml", "a = 1\r\n", &["1: trailing whitespace"]);
         check_text("a.txt", "a \tb \n", &[]);
         check_text("scenarios/opencode/read/001/input/a.md", "a \n", &[]);
     }
 
     #[test]
-    fn paths_of_a_machine_are_seen() {
+    fn paths_of_a_real_machine_are_found() {
         check_text(
             "a.json",
             r#"{"dir": "/home/kim/code"}"#,
-            &["1: `/home/kim` is a path of somebody's machine"],
+            &["1: `/home/kim` is a path of a real machine"],
         );
         check_text(
             "a.txt",
             "x\nsee /root/.ssh/id",
-            &["2: `/root/.ssh` is a path of somebody's machine"],
+            &["2: `/root/.ssh` is a path of a real machine"],
         );
-        check_text("a.md", "`/work/a/b`", &["1: `/work/a` is a path of somebody's machine"]);
-        check_text("a.md", "(/Users/kim/a)", &["1: `/Users/kim` is a path of somebody's machine"]);
+        check_text("a.md", "`/work/a/b`", &["1: `/work/a` is a path of a real machine"]);
+        check_text("a.md", "(/Users/kim/a)", &["1: `/Users/kim` is a path of a real machine"]);
     }
 
     #[test]
