@@ -1,4 +1,4 @@
-//! PDF documents: their text, page by page. What a page unfolds to is bounded before it is unfolded.
+//! Extracts the text of PDF documents page by page. The decompressed size of a page is checked first.
 
 mod bounds;
 
@@ -12,21 +12,25 @@ use pdf_extract::{
     Error, MediaBox, ObjectId, OutputDev, OutputError, PlainTextOutput, Transform, output_doc_page,
 };
 
-use crate::{Limits, broken};
+use crate::{MediaLimits, broken};
 
-/// How many pages are counted.
-const MOST_PAGES: usize = 100_000;
-/// How many characters are put down between two looks at the clock.
-const BETWEEN: usize = 256;
+/// Maximum number of pages counted.
+const MAX_PAGES: usize = 100_000;
+/// Number of characters between two checks of the time limit.
+const TIME_CHECK_INTERVAL: usize = 256;
 
-pub(super) fn look(bytes: &Bytes, limits: &Limits, until: Instant) -> Result<Document, MediaError> {
-    bounds::of_file(bytes, until).map_err(broken)?;
+pub(super) fn look(
+    bytes: &Bytes,
+    limits: &MediaLimits,
+    until: Instant,
+) -> Result<Document, MediaError> {
+    bounds::check_file(bytes, until).map_err(broken)?;
     let mut document = load(bytes)?;
-    let ids: Vec<ObjectId> = document.page_iter().take(MOST_PAGES).collect();
+    let ids: Vec<ObjectId> = document.page_iter().take(MAX_PAGES).collect();
     if ids.is_empty() {
         return Err(broken("it has no pages"));
     }
-    bounds::forget_pictures(&mut document);
+    bounds::remove_images(&mut document);
     let (mut pages, mut room) = (Vec::new(), limits.text_bytes);
     let mut ended = PagesEnd::AtTheEnd;
     for (number, id) in (1..).zip(&ids) {
@@ -56,14 +60,14 @@ fn load(bytes: &Bytes) -> Result<pdf_extract::Document, MediaError> {
     };
     let mut document = pdf_extract::Document::load_mem(bytes).map_err(failed)?;
     if document.is_encrypted() {
-        // Many are locked with nothing, only to forbid printing.
+        // Many documents have an empty password, only to forbid printing.
         document.decrypt("").map_err(failed)?;
     }
     Ok(document)
 }
 
-/// The library gives up on fonts it does not know by panicking; that costs one page, not the document.
-/// Also tells how much room is left.
+/// Reads one page. The library panics on unknown fonts, which costs only that page. Also returns how many bytes of text are
+/// still allowed.
 fn page(
     document: &pdf_extract::Document,
     number: u32,
@@ -74,14 +78,14 @@ fn page(
     let mut text = String::new();
     let reading = AssertUnwindSafe(|| {
         let plain = PlainTextOutput::new(&mut text);
-        let mut output = Bounded { plain, room: &left, until, count: 0 };
-        // A page that ends early, for want of room or time, is shown as far as it came.
+        let mut output = BoundedOutput { plain, room: &left, until, count: 0 };
+        // A page that is cut off by a limit is shown up to that point.
         output_doc_page(document, &mut output, number).is_ok()
     });
-    let whole = catch_unwind(reading).unwrap_or(false);
+    let is_complete = catch_unwind(reading).unwrap_or(false);
     let text: String =
         text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-    let page = match (text.trim().is_empty(), whole) {
+    let page = match (text.trim().is_empty(), is_complete) {
         (false, _) => PageText::Text(text.trim().into()),
         (true, true) => PageText::NoText,
         (true, false) => PageText::Unreadable,
@@ -89,15 +93,15 @@ fn page(
     (page, left.get())
 }
 
-/// Puts text down until there is no more room or time.
-struct Bounded<'a> {
+/// Collects text until a limit on size or time is reached.
+struct BoundedOutput<'a> {
     plain: PlainTextOutput<&'a mut String>,
     room: &'a Cell<usize>,
     until: Instant,
     count: usize,
 }
 
-impl OutputDev for Bounded<'_> {
+impl OutputDev for BoundedOutput<'_> {
     fn begin_page(
         &mut self,
         number: u32,
@@ -120,7 +124,7 @@ impl OutputDev for Bounded<'_> {
         character: &str,
     ) -> Result<(), OutputError> {
         self.count += 1;
-        let late = self.count.is_multiple_of(BETWEEN) && Instant::now() > self.until;
+        let late = self.count.is_multiple_of(TIME_CHECK_INTERVAL) && Instant::now() > self.until;
         self.room.set(self.room.get().saturating_sub(character.len()));
         if late || self.room.get() == 0 {
             return Err(OutputError::FormatError(std::fmt::Error));

@@ -1,4 +1,4 @@
-//! Pictures and documents: decoded, checked, and made small enough for a conversation.
+//! Decodes and checks images and documents, and makes images small enough for a conversation.
 
 #[cfg(feature = "pdf")]
 mod document;
@@ -17,25 +17,25 @@ use helve_core::BoxFuture;
 use helve_core::media::{Media, MediaContent, MediaError, MediaFormat};
 use tokio::sync::{Semaphore, oneshot};
 
-/// What one look may cost.
+/// MediaLimits for decoding one file.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct MediaLimits {
     pub file_bytes: u64,
-    /// Of a picture, before a single one is decoded.
+    /// Maximum number of pixels of an image, checked before decoding.
     pub pixels: u64,
-    /// What a decoder may hold.
+    /// Maximum memory of a decoder in bytes.
     pub memory: u64,
-    /// The longest side of a picture that is given on.
+    /// Maximum length of the longer side of a returned image.
     pub side: u32,
-    /// The size of a picture that is given on, written in base64.
+    /// Maximum size of a returned image in base64.
     pub base64_bytes: usize,
-    /// Of a document.
+    /// Maximum number of pages of a document.
     pub pages: usize,
     pub text_bytes: usize,
     pub time: Duration,
 }
 
-impl Default for Limits {
+impl Default for MediaLimits {
     fn default() -> Self {
         Self {
             file_bytes: 64 << 20,
@@ -50,26 +50,26 @@ impl Default for Limits {
     }
 }
 
-/// How many are looked at together: each may hold [`Limits::memory`].
-const TOGETHER: usize = 2;
-/// Parts of a document may contain parts, within the bound that `document` checks.
-const STACK: usize = 16 << 20;
+/// How many files are decoded at once. Each may use [`MediaLimits::memory`].
+const MAX_PARALLEL: usize = 2;
+/// Stack size of a decoder. Parts of a document may nest, within a limit that `document` checks.
+const STACK_SIZE: usize = 16 << 20;
 
-/// Decodes on threads of its own.
+/// Decodes on its own threads.
 pub struct Decoder {
-    limits: Limits,
-    turns: Arc<Semaphore>,
+    limits: MediaLimits,
+    permits: Arc<Semaphore>,
 }
 
 impl Decoder {
-    pub fn new(limits: Limits) -> Self {
-        Self { limits, turns: Arc::new(Semaphore::new(TOGETHER)) }
+    pub fn new(limits: MediaLimits) -> Self {
+        Self { limits, permits: Arc::new(Semaphore::new(MAX_PARALLEL)) }
     }
 }
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self::new(Limits::default())
+        Self::new(MediaLimits::default())
     }
 }
 
@@ -86,44 +86,44 @@ impl Media for Decoder {
                 return Err(MediaError::TooLarge { size, most: limits.file_bytes });
             }
             let slow = MediaError::TimedOut(limits.time);
-            let looking = async {
-                let turn = self.turns.clone().acquire_owned().await;
-                let (tell, told) = oneshot::channel();
+            let decoding = async {
+                let permit = self.permits.clone().acquire_owned().await;
+                let (sender, receiver) = oneshot::channel();
                 let work = move || {
-                    // The turn lasts as long as the work, also when nobody waits for it any more.
-                    let _turn = turn;
-                    // Nobody listens once the time is up.
-                    tell.send(guarded(&bytes, format, &limits)).unwrap_or(());
+                    // Held until the work ends, even if nobody waits for the result any more.
+                    let _permit = permit;
+                    // The receiver is gone after a timeout.
+                    sender.send(catch_panics(&bytes, format, &limits)).unwrap_or(());
                 };
                 let thread = std::thread::Builder::new().name("helve-media".into());
-                match thread.stack_size(STACK).spawn(work) {
-                    Ok(_running) => told.await.unwrap_or(Err(broken("the decoder gave up"))),
+                match thread.stack_size(STACK_SIZE).spawn(work) {
+                    Ok(_running) => receiver.await.unwrap_or(Err(broken("the decoder failed"))),
                     Err(err) => Err(broken(err)),
                 }
             };
-            tokio::time::timeout(limits.time, looking).await.unwrap_or(Err(slow))
+            tokio::time::timeout(limits.time, decoding).await.unwrap_or(Err(slow))
         })
     }
 }
 
-/// Decoders meet bytes that their authors did not think of.
-fn guarded(
+/// Decodes a file. Decoders may panic on unexpected bytes.
+fn catch_panics(
     bytes: &Bytes,
     format: MediaFormat,
-    limits: &Limits,
+    limits: &MediaLimits,
 ) -> Result<MediaContent, MediaError> {
     let until = Instant::now() + limits.time * 3 / 4;
     catch_unwind(AssertUnwindSafe(|| look(bytes, format, limits, until)))
-        .unwrap_or_else(|_panic| Err(broken("the decoder gave up")))
+        .unwrap_or_else(|_panic| Err(broken("the decoder failed")))
 }
 
 fn look(
     bytes: &Bytes,
     format: MediaFormat,
-    limits: &Limits,
+    limits: &MediaLimits,
     until: Instant,
 ) -> Result<MediaContent, MediaError> {
-    if !begins_like(bytes, format) {
+    if !matches_format(bytes, format) {
         return Err(MediaError::NotThat);
     }
     match format {
@@ -138,8 +138,8 @@ fn look(
     }
 }
 
-/// Readers of PDF take some bytes before its first line, so there are such files.
-fn begins_like(bytes: &Bytes, format: MediaFormat) -> bool {
+/// Whether the content matches the format. PDF readers accept some bytes before the header, so such files exist.
+fn matches_format(bytes: &Bytes, format: MediaFormat) -> bool {
     let start = &bytes[..bytes.len().min(1024)];
     MediaFormat::of_content(bytes) == Some(format)
         || format == MediaFormat::Pdf && start.windows(5).any(|five| five == b"%PDF-")

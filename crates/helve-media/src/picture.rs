@@ -1,4 +1,4 @@
-//! Pictures: measured before they are decoded, decoded whole, made smaller where they must be.
+//! Images: checks their size before decoding, decodes them completely, and shrinks them if necessary.
 
 use std::io::Cursor;
 use std::time::Instant;
@@ -14,18 +14,18 @@ use image::{
     ImageReader, RgbImage, Rgba,
 };
 
-use crate::{Limits, broken};
+use crate::{MediaLimits, broken};
 
-/// How often a picture is made smaller, each time to three quarters.
-const TRIES: usize = 32;
-/// How far before the last byte the end of a JPEG may stand.
-const END: usize = 4096;
+/// Maximum number of times an image is shrunk, each time to three quarters.
+const MAX_SHRINKS: usize = 32;
+/// Where the end marker of a JPEG is looked for, in bytes from the end.
+const END_MARKER_RANGE: usize = 4096;
 const QUALITIES: [u8; 5] = [80, 85, 70, 55, 40];
 
 pub(super) fn look(
     bytes: &Bytes,
     format: MediaFormat,
-    limits: &Limits,
+    limits: &MediaLimits,
     until: Instant,
 ) -> Result<Picture, MediaError> {
     let original = measure(bytes, format)?;
@@ -37,7 +37,7 @@ pub(super) fn look(
     let upright = PixelSize { width: image.width(), height: image.height() };
     let fits = original.width.max(original.height) <= limits.side
         && base64_size(bytes.len()) <= limits.base64_bytes;
-    if fits && frames == Frames::One && is_readable_by_others(bytes, format) {
+    if fits && frames == Frames::One && is_accepted_by_providers(bytes, format) {
         let mime = format.mime();
         return Ok(Picture { mime, bytes: bytes.clone(), size: original, original, frames });
     }
@@ -45,11 +45,14 @@ pub(super) fn look(
     Ok(Picture { mime, bytes, size, original: upright, frames })
 }
 
-/// Others know no bitmaps, and may refuse a JPEG that was cut off, of which our decoder shows what there is.
-fn is_readable_by_others(bytes: &Bytes, format: MediaFormat) -> bool {
+/// Whether providers accept the file unchanged. They do not accept bitmaps, and may refuse a truncated JPEG, which our
+/// decoder accepts.
+fn is_accepted_by_providers(bytes: &Bytes, format: MediaFormat) -> bool {
     match format {
         MediaFormat::Png | MediaFormat::Gif | MediaFormat::Webp => true,
-        MediaFormat::Jpeg => bytes.windows(2).rev().take(END).any(|two| two == [0xff, 0xd9]),
+        MediaFormat::Jpeg => {
+            bytes.windows(2).rev().take(END_MARKER_RANGE).any(|two| two == [0xff, 0xd9])
+        }
         MediaFormat::Bmp | MediaFormat::Pdf => false,
     }
 }
@@ -66,10 +69,10 @@ fn reader(bytes: &Bytes, format: MediaFormat) -> Result<ImageReader<Cursor<&[u8]
     Ok(ImageReader::with_format(Cursor::new(bytes), kind))
 }
 
-/// The size that the first bytes tell.
+/// Reads the size from the header.
 fn measure(bytes: &Bytes, format: MediaFormat) -> Result<PixelSize, MediaError> {
     let mut reader = reader(bytes, format)?;
-    // What is measured here is judged by the caller, which knows better words.
+    // The caller checks the size and has a better error message.
     reader.no_limits();
     let (width, height) = reader.into_dimensions().map_err(failed)?;
     if width == 0 || height == 0 {
@@ -78,14 +81,18 @@ fn measure(bytes: &Bytes, format: MediaFormat) -> Result<PixelSize, MediaError> 
     Ok(PixelSize { width, height })
 }
 
-fn decode(bytes: &Bytes, format: MediaFormat, limits: &Limits) -> Result<DynamicImage, MediaError> {
+fn decode(
+    bytes: &Bytes,
+    format: MediaFormat,
+    limits: &MediaLimits,
+) -> Result<DynamicImage, MediaError> {
     let mut reader = reader(bytes, format)?;
     reader.limits(allowed(limits));
     let mut decoder = reader.into_decoder().map_err(failed)?;
     if decoder.total_bytes() > limits.memory {
         return Err(too_much_memory());
     }
-    // A picture without the note, or with a strange one, is taken as it lies.
+    // An image with a missing or invalid orientation is used as it is.
     let orientation = decoder.orientation().ok();
     let mut image = DynamicImage::from_decoder(decoder).map_err(failed)?;
     if let Some(orientation) = orientation {
@@ -94,15 +101,15 @@ fn decode(bytes: &Bytes, format: MediaFormat, limits: &Limits) -> Result<Dynamic
     Ok(image)
 }
 
-fn allowed(limits: &Limits) -> image::Limits {
+fn allowed(limits: &MediaLimits) -> image::Limits {
     let mut allowed = image::Limits::no_limits();
     allowed.max_alloc = Some(limits.memory);
     allowed
 }
 
-/// Whether it moves; the second frame is enough to tell.
-fn frames(bytes: &Bytes, format: MediaFormat, limits: &Limits) -> Frames {
-    let moves = match format {
+/// Whether the image is animated. Checks only for a second frame.
+fn frames(bytes: &Bytes, format: MediaFormat, limits: &MediaLimits) -> Frames {
+    let is_animated = match format {
         MediaFormat::Gif => GifDecoder::new(Cursor::new(bytes)).is_ok_and(|mut decoder| {
             decoder.set_limits(allowed(limits)).is_ok()
                 && decoder.into_frames().take(2).filter(Result::is_ok).count() == 2
@@ -112,20 +119,20 @@ fn frames(bytes: &Bytes, format: MediaFormat, limits: &Limits) -> Frames {
         }
         MediaFormat::Png | MediaFormat::Jpeg | MediaFormat::Bmp | MediaFormat::Pdf => false,
     };
-    if moves { Frames::FirstOfMany } else { Frames::One }
+    if is_animated { Frames::FirstOfMany } else { Frames::One }
 }
 
-/// The largest form that fits.
+/// Shrinks an image to the largest size that fits.
 fn shrink(
     image: DynamicImage,
     format: MediaFormat,
-    limits: &Limits,
+    limits: &MediaLimits,
     until: Instant,
 ) -> Result<(&'static str, Bytes, PixelSize), MediaError> {
     let original = PixelSize { width: image.width(), height: image.height() };
-    let mut image = narrowed(image);
+    let mut image = to_eight_bits(image);
     let mut size = fit(original, limits.side);
-    for _ in 0..TRIES {
+    for _ in 0..MAX_SHRINKS {
         if Instant::now() > until {
             return Err(MediaError::TimedOut(limits.time));
         }
@@ -144,8 +151,8 @@ fn shrink(
     Err(MediaError::NotSmallEnough { size: original })
 }
 
-/// Eight bits a channel, as every reader takes them; grey stays grey.
-fn narrowed(image: DynamicImage) -> DynamicImage {
+/// Converts to eight bits per channel, which all readers accept. Grey images stay grey.
+fn to_eight_bits(image: DynamicImage) -> DynamicImage {
     match (image.color().has_alpha(), image.color().has_color()) {
         (true, _) => DynamicImage::ImageRgba8(image.into_rgba8()),
         (false, true) => DynamicImage::ImageRgb8(image.into_rgb8()),
@@ -165,18 +172,18 @@ fn fit(size: PixelSize, side: u32) -> PixelSize {
     PixelSize { width: scaled(size.width), height: scaled(size.height) }
 }
 
-/// Smooth, by a Lanczos window of three.
+/// Resizes with a Lanczos3 filter.
 fn resized(image: &DynamicImage, size: PixelSize) -> Result<DynamicImage, MediaError> {
     let mut smaller = DynamicImage::new(size.width, size.height, image.color());
     Resizer::new().resize(image, &mut smaller, None).map_err(broken)?;
     Ok(smaller)
 }
 
-/// The first way of writing it that is small enough. Photographs are worse than drawings as PNG, and drawings as JPEG.
+/// Encodes an image in the first way that is small enough. PNG suits drawings, JPEG suits photographs.
 fn encode(
     image: &DynamicImage,
     format: MediaFormat,
-    limits: &Limits,
+    limits: &MediaLimits,
 ) -> Result<Option<(&'static str, Bytes)>, MediaError> {
     let fits = |bytes: &[u8]| base64_size(bytes.len()) <= limits.base64_bytes;
     if format != MediaFormat::Jpeg {
@@ -197,7 +204,7 @@ fn encode(
     Ok(None)
 }
 
-/// JPEG knows no transparency, and most readers show things on white.
+/// Puts an image on a white background, since JPEG has no transparency.
 fn on_white(image: &DynamicImage) -> RgbImage {
     if !image.color().has_alpha() {
         return image.to_rgb8();
@@ -225,5 +232,5 @@ fn failed(error: ImageError) -> MediaError {
 }
 
 fn too_much_memory() -> MediaError {
-    broken("it needs more memory than a picture may")
+    broken("decoding it needs too much memory")
 }

@@ -1,4 +1,4 @@
-//! Real small pictures and documents, and what is not quite one.
+//! Small valid and invalid images and documents.
 
 mod pdf;
 
@@ -13,50 +13,54 @@ use proptest::prelude::*;
 use self::pdf::{document, object, stream, text_page};
 use super::*;
 
-fn seen(decoder: &Decoder, bytes: &[u8], format: MediaFormat) -> Result<MediaContent, MediaError> {
+fn decode(
+    decoder: &Decoder,
+    bytes: &[u8],
+    format: MediaFormat,
+) -> Result<MediaContent, MediaError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(decoder.look(Bytes::copy_from_slice(bytes), format))
 }
 
 #[track_caller]
 fn check(bytes: &[u8], format: MediaFormat, expected: Expect) {
-    check_within(Limits::default(), bytes, format, expected);
+    check_within(MediaLimits::default(), bytes, format, expected);
 }
 
 #[track_caller]
-fn check_within(limits: Limits, bytes: &[u8], format: MediaFormat, expected: Expect) {
-    let said = match seen(&Decoder::new(limits), bytes, format) {
+fn check_within(limits: MediaLimits, bytes: &[u8], format: MediaFormat, expected: Expect) {
+    let text = match decode(&Decoder::new(limits), bytes, format) {
         Ok(MediaContent::Picture(it)) => {
             let back = image::load_from_memory(&it.bytes).unwrap();
             assert_eq!((back.width(), back.height()), (it.size.width, it.size.height));
             assert!(it.bytes.len().div_ceil(3) * 4 <= limits.base64_bytes);
-            let kept = if it.bytes == bytes { "as it was" } else { "written anew" };
+            let state = if it.bytes == bytes { "unchanged" } else { "encoded again" };
             let (new, old) = (it.size, it.original);
             let size = format!("{}x{} of {}x{}", new.width, new.height, old.width, old.height);
-            format!("{} {size}, {:?}, {kept}", it.mime, it.frames)
+            format!("{} {size}, {:?}, {state}", it.mime, it.frames)
         }
         Ok(MediaContent::Document(it)) => {
             format!("{} pages, {:?}: {:?}", it.count, it.ended, it.pages)
         }
         Err(why) => why.to_string(),
     };
-    expected.assert_eq(&said);
+    expected.assert_eq(&text);
 }
 
-fn written(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+fn encoded(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     let mut bytes = Vec::new();
     image.write_to(&mut Cursor::new(&mut bytes), format).unwrap();
     bytes
 }
 
-/// Colours that change slowly, as in a photograph.
+/// An image with smooth colours, as in a photograph.
 fn photo(width: u32, height: u32) -> DynamicImage {
     let byte = |value: u32| u8::try_from(value % 256).unwrap();
     let pixel = |x, y| Rgb([byte(x / 3), byte(y / 2), byte((x + y) / 5)]);
     DynamicImage::ImageRgb8(RgbImage::from_fn(width, height, pixel))
 }
 
-/// What no compression makes smaller.
+/// An image that cannot be compressed.
 fn noise(width: u32, height: u32) -> DynamicImage {
     let mut state = 1_u32;
     let mut next = move || {
@@ -67,7 +71,7 @@ fn noise(width: u32, height: u32) -> DynamicImage {
     DynamicImage::ImageRgba8(RgbaImage::from_fn(width, height, pixel))
 }
 
-fn moving(frames: usize) -> Vec<u8> {
+fn animation(frames: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = GifEncoder::new(&mut bytes);
     for _ in 0..frames {
@@ -78,7 +82,7 @@ fn moving(frames: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_fits_stays_as_it_is() {
+fn images_that_fit_are_unchanged() {
     let photo = photo(40, 30);
     for (kind, format, mime) in [
         (ImageFormat::Png, MediaFormat::Png, "image/png"),
@@ -86,8 +90,8 @@ fn what_fits_stays_as_it_is() {
         (ImageFormat::Gif, MediaFormat::Gif, "image/gif"),
         (ImageFormat::WebP, MediaFormat::Webp, "image/webp"),
     ] {
-        let bytes = written(&photo, kind);
-        let Ok(MediaContent::Picture(it)) = seen(&Decoder::default(), &bytes, format) else {
+        let bytes = encoded(&photo, kind);
+        let Ok(MediaContent::Picture(it)) = decode(&Decoder::default(), &bytes, format) else {
             panic!()
         };
         assert_eq!((it.mime, &it.bytes[..]), (mime, &bytes[..]));
@@ -95,65 +99,65 @@ fn what_fits_stays_as_it_is() {
 }
 
 #[test]
-fn what_is_too_large_is_made_smaller() {
-    let png = written(&photo(3000, 100), ImageFormat::Png);
-    check(&png, MediaFormat::Png, expect!["image/png 2000x66 of 3000x100, One, written anew"]);
-    let jpeg = written(&photo(100, 2100), ImageFormat::Jpeg);
-    check(&jpeg, MediaFormat::Jpeg, expect!["image/jpeg 95x2000 of 100x2100, One, written anew"]);
-    let thin = written(&photo(9000, 1), ImageFormat::Png);
-    check(&thin, MediaFormat::Png, expect!["image/png 2000x1 of 9000x1, One, written anew"]);
-    let small = Limits { base64_bytes: 8_000, ..Limits::default() };
-    let noise = written(&noise(200, 200), ImageFormat::Png);
+fn large_images_are_shrunk() {
+    let png = encoded(&photo(3000, 100), ImageFormat::Png);
+    check(&png, MediaFormat::Png, expect!["image/png 2000x66 of 3000x100, One, encoded again"]);
+    let jpeg = encoded(&photo(100, 2100), ImageFormat::Jpeg);
+    check(&jpeg, MediaFormat::Jpeg, expect!["image/jpeg 95x2000 of 100x2100, One, encoded again"]);
+    let thin = encoded(&photo(9000, 1), ImageFormat::Png);
+    check(&thin, MediaFormat::Png, expect!["image/png 2000x1 of 9000x1, One, encoded again"]);
+    let small = MediaLimits { base64_bytes: 8_000, ..MediaLimits::default() };
+    let noise = encoded(&noise(200, 200), ImageFormat::Png);
     check_within(
         small,
         &noise,
         MediaFormat::Png,
-        expect!["image/jpeg 150x150 of 200x200, One, written anew"],
+        expect!["image/jpeg 150x150 of 200x200, One, encoded again"],
     );
-    let tiny = Limits { base64_bytes: 8, ..Limits::default() };
+    let tiny = MediaLimits { base64_bytes: 8, ..MediaLimits::default() };
     check_within(tiny, &noise, MediaFormat::Png, expect!["it cannot be made small enough"]);
 }
 
 #[test]
-fn what_readers_do_not_know_becomes_what_they_know() {
-    let bmp = written(&photo(12, 8), ImageFormat::Bmp);
-    check(&bmp, MediaFormat::Bmp, expect!["image/png 12x8 of 12x8, One, written anew"]);
-    check(&moving(1), MediaFormat::Gif, expect!["image/gif 20x10 of 20x10, One, as it was"]);
+fn unsupported_formats_are_converted() {
+    let bmp = encoded(&photo(12, 8), ImageFormat::Bmp);
+    check(&bmp, MediaFormat::Bmp, expect!["image/png 12x8 of 12x8, One, encoded again"]);
+    check(&animation(1), MediaFormat::Gif, expect!["image/gif 20x10 of 20x10, One, unchanged"]);
     check(
-        &moving(3),
+        &animation(3),
         MediaFormat::Gif,
-        expect!["image/png 20x10 of 20x10, FirstOfMany, written anew"],
+        expect!["image/png 20x10 of 20x10, FirstOfMany, encoded again"],
     );
 }
 
 #[test]
-fn what_claims_to_be_a_picture_and_is_not() {
+fn invalid_images_are_refused() {
     check(b"just text\n", MediaFormat::Png, expect!["it is not what it claims to be"]);
     check(b"", MediaFormat::Jpeg, expect!["it is not what it claims to be"]);
     check(b"\x89PNG\r\n\x1a\n", MediaFormat::Png, expect!["it is damaged: unexpected end of file"]);
-    let png = written(&photo(40, 30), ImageFormat::Png);
+    let png = encoded(&photo(40, 30), ImageFormat::Png);
     check(
         &png[..png.len() / 2],
         MediaFormat::Png,
         expect!["it is damaged: unexpected end of file"],
     );
-    let gif = moving(1);
+    let gif = animation(1);
     check(
         &gif[..gif.len() / 2],
         MediaFormat::Gif,
         expect!["it is damaged: Format error decoding Gif: Unexpected End of File"],
     );
-    let webp = written(&photo(40, 30), ImageFormat::WebP);
+    let webp = encoded(&photo(40, 30), ImageFormat::WebP);
     check(
         &webp[..webp.len() / 2],
         MediaFormat::Webp,
         expect!["it is damaged: Format error decoding WebP: Corrupt bitstream"],
     );
-    let jpeg = written(&photo(400, 300), ImageFormat::Jpeg);
+    let jpeg = encoded(&photo(400, 300), ImageFormat::Jpeg);
     check(
         &jpeg[..jpeg.len() / 2],
         MediaFormat::Jpeg,
-        expect!["image/jpeg 400x300 of 400x300, One, written anew"],
+        expect!["image/jpeg 400x300 of 400x300, One, encoded again"],
     );
     check(
         &jpeg[..100],
@@ -164,9 +168,9 @@ fn what_claims_to_be_a_picture_and_is_not() {
     );
 }
 
-/// A header that promises more pixels than there is memory.
+/// A header that claims more pixels than fit into memory.
 #[test]
-fn a_bomb_is_measured_before_it_is_decoded() {
+fn a_decompression_bomb_is_refused_before_decoding() {
     let mut header = b"IHDR".to_vec();
     header.extend(50_000_u32.to_be_bytes());
     header.extend(50_000_u32.to_be_bytes());
@@ -182,15 +186,15 @@ fn a_bomb_is_measured_before_it_is_decoded() {
         MediaFormat::Png,
         expect!["it has 50000 × 50000 pixels, and 64000000 are the most"],
     );
-    let little = Limits { memory: 1000, ..Limits::default() };
-    let photo = written(&photo(100, 100), ImageFormat::Png);
+    let little = MediaLimits { memory: 1000, ..MediaLimits::default() };
+    let photo = encoded(&photo(100, 100), ImageFormat::Png);
     check_within(
         little,
         &photo,
         MediaFormat::Png,
-        expect!["it is damaged: it needs more memory than a picture may"],
+        expect!["it is damaged: decoding it needs too much memory"],
     );
-    let short = Limits { file_bytes: 100, ..Limits::default() };
+    let short = MediaLimits { file_bytes: 100, ..MediaLimits::default() };
     check_within(
         short,
         &[0; 101],
@@ -209,19 +213,19 @@ fn a_document_is_read_page_by_page() {
     );
     let blank = document(&[text_page("")]);
     check(&blank, MediaFormat::Pdf, expect!["1 pages, AtTheEnd: [NoText]"]);
-    let one = Limits { pages: 1, ..Limits::default() };
+    let one = MediaLimits { pages: 1, ..MediaLimits::default() };
     check_within(
         one,
         &two,
         MediaFormat::Pdf,
         expect![[r#"3 pages, Enough: [Text("Hello, world")]"#]],
     );
-    let short = Limits { text_bytes: 5, ..Limits::default() };
+    let short = MediaLimits { text_bytes: 5, ..MediaLimits::default() };
     check_within(short, &two, MediaFormat::Pdf, expect![[r#"3 pages, Enough: [Text("Hell")]"#]]);
 }
 
 #[test]
-fn what_claims_to_be_a_document_and_is_not() {
+fn invalid_documents_are_refused() {
     check(b"<html>404</html>", MediaFormat::Pdf, expect!["it is not what it claims to be"]);
     check(
         b"%PDF-1.7\nnothing more\n",
@@ -238,42 +242,42 @@ fn what_claims_to_be_a_document_and_is_not() {
 }
 
 #[test]
-fn a_document_that_unfolds_without_end_is_refused() {
-    let mut squeezed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-    squeezed.write_all(&vec![b' '; 40 << 20]).unwrap();
-    let squeezed = squeezed.finish().unwrap();
-    let page = |content: Vec<u8>| pdf::Page { content, resources: String::new() };
-    let once = object("/Filter /FlateDecode", &squeezed);
+fn a_compressed_bomb_is_refused() {
+    let mut compressed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    compressed.write_all(&vec![b' '; 40 << 20]).unwrap();
+    let compressed = compressed.finish().unwrap();
+    let page = |content: Vec<u8>| pdf::PdfPage { content, resources: String::new() };
+    let once = object("/Filter /FlateDecode", &compressed);
     check(&document(&[page(once)]), MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
-    let twice = object("/Filter [/FlateDecode /FlateDecode]", &squeezed);
+    let twice = object("/Filter [/FlateDecode /FlateDecode]", &compressed);
     check(
         &document(&[page(twice)]),
         MediaFormat::Pdf,
-        expect!["it is damaged: a part of it is compressed twice"],
+        expect!["it is damaged: a stream is compressed twice"],
     );
     let wide =
         object("/Filter /FlateDecode /DecodeParms << /Predictor 12 /Columns 99999999999 >>", b"x");
     check(
         &document(&[page(wide)]),
         MediaFormat::Pdf,
-        expect!["it is damaged: a number in it is out of all proportion"],
+        expect!["it is damaged: it contains an excessive number"],
     );
 }
 
-/// TeX writes the widths of its table beside the document's long identity.
+/// TeX writes `/W` next to the long id of the document.
 #[test]
-fn long_digits_elsewhere_are_no_reason_to_refuse() {
+fn long_numbers_elsewhere_are_accepted() {
     let usual = "/W [1 3 1] /ID [<19970829123456789012345678901234>] /Columns 5";
     let page = stream(usual, "BT /F1 12 Tf 20 100 Td (Fine) Tj ET");
     check(&document(&[page]), MediaFormat::Pdf, expect![[r#"1 pages, AtTheEnd: [Text("Fine")]"#]]);
     let widths = object("/W [1 99999999999 1]", b"x");
-    let page = pdf::Page { content: widths, resources: String::new() };
-    let expected = expect!["it is damaged: a number in it is out of all proportion"];
+    let page = pdf::PdfPage { content: widths, resources: String::new() };
+    let expected = expect!["it is damaged: it contains an excessive number"];
     check(&document(&[page]), MediaFormat::Pdf, expected);
 }
 
 #[test]
-fn a_part_that_draws_itself_is_refused() {
+fn a_form_that_draws_itself_is_refused() {
     let itself = pdf::drawing_itself();
     check(&itself, MediaFormat::Pdf, expect!["1 pages, Unsafe: []"]);
     let ancestor = pdf::own_ancestor();
@@ -281,11 +285,11 @@ fn a_part_that_draws_itself_is_refused() {
 }
 
 #[test]
-fn two_at_once_and_then_the_next() {
+fn permits_are_returned() {
     let decoder = Decoder::default();
-    let png = written(&photo(8, 8), ImageFormat::Png);
+    let png = encoded(&photo(8, 8), ImageFormat::Png);
     for _ in 0..5 {
-        assert!(seen(&decoder, &png, MediaFormat::Png).is_ok());
+        assert!(decode(&decoder, &png, MediaFormat::Png).is_ok());
     }
 }
 
@@ -293,7 +297,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_bytes_make_it_panic(
+    fn arbitrary_bytes_do_not_panic(
         which in 0..6_usize,
         tail in proptest::collection::vec(any::<u8>(), 0..200),
         flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
@@ -301,11 +305,11 @@ proptest! {
     ) {
         let photo = photo(20, 10);
         let (mut bytes, format) = match which {
-            0 => (written(&photo, ImageFormat::Png), MediaFormat::Png),
-            1 => (written(&photo, ImageFormat::Jpeg), MediaFormat::Jpeg),
-            2 => (moving(2), MediaFormat::Gif),
-            3 => (written(&photo, ImageFormat::WebP), MediaFormat::Webp),
-            4 => (written(&photo, ImageFormat::Bmp), MediaFormat::Bmp),
+            0 => (encoded(&photo, ImageFormat::Png), MediaFormat::Png),
+            1 => (encoded(&photo, ImageFormat::Jpeg), MediaFormat::Jpeg),
+            2 => (animation(2), MediaFormat::Gif),
+            3 => (encoded(&photo, ImageFormat::WebP), MediaFormat::Webp),
+            4 => (encoded(&photo, ImageFormat::Bmp), MediaFormat::Bmp),
             _ => (document(&[text_page("Hello")]), MediaFormat::Pdf),
         };
         for (at, byte) in flips {
@@ -314,7 +318,7 @@ proptest! {
         }
         bytes.truncate(cut.index(bytes.len()) + 1);
         bytes.extend(tail);
-        match seen(&Decoder::default(), &bytes, format) {
+        match decode(&Decoder::default(), &bytes, format) {
             Ok(MediaContent::Document(it)) => prop_assert!(it.pages.len() <= it.count),
             Ok(MediaContent::Picture(it)) => prop_assert!(it.size.width.max(it.size.height) <= 2000),
             Err(why) => prop_assert!(!why.to_string().is_empty()),
@@ -323,13 +327,14 @@ proptest! {
 }
 
 #[test]
-fn a_page_that_fails_costs_itself_only() {
-    let strange = pdf::Page {
+fn a_broken_page_does_not_affect_others() {
+    let strange = pdf::PdfPage {
         content: object("", b"BT /F1 12 Tf (x) Tj ET"),
         resources: "/Font << /F1 << /Type /Font /Subtype /Type0 /Encoding /Nonsense >> >>".into(),
     };
     let both = document(&[strange, text_page("Good")]);
-    let Ok(MediaContent::Document(it)) = seen(&Decoder::default(), &both, MediaFormat::Pdf) else {
+    let Ok(MediaContent::Document(it)) = decode(&Decoder::default(), &both, MediaFormat::Pdf)
+    else {
         panic!()
     };
     assert_eq!(it.pages, [PageText::Unreadable, PageText::Text("Good".into())]);

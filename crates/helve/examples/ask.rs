@@ -1,29 +1,29 @@
-//! Lists the tools, calls one, prints what happens and answers when permission is asked for.
+//! Lists the tools, calls one, prints what happens, and answers questions.
 //!
 //! `cargo run -p helve --example ask`
-#![expect(clippy::print_stdout, reason = "an example talks to a terminal")]
+#![expect(clippy::print_stdout, reason = "an example prints to the terminal")]
 
 use helve::{Ask, BoxFuture, CallRef, EventDelivery, EventKind, Person, Reply, Scope, Toolbox};
 use serde_json::json;
 
 /// Says yes to reading and no to anything else.
-struct Careful;
+struct ReadOnlyPerson;
 
-impl Person for Careful {
+impl Person for ReadOnlyPerson {
     fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
-        let reading = ask.parts.iter().all(|part| {
+        let only_reads = ask.parts.iter().all(|part| {
             println!("  asked: {} {}", part.permission, part.subject());
             ["read", "external_directory"].contains(&part.permission.as_ref())
         });
         let word = Some("only reading, please".into());
-        let reply = if reading { Reply::Yes(Scope::Once) } else { Reply::No { word } };
+        let reply = if only_reads { Reply::Yes(Scope::Once) } else { Reply::No { word } };
         Box::pin(async { reply })
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let toolbox = Toolbox::builder().dir(".").person(Careful).build().await?;
+    let toolbox = Toolbox::builder().dir(".").person(ReadOnlyPerson).build().await?;
     for tool in toolbox.tools().specs() {
         println!("{}: {}", tool.name, tool.about.lines().next().unwrap_or_default());
     }

@@ -1,33 +1,34 @@
-//! How a toolbox is put together: which folder, whose rules, who answers.
+//! Builds a toolbox: finds the folder, reads the configuration, and connects the parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use helve_core::builtin::{WrittenRules, policy};
 use helve_core::commit::HardLinks;
 use helve_core::shell::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, AlwaysYes, AnyTool, Caller, Engine, FileKind, Hook, Host, Journal, Layer, Machine,
-    Media, Neighbours, Person, Policy, Registry, Rule, Source, ToolSwitch, Workspace,
+    Media, Neighbours, Person, Registry, Rule, Source, Workspace,
 };
-use helve_ext::config::{self, Agent, Config, ConfigPaths, Disk, Trust, gather};
+use helve_ext::config::{self, Config, ConfigPaths, Disk, Trust, gather};
 use helve_machine::LocalMachine;
 use helve_store::{OutputFiles, SqliteStore};
 use helve_text::cut::Limits;
 use helve_text::edit::Match;
-use helve_text::near;
 use helve_tools::{EditSettings, SyntaxPolicy, opencode, undo};
 
 #[cfg(feature = "servers")]
 use helve_ext::servers::{Servers, ServersSetup};
 
+use crate::agent::{AgentBasis, find_agent, policy_and_switches};
+use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
 use crate::shell;
-use crate::toolbox::{Toolbox, TrustState};
+use crate::toolbox::{Toolbox, new_session_id};
+use crate::trust::{TrustState, trust_state};
 
-/// Sets a toolbox up.
+/// Configures a toolbox.
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
     dir: Option<PathBuf>,
@@ -48,50 +49,20 @@ pub struct Builder {
 enum SessionKey {
     New,
     Named(String),
-    /// One per user and folder; the data folder is the user's own.
+    /// One per user and folder. The data folder belongs to the user.
     Usual,
 }
 
 impl SessionKey {
     fn id(self, root: &Path) -> String {
         match self {
-            SessionKey::New => new_session(),
+            SessionKey::New => new_session_id(),
             SessionKey::Named(id) => id,
             SessionKey::Usual => {
                 let hash = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
                 format!("usual_{}", &hash[..16])
             }
         }
-    }
-}
-
-pub(crate) fn new_session() -> String {
-    format!("session_{}", uuid::Uuid::now_v7().simple())
-}
-
-/// Why there is no toolbox.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    #[error("{0} is not a folder")]
-    NotAFolder(PathBuf),
-    #[error("{path} cannot be opened: {why}")]
-    Unreachable { path: PathBuf, why: String },
-    #[error("{0} is too wide to work in unasked; name it with --dir if you mean it")]
-    TooWide(PathBuf),
-    #[error("the current folder is gone")]
-    NoCurrentFolder,
-    #[error("there is no home folder, so no place for Helve's data; set HOME or XDG_DATA_HOME")]
-    NoDataFolder,
-    #[error("`{0}` is not PERMISSION or PERMISSION:PATTERN, as in `edit` or `edit:docs/*`")]
-    BadAllow(String),
-    #[error("there is no agent `{name}`{}", did_you_mean(.near))]
-    NoAgent { name: String, near: Vec<String> },
-}
-
-fn did_you_mean(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        names => format!("; did you mean {}?", names.join(", ")),
     }
 }
 
@@ -119,32 +90,38 @@ impl Default for Builder {
     }
 }
 
+impl Toolbox {
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
 impl Builder {
-    /// The folder to work in. Otherwise the git repository around the current folder, or that folder.
+    /// Sets the folder to work in. The default is the git repository around the current folder, or that folder.
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
     }
 
-    /// Where Helve keeps its data. Otherwise `$XDG_DATA_HOME/helve`.
+    /// Sets the folder for Helve's data. The default is `$XDG_DATA_HOME/helve`.
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data = Some(folder.into());
         self
     }
 
-    /// A further configuration file, which counts as the user's own.
+    /// Adds a configuration file, with the authority of the user's own.
     pub fn config(mut self, file: impl Into<PathBuf>) -> Self {
         self.configs.push(file.into());
         self
     }
 
-    /// The session to go on with. Otherwise a new one.
+    /// Continues a session. The default is a new one.
     pub fn session(mut self, id: impl Into<String>) -> Self {
         self.session = SessionKey::Named(id.into());
         self
     }
 
-    /// Goes on with the one session that this user has in this folder.
+    /// Continues the default session of this user in this folder.
     pub fn usual_session(mut self) -> Self {
         self.session = SessionKey::Usual;
         self
@@ -155,26 +132,26 @@ impl Builder {
         self
     }
 
-    /// The agent whose rules narrow what may be done. Otherwise the config's `default_agent`, or `build`.
+    /// Sets the agent whose rules narrow what is allowed. The default is `default_agent` of the configuration, or `build`.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.agent = Some(name.into());
         self
     }
 
-    /// The program that calls; some tools are offered to some clients only.
+    /// Sets the name of the calling program. Some tools are offered only to some clients.
     pub fn client(mut self, name: impl Into<String>) -> Self {
         self.caller.client = name.into();
         self
     }
 
-    /// The model that calls and who provides it; some tools are offered to some models only.
+    /// Sets the calling model and its provider. Some tools are offered only to some models.
     pub fn model(mut self, provider: impl Into<String>, model: impl Into<String>) -> Self {
         self.caller.provider = provider.into();
         self.caller.model = model.into();
         self
     }
 
-    /// Switches on a feature that is off by default.
+    /// Enables a feature that is off by default.
     pub fn flag(mut self, name: impl Into<String>) -> Self {
         self.caller.flags.insert(name.into());
         self
@@ -186,7 +163,7 @@ impl Builder {
         self
     }
 
-    /// Who answers when something must be asked. Otherwise nobody, and it is refused.
+    /// Sets who answers questions. The default is nobody, so that questions are refused.
     pub fn person(mut self, person: impl Person + 'static) -> Self {
         self.person = Some(Arc::new(person));
         self
@@ -197,31 +174,33 @@ impl Builder {
         self.person(AlwaysYes)
     }
 
-    /// Sees every call before and after.
+    /// Adds a hook, which sees every call before and after it runs.
     pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
         self.hooks.push(Arc::new(hook));
         self
     }
 
-    /// A tool of your own; one with a known name takes the place of that one.
+    /// Adds a tool. It replaces a tool of the same name.
     pub fn tool(mut self, tool: impl AnyTool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// The program that looks after those that commands start; see [`crate::keeper`]. Otherwise `helve` in PATH.
+    /// Sets the keeper program, which looks after processes of commands; see [`crate::keeper`]. The default is `helve` in
+    /// `PATH`.
     pub fn keeper(mut self, program: impl Into<PathBuf>) -> Self {
         self.keeper = Some(program.into());
         self
     }
 
-    /// This process ends after one call: what a command leaves running ends with it, unless it was meant to stay.
+    /// Declares that this process ends after one call. Processes that a command leaves behind are ended, unless they were
+    /// started in the background.
     pub fn one_shot(mut self) -> Self {
         self.leftovers = Leftovers::End;
         self
     }
 
-    /// Where to work, if not on this machine. A host without processes offers no `bash`.
+    /// Sets the host to work on. The default is this machine. A host without processes offers no `bash`.
     pub fn host(mut self, host: Host) -> Self {
         self.host = Some(host);
         self
@@ -235,11 +214,11 @@ impl Builder {
         };
         let host = match self.host {
             Some(host) => host,
-            None => here(&data, self.keeper, home),
+            None => local_host(&data, self.keeper, home),
         };
         let root = root(&**host.machine(), self.dir.as_deref(), host.home()).await?;
         let flags: Vec<Rule> =
-            self.allow.iter().map(|what| allowed(what)).collect::<Result<_, _>>()?;
+            self.allow.iter().map(|what| allow_rule(what)).collect::<Result<_, _>>()?;
         let sqlite = Arc::new(SqliteStore::at(data.clone()));
         let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite);
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
@@ -247,22 +226,22 @@ impl Builder {
         let gathered = gather(&Disk, &paths);
         let own_config = paths.user.clone();
         let untrusted = gathered.interpret(&Disk, Trust::Untrusted);
-        let trust = trust(&*store, &root, &untrusted).await;
+        let trust = trust_state(&*store, &root, &untrusted).await;
         let config = match trust {
             TrustState::Trusted => gathered.interpret(&Disk, Trust::Trusted),
             TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,
         };
-        let agent = agent(&config, self.agent)?;
+        let agent = find_agent(&config, self.agent)?;
         let own = [data.clone()].into_iter().chain(own_config).collect();
-        let basis = Basis { flags, own };
-        let (policy, switches) = stance(&config, trust, &basis, &agent);
+        let basis = AgentBasis { flags, own };
+        let (policy, switches) = policy_and_switches(&config, trust, &basis, &agent);
         let neighbours = Neighbours { hooks: self.hooks, after: Vec::new() };
         let can_run = host.processes().is_some();
         let shell = can_run.then(|| shell::shell(&config, host.environment(), self.leftovers));
         let workspace = Workspace::new(root, host, journal, neighbours, shell);
         let registry: Arc<Registry> = Arc::default();
         let media = media();
-        let settings = settings(&config.edit);
+        let settings = edit_settings(&config.edit);
         for tool in opencode::tools_with(media.clone(), settings) {
             let spec = tool.spec(&self.caller);
             if can_run || !opencode::NEEDS_PROCESSES.contains(&spec.name.as_str()) {
@@ -298,43 +277,7 @@ impl Builder {
     }
 }
 
-/// What an agent's rules are made from, besides the configuration.
-#[derive(Clone)]
-pub(crate) struct Basis {
-    flags: Vec<Rule>,
-    /// Helve's own folders.
-    own: Vec<PathBuf>,
-}
-
-/// What may be done as an agent, and what it is offered.
-pub(crate) fn stance(
-    config: &Config,
-    trust: TrustState,
-    basis: &Basis,
-    agent: &Agent,
-) -> (Policy, Vec<ToolSwitch>) {
-    let written = WrittenRules {
-        user: config.user.clone(),
-        project: config.project.clone(),
-        trusted: trust == TrustState::Trusted,
-        flags: basis.flags.clone(),
-        agents: vec![
-            (agent.name.clone(), agent.rules.clone()),
-            (format!("{} (project)", agent.name), agent.project_rules.clone()),
-        ],
-    };
-    let own: Vec<&Path> = basis.own.iter().map(PathBuf::as_path).collect();
-    let policy = policy(written, &own);
-    let mut switches = config.switches.clone();
-    switches.extend(agent.switches.clone());
-    let brought = [&config.project_switches, &agent.project_switches];
-    // Until it is trusted, a project can switch tools off, not on.
-    let counts = |switch: &&ToolSwitch| trust == TrustState::Trusted || !switch.on;
-    switches.extend(brought.into_iter().flatten().filter(counts).cloned());
-    (policy, switches)
-}
-
-/// The folder's MCP servers, none of them started.
+/// Sets up the configured MCP servers. Starts none.
 #[cfg(feature = "servers")]
 fn servers(
     workspace: &Workspace,
@@ -372,15 +315,15 @@ fn media() -> Arc<dyn Media> {
     Arc::new(helve_core::NoMedia)
 }
 
-/// This machine: its files, and processes watched over by a keeper.
-fn here(data: &Path, keeper: Option<PathBuf>, home: Option<PathBuf>) -> Host {
+/// This machine: its files, and processes supervised by a keeper.
+fn local_host(data: &Path, keeper: Option<PathBuf>, home: Option<PathBuf>) -> Host {
     // All Helve processes of a user share this folder of locks.
     let files = LocalMachine::with_lock_folder(data.join("locks"));
-    let machine = files.with_processes(shell::programs(keeper, data));
+    let machine = files.with_processes(shell::local_processes(keeper, data));
     Host::new(Arc::new(machine), std::env::vars_os().collect(), home)
 }
 
-/// The folder to work in, with every link followed.
+/// Returns the folder to work in, with links resolved.
 async fn root(
     machine: &dyn Machine,
     dir: Option<&Path>,
@@ -424,7 +367,7 @@ fn data_folder(home: Option<&Path>) -> Option<PathBuf> {
     Some(base.join("helve"))
 }
 
-fn allowed(what: &str) -> Result<Rule, BuildError> {
+fn allow_rule(what: &str) -> Result<Rule, BuildError> {
     let (permission, pattern) = what.split_once(':').unwrap_or((what, "*"));
     if permission.is_empty() || pattern.is_empty() {
         return Err(BuildError::BadAllow(what.into()));
@@ -433,45 +376,20 @@ fn allowed(what: &str) -> Result<Rule, BuildError> {
     Ok(Rule::new(permission, pattern, Action::Allow, source))
 }
 
-/// Whether a person trusted the folder as it is now. Asks the store only where there is something to trust.
-async fn trust(store: &dyn Store, root: &Path, config: &Config) -> TrustState {
-    let brings = config.sources.iter().any(|file| file.layer == config::ConfigLayer::Project);
-    if !brings {
-        return TrustState::NothingToTrust;
-    }
-    match store.trusted(root).await {
-        Ok(Some(trusted)) if trusted == config.digest => TrustState::Trusted,
-        Ok(Some(_)) => TrustState::Changed,
-        Ok(None) | Err(_) => TrustState::Untrusted,
-    }
-}
-
-pub(crate) fn agent(config: &Config, named: Option<String>) -> Result<Agent, BuildError> {
-    let name = named
-        .or_else(|| config.default_agent.as_ref().map(|agent| agent.value.clone()))
-        .unwrap_or_else(|| "build".into());
-    let found = config.agents.iter().find(|agent| agent.name == name);
-    found.cloned().ok_or_else(|| {
-        let known = config.agents.iter().map(|agent| agent.name.as_str());
-        let near = near::nearest(&name, known, 3).into_iter().map(String::from).collect();
-        BuildError::NoAgent { name, near }
-    })
-}
-
-/// What the configuration chose about changes to files.
-fn settings(chosen: &config::EditSection) -> EditSettings {
-    let usual = EditSettings::DEFAULT;
+/// Converts the configured edit settings.
+fn edit_settings(config: &config::EditSection) -> EditSettings {
+    let default = EditSettings::DEFAULT;
     EditSettings {
-        syntax: chosen.syntax.as_ref().map_or(usual.syntax, |given| match given.value {
+        syntax: config.syntax.as_ref().map_or(default.syntax, |given| match given.value {
             config::SyntaxMode::Report => SyntaxPolicy::Report,
             config::SyntaxMode::Off => SyntaxPolicy::Off,
             config::SyntaxMode::Refuse => SyntaxPolicy::Refuse,
         }),
-        matching: chosen.matching.as_ref().map_or(usual.matching, |given| match given.value {
+        matching: config.matching.as_ref().map_or(default.matching, |given| match given.value {
             config::MatchMode::Safe => Match::Safe,
             config::MatchMode::Exact => Match::Exact,
         }),
-        links: chosen.hard_links.as_ref().map_or(usual.links, |given| match given.value {
+        links: config.hard_links.as_ref().map_or(default.links, |given| match given.value {
             config::HardLinkMode::Replace => HardLinks::Part,
             config::HardLinkMode::InPlace => HardLinks::InPlace,
         }),
@@ -480,8 +398,8 @@ fn settings(chosen: &config::EditSection) -> EditSettings {
 
 fn limits(config: &Config) -> Limits {
     let default = opencode::DIALECT.limits;
-    let given = |given: &Option<config::WithSource<u64>>, otherwise| {
-        given.as_ref().and_then(|it| usize::try_from(it.value).ok()).unwrap_or(otherwise)
+    let given = |given: &Option<config::WithSource<u64>>, default| {
+        given.as_ref().and_then(|given| usize::try_from(given.value).ok()).unwrap_or(default)
     };
     Limits {
         lines: given(&config.tool_output.max_lines, default.lines),

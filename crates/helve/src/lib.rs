@@ -1,7 +1,7 @@
 //! The tool layer of a coding agent.
 //!
-//! A [`Toolbox`] is a folder, the tools that may work in it, and somebody who answers when a tool
-//! needs permission:
+//! A [`Toolbox`] is a folder, the tools that may work in it, and a person who answers when a tool needs
+//! permission:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -22,17 +22,21 @@
 //! # }
 //! ```
 
+mod agent;
 mod build;
+mod error;
 #[cfg(not(feature = "servers"))]
 mod no_servers;
 mod serve;
 mod shell;
 mod toolbox;
+mod trust;
 
-pub use build::{BuildError, Builder};
-pub use serve::TOKEN_VARIABLE;
-pub use shell::KEEPER;
-pub use toolbox::{Explanation, Toolbox, TrustState};
+pub use build::Builder;
+pub use error::BuildError;
+pub use shell::{KEEPER, TOKEN_VARIABLE};
+pub use toolbox::{Explanation, Toolbox};
+pub use trust::TrustState;
 
 pub use helve_core::confine::Sandbox;
 pub use helve_core::event::{EventDelivery, EventKind};
@@ -53,20 +57,20 @@ pub use helve_store::{SavedToken, TokenOrigin, load_or_create_token, read_token}
 pub use helve_text::visible;
 pub use helve_tools::unclear;
 
-/// Turns this process into a keeper, which looks after the programs that commands start.
+/// Turns this process into a keeper, which looks after the processes that commands start.
 ///
-/// A program that embeds the library can be its own keeper: where the first argument is [`KEEPER`], its `main` calls
-/// this before anything else, and [`Builder::keeper`] names the program.
+/// A program that embeds the library can be its own keeper: if its first argument is [`KEEPER`], its `main` calls this
+/// before anything else, and [`Builder::keeper`] names the program.
 pub fn keeper() -> std::process::ExitCode {
     helve_machine::keeper::main()
 }
 
-/// The difference between two states of a file as a unified diff; `None` where it is not there.
+/// Returns the difference between two states of a file as a unified diff. `None` means that the file does not exist.
 pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
     helve_tools::difference(shown, before, after)
 }
 
-/// Bytes as text, the way JSON carries them.
+/// Encodes bytes as base64, as JSON carries them.
 pub fn base64(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(bytes)

@@ -1,4 +1,4 @@
-//! A toolbox behind a door for MCP clients.
+//! Serves a toolbox to MCP clients.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,19 +7,15 @@ use helve_core::{Caller, Engine, Registry, Session};
 use helve_mcp::{HttpConfig, HttpServer, McpConfig, Metadata, ServeError, SessionRequest, Token};
 use tokio_util::sync::CancellationToken;
 
-use crate::build::new_session;
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Toolbox, new_session_id};
 
-/// The variable that may hold the token of a server over HTTP. Commands that tools run never see it.
-pub const TOKEN_VARIABLE: &str = "HELVE_TOKEN";
-
-/// What a model is told about the server as a whole.
+/// Instructions to the model about the server as a whole.
 const INSTRUCTIONS: &str = include_str!("instructions.txt");
 
 impl Toolbox {
-    /// Serves an MCP client at standard input and output until it leaves or `stop` fires.
+    /// Serves an MCP client on standard input and output until it disconnects or `stop` is cancelled.
     ///
-    /// Unless the builder named somebody, whoever sits at the client answers what must be asked.
+    /// If the builder set no person, the person at the client answers questions.
     pub async fn serve_stdio(
         self,
         metadata: Metadata,
@@ -34,9 +30,9 @@ impl Toolbox {
         served
     }
 
-    /// Serves MCP clients that have the token, each with a session of its own, until `stop` fires.
+    /// Serves MCP clients that have the token, each with its own session, until `stop` is cancelled.
     ///
-    /// `/mcp` is served as this toolbox's agent, `/mcp/NAME` as the agent of that name.
+    /// `/mcp` is served as this toolbox's agent, `/mcp/NAME` as the agent NAME.
     pub async fn serve_http(
         self,
         http: HttpServer,
@@ -44,7 +40,8 @@ impl Toolbox {
         metadata: Metadata,
         stop: CancellationToken,
     ) {
-        let agents: Vec<String> = self.config.agents.iter().map(|it| it.name.clone()).collect();
+        let agents: Vec<String> =
+            self.config.agents.iter().map(|agent| agent.name.clone()).collect();
         let folder = helve_text::visible::escape_line(&self.root().display().to_string()).into();
         let (engine, servers) = (self.engine.clone(), self.servers.clone());
         let registry = self.registry.clone();
@@ -58,7 +55,7 @@ impl Toolbox {
                 Some(agent) => toolboxes.get(agent)?,
                 None => &self,
             };
-            Some(toolbox.open_session(&new_session(), request))
+            Some(toolbox.open_session(&new_session_id(), request))
         };
         let http_config = HttpConfig { token, agents, folder };
         http.serve(config(engine, registry, metadata, open), http_config, stop).await;

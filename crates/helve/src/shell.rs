@@ -1,4 +1,4 @@
-//! How programs are run in a toolbox: by which keeper, in which environment, confined to what.
+//! How commands run in a toolbox: shell, keeper, environment and sandbox.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,13 @@ use helve_ext::config::{self, Config};
 use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 use helve_text::shell::ShellLanguage;
 
-use crate::serve::TOKEN_VARIABLE;
+/// Variable that may contain the token of the HTTP server. Commands that tools run never see it.
+pub const TOKEN_VARIABLE: &str = "HELVE_TOKEN";
 
-/// What stands after the program's name when it is to be a keeper.
+/// First argument that turns the program into a keeper.
 pub const KEEPER: &str = "keeper";
 
-/// How commands are run in a toolbox. `ambient` are the variables of the host.
+/// Returns the settings for running commands. `ambient` are the environment variables of the host.
 pub(crate) fn shell(
     config: &Config,
     ambient: &[(OsString, OsString)],
@@ -35,12 +36,12 @@ pub(crate) fn shell(
     };
     let policy = config.environment.policy();
     let mut environment = environment::environment(&policy, ambient.iter().cloned());
-    // With the secret that opens our own port a command could call us past its agent's rules.
+    // With the token of our own HTTP server, a command could call Helve around the rules of its agent.
     environment.variables.retain(|(name, _)| name != TOKEN_VARIABLE);
-    let millis = |given: &Option<config::WithSource<u64>>, usual: Duration| {
-        given.as_ref().map_or(usual, |given| Duration::from_millis(given.value))
+    let millis = |given: &Option<config::WithSource<u64>>, default: Duration| {
+        given.as_ref().map_or(default, |given| Duration::from_millis(given.value))
     };
-    let most = millis(&config.bash.max_timeout, MOST_TIMEOUT);
+    let most = millis(&config.bash.max_timeout, MAX_TIMEOUT);
     Shell {
         program,
         language: language.ok_or_else(unsupported),
@@ -54,11 +55,11 @@ pub(crate) fn shell(
 }
 
 const TIMEOUT: Duration = Duration::from_secs(120);
-const MOST_TIMEOUT: Duration = Duration::from_secs(600);
+const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The processes of this machine.
-pub(crate) fn programs(keeper: Option<PathBuf>, data: &Path) -> LocalProcesses {
-    // A program that embeds the library and is no keeper itself needs the installed one.
+/// Returns the process service of this machine.
+pub(crate) fn local_processes(keeper: Option<PathBuf>, data: &Path) -> LocalProcesses {
+    // A program that embeds the library without being a keeper itself needs the installed one.
     let program = keeper.unwrap_or_else(|| "helve".into());
     let keeper = Ok(KeeperCommand { program, arguments: vec![KEEPER.into()] });
     let records = data.join("run");

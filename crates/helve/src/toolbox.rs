@@ -1,4 +1,4 @@
-//! A toolbox: one session in one folder, ready to call.
+//! A toolbox: one session in one folder, ready for calls.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -18,9 +18,11 @@ use tokio_util::sync::CancellationToken;
 #[cfg(feature = "servers")]
 use helve_ext::servers::Servers;
 
-use crate::build::{Basis, BuildError, Builder, agent, stance};
+use crate::agent::{AgentBasis, find_agent, policy_and_switches};
+use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
+use crate::trust::TrustState;
 
 /// One session in one folder.
 pub struct Toolbox {
@@ -28,7 +30,7 @@ pub struct Toolbox {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) policy: Policy,
-    /// Who answers, if the builder named somebody; a door may bring whoever sits at its client.
+    /// Who answers questions, if the builder set somebody. Otherwise an MCP client may bring its own person.
     pub(crate) person: Option<Arc<dyn Person>>,
     pub(crate) switches: Vec<ToolSwitch>,
     pub(crate) caller: Caller,
@@ -39,53 +41,37 @@ pub struct Toolbox {
     pub(crate) config: Config,
     pub(crate) trust: TrustState,
     /// What else an agent's rules are made from.
-    pub(crate) basis: Basis,
+    pub(crate) basis: AgentBasis,
     pub(crate) id: String,
     pub(crate) session: OnceLock<Arc<Session>>,
     pub(crate) servers: Arc<Servers>,
-}
-
-/// What is known of a folder's trustworthiness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TrustState {
-    /// The folder brings no configuration.
-    NothingToTrust,
-    /// Nobody trusted it yet: its rules only narrow and nothing it brings is executed.
-    Untrusted,
-    /// It was trusted, and its configuration is another one now.
-    Changed,
-    Trusted,
 }
 
 /// What permission would say to a call, without making it.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     pub decision: Action,
-    /// Everything the call would ask for, each with its verdict.
+    /// Everything the call would ask for, with the verdicts.
     pub parts: Vec<(Part, Verdict)>,
-    /// The call ends before it asks for anything: what it says then.
+    /// The result of a call that ends before it asks for anything.
     pub unasked: Option<ToolResult>,
 }
 
 impl Toolbox {
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    /// Starts the MCP servers that may be started, side by side, and waits until each has started or failed.
+    /// Starts the MCP servers that may be started, in parallel, and waits until each has started or failed.
     ///
-    /// Without this a server is started by the first call of a tool whose name begins with its own.
+    /// Without this, a server starts on the first call of a tool whose name begins with the server's name.
     pub async fn start_servers(&self) {
         self.servers.start_all_and_wait().await;
     }
 
-    /// The MCP servers of this folder.
+    /// Returns the MCP servers of this folder.
     #[cfg(feature = "servers")]
     pub fn servers(&self) -> &Servers {
         &self.servers
     }
 
-    /// The tools on offer now; those of MCP servers once they have started.
+    /// Returns the tools offered now. Tools of MCP servers are included once their servers have started.
     pub fn tools(&self) -> ToolSet {
         self.registry.offer_to(self.session())
     }
@@ -95,7 +81,7 @@ impl Toolbox {
         self.call_until(tool, input, CancellationToken::new()).await
     }
 
-    /// Calls a tool; `cancel` aborts it.
+    /// Calls a tool. Cancelling `cancel` aborts the call.
     pub async fn call_until(
         &self,
         tool: &str,
@@ -107,7 +93,7 @@ impl Toolbox {
         if tools.find(tool).is_none() {
             tokio::select! {
                 () = self.servers.start_for_tool(tool) => {}
-                // The call then says that it was aborted.
+                // The call then reports that it was aborted.
                 () = cancel.cancelled() => {}
             }
             tools = self.tools();
@@ -115,7 +101,7 @@ impl Toolbox {
         self.engine.call(self.session(), &tools, call, cancel).await
     }
 
-    /// Says what permission would answer, by the same code and without any effect.
+    /// Returns what permission would say to a call, decided by the same code but without any effect.
     pub async fn why(&self, tool: &str, input: impl Into<Input>) -> Explanation {
         let gate = Gate::explaining(
             self.policy.clone(),
@@ -124,7 +110,7 @@ impl Toolbox {
             self.root().to_path_buf(),
         );
         let session = self.session_behind(gate, &self.id, self.caller.clone());
-        // A tool that is denied outright is not offered; here it is, so that the rule can be named.
+        // A tool that is denied outright is normally not offered. Here it is, so that the rule can be named.
         let all = || self.registry.offer(&self.caller, &self.switches, |_spec| true);
         let mut tools = all();
         if tools.find(tool).is_none() {
@@ -135,11 +121,11 @@ impl Toolbox {
         let result = self.engine.call(&session, &tools, call, CancellationToken::new()).await;
         let parts = session.gate.explained();
         let decision = parts.iter().map(|(_, verdict)| verdict.action).max();
-        let asks_for_nothing =
+        let needs_no_permission =
             matches!(&result.outcome, Err(err) if err.kind == ErrorKind::Explained);
         match decision {
             Some(decision) => Explanation { decision, parts, unasked: None },
-            None if asks_for_nothing => {
+            None if needs_no_permission => {
                 Explanation { decision: Action::Allow, parts, unasked: None }
             }
             None => {
@@ -149,7 +135,7 @@ impl Toolbox {
         }
     }
 
-    /// What happens from now on.
+    /// Subscribes to events from now on.
     pub fn events(&self) -> Subscription {
         self.engine.recorder.events.subscribe()
     }
@@ -159,15 +145,14 @@ impl Toolbox {
             .get_or_init(|| self.session_with(&self.id, self.caller.clone(), Arc::new(Nobody)))
     }
 
-    /// A session as one client sees it: some tools are for some clients only. `otherwise` answers
-    /// where the builder named nobody.
+    /// Opens a session for one client. `default_person` answers if the builder set nobody.
     pub(crate) fn session_with(
         &self,
         id: &str,
         caller: Caller,
-        otherwise: Arc<dyn Person>,
+        default_person: Arc<dyn Person>,
     ) -> Arc<Session> {
-        let person = self.person.clone().unwrap_or(otherwise);
+        let person = self.person.clone().unwrap_or(default_person);
         let (policy, store) = (self.policy.clone(), self.store.clone());
         let gate = Gate::new(policy, person, store, id, self.root().to_path_buf());
         self.session_behind(gate, id, caller)
@@ -189,15 +174,15 @@ impl Toolbox {
         })
     }
 
-    /// The same folder, engine, store and servers behind the rules of another agent.
+    /// Returns a toolbox with the same folder, engine, store and servers, but the rules of another agent.
     pub fn as_agent(&self, name: &str) -> Result<Toolbox, BuildError> {
-        let agent = agent(&self.config, Some(name.into()))?;
-        let (policy, switches) = stance(&self.config, self.trust, &self.basis, &agent);
+        let agent = find_agent(&self.config, Some(name.into()))?;
+        let (policy, switches) = policy_and_switches(&self.config, self.trust, &self.basis, &agent);
         let caller = Caller { agent: agent.name, ..self.caller.clone() };
         Ok(Toolbox { policy, switches, caller, ..self.conversation(self.id.clone()) })
     }
 
-    /// Opens a further conversation in the same folder: its own session, the same engine, store and servers.
+    /// Opens another conversation in the same folder, with its own session and the same engine, store and servers.
     pub fn conversation(&self, session: impl Into<String>) -> Toolbox {
         Toolbox {
             servers: self.servers.clone(),
@@ -228,7 +213,7 @@ impl Toolbox {
         self.workspace.root()
     }
 
-    /// Helve's own data folder.
+    /// Returns Helve's data folder.
     pub fn data(&self) -> &Path {
         &self.data
     }
@@ -237,7 +222,7 @@ impl Toolbox {
         &self.config
     }
 
-    /// What confinement programs can have here.
+    /// Returns which kinds of confinement are available for commands.
     pub async fn confinement(&self) -> SandboxSupport {
         self.workspace.confinement().await
     }
@@ -246,7 +231,7 @@ impl Toolbox {
         self.trust
     }
 
-    /// Trusts the folder as it is now, from the next start on.
+    /// Trusts the folder with its current configuration, from the next start on.
     pub async fn give_trust(&self) -> std::io::Result<()> {
         self.store.trust(self.root(), Some(&self.config.digest)).await
     }
@@ -259,26 +244,30 @@ impl Toolbox {
         &self.store
     }
 
-    /// What calls changed in this folder, newest first.
-    pub async fn history(&self, most: usize) -> std::io::Result<Vec<RecordedChange>> {
-        self.workspace.journal().entries(self.root(), most).await
+    /// Returns what calls changed in this folder, newest first.
+    pub async fn history(&self, limit: usize) -> std::io::Result<Vec<RecordedChange>> {
+        self.workspace.journal().entries(self.root(), limit).await
     }
 
-    /// What a call changed, with the content before and after; the last change, unless named.
+    /// Returns what a call changed, with the content before and after. Without a call, the last change.
     pub async fn change(&self, call: Option<&str>) -> std::io::Result<Option<RecordedChange>> {
         self.workspace.changed(call).await
     }
 
-    /// Takes back what a call changed, as a call of its own; the last change, unless named.
+    /// Undoes what a call changed, as a call of its own. Without a call, the last change.
     pub async fn undo(&self, call: Option<&str>) -> ToolResult {
         self.call("undo", serde_json::json!({"call": call})).await
     }
 
-    /// Ends the MCP servers, unless another conversation uses them, and waits until the store is on disk.
+    /// Ends the MCP servers, unless another conversation uses them, and waits until the store is written to disk.
     pub async fn close(self) {
         if Arc::strong_count(&self.servers) == 1 {
             self.servers.close().await;
         }
         self.store.flush().await;
     }
+}
+
+pub(crate) fn new_session_id() -> String {
+    format!("session_{}", uuid::Uuid::now_v7().simple())
 }

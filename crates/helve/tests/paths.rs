@@ -1,4 +1,4 @@
-//! Ways of naming a file that must not lead where nobody said yes to.
+//! Paths that must not lead to files that nobody approved.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(clippy::disallowed_methods, reason = "these tests need real folders, links and modes")]
 
@@ -10,7 +10,7 @@ use helve::{ErrorKind, Toolbox};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// `app` is the workspace; `outside`, `app-secret` and `home` lie beside it.
+/// `app` is the workspace. `outside`, `app-secret` and `home` are next to it.
 struct World {
     base: TempDir,
 }
@@ -44,13 +44,13 @@ impl World {
         self.base.path().canonicalize().unwrap().join(below)
     }
 
-    /// Edits inside are free; nobody can be asked.
+    /// Edits in the workspace are allowed. Nobody answers questions.
     async fn toolbox(&self) -> Toolbox {
         let builder = Toolbox::builder().dir(self.path("app")).data(self.path("data"));
         builder.allow("edit").build().await.unwrap()
     }
 
-    /// The kind of the error, or the text of the answer.
+    /// Returns the text of the result, or the kind and message of the error.
     async fn call(&self, tool: &str, input: Value) -> Result<String, (ErrorKind, String)> {
         let toolbox = self.toolbox().await;
         if tool == "edit" || tool == "write" {
@@ -61,7 +61,7 @@ impl World {
         result.outcome.map(|output| output.joined()).map_err(|err| (err.kind, err.words()))
     }
 
-    /// Every file outside the workspace, as it should have stayed.
+    /// Checks that files outside the workspace are unchanged.
     fn assert_untouched(&self) {
         for path in ["outside/secret.txt", "app-secret/s.txt", "secret.txt"] {
             assert_eq!(fs::read_to_string(self.path(path)).unwrap(), "SECRET\n", "{path}");
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-/// Each tool with a file it would read or change.
+/// Each tool with a file that it would read or change.
 fn calls(path: &str) -> Vec<(&'static str, Value)> {
     let patch = format!("*** Begin Patch\n*** Update File: {path}\n-SECRET\n+x\n*** End Patch");
     vec![
@@ -90,7 +90,7 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn nothing_outside_is_read_or_written_unasked() {
+async fn nothing_outside_is_read_or_written_without_asking() {
     let world = World::new();
     let absolute = world.path("app-secret/s.txt").display().to_string();
     let doubled = format!("/{}", world.path("outside/secret.txt").display());
@@ -113,7 +113,7 @@ async fn nothing_outside_is_read_or_written_unasked() {
 }
 
 #[tokio::test]
-async fn a_question_names_where_a_link_really_leads() {
+async fn a_question_names_the_target_of_a_link() {
     let world = World::new();
     for path in ["outbox/secret.txt", "l1"] {
         let (_, words) = world.call("read", json!({"filePath": path})).await.unwrap_err();
@@ -123,7 +123,7 @@ async fn a_question_names_where_a_link_really_leads() {
 }
 
 #[tokio::test]
-async fn a_pattern_carries_nobody_outside() {
+async fn a_pattern_does_not_lead_outside() {
     let world = World::new();
     for (tool, input) in [
         ("glob", json!({"pattern": "../**/*"})),
@@ -134,13 +134,13 @@ async fn a_pattern_carries_nobody_outside() {
         ("grep", json!({"pattern": "SECRET", "include": "outbox/*"})),
         ("list", json!({"ignore": ["../*"]})),
     ] {
-        let (Ok(said) | Err((_, said))) = world.call(tool, input).await;
-        assert!(!said.contains("secret.txt") && !said.contains("SECRET\n"), "{tool}: {said}");
+        let (Ok(text) | Err((_, text))) = world.call(tool, input).await;
+        assert!(!text.contains("secret.txt") && !text.contains("SECRET\n"), "{tool}: {text}");
     }
 }
 
 #[tokio::test]
-async fn what_configures_helve_is_asked_for_in_any_letter_case() {
+async fn protected_files_are_asked_about_in_any_letter_case() {
     let world = World::new();
     for path in [".OpenCode/opencode.json", ".HELVE/helve.json", "src/.Git/config", ".ENVRC"] {
         let input = json!({"filePath": path, "content": "x"});
@@ -151,7 +151,7 @@ async fn what_configures_helve_is_asked_for_in_any_letter_case() {
 }
 
 #[tokio::test]
-async fn names_that_only_look_the_same_are_different_files() {
+async fn names_in_different_unicode_forms_are_different_files() {
     let world = World::new();
     let names = ["caf\u{e9}.txt", "cafe\u{301}.txt"];
     for (name, text) in names.iter().zip(["composed\n", "decomposed\n"]) {
@@ -164,7 +164,7 @@ async fn names_that_only_look_the_same_are_different_files() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_refused_at_once() {
+async fn special_files_are_refused_at_once() {
     let world = World::new();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -175,16 +175,16 @@ async fn what_is_no_file_is_refused_at_once() {
     )
     .unwrap();
     let _listener = std::os::unix::net::UnixListener::bind(world.path("app/socket")).unwrap();
-    for (path, says) in [("pipe", "is a FIFO"), ("socket", "is a socket")] {
+    for (path, expected) in [("pipe", "is a FIFO"), ("socket", "is a socket")] {
         for (tool, input) in calls(path).into_iter().take(5) {
             let (_, words) = world.call(tool, input).await.expect_err(path);
-            assert!(words.contains(says), "{tool}: {words}");
+            assert!(words.contains(expected), "{tool}: {words}");
         }
     }
 }
 
 #[tokio::test]
-async fn devices_and_processes_are_refused_even_where_the_outside_is_free() {
+async fn devices_and_processes_are_refused_even_if_the_outside_is_allowed() {
     let world = World::new();
     let builder = Toolbox::builder().dir(world.path("app")).data(world.path("data"));
     let toolbox = builder
@@ -205,7 +205,7 @@ async fn devices_and_processes_are_refused_even_where_the_outside_is_free() {
 }
 
 #[tokio::test]
-async fn dots_that_stay_inside_are_fine() {
+async fn dots_that_stay_inside_are_accepted() {
     let world = World::new();
     let plain = world.path("app").join("./src//a.txt").display().to_string();
     for path in ["src/../src/a.txt", plain.as_str(), "./src/./a.txt"] {
@@ -215,7 +215,7 @@ async fn dots_that_stay_inside_are_fine() {
 }
 
 #[tokio::test]
-async fn one_file_has_one_memory_however_it_is_named() {
+async fn a_file_counts_as_read_under_any_of_its_names() {
     let world = World::new();
     let toolbox = world.toolbox().await;
     toolbox.call("read", json!({"filePath": "./src//../src/a.txt"})).await;
@@ -233,7 +233,7 @@ async fn a_link_inside_stays_a_link() {
 }
 
 #[tokio::test]
-async fn links_in_circles_end() {
+async fn cycles_of_links_are_refused() {
     let world = World::new();
     for (tool, input) in calls("loop1") {
         assert!(world.call(tool, input).await.is_err(), "{tool}");
@@ -241,7 +241,7 @@ async fn links_in_circles_end() {
 }
 
 #[tokio::test]
-async fn the_second_path_of_a_call_is_judged_too() {
+async fn every_path_of_a_call_is_judged() {
     let world = World::new();
     let patch = "*** Begin Patch\n*** Update File: victim.txt\n*** Move to: ../x\n-victim\n+v\n*** End Patch";
     let (kind, _) = world.call("apply_patch", json!({"patchText": patch})).await.unwrap_err();
@@ -254,18 +254,19 @@ async fn the_second_path_of_a_call_is_judged_too() {
 }
 
 #[tokio::test]
-async fn folders_are_no_files_and_files_no_folders() {
+async fn folders_and_files_are_not_confused() {
     let world = World::new();
-    for (path, says) in [("src/", "is a folder"), ("victim.txt/a/b.txt", "victim.txt/a/b.txt")] {
+    for (path, expected) in [("src/", "is a folder"), ("victim.txt/a/b.txt", "victim.txt/a/b.txt")]
+    {
         let (_, words) =
             world.call("write", json!({"filePath": path, "content": "x"})).await.unwrap_err();
-        assert!(words.contains(says), "{words}");
+        assert!(words.contains(expected), "{words}");
     }
     assert_eq!(fs::read_to_string(world.path("app/victim.txt")).unwrap(), "victim\n");
 }
 
 #[tokio::test]
-async fn what_is_read_only_is_refused_and_unchanged() {
+async fn read_only_files_are_refused_and_unchanged() {
     let world = World::new();
     let path = world.path("app/ro.txt");
     fs::write(&path, "old\n").unwrap();
@@ -277,7 +278,7 @@ async fn what_is_read_only_is_refused_and_unchanged() {
 }
 
 #[tokio::test]
-async fn modes_survive_an_edit_and_an_undo_of_a_removal() {
+async fn modes_survive_an_edit_and_an_undone_deletion() {
     let world = World::new();
     let path = world.path("app/s.sh");
     fs::write(&path, "echo one\n").unwrap();
@@ -295,7 +296,7 @@ async fn modes_survive_an_edit_and_an_undo_of_a_removal() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_deleted_is_not_brought_back_by_an_edit() {
+async fn an_edit_does_not_recreate_a_deleted_file() {
     let world = World::new();
     let toolbox = world.toolbox().await;
     toolbox.call("read", json!({"filePath": "victim.txt"})).await.outcome.unwrap();

@@ -1,4 +1,4 @@
-//! MCP servers that behave and that do not: what a call to them says, and that nothing else suffers.
+//! Well-behaved and misbehaving MCP servers: what their calls return, and that nothing else is affected.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,11 +10,11 @@
 mod approval;
 #[path = "servers/faults.rs"]
 mod faults;
+#[path = "servers/features.rs"]
+mod features;
 #[path = "servers/remote.rs"]
 mod remote;
 #[path = "servers/stage.rs"]
 mod stage;
 #[path = "servers/trust.rs"]
 mod trust;
-#[path = "servers/usual.rs"]
-mod usual;

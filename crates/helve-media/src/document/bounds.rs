@@ -1,4 +1,5 @@
-//! What a PDF may unfold to. The library that reads it has no bounds of its own, and running out of stack or memory cannot be caught.
+//! MediaLimits on the decompressed size and nesting of a PDF. The library that reads it has no limits of its own, and running out
+//! of stack or memory cannot be caught.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, sink};
@@ -7,52 +8,54 @@ use std::time::Instant;
 use flate2::read::ZlibDecoder;
 use pdf_extract::{Dictionary, Document, Object, ObjectId, Stream};
 
-/// Of one compressed part, and of all of them.
-const MOST_PART: u64 = 64 << 20;
-const MOST_ALL: u64 = 512 << 20;
-/// What draws one page, unfolded.
-const MOST_CONTENT: u64 = 16 << 20;
-/// Of a part whose size unfolded cannot be told by unfolding it once.
-const MOST_OPAQUE: usize = 16 << 10;
-/// How many parts, counted as often as they are drawn, one page may have, and how deep.
-const MOST_DRAWN: u64 = 20_000;
-const MOST_DEEP: usize = 24;
-/// How far up a page may inherit from.
-const MOST_ANCESTORS: usize = 64;
-/// Where the description of a part is looked for, before its first byte.
-const DESCRIPTION: usize = 1024;
+/// Maximum decompressed size of one stream.
+const MAX_STREAM: u64 = 64 << 20;
+/// Maximum decompressed size of all streams.
+const MAX_TOTAL: u64 = 512 << 20;
+/// Maximum decompressed size of the content of one page.
+const MAX_CONTENT: u64 = 16 << 20;
+/// Maximum size of a stream whose decompressed size cannot be determined.
+const MAX_OPAQUE: usize = 16 << 10;
+/// Maximum number of forms that one page draws, counting repetitions.
+const MAX_DRAWN: u64 = 20_000;
+/// Maximum nesting depth of forms.
+const MAX_DEPTH: usize = 24;
+/// Maximum number of ancestors that a page inherits from.
+const MAX_ANCESTORS: usize = 64;
+/// Where the dictionary of a stream is looked for, in bytes before its data.
+const DICTIONARY_RANGE: usize = 1024;
 
-/// Unfolds every compressed part once, keeping nothing; says what is wrong.
-pub(super) fn of_file(bytes: &[u8], until: Instant) -> Result<(), &'static str> {
-    // Room for these is taken as the file says.
-    if any_is_huge(bytes, b"/Columns", b"") || any_is_huge(bytes, b"/W", b"[") {
-        return Err("a number in it is out of all proportion");
+/// Decompresses every stream once without keeping the result. Returns what is wrong.
+pub(super) fn check_file(bytes: &[u8], until: Instant) -> Result<(), &'static str> {
+    // The library allocates as much memory as these numbers say.
+    if has_huge_number(bytes, b"/Columns", b"") || has_huge_number(bytes, b"/W", b"[") {
+        return Err("it contains an excessive number");
     }
-    let mut all = 0;
+    let mut total = 0;
     for at in find(bytes, b"stream") {
         let after = &bytes[at + b"stream".len()..];
         let Some(data) = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n")) else {
             continue;
         };
-        let before = &bytes[at.saturating_sub(DESCRIPTION)..at];
-        let description = find(before, b"obj").last().map_or(before, |obj| &before[obj..]);
-        let squeezed = |name: &[u8]| find(description, name).count();
-        if squeezed(b"FlateDecode") + squeezed(b"LZWDecode") > 1 {
-            return Err("a part of it is compressed twice");
+        let before = &bytes[at.saturating_sub(DICTIONARY_RANGE)..at];
+        let dictionary = find(before, b"obj").last().map_or(before, |obj| &before[obj..]);
+        let count = |name: &[u8]| find(dictionary, name).count();
+        if count(b"FlateDecode") + count(b"LZWDecode") > 1 {
+            return Err("a stream is compressed twice");
         }
-        all += unfolded(data, MOST_PART);
-        if all > MOST_ALL {
-            return Err("its compressed parts unfold to far too much");
+        total += decompressed_size(data, MAX_STREAM);
+        if total > MAX_TOTAL {
+            return Err("its decompressed size is too large");
         }
         if Instant::now() > until {
-            return Err("its compressed parts take too long to unfold");
+            return Err("decompressing it takes too long");
         }
     }
     Ok(())
 }
 
-/// Whether more than seven digits follow a name, or stand in the list that follows it.
-fn any_is_huge(bytes: &[u8], name: &[u8], open: &[u8]) -> bool {
+/// Whether a number with more than seven digits follows a name, directly or in a list.
+fn has_huge_number(bytes: &[u8], name: &[u8], open: &[u8]) -> bool {
     find(bytes, name).any(|at| {
         let after = bytes[at + name.len()..].trim_ascii_start();
         let Some(numbers) = after.strip_prefix(open) else { return false };
@@ -62,19 +65,19 @@ fn any_is_huge(bytes: &[u8], name: &[u8], open: &[u8]) -> bool {
     })
 }
 
-/// How much comes out, at most one more than `most`. What is no such data gives nothing or little.
-fn unfolded(data: &[u8], most: u64) -> u64 {
-    let mut decoder = ZlibDecoder::new(data).take(most + 1);
-    // Broken data counts as far as it goes, as it does for the reader.
+/// Returns the decompressed size, at most `max + 1`. Invalid data counts as little or nothing.
+fn decompressed_size(data: &[u8], max: u64) -> u64 {
+    let mut decoder = ZlibDecoder::new(data).take(max + 1);
+    // Broken data counts up to the error, as in the library.
     std::io::copy(&mut decoder, &mut sink()).unwrap_or(0);
-    most + 1 - decoder.limit()
+    max + 1 - decoder.limit()
 }
 
-/// Pictures are not text, and reading them as such is slow and fails.
-pub(super) fn forget_pictures(document: &mut Document) {
+/// Removes images: they contain no text, and the library fails slowly on them.
+pub(super) fn remove_images(document: &mut Document) {
     for object in document.objects.values_mut() {
         if let Object::Stream(stream) = object
-            && is(&stream.dict, b"Image")
+            && has_subtype(&stream.dict, b"Image")
         {
             stream.dict.remove(b"Filter");
             stream.set_content(Vec::new());
@@ -82,7 +85,7 @@ pub(super) fn forget_pictures(document: &mut Document) {
     }
 }
 
-/// Whether drawing a page ends, soon enough, and within the stack.
+/// Whether a page can be drawn within the limits.
 pub(super) fn page_is_safe(document: &Document, page: ObjectId) -> bool {
     let Some(resources) = resources(document, page) else { return false };
     let mut size = 0;
@@ -92,23 +95,23 @@ pub(super) fn page_is_safe(document: &Document, page: ObjectId) -> bool {
         let Some(content) = content_size(stream) else { return false };
         size += content;
         drawn += draws(stream);
-        if size > MOST_CONTENT {
+        if size > MAX_CONTENT {
             return false;
         }
     }
-    let mut forms = Forms { document, known: HashMap::new(), above: HashSet::new() };
-    let most = resources
+    let mut forms = FormCosts { document, known: HashMap::new(), above: HashSet::new() };
+    let max_cost = resources
         .iter()
-        .map(|one| forms.most(one))
-        .try_fold(0, |most: u64, cost| cost.map(|cost| most.max(cost)));
-    most.is_some_and(|most| drawn.saturating_mul(most) <= MOST_DRAWN)
+        .map(|resources| forms.max_cost(resources))
+        .try_fold(0, |max: u64, cost| cost.map(|cost| max.max(cost)));
+    max_cost.is_some_and(|max| drawn.saturating_mul(max) <= MAX_DRAWN)
 }
 
-/// What a page inherits; nothing where its ancestors do not end.
+/// Returns the resources of a page and its ancestors, or `None` if there are too many ancestors.
 fn resources(document: &Document, page: ObjectId) -> Option<Vec<&Dictionary>> {
     let mut found = Vec::new();
     let mut node = document.get_dictionary(page).ok()?;
-    for _ in 0..MOST_ANCESTORS {
+    for _ in 0..MAX_ANCESTORS {
         found.extend(deref(document, node.get(b"Resources").ok()).and_then(dictionary));
         let Ok(parent) = node.get(b"Parent").and_then(Object::as_reference) else {
             return Some(found);
@@ -119,41 +122,41 @@ fn resources(document: &Document, page: ObjectId) -> Option<Vec<&Dictionary>> {
     None
 }
 
-/// How large a stream is when it is unfolded; nothing where that is too large or cannot be told.
+/// Returns the decompressed size of a stream, or `None` if it is too large or unknown.
 fn content_size(stream: &Stream) -> Option<u64> {
     let filters = stream.filters().unwrap_or_default();
     let size = match filters.as_slice() {
         [] => stream.content.len() as u64,
-        [b"FlateDecode"] => unfolded(&stream.content, MOST_CONTENT),
-        _ if stream.content.len() <= MOST_OPAQUE => MOST_OPAQUE as u64,
+        [b"FlateDecode"] => decompressed_size(&stream.content, MAX_CONTENT),
+        _ if stream.content.len() <= MAX_OPAQUE => MAX_OPAQUE as u64,
         _ => return None,
     };
-    (size <= MOST_CONTENT).then_some(size)
+    (size <= MAX_CONTENT).then_some(size)
 }
 
-/// How often a stream draws another part. Only for streams that `content_size` allows.
+/// Returns how often a stream draws a form. Only for streams that `content_size` allows.
 fn draws(stream: &Stream) -> u64 {
     let content = stream.decompressed_content().unwrap_or_else(|_| stream.content.clone());
     find(&content, b"Do").count() as u64
 }
 
-/// What parts cost that draw other parts.
-struct Forms<'a> {
+/// Computes the cost of forms, which may draw other forms.
+struct FormCosts<'a> {
     document: &'a Document,
     known: HashMap<ObjectId, u64>,
     above: HashSet<ObjectId>,
 }
 
-impl<'a> Forms<'a> {
-    /// The cost of the dearest part that these resources name; nothing where one contains itself or costs too much.
-    fn most(&mut self, resources: &'a Dictionary) -> Option<u64> {
+impl<'a> FormCosts<'a> {
+    /// Returns the cost of the most expensive form in these resources, or `None` if one draws itself or costs too much.
+    fn max_cost(&mut self, resources: &'a Dictionary) -> Option<u64> {
         let named = deref(self.document, resources.get(b"XObject").ok()).and_then(dictionary);
-        let mut most = 1;
+        let mut max = 1;
         for (_, object) in named.into_iter().flat_map(Dictionary::iter) {
             let Object::Reference(id) = object else { continue };
-            most = most.max(self.cost(*id, resources)?);
+            max = max.max(self.cost(*id, resources)?);
         }
-        Some(most)
+        Some(max)
     }
 
     fn cost(&mut self, id: ObjectId, around: &'a Dictionary) -> Option<u64> {
@@ -170,19 +173,19 @@ impl<'a> Forms<'a> {
             self.known.insert(id, 1);
             return Some(1);
         }
-        if self.above.len() == MOST_DEEP || !self.above.insert(id) {
+        if self.above.len() == MAX_DEPTH || !self.above.insert(id) {
             return None;
         }
         let own = deref(self.document, stream.dict.get(b"Resources").ok()).and_then(dictionary);
-        let most = self.most(own.unwrap_or(around));
+        let max_cost = self.max_cost(own.unwrap_or(around));
         self.above.remove(&id);
-        let cost = draws.saturating_mul(most?).saturating_add(1);
+        let cost = draws.saturating_mul(max_cost?).saturating_add(1);
         self.known.insert(id, cost);
-        (cost <= MOST_DRAWN).then_some(cost)
+        (cost <= MAX_DRAWN).then_some(cost)
     }
 }
 
-fn is(dictionary: &Dictionary, subtype: &[u8]) -> bool {
+fn has_subtype(dictionary: &Dictionary, subtype: &[u8]) -> bool {
     dictionary.get(b"Subtype").and_then(Object::as_name).is_ok_and(|name| name == subtype)
 }
 
@@ -194,7 +197,7 @@ fn dictionary(object: &Object) -> Option<&Dictionary> {
     object.as_dict().ok()
 }
 
-/// Every place where `what` stands.
+/// Returns every position of `what`.
 fn find<'a>(bytes: &'a [u8], what: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
     let first = what.first().copied().unwrap_or_default();
     let starts = bytes.iter().enumerate().filter(move |(_, byte)| **byte == first);

@@ -1,24 +1,24 @@
-//! Small documents, written by hand.
+//! Builds small PDF documents.
 
-pub(super) struct Page {
-    /// The body of the object that draws it.
+pub(super) struct PdfPage {
+    /// The body of its content object.
     pub(super) content: Vec<u8>,
     pub(super) resources: String,
 }
 
 const FONT: &str = "/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>";
 
-pub(super) fn text_page(text: &str) -> Page {
+pub(super) fn text_page(text: &str) -> PdfPage {
     let content = format!("BT /F1 12 Tf 20 100 Td ({text}) Tj ET");
-    Page { content: object("", content.as_bytes()), resources: FONT.into() }
+    PdfPage { content: object("", content.as_bytes()), resources: FONT.into() }
 }
 
 /// A page with this content.
-pub(super) fn stream(entries: &str, content: &str) -> Page {
-    Page { content: object(entries, content.as_bytes()), resources: FONT.into() }
+pub(super) fn stream(entries: &str, content: &str) -> PdfPage {
+    PdfPage { content: object(entries, content.as_bytes()), resources: FONT.into() }
 }
 
-/// The body of an object that is a stream.
+/// Returns the body of a stream object.
 pub(super) fn object(entries: &str, data: &[u8]) -> Vec<u8> {
     let mut body = format!("<< {entries} /Length {} >>\nstream\n", data.len()).into_bytes();
     body.extend(data);
@@ -26,8 +26,8 @@ pub(super) fn object(entries: &str, data: &[u8]) -> Vec<u8> {
     body
 }
 
-/// Objects 1 and 2 are the catalogue and the list of pages; then come page and content in turn.
-pub(super) fn document(pages: &[Page]) -> Vec<u8> {
+/// Objects 1 and 2 are the catalogue and the list of pages. Then page and content objects alternate.
+pub(super) fn document(pages: &[PdfPage]) -> Vec<u8> {
     let kids: Vec<String> = (0..pages.len()).map(|at| format!("{} 0 R", 3 + at * 2)).collect();
     let mut bodies = vec![
         b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
@@ -49,7 +49,7 @@ fn page_of(content: usize, resources: &str, entries: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A form without resources of its own that draws its own name.
+/// A document with a form that draws itself.
 pub(super) fn drawing_itself() -> Vec<u8> {
     let bodies = [
         b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),
@@ -61,7 +61,7 @@ pub(super) fn drawing_itself() -> Vec<u8> {
     file(&bodies)
 }
 
-/// A list of pages that is its own parent, so that nothing is ever inherited.
+/// A document whose list of pages is its own parent.
 pub(super) fn own_ancestor() -> Vec<u8> {
     let bodies = [
         b"<< /Type /Catalog /Pages 2 0 R >>".to_vec(),

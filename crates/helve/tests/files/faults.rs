@@ -1,4 +1,4 @@
-//! Any file operation of a tool may fail, with any error: every file is old or new, and nothing lies around.
+//! Any file operation may fail with any error: every file is old or new, and nothing is left behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,19 +8,19 @@ use helve_machine::{InjectedFaults, LocalMachine};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, Tree};
+use crate::stage::{FileTree, Stage};
 
 const ERRORS: [Errno; 5] = [Errno::NOSPC, Errno::IO, Errno::ACCESS, Errno::INTR, Errno::MFILE];
 
-/// A call, after the calls that lead to it.
+/// A call, and the calls that prepare it.
 struct Case {
     tool: &'static str,
     input: Value,
-    first: Vec<(&'static str, Value)>,
+    setup: Vec<(&'static str, Value)>,
 }
 
 fn case(tool: &'static str, input: Value) -> Case {
-    Case { tool, input, first: Vec::new() }
+    Case { tool, input, setup: Vec::new() }
 }
 
 fn edit() -> Value {
@@ -42,7 +42,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// A host with these files and no processes.
+/// Returns a host with these files and no processes.
 pub(crate) fn files_of(machine: LocalMachine) -> Host {
     Host::new(Arc::new(machine), Vec::new(), None)
 }
@@ -52,62 +52,63 @@ async fn toolbox(stage: &Stage, faults: InjectedFaults) -> Toolbox {
     stage.builder().host(files_of(machine)).build().await.unwrap()
 }
 
-/// Which operation fails, counted from when it is armed.
+/// Decides which operation fails, counted from when it is armed.
 #[derive(Clone)]
-struct Plan {
+struct FaultPlan {
     armed: Arc<AtomicUsize>,
-    seen: Arc<AtomicUsize>,
+    count: Arc<AtomicUsize>,
 }
 
 const NEVER: usize = usize::MAX;
 
-impl Plan {
+impl FaultPlan {
     fn new() -> Self {
-        Self { armed: Arc::new(AtomicUsize::new(NEVER)), seen: Arc::new(AtomicUsize::new(0)) }
+        Self { armed: Arc::new(AtomicUsize::new(NEVER)), count: Arc::new(AtomicUsize::new(0)) }
     }
 
-    /// Lets the nth operation from now on fail.
+    /// Makes the nth operation from now on fail.
     fn arm(&self, nth: usize) {
-        self.seen.store(0, Ordering::Relaxed);
+        self.count.store(0, Ordering::Relaxed);
         self.armed.store(nth, Ordering::Relaxed);
     }
 
     fn faults(&self, errno: Errno) -> InjectedFaults {
-        let Self { armed, seen } = self.clone();
+        let Self { armed, count } = self.clone();
         InjectedFaults::by_number(move |operation| {
-            let at = seen.fetch_add(1, Ordering::Relaxed);
-            let fails = at == armed.load(Ordering::Relaxed);
-            // A read that is interrupted is made again further down, where nobody can interfere.
-            let again = errno == Errno::INTR && matches!(operation, "locate" | "load" | "list");
-            (fails && !again).then(|| errno.raw_os_error())
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            let fails = number == armed.load(Ordering::Relaxed);
+            // An interrupted read is retried at a lower level, where no fault can be injected.
+            let is_retried =
+                errno == Errno::INTR && matches!(operation, "locate" | "load" | "list");
+            (fails && !is_retried).then(|| errno.raw_os_error())
         })
     }
 }
 
-/// A toolbox whose file operations can fail, right before the call.
-struct Ready {
+/// A toolbox whose file operations can fail, ready for the call.
+struct PreparedCase {
     stage: Stage,
     toolbox: Toolbox,
-    plan: Plan,
-    before: Tree,
+    plan: FaultPlan,
+    before: FileTree,
 }
 
-impl Ready {
+impl PreparedCase {
     async fn new(case: &Case, errno: Errno) -> Self {
-        let (stage, plan) = (stage(), Plan::new());
+        let (stage, plan) = (stage(), FaultPlan::new());
         let toolbox = toolbox(&stage, plan.faults(errno)).await;
-        for (tool, input) in &case.first {
+        for (tool, input) in &case.setup {
             toolbox.call(tool, input.clone()).await.outcome.unwrap();
         }
         let before = stage.tree();
         Self { stage, toolbox, plan, before }
     }
 
-    /// Makes the call, the nth operation of which fails, and one more that must not.
+    /// Makes the call with the nth operation failing, then another call that must succeed.
     async fn call(&self, case: &Case, nth: usize) -> (ToolResult, usize) {
         self.plan.arm(nth);
         let result = self.toolbox.call(case.tool, case.input.clone()).await;
-        let operations = self.plan.seen.load(Ordering::Relaxed);
+        let operations = self.plan.count.load(Ordering::Relaxed);
         self.plan.arm(NEVER);
         let next = self.toolbox.call("read", json!({"filePath": "."})).await;
         assert!(next.outcome.is_ok(), "{} at {nth}: {:?}", case.tool, next.outcome);
@@ -115,39 +116,39 @@ impl Ready {
     }
 }
 
-/// Lets the nth operation fail, for every n and every error.
+/// Makes the nth operation fail, for every n and every error.
 async fn sweep(case: Case) {
     let tool = case.tool;
-    let whole = Ready::new(&case, Errno::IO).await;
-    let (result, operations) = whole.call(&case, NEVER).await;
+    let reference = PreparedCase::new(&case, Errno::IO).await;
+    let (result, operations) = reference.call(&case, NEVER).await;
     result.outcome.unwrap();
     assert!(operations > 10, "{tool}: only {operations} operations");
-    let new = whole.stage.tree();
+    let new = reference.stage.tree();
     for errno in ERRORS {
-        let mut ready = Ready::new(&case, errno).await;
+        let mut prepared = PreparedCase::new(&case, errno).await;
         for nth in 0..operations {
-            let (result, _) = ready.call(&case, nth).await;
-            let what = format!("{tool}, {errno:?} at {nth}: {:?}", result.outcome);
-            assert!(errno != Errno::INTR || result.outcome.is_ok(), "{what}");
+            let (result, _) = prepared.call(&case, nth).await;
+            let context = format!("{tool}, {errno:?} at {nth}: {:?}", result.outcome);
+            assert!(errno != Errno::INTR || result.outcome.is_ok(), "{context}");
             if result.outcome.is_ok() {
-                assert_eq!(ready.stage.tree(), new, "{what}");
-                ready = Ready::new(&case, errno).await;
+                assert_eq!(prepared.stage.tree(), new, "{context}");
+                prepared = PreparedCase::new(&case, errno).await;
             } else {
-                assert_eq!(ready.stage.tree(), ready.before, "{what}");
+                assert_eq!(prepared.stage.tree(), prepared.before, "{context}");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn an_operation_of_write_fails() {
+async fn write_survives_any_fault() {
     sweep(case("write", json!({"filePath": "new/w.txt", "content": "new\n"}))).await;
-    let over = case("write", json!({"filePath": "a.txt", "content": "all new\n"}));
-    sweep(Case { first: vec![("read", json!({"filePath": "a.txt"}))], ..over }).await;
+    let overwrite = case("write", json!({"filePath": "a.txt", "content": "all new\n"}));
+    sweep(Case { setup: vec![("read", json!({"filePath": "a.txt"}))], ..overwrite }).await;
 }
 
 #[tokio::test]
-async fn an_operation_of_edit_fails() {
+async fn edit_survives_any_fault() {
     sweep(case("edit", edit())).await;
     let edits = json!([
         {"oldString": "one", "newString": "1"}, {"oldString": "two", "newString": "2"}
@@ -156,12 +157,12 @@ async fn an_operation_of_edit_fails() {
 }
 
 #[tokio::test]
-async fn an_operation_of_apply_patch_fails() {
+async fn apply_patch_survives_any_fault() {
     sweep(case("apply_patch", patch())).await;
 }
 
 #[tokio::test]
-async fn an_operation_of_undo_fails() {
-    sweep(Case { first: vec![("edit", edit())], ..case("undo", json!({})) }).await;
-    sweep(Case { first: vec![("apply_patch", patch())], ..case("undo", json!({})) }).await;
+async fn undo_survives_any_fault() {
+    sweep(Case { setup: vec![("edit", edit())], ..case("undo", json!({})) }).await;
+    sweep(Case { setup: vec![("apply_patch", patch())], ..case("undo", json!({})) }).await;
 }

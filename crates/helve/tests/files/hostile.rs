@@ -1,4 +1,4 @@
-//! Files and arguments that make it hard: rights, attributes, full disks, sizes, bytes that are no text.
+//! Difficult files and arguments: permissions, attributes, full disks, large sizes, binary data.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -15,9 +15,9 @@ use crate::stage::{Stage, call};
 
 const NOBODY: u32 = 65534;
 
-/// Root may write anywhere, so this is done by somebody else.
+/// Root may write anywhere, so a child process does this as another user.
 #[tokio::test]
-async fn a_folder_that_may_not_be_written_stays_as_it_is() {
+async fn a_read_only_folder_is_not_changed() {
     const ROLE: &str = "HELVE_TEST_NOBODY";
     if let Ok(role) = std::env::var(ROLE) {
         let (root, data) = role.split_once('\n').unwrap();
@@ -39,7 +39,7 @@ async fn a_folder_that_may_not_be_written_stays_as_it_is() {
     }
     fs::set_permissions(stage.path("d"), fs::Permissions::from_mode(0o555)).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let test = "hostile::a_folder_that_may_not_be_written_stays_as_it_is";
+    let test = "hostile::a_read_only_folder_is_not_changed";
     command.args([test, "--exact", "--nocapture"]).env("HOME", stage.data.path());
     command.env(ROLE, format!("{}\n{}", stage.root.path().display(), stage.data.path().display()));
     if rustix::process::geteuid().is_root() {
@@ -53,8 +53,8 @@ async fn a_folder_that_may_not_be_written_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn mode_owner_and_attributes_outlive_an_edit() {
-    // On a disk: not every kernel keeps attributes in memory.
+async fn mode_owner_and_attributes_survive_an_edit() {
+    // On disk, because not every kernel supports attributes in memory.
     let stage = Stage { root: tempfile::tempdir().unwrap(), ..Stage::new() };
     stage.put("s.sh", "echo one\n", 0o751);
     let path = stage.path("s.sh");
@@ -84,7 +84,7 @@ async fn mode_owner_and_attributes_outlive_an_edit() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_named_and_changes_nothing() {
+async fn a_full_disk_is_reported_and_changes_nothing() {
     let stage = Stage::new();
     stage.put("a.txt", "old\n", 0o644);
     let full = InjectedFaults::by_number(|operation| {
@@ -108,7 +108,7 @@ async fn a_full_disk_is_named_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn of_twenty_files_none_changes_when_one_cannot() {
+async fn no_file_of_a_patch_changes_if_one_cannot() {
     let stage = Stage::new();
     let mut patch = String::from("*** Begin Patch\n");
     for number in 0..20 {
@@ -126,7 +126,7 @@ async fn of_twenty_files_none_changes_when_one_cannot() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_neither_shown_nor_edited() {
+async fn binary_files_are_neither_shown_nor_edited() {
     let stage = Stage::new();
     let late = ["text\n".repeat(2000).as_bytes(), b"\0\x01\x02"].concat();
     for (name, bytes) in [("one.txt", b"a\0b\n".to_vec()), ("late.txt", late)] {
@@ -143,18 +143,18 @@ async fn what_is_no_text_is_neither_shown_nor_edited() {
 }
 
 #[tokio::test]
-async fn huge_quotations_and_a_million_places_are_answered_in_time() {
+async fn huge_quotes_and_a_million_matches_are_answered_in_time() {
     let stage = Stage::new();
     let text = "a line of the file\n".repeat(280_000);
     stage.put("large.txt", &text, 0o644);
     stage.put("many.txt", "a ".repeat(1_000_000), 0o644);
     let toolbox = stage.toolbox().await;
-    let began = Instant::now();
-    let check = async |file: &str, old: &str, new: &str, all: bool, says: &str| {
+    let start = Instant::now();
+    let check = async |file: &str, old: &str, new: &str, all: bool, expected: &str| {
         let input =
             json!({"filePath": file, "oldString": old, "newString": new, "replaceAll": all});
-        let (Ok(said) | Err(said)) = call(&toolbox, "edit", input).await;
-        assert!(said.contains(says), "{says}: {}", &said[..said.floor_char_boundary(300)]);
+        let (Ok(text) | Err(text)) = call(&toolbox, "edit", input).await;
+        assert!(text.contains(expected), "{expected}: {}", &text[..text.floor_char_boundary(300)]);
     };
     check("many.txt", "a", "b", false, "1000000 times in many.txt, at lines 1").await;
     check("many.txt", "a", "b", true, "1000000 occurrences replaced").await;
@@ -163,6 +163,6 @@ async fn huge_quotations_and_a_million_places_are_answered_in_time() {
     check("large.txt", &text, "short\n", false, "Edited large.txt").await;
     check("large.txt", "short\n", "", false, "Edited large.txt").await;
     assert_eq!(fs::read(stage.path("large.txt")).unwrap(), b"");
-    assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
     toolbox.close().await;
 }

@@ -1,4 +1,4 @@
-//! Names that are not plain text: shown on one line, found again by what was shown, undone by their bytes.
+//! File names that are not plain text: shown on one line, accepted as shown, and undone by their bytes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -25,7 +25,7 @@ fn stage() -> Stage {
 }
 
 #[tokio::test]
-async fn every_tool_shows_them_on_one_line_and_nothing_raw() {
+async fn every_tool_escapes_names_on_one_line() {
     let stage = stage();
     let toolbox = stage.toolbox().await;
     for (tool, input) in [
@@ -46,7 +46,7 @@ async fn every_tool_shows_them_on_one_line_and_nothing_raw() {
 }
 
 #[tokio::test]
-async fn what_is_shown_can_be_read_edited_and_undone() {
+async fn names_as_shown_can_be_read_edited_and_undone() {
     let stage = stage();
     let toolbox = stage.toolbox().await;
     for (name, shown) in NAMES {
@@ -57,11 +57,11 @@ async fn what_is_shown_can_be_read_edited_and_undone() {
             assert!(read.contains("needle one"), "{given}: {read}");
         }
         let edit = json!({"filePath": shown, "oldString": "one", "newString": "two"});
-        let said = call(&toolbox, "edit", edit).await.unwrap();
-        assert!(said.contains(&format!("Edited {shown}:")), "{said}");
+        let text = call(&toolbox, "edit", edit).await.unwrap();
+        assert!(text.contains(&format!("Edited {shown}:")), "{text}");
         assert_eq!(fs::read(&path).unwrap(), b"needle two\n");
-        let said = call(&toolbox, "undo", json!({})).await.unwrap();
-        assert!(said.contains(&format!("edit of {shown} ")), "{said}");
+        let text = call(&toolbox, "undo", json!({})).await.unwrap();
+        assert!(text.contains(&format!("edit of {shown} ")), "{text}");
         assert_eq!(fs::read(&path).unwrap(), b"needle one\n");
     }
     assert_eq!(fs::read_dir(stage.path("")).unwrap().count(), NAMES.len());
@@ -69,7 +69,7 @@ async fn what_is_shown_can_be_read_edited_and_undone() {
 }
 
 #[tokio::test]
-async fn a_name_that_looks_like_an_escape_is_itself() {
+async fn a_name_that_looks_like_an_escape_is_not_confused() {
     let stage = Stage::new();
     stage.put(r#""a\nb""#, "quotes and all\n", 0o644);
     stage.put("a\nb", "a newline\n", 0o644);
@@ -88,7 +88,7 @@ async fn a_name_that_looks_like_an_escape_is_itself() {
 }
 
 #[tokio::test]
-async fn an_escape_is_judged_by_what_it_stands_for() {
+async fn an_escaped_name_is_judged_by_its_meaning() {
     let stage = Stage::new();
     let toolbox = stage.toolbox().await;
     for given in [r#""..\x2f..\x2fetc\x2fpasswd""#, r#""\x2e\x2e"/etc"#, r#""a\x00b""#] {

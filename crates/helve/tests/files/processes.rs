@@ -1,4 +1,4 @@
-//! Several processes at the same files, processes that are killed, and links that change under the writer.
+//! Several processes changing the same files, killed processes, and links that change during a write.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::stage::{Stage, call};
 
-/// Says to a test that it is the child, and where the folders are.
+/// Tells a test that it is the child, and where the folders are.
 const ROLE: &str = "HELVE_TEST_CHILD";
 const LONG: Duration = Duration::from_secs(120);
 
-/// Starts this test again in a process of its own.
+/// Starts this test again as a child process.
 fn child(test: &str, stage: &Stage) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([&format!("processes::{test}"), "--exact", "--nocapture"])
@@ -27,15 +27,15 @@ fn child(test: &str, stage: &Stage) -> Child {
         .unwrap()
 }
 
-/// The toolbox of the parent's folders, in the child.
-async fn role() -> Option<Toolbox> {
+/// Returns the toolbox for the parent's folders, in the child.
+async fn child_toolbox() -> Option<Toolbox> {
     let role = std::env::var(ROLE).ok()?;
     let (root, data) = role.split_once('\n')?;
     let builder = Toolbox::builder().dir(root).data(data).allow("edit");
     Some(builder.build().await.unwrap())
 }
 
-/// Adds one to a side's line of both files again and again; every tenth time to both at once.
+/// Increments a side's line in both files repeatedly. Every tenth time changes both files in one call.
 async fn count(toolbox: &Toolbox, side: &str, order: [&str; 2]) {
     let line = |file: &str, number: usize| format!("{side} {number} of {file}");
     for number in 0..ROUNDS {
@@ -50,11 +50,11 @@ async fn count(toolbox: &Toolbox, side: &str, order: [&str; 2]) {
             edits.map(|edit| ("edit", input(edit))).into()
         };
         for (tool, input) in calls {
-            let began = Instant::now();
-            // Whoever is refused in words has lost nothing, and calls again.
+            let start = Instant::now();
+            // A refused call has changed nothing and is repeated.
             while let Err(why) = call(toolbox, tool, input.clone()).await {
                 assert!(why.contains("Nothing was written"), "{side} {number}: {why}");
-                assert!(began.elapsed() < LONG, "{side} {number} is stuck: {why}");
+                assert!(start.elapsed() < LONG, "{side} {number} is stuck: {why}");
             }
         }
     }
@@ -65,7 +65,7 @@ const ROUNDS: usize = 60;
 #[tokio::test]
 async fn two_processes_that_edit_different_lines_lose_nothing() {
     const NAME: &str = "two_processes_that_edit_different_lines_lose_nothing";
-    if let Some(toolbox) = role().await {
+    if let Some(toolbox) = child_toolbox().await {
         count(&toolbox, "right", ["b.txt", "a.txt"]).await;
         return toolbox.close().await;
     }
@@ -89,7 +89,7 @@ fn lines(number: usize) -> String {
     format!("number {number} of many\n").repeat(200)
 }
 
-/// The number of a file that is whole.
+/// Returns the number in a file, which must be complete.
 fn number(path: &Path) -> usize {
     let text = fs::read_to_string(path).unwrap();
     let number = text.split(' ').nth(1).unwrap().parse().unwrap();
@@ -98,15 +98,16 @@ fn number(path: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn a_killed_call_leaves_old_or_new_and_can_be_taken_back() {
-    const NAME: &str = "a_killed_call_leaves_old_or_new_and_can_be_taken_back";
-    if let Some(toolbox) = role().await {
+async fn a_killed_call_leaves_old_or_new_files_and_can_be_undone() {
+    const NAME: &str = "a_killed_call_leaves_old_or_new_files_and_can_be_undone";
+    if let Some(toolbox) = child_toolbox().await {
         for round in number(&toolbox.root().join("a.txt")).. {
             let sections: String = ["a.txt", "b.txt"]
                 .map(|file| {
-                    let old: String = lines(round).lines().map(|it| format!("-{it}\n")).collect();
+                    let old: String =
+                        lines(round).lines().map(|line| format!("-{line}\n")).collect();
                     let new: String =
-                        lines(round + 1).lines().map(|it| format!("+{it}\n")).collect();
+                        lines(round + 1).lines().map(|line| format!("+{line}\n")).collect();
                     format!("*** Update File: {file}\n{old}{new}")
                 })
                 .concat();
@@ -121,9 +122,9 @@ async fn a_killed_call_leaves_old_or_new_and_can_be_taken_back() {
     }
     for round in 0..12u32 {
         let mut child = child(NAME, &stage);
-        // Killed at moments that differ: after a change, and a little more.
-        let (began, first) = (Instant::now(), number(&paths[0]));
-        while number(&paths[0]) == first && began.elapsed() < LONG {
+        // Killed at different moments: after a change, plus a varying delay.
+        let (start, first) = (Instant::now(), number(&paths[0]));
+        while number(&paths[0]) == first && start.elapsed() < LONG {
             std::thread::yield_now();
         }
         let spin = Instant::now();
@@ -145,7 +146,7 @@ async fn a_killed_call_leaves_old_or_new_and_can_be_taken_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_swapped_in_under_the_writer_lead_nowhere() {
+async fn links_swapped_in_during_a_write_are_not_followed() {
     let (stage, outside) = (Stage::new(), crate::stage::folder());
     let secret = outside.path().join("file.txt");
     fs::write(&secret, "SECRET\n").unwrap();
@@ -154,7 +155,7 @@ async fn links_swapped_in_under_the_writer_lead_nowhere() {
     let [folder, link, aside] = ["folder", "link", "aside"].map(|name| stage.path(name));
     let stop = AtomicBool::new(false);
     let toolbox = stage.toolbox().await;
-    let (mut made, mut refused) = (0, 0);
+    let (mut succeeded, mut refused) = (0, 0);
     std::thread::scope(|scope| {
         let swapper = scope.spawn(|| {
             let mut swaps = 0;
@@ -163,7 +164,7 @@ async fn links_swapped_in_under_the_writer_lead_nowhere() {
                     [(&folder, &aside), (&link, &folder), (&folder, &link), (&aside, &folder)]
                 {
                     while fs::rename(from, to).is_err() {
-                        // A call has made the missing folder anew.
+                        // A call has created the missing folder again.
                         fs::remove_dir_all(to).ok();
                     }
                 }
@@ -184,7 +185,7 @@ async fn links_swapped_in_under_the_writer_lead_nowhere() {
                     ("apply_patch", json!({"patchText": patch})),
                 ] {
                     match call(&toolbox, tool, input).await {
-                        Ok(_) => made += 1,
+                        Ok(_) => succeeded += 1,
                         Err(why) => {
                             assert!(!why.contains("SECRET"), "{why}");
                             refused += 1;
@@ -197,7 +198,7 @@ async fn links_swapped_in_under_the_writer_lead_nowhere() {
         stop.store(true, Ordering::Relaxed);
         assert!(swapper.join().unwrap() > 1000);
     });
-    assert!(made > 0 && refused > 0, "{made} made, {refused} refused");
+    assert!(succeeded > 0 && refused > 0, "{succeeded} succeeded, {refused} refused");
     assert_eq!(fs::read_to_string(&secret).unwrap(), "SECRET\n");
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
     toolbox.close().await;
@@ -216,14 +217,17 @@ async fn a_host_without_processes_offers_no_bash() {
 }
 
 #[tokio::test]
-async fn a_further_conversation_has_its_own_memory() {
+async fn another_conversation_has_its_own_memory() {
     let stage = Stage::new();
     stage.put("a.txt", "one\n", 0o644);
     let first = stage.toolbox().await;
     let second = first.conversation("second");
     call(&first, "read", json!({"filePath": "a.txt"})).await.unwrap();
     let write = json!({"filePath": "a.txt", "content": "two\n"});
-    assert!(call(&second, "write", write.clone()).await.is_err(), "it was not shown the file");
+    assert!(
+        call(&second, "write", write.clone()).await.is_err(),
+        "this session has not read the file"
+    );
     call(&first, "write", write).await.unwrap();
     second.close().await;
     first.close().await;

@@ -1,4 +1,4 @@
-//! A workspace and a data folder of their own, and what is in the workspace.
+//! A workspace and a data folder for one test, and the content of the workspace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,8 +9,8 @@ use helve::{Builder, Toolbox};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Every file with content and mode, every folder with mode.
-pub(crate) type Tree = BTreeMap<PathBuf, (Option<Vec<u8>>, u32)>;
+/// Every file with content and mode, and every folder with its mode.
+pub(crate) type FileTree = BTreeMap<PathBuf, (Option<Vec<u8>>, u32)>;
 
 pub(crate) struct Stage {
     pub(crate) root: TempDir,
@@ -37,24 +37,24 @@ impl Stage {
         Toolbox::builder().dir(self.root.path()).data(self.data.path()).allow("edit")
     }
 
-    /// Edits are free; nobody can be asked.
+    /// Edits are allowed. Nobody answers questions.
     pub(crate) async fn toolbox(&self) -> Toolbox {
         self.builder().build().await.unwrap()
     }
 
-    pub(crate) fn tree(&self) -> Tree {
+    pub(crate) fn tree(&self) -> FileTree {
         let mut tree = BTreeMap::new();
         collect(self.root.path(), self.root.path(), &mut tree);
         tree
     }
 }
 
-/// In memory, where syncing costs nothing.
+/// Creates a folder in memory, where syncing is free.
 pub(crate) fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-fn collect(root: &Path, folder: &Path, tree: &mut Tree) {
+fn collect(root: &Path, folder: &Path, tree: &mut FileTree) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let metadata = fs::symlink_metadata(&path).unwrap();
@@ -67,7 +67,7 @@ fn collect(root: &Path, folder: &Path, tree: &mut Tree) {
     }
 }
 
-/// The text of an answer, or the words of an error.
+/// Returns the text of a result, or the message of an error.
 pub(crate) async fn call(toolbox: &Toolbox, tool: &str, input: Value) -> Result<String, String> {
     let outcome = toolbox.call(tool, input).await.outcome;
     outcome.map(|output| output.joined()).map_err(|error| error.words())

@@ -1,4 +1,4 @@
-//! Whatever calls did, taking them back one by one brings every byte, mode and absence back.
+//! Undoing any sequence of calls restores every byte, mode and missing file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,15 +17,15 @@ const MODES: [u32; 4] = [0o644, 0o755, 0o600, 0o751];
 #[derive(Clone, Debug)]
 enum Step {
     Write(usize, String),
-    /// One of the lines, and what it becomes.
+    /// A line number and its new text.
     Edit(usize, usize, String),
     Edits(usize, Vec<(usize, String)>),
     Add(usize, String),
     Delete(usize),
-    /// Another name, perhaps that of a file which is there.
+    /// Moves a file to another name, which may exist.
     Move(usize, usize),
     Mode(usize, bool),
-    /// Several files in one patch.
+    /// Changes several files in one patch.
     Both(usize, usize, usize),
     Undo,
 }
@@ -49,7 +49,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..14)
 }
 
-/// Files as they may lie around: with marks, mixed endings, no last newline, bytes that mean nothing.
+/// File contents with byte order marks, mixed line endings, no final newline, or invalid UTF-8.
 fn contents() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
         "[a-z ]{0,10}".prop_map(String::into_bytes),
@@ -73,7 +73,7 @@ fn files() -> impl Strategy<Value = Vec<Option<(Vec<u8>, u32)>>> {
     proptest::collection::vec(proptest::option::weighted(0.7, file), FILES.len())
 }
 
-/// The line of a file that a step is about, as a reader sees it.
+/// Returns the line of a file that a step edits, as a reader sees it.
 fn line(stage: &Stage, file: usize, line: usize) -> String {
     let bytes = fs::read(stage.path(FILES[file])).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).replace(['\r', '\u{feff}'], "");
@@ -123,7 +123,7 @@ fn input(stage: &Stage, step: &Step) -> (&'static str, Value) {
     }
 }
 
-/// Files with content and mode; folders stay where a call made them.
+/// Returns files with content and mode. Folders are ignored, since created folders stay.
 fn state(stage: &Stage) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
     let files = stage.tree().into_iter();
     files.filter_map(|(path, (content, mode))| Some((path, (content?, mode)))).collect()
@@ -133,7 +133,7 @@ async fn play(toolbox: &Toolbox, stage: &Stage, steps: Vec<Step>) {
     let mut done = Vec::new();
     for step in steps {
         for file in FILES {
-            // Read, so that it may be overwritten; what is not there cannot be.
+            // Read the file, so that it may be overwritten. It may not exist.
             call(toolbox, "read", json!({"filePath": file})).await.ok();
         }
         let before = state(stage);
@@ -155,7 +155,7 @@ async fn play(toolbox: &Toolbox, stage: &Stage, steps: Vec<Step>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn any_calls_can_be_taken_back(files in files(), steps in steps()) {
+    fn any_calls_can_be_undone(files in files(), steps in steps()) {
         let stage = Stage::new();
         for (name, file) in FILES.iter().zip(files) {
             if let Some((bytes, mode)) = file {
@@ -172,7 +172,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_mode_goes_back_and_a_mode_that_somebody_changed_since_stays() {
+async fn undo_restores_a_mode_unless_it_changed_since() {
     let stage = Stage::new();
     stage.put("run.sh", "echo\n", 0o644);
     let toolbox = stage.toolbox().await;
@@ -180,8 +180,8 @@ async fn a_mode_goes_back_and_a_mode_that_somebody_changed_since_stays() {
     let mode = || fs::metadata(stage.path("run.sh")).unwrap().permissions().mode() & 0o7777;
     let first = toolbox.call("apply_patch", json!({"patchText": patch})).await;
     assert_eq!(mode(), 0o755, "{:?}", first.outcome);
-    let said = call(&toolbox, "undo", json!({})).await.unwrap();
-    assert!(said.contains("run.sh: its mode changes back from 755 to 644."), "{said}");
+    let text = call(&toolbox, "undo", json!({})).await.unwrap();
+    assert!(text.contains("run.sh: its mode changes back from 755 to 644."), "{text}");
     assert_eq!(mode(), 0o644);
     call(&toolbox, "undo", json!({})).await.unwrap();
     fs::set_permissions(stage.path("run.sh"), fs::Permissions::from_mode(0o700)).unwrap();
@@ -191,7 +191,7 @@ async fn a_mode_goes_back_and_a_mode_that_somebody_changed_since_stays() {
 }
 
 #[tokio::test]
-async fn a_file_that_another_was_moved_over_is_back_with_its_mode() {
+async fn undo_restores_a_file_that_was_overwritten_by_a_move() {
     let stage = Stage::new();
     stage.put("from.sh", "echo from\n", 0o755);
     stage.put("to.txt", "to\n", 0o640);

@@ -1,4 +1,4 @@
-//! A yes to a server's tool: what it is bound to, and a server's own questions.
+//! Approval of a server's tools, and questions of servers.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use helve::{Ask, BoxFuture, CallRef, Person, Reply, Scope};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::stage::{LONG, Stage, said, server};
+use crate::stage::{LONG, Stage, call, server};
 
-/// Says yes for the session, and takes down what was asked.
+/// Says yes for the session and records what was asked.
 #[derive(Clone, Default)]
-struct Lasting(Arc<Mutex<Vec<String>>>);
+struct SessionYes(Arc<Mutex<Vec<String>>>);
 
-impl Person for Lasting {
+impl Person for SessionYes {
     fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
         let parts: Vec<String> = ask
             .parts
@@ -26,15 +26,15 @@ impl Person for Lasting {
 }
 
 #[tokio::test]
-async fn a_lasting_yes_is_one_to_the_tool_as_it_was() {
+async fn a_lasting_yes_covers_only_the_current_definition() {
     let stage = Stage::new();
-    let person = Lasting::default();
+    let person = SessionYes::default();
     let builder = stage.builder(&json!({"odd": server(&["plain"])})).person(person.clone());
     let toolbox = builder.build().await.unwrap();
-    said(&toolbox, "odd_echo", json!({"text": "one"})).await;
-    said(&toolbox, "odd_echo", json!({"text": "two"})).await;
+    call(&toolbox, "odd_echo", json!({"text": "one"})).await;
+    call(&toolbox, "odd_echo", json!({"text": "two"})).await;
     let asked = person.0.lock().clone();
-    assert_eq!(asked.len(), 1, "the second call is covered: {asked:?}");
+    assert_eq!(asked.len(), 1, "the second call needs no question: {asked:?}");
     let (subject, preview) = asked[0].split_once('\n').unwrap();
     assert!(subject.starts_with("odd_echo odd/echo#"), "{subject}");
     expect![[r#"
@@ -44,56 +44,57 @@ async fn a_lasting_yes_is_one_to_the_tool_as_it_was() {
         }"#]]
     .assert_eq(preview);
 
-    // The server changes the tool under the same name.
+    // The server changes the tool but not its name.
     let before = toolbox.tools();
     let old = before.find("odd_echo").map(|(spec, _)| spec.about.clone()).unwrap();
-    said(&toolbox, "odd_change", json!({})).await;
+    call(&toolbox, "odd_change", json!({})).await;
     let changes = async {
         while toolbox.tools().find("odd_echo").is_some_and(|(spec, _)| spec.about == old) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(LONG, changes).await.expect("the change is not followed");
-    // Who still holds the old offer calls nothing.
-    let call = helve_core::ToolCall::new("odd_echo", json!({"text": "old"}));
-    let stale = toolbox.engine().call(toolbox.session(), &before, call, Default::default()).await;
+    tokio::time::timeout(LONG, changes).await.expect("the change was not noticed");
+    // A caller that still has the old offer calls nothing.
+    let old_call = helve_core::ToolCall::new("odd_echo", json!({"text": "old"}));
+    let stale =
+        toolbox.engine().call(toolbox.session(), &before, old_call, Default::default()).await;
     expect![[r#"
         The tool echo of the MCP server "odd" changed after it was offered. Nothing was called.
         Read the tool's description again, then call it; that asks for permission again."#]]
     .assert_eq(&stale.outcome.unwrap_err().words());
     person.0.lock().clear();
-    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "new"})).await, "new");
-    assert_eq!(person.0.lock().len(), 1, "the changed tool is asked about anew");
+    assert_eq!(call(&toolbox, "odd_echo", json!({"text": "new"})).await, "new");
+    assert_eq!(person.0.lock().len(), 1, "the changed tool is asked about again");
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn a_servers_questions_go_to_the_person_and_have_an_end() {
+async fn a_servers_questions_go_to_the_person_and_are_limited() {
     let stage = Stage::new();
-    let person = Lasting::default();
+    let person = SessionYes::default();
     let builder = stage.builder(&json!({"odd": server(&["plain"])})).person(person.clone());
     let toolbox = builder.build().await.unwrap();
-    let text = said(&toolbox, "odd_ask", json!({"times": 8})).await;
+    let text = call(&toolbox, "odd_ask", json!({"times": 8})).await;
     assert_eq!(text, format!("{}{}sampling True", "accept ".repeat(5), "decline ".repeat(3)));
     let asked = person.0.lock().clone();
-    assert_eq!(asked.len(), 6, "the call, and five questions: {asked:?}");
+    assert_eq!(asked.len(), 6, "the call and five questions: {asked:?}");
     expect![[r#"
         question mcp:odd
         The MCP server odd asks: May I?\u{1b}[2J
           sure = true
-          A yes sends these values, which the server proposes.
+          A yes sends these values, proposed by the server.
     "#]]
     .assert_eq(&asked[1]);
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn with_nobody_there_questions_are_declined() {
+async fn without_a_person_questions_are_declined() {
     let stage = Stage::new();
     let builder = stage.builder(&json!({"odd": server(&["plain"])})).allow("odd_ask");
     let toolbox = builder.build().await.unwrap();
     assert_eq!(
-        said(&toolbox, "odd_ask", json!({"times": 2})).await,
+        call(&toolbox, "odd_ask", json!({"times": 2})).await,
         "decline decline sampling True"
     );
     toolbox.close().await;
@@ -106,7 +107,7 @@ async fn a_rule_can_forbid_a_server() {
     let builder =
         stage.builder(&json!({"odd": server(&["plain"])})).config(stage.path("rules.json"));
     let toolbox = builder.yes().build().await.unwrap();
-    let text = said(&toolbox, "odd_echo", json!({"text": "x"})).await;
+    let text = call(&toolbox, "odd_echo", json!({"text": "x"})).await;
     assert!(text.starts_with("! There is no tool \"odd_echo\"."), "{text}");
     let why = toolbox.why("odd_echo", json!({"text": "x"})).await;
     assert_eq!(why.decision, helve::Action::Deny);

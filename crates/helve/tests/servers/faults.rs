@@ -1,12 +1,12 @@
-//! Servers that hang, crash, flood, and talk nonsense.
+//! Servers that hang, crash, flood, and send garbage.
 
 use expect_test::expect;
 use serde_json::json;
 
-use crate::stage::{LONG, Stage, others_work, said, server, server_with};
+use crate::stage::{LONG, Stage, call, check_builtin_tools, server, server_with};
 
 #[tokio::test]
-async fn one_that_hangs_when_it_starts_is_told_by_name() {
+async fn a_server_that_hangs_at_startup_is_reported() {
     for (mode, step) in [("hang-initialize", "`initialize`"), ("hang-list", "`tools/list`")] {
         let stage = Stage::new();
         let servers = json!({
@@ -15,8 +15,8 @@ async fn one_that_hangs_when_it_starts_is_told_by_name() {
         });
         let toolbox = stage.toolbox(&servers).await;
         toolbox.servers().start_all();
-        others_work(&toolbox).await;
-        assert_eq!(said(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
+        check_builtin_tools(&toolbox).await;
+        assert_eq!(call(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
         let checked = toolbox.servers().check("stuck").await.unwrap();
         let helve::servers::ServerStatus::Down(trouble) = checked.status else {
             panic!("{checked:?}")
@@ -27,36 +27,36 @@ async fn one_that_hangs_when_it_starts_is_told_by_name() {
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_ends_in_its_time() {
+async fn a_hanging_call_times_out() {
     let stage = Stage::new();
     let servers = json!({"odd": server_with(&["plain"], json!({"timeout": 8000}))});
     let toolbox = stage.toolbox(&servers).await;
     expect![[r#"
         ! The MCP server "odd" could not do this: it did not answer to the call within 8 s.
         It may still be working. Check before calling again; the user can raise "timeout" of mcp.odd."#]]
-    .assert_eq(&said(&toolbox, "odd_hang", json!({})).await);
-    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "still there"})).await, "still there");
+    .assert_eq(&call(&toolbox, "odd_hang", json!({})).await);
+    assert_eq!(call(&toolbox, "odd_echo", json!({"text": "still there"})).await, "still there");
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn a_crash_under_a_call_is_told_and_mended() {
+async fn a_crash_during_a_call_is_reported_and_the_server_restarted() {
     let stage = Stage::new();
     let servers =
         json!({"odd": server_with(&["plain"], json!({"environment": {"TOKEN": "sesame-open"}}))});
     let toolbox = stage.toolbox(&servers).await;
     expect![[r#"
-        ! The MCP server "odd" could not do this: it ended: exit status: 3; it last said: Traceback: the token is (secret).
+        ! The MCP server "odd" could not do this: it ended: exit status: 3; last output: Traceback: the token is (secret).
         What the call did before that is unknown. The server is being restarted; retry if that is safe."#]]
-    .assert_eq(&said(&toolbox, "odd_die", json!({})).await);
-    others_work(&toolbox).await;
-    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "back"})).await, "back");
-    assert_eq!(said(&toolbox, "odd_secret", json!({})).await, "! the token is (secret)");
+    .assert_eq(&call(&toolbox, "odd_die", json!({})).await);
+    check_builtin_tools(&toolbox).await;
+    assert_eq!(call(&toolbox, "odd_echo", json!({"text": "back"})).await, "back");
+    assert_eq!(call(&toolbox, "odd_secret", json!({})).await, "! the token is (secret)");
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn one_that_always_crashes_is_left_alone() {
+async fn a_server_that_always_crashes_is_given_up() {
     let stage = Stage::new();
     let log = stage.path("log").display().to_string();
     let servers = json!({"odd": server_with(&["crash", &log], json!({"environment": {"TOKEN": "sesame-open"}}))});
@@ -71,11 +71,11 @@ async fn one_that_always_crashes_is_left_alone() {
                 return server;
             }
             tokio::task::yield_now().await;
-            others_work(&toolbox).await;
+            check_builtin_tools(&toolbox).await;
         }
     };
     let server = tokio::time::timeout(LONG, gave_up).await.unwrap();
-    expect![[r#"it failed 5 times in a row, the last time because it ended: exit status: 4; it last said: cannot start: bad token (secret)"#]]
+    expect!["it failed 5 times in a row, the last time because it ended: exit status: 4; last output: cannot start: bad token (secret)"]
         .assert_eq(&match server.status {
             helve::servers::ServerStatus::Down(trouble) => trouble.to_string(),
             other => format!("{other:?}"),
@@ -83,18 +83,18 @@ async fn one_that_always_crashes_is_left_alone() {
     assert_eq!(stage.starts("log"), 5);
     let again = toolbox.servers().check("odd").await.unwrap();
     assert!(matches!(again.status, helve::servers::ServerStatus::Down(_)));
-    assert_eq!(stage.starts("log"), 5, "no tight loop, whoever asks");
+    assert_eq!(stage.starts("log"), 5, "no restart on every check");
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn noise_is_passed_over() {
+async fn garbage_is_skipped() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["noise"])})).await;
-    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "heard"})).await, "heard");
-    let text = said(&toolbox, "odd_odd", json!({})).await;
+    assert_eq!(call(&toolbox, "odd_echo", json!({"text": "heard"})).await, "heard");
+    let text = call(&toolbox, "odd_odd", json!({})).await;
     assert_eq!(text, "first", "the second answer to one request is dropped");
-    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "still"})).await, "still");
+    assert_eq!(call(&toolbox, "odd_echo", json!({"text": "still"})).await, "still");
     toolbox.close().await;
 }
 
@@ -105,49 +105,49 @@ async fn a_message_without_end_closes_the_connection() {
     expect![[r#"
         ! The MCP server "odd" could not do this: it sent a message of more than 16777216 bytes, and the connection was closed.
         Request less at a time. The server is being restarted."#]]
-    .assert_eq(&said(&toolbox, "odd_giant", json!({})).await);
-    others_work(&toolbox).await;
-    assert_eq!(said(&toolbox, "odd_echo", json!({"text": "back"})).await, "back");
+    .assert_eq(&call(&toolbox, "odd_giant", json!({})).await);
+    check_builtin_tools(&toolbox).await;
+    assert_eq!(call(&toolbox, "odd_echo", json!({"text": "back"})).await, "back");
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn a_flood_holds_up_nobody_else() {
+async fn a_flood_does_not_block_others() {
     let stage = Stage::new();
     let servers = json!({"odd": server(&["plain"]), "good": server(&["plain"])});
     let toolbox = stage.toolbox(&servers).await;
-    assert_eq!(said(&toolbox, "odd_flood", json!({})).await, "flooding");
+    assert_eq!(call(&toolbox, "odd_flood", json!({})).await, "flooding");
     for _ in 0..20 {
-        others_work(&toolbox).await;
-        assert_eq!(said(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
+        check_builtin_tools(&toolbox).await;
+        assert_eq!(call(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
     }
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn one_that_asks_without_end_and_hears_nothing_holds_up_nobody_else() {
+async fn a_server_that_asks_endlessly_without_reading_does_not_block_others() {
     let stage = Stage::new();
     let servers = json!({
         "odd": server_with(&["plain"], json!({"timeout": 8000})),
         "good": server(&["plain"]),
     });
     let toolbox = stage.toolbox(&servers).await;
-    let stuck = said(&toolbox, "odd_deaf", json!({}));
+    let stuck = call(&toolbox, "odd_deaf", json!({}));
     let others = async {
         for _ in 0..20 {
-            others_work(&toolbox).await;
-            assert_eq!(said(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
+            check_builtin_tools(&toolbox).await;
+            assert_eq!(call(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
         }
     };
     let (stuck, ()) = tokio::join!(stuck, others);
     assert!(stuck.contains("it did not answer to the call within 8 s"), "{stuck}");
-    let again = said(&toolbox, "odd_echo", json!({"text": "x"})).await;
+    let again = call(&toolbox, "odd_echo", json!({"text": "x"})).await;
     assert!(again.contains("it did not answer to the call within 8 s"), "{again}");
     tokio::time::timeout(LONG, toolbox.close()).await.unwrap();
 }
 
 #[tokio::test]
-async fn progress_without_end_can_be_aborted() {
+async fn a_call_with_endless_progress_can_be_aborted() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     let cancel = tokio_util::sync::CancellationToken::new();

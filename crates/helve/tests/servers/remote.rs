@@ -1,16 +1,16 @@
-//! Servers at the other end of HTTP.
+//! Servers over HTTP.
 
 use std::process::{Child, Command, Stdio};
 
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, others_work, said, script};
+use crate::stage::{Stage, call, check_builtin_tools, script};
 
-/// The script as an HTTP server, and where it listens.
-struct Remote(Child, String);
+/// The script as an HTTP server, and its URL.
+struct RemoteServer(Child, String);
 
-impl Remote {
+impl RemoteServer {
     fn start(stage: &Stage) -> Self {
         let file = stage.path("port");
         let mut command = Command::new("python3");
@@ -31,7 +31,7 @@ impl Remote {
     }
 }
 
-impl Drop for Remote {
+impl Drop for RemoteServer {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
@@ -39,9 +39,9 @@ impl Drop for Remote {
 }
 
 #[tokio::test]
-async fn a_remote_server_is_used_and_its_faults_are_told() {
+async fn a_remote_server_is_used_and_its_failures_are_reported() {
     let stage = Stage::new();
-    let remote = Remote::start(&stage);
+    let remote = RemoteServer::start(&stage);
     let toolbox = stage
         .toolbox(&json!({
             "good": remote.at("/mcp?key=open-sesame"),
@@ -52,11 +52,11 @@ async fn a_remote_server_is_used_and_its_faults_are_told() {
             "gone": {"type": "remote", "url": "http://127.0.0.1:1/mcp"},
         }))
         .await;
-    assert_eq!(said(&toolbox, "good_echo", json!({"text": "over there"})).await, "over there");
-    let mut told = String::new();
+    assert_eq!(call(&toolbox, "good_echo", json!({"text": "over there"})).await, "over there");
+    let mut report = String::new();
     for name in ["good", "login", "moved", "leaky", "gone"] {
         let server = toolbox.servers().check(name).await.unwrap();
-        told += &match server.status {
+        report += &match server.status {
             helve::servers::ServerStatus::Down(trouble) => format!("{name}: {trouble}\n"),
             _ => format!("{name} is at {}\n", server.location),
         };
@@ -67,9 +67,9 @@ async fn a_remote_server_is_used_and_its_faults_are_told() {
         moved: it could not be reached: unexpected server response: HTTP 307 Temporary Redirect
         leaky: it could not be reached: unexpected server response: HTTP 500 Internal Server Error
         gone: it could not be reached: Client error: error sending request: client error (Connect): tcp connect error: Connection refused (os error 111)
-    "#]].assert_eq(&told.replace(&remote.1, "http://here"));
-    let text = said(&toolbox, "giant_echo", json!({"text": "x"})).await;
+    "#]].assert_eq(&report.replace(&remote.1, "http://here"));
+    let text = call(&toolbox, "giant_echo", json!({"text": "x"})).await;
     assert!(text.contains("an answer of more than 16777216 bytes"), "{text}");
-    others_work(&toolbox).await;
+    check_builtin_tools(&toolbox).await;
     toolbox.close().await;
 }

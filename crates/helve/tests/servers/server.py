@@ -1,6 +1,6 @@
 """An MCP server that misbehaves on demand. Standard library only.
 
-server.py MODE [FILE]: each start adds a line to FILE. `http` serves streamable HTTP and prints its port to FILE.
+server.py MODE [FILE]: each start adds a line to FILE. `http` serves streamable HTTP and writes its port to FILE.
 """
 import json
 import os
@@ -56,7 +56,7 @@ def text(words, **more):
 
 
 def request(method, params):
-    """Asks the client something and waits."""
+    """Sends a request to the client and waits for the answer."""
     global asked
     asked += 1
     id = f"q{asked}"

@@ -1,4 +1,4 @@
-//! A folder, a configuration, and servers of the script beside this file.
+//! A folder, a configuration, and servers run by the script next to this file.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use helve::{Builder, Toolbox};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Whatever is waited for comes long before this.
+/// Longer than anything here takes.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) struct Stage {
@@ -30,7 +30,7 @@ impl Stage {
         std::fs::write(self.path(below), text).unwrap();
     }
 
-    /// How often a server was started that keeps count in this file.
+    /// Returns how often the server that logs to this file was started.
     pub(crate) fn starts(&self, file: &str) -> usize {
         std::fs::read_to_string(self.path(file)).unwrap_or_default().lines().count()
     }
@@ -49,7 +49,7 @@ impl Stage {
     }
 }
 
-/// The script as a server.
+/// Returns the path of the server script.
 pub(crate) fn script() -> String {
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/server.py").to_owned()
 }
@@ -67,17 +67,18 @@ pub(crate) fn server_with(args: &[&str], more: Value) -> Value {
     server
 }
 
-/// What a call says, good or bad.
-pub(crate) async fn said(toolbox: &Toolbox, tool: &str, args: Value) -> String {
-    let result = tokio::time::timeout(LONG, toolbox.call(tool, args)).await.expect("it hangs");
+/// Calls a tool and returns the text of its result or error.
+pub(crate) async fn call(toolbox: &Toolbox, tool: &str, args: Value) -> String {
+    let result =
+        tokio::time::timeout(LONG, toolbox.call(tool, args)).await.expect("the call hangs");
     match result.outcome {
         Ok(output) => output.joined(),
         Err(error) => format!("! {}", error.words()),
     }
 }
 
-/// That the built-in tools work as ever.
-pub(crate) async fn others_work(toolbox: &Toolbox) {
-    let text = said(toolbox, "read", json!({"filePath": "hello.txt"})).await;
+/// Checks that the built-in tools still work.
+pub(crate) async fn check_builtin_tools(toolbox: &Toolbox) {
+    let text = call(toolbox, "read", json!({"filePath": "hello.txt"})).await;
     assert!(text.contains("00001| Hello"), "{text}");
 }

@@ -1,12 +1,12 @@
-//! Whose servers are started: the user's always, a folder's once it is trusted.
+//! Which servers are started: always the user's, a folder's only after it is trusted.
 
 use helve::servers::ServerStatus;
 use serde_json::json;
 
-use crate::stage::{Stage, said, script, server};
+use crate::stage::{Stage, call, script, server};
 
 #[tokio::test]
-async fn a_folders_servers_wait_for_trust() {
+async fn a_folders_servers_need_trust() {
     let stage = Stage::new();
     let log = stage.path("log").display().to_string();
     let shared = json!({"mcpServers": {
@@ -15,9 +15,9 @@ async fn a_folders_servers_wait_for_trust() {
     stage.write("app/.mcp.json", &shared.to_string());
     let toolbox = stage.toolbox(&json!({"mine": server(&["plain"])})).await;
     toolbox.start_servers().await;
-    let text = said(&toolbox, "theirs_echo", json!({"text": "x"})).await;
+    let text = call(&toolbox, "theirs_echo", json!({"text": "x"})).await;
     assert!(text.starts_with("! There is no tool \"theirs_echo\"."), "{text}");
-    assert_eq!(said(&toolbox, "mine_echo", json!({"text": "x"})).await, "x");
+    assert_eq!(call(&toolbox, "mine_echo", json!({"text": "x"})).await, "x");
     let checked = toolbox.servers().check("theirs").await.unwrap();
     assert_eq!(checked.status, ServerStatus::Down(helve::ServerError::Untrusted));
     assert_eq!(stage.starts("log"), 0);
@@ -25,11 +25,11 @@ async fn a_folders_servers_wait_for_trust() {
     toolbox.close().await;
 
     let toolbox = stage.toolbox(&json!({"mine": server(&["plain"])})).await;
-    assert_eq!(said(&toolbox, "theirs_echo", json!({"text": "x"})).await, "x");
+    assert_eq!(call(&toolbox, "theirs_echo", json!({"text": "x"})).await, "x");
     assert_eq!(stage.starts("log"), 1);
     toolbox.close().await;
 
-    // Another program in its place is not what was trusted.
+    // Another program in its place is not trusted.
     stage.write("app/.mcp.json", &shared.to_string().replace("plain", "crash"));
     let toolbox = stage.toolbox(&json!({})).await;
     toolbox.start_servers().await;
@@ -38,7 +38,7 @@ async fn a_folders_servers_wait_for_trust() {
 }
 
 #[tokio::test]
-async fn one_that_is_switched_off_is_not_started() {
+async fn a_disabled_server_is_not_started() {
     let stage = Stage::new();
     let log = stage.path("log").display().to_string();
     let mut off = server(&["plain", &log]);

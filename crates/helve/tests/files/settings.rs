@@ -1,4 +1,4 @@
-//! What users chose in their configuration about changes to files, and what a project may choose.
+//! Settings about changing files: what users can set, and what a project can set.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,29 +16,29 @@ fn stage(config: &str) -> Stage {
     stage
 }
 
-/// What an edit of a file with two names says, and what the other name shows then.
+/// Edits a file that has two names. Returns the result and the content under the other name.
 async fn edit(stage: &Stage, old: &str, new: &str) -> (Result<String, String>, String) {
     let config = stage.data.path().join("user.json");
     let toolbox = stage.builder().config(config).build().await.unwrap();
     let input = json!({"filePath": "a.rs", "oldString": old, "newString": new});
-    let said = call(&toolbox, "edit", input).await;
+    let result = call(&toolbox, "edit", input).await;
     toolbox.close().await;
-    (said, fs::read_to_string(stage.path("b.rs")).unwrap())
+    (result, fs::read_to_string(stage.path("b.rs")).unwrap())
 }
 
 #[tokio::test]
-async fn other_names_of_a_file_keep_the_old_content() {
+async fn other_hard_links_keep_the_old_content() {
     let stage = stage("{}");
-    let (said, other) = edit(&stage, "fn a() {}", "fn b() {}").await;
-    assert!(said.unwrap().contains("a.rs had 2 hard links; the others keep the old content."));
+    let (result, other) = edit(&stage, "fn a() {}", "fn b() {}").await;
+    assert!(result.unwrap().contains("a.rs had 2 hard links; the others keep the old content."));
     assert_eq!(other, "fn a() {}\n");
 }
 
 #[tokio::test]
-async fn other_names_of_a_file_show_the_new_content_where_that_is_chosen() {
+async fn other_hard_links_get_the_new_content_if_configured() {
     let stage = stage(r#"{"files": {"hardlinks": "in-place"}}"#);
-    let (said, other) = edit(&stage, "fn a() {}", "fn b() {}").await;
-    assert!(said.unwrap().contains("a.rs has 2 hard links; all of them have the new content."));
+    let (result, other) = edit(&stage, "fn a() {}", "fn b() {}").await;
+    assert!(result.unwrap().contains("a.rs has 2 hard links; all of them have the new content."));
     assert_eq!(other, "fn b() {}\n");
     let toolbox =
         stage.builder().config(stage.data.path().join("user.json")).build().await.unwrap();
@@ -49,20 +49,20 @@ async fn other_names_of_a_file_show_the_new_content_where_that_is_chosen() {
 }
 
 #[tokio::test]
-async fn a_fault_of_syntax_is_refused_where_that_is_chosen() {
+async fn a_syntax_error_is_refused_if_configured() {
     let stage = stage(r#"{"edit": {"syntax": "refuse"}}"#);
-    // Nobody trusted the project, so it cannot loosen what the user chose.
+    // The project is not trusted, so it cannot loosen the user's setting.
     stage.put("helve.json", r#"{"edit": {"syntax": "off"}}"#, 0o644);
-    let (said, _) = edit(&stage, "{}", "{").await;
-    assert!(said.unwrap_err().contains("- a.rs:1: missing }"));
+    let (result, _) = edit(&stage, "{}", "{").await;
+    assert!(result.unwrap_err().contains("- a.rs:1: missing }"));
     assert_eq!(fs::read_to_string(stage.path("a.rs")).unwrap(), "fn a() {}\n");
 }
 
 #[tokio::test]
-async fn a_quotation_must_be_exact_where_that_is_chosen() {
+async fn quoted_text_must_match_exactly_if_configured() {
     let stage = stage(r#"{"edit": {"match": "exact"}}"#);
     stage.put("helve.json", r#"{"edit": {"match": "safe"}}"#, 0o644);
-    let (said, _) = edit(&stage, "fn  a() {}", "fn b() {}").await;
-    assert!(said.unwrap_err().contains("Nothing was written"));
+    let (result, _) = edit(&stage, "fn  a() {}", "fn b() {}").await;
+    assert!(result.unwrap_err().contains("Nothing was written"));
     assert_eq!(fs::read_to_string(stage.path("a.rs")).unwrap(), "fn a() {}\n");
 }

@@ -1,22 +1,22 @@
-//! What servers bring: tools, resources, attachments, questions.
+//! What servers provide: tools, resources, attachments, questions.
 
 use expect_test::expect;
 use helve::{Content, Toolbox};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, said, server, server_with};
+use crate::stage::{Stage, call, server, server_with};
 
 #[tokio::test]
-async fn tools_are_called_and_their_failures_told() {
+async fn tools_are_called_and_their_failures_reported() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"my odd": server(&["plain"])})).await;
-    assert_eq!(said(&toolbox, "my_odd_echo", json!({"text": "again"})).await, "again");
+    assert_eq!(call(&toolbox, "my_odd_echo", json!({"text": "again"})).await, "again");
     expect![[r#"
         ! Invalid arguments for my_odd_echo:
         - text: expected a string, found 7
         Correct them and call again."#]]
-    .assert_eq(&said(&toolbox, "my_odd_echo", json!({"text": 7})).await);
-    assert_eq!(said(&toolbox, "my_odd_fail", json!({})).await, "! it did not work");
+    .assert_eq(&call(&toolbox, "my_odd_echo", json!({"text": 7})).await);
+    assert_eq!(call(&toolbox, "my_odd_fail", json!({})).await, "! it did not work");
     let structured = toolbox.call("my_odd_structured", json!({})).await.outcome.unwrap();
     assert_eq!(structured.metadata["structuredContent"], json!({"answer": 42}));
     assert_eq!(structured.metadata["untrusted"], true);
@@ -38,7 +38,7 @@ async fn attachments_are_checked_and_kept() {
         })
         .collect();
     assert_eq!(kinds, ["text", "audio/wav", "thing://1"]);
-    assert!(output.joined().contains("[image image/png left out: "), "{}", output.joined());
+    assert!(output.joined().contains("[image image/png omitted: "), "{}", output.joined());
     toolbox.close().await;
 }
 
@@ -46,7 +46,7 @@ async fn attachments_are_checked_and_kept() {
 async fn resources_are_listed_and_read() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
-    assert!(toolbox.tools().find("read_mcp_resource").is_none(), "before any server is up");
+    assert!(toolbox.tools().find("read_mcp_resource").is_none(), "before any server is running");
     expect![[r#"
         {
           "resources": [
@@ -57,27 +57,27 @@ async fn resources_are_listed_and_read() {
             }
           ]
         }"#]]
-    .assert_eq(&said(&toolbox, "list_mcp_resources", json!({})).await);
-    let templates = said(&toolbox, "list_mcp_resource_templates", json!({"server": "odd"})).await;
+    .assert_eq(&call(&toolbox, "list_mcp_resources", json!({})).await);
+    let templates = call(&toolbox, "list_mcp_resource_templates", json!({"server": "odd"})).await;
     assert!(templates.contains("thing://{n}"), "{templates}");
     expect![[r#"
         Resource: thing://1
         MIME: text/plain
         a thing"#]]
     .assert_eq(
-        &said(&toolbox, "read_mcp_resource", json!({"server": "odd", "uri": "thing://1"})).await,
+        &call(&toolbox, "read_mcp_resource", json!({"server": "odd", "uri": "thing://1"})).await,
     );
     expect![[r#"
         ! The MCP server "odd" could not do this: it answered with error -32002: no such thing.
         Correct the arguments, or continue without it."#]]
     .assert_eq(
-        &said(&toolbox, "read_mcp_resource", json!({"server": "odd", "uri": "thing://2"})).await,
+        &call(&toolbox, "read_mcp_resource", json!({"server": "odd", "uri": "thing://2"})).await,
     );
     expect![[r#"
         ! There is no MCP server "old".
         Available servers: odd."#]]
     .assert_eq(
-        &said(&toolbox, "read_mcp_resource", json!({"server": "old", "uri": "thing://1"})).await,
+        &call(&toolbox, "read_mcp_resource", json!({"server": "old", "uri": "thing://1"})).await,
     );
     toolbox.close().await;
 }
@@ -86,14 +86,14 @@ async fn resources_are_listed_and_read() {
 async fn output_is_stripped_and_bounded_like_any_other() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
-    let text = said(&toolbox, "odd_ansi", json!({})).await;
+    let text = call(&toolbox, "odd_ansi", json!({})).await;
     assert!(text.starts_with("red  long") && text.len() < 60_000, "{} bytes", text.len());
     assert!(text.contains("The full output is saved in"));
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn a_servers_names_are_made_safe_and_never_shadow() {
+async fn tool_names_are_safe_and_never_replace_others() {
     let stage = Stage::new();
     let servers =
         json!({"a": server(&["names"]), "a_": server(&["names"]), "many": server(&["many"])});
@@ -101,8 +101,8 @@ async fn a_servers_names_are_made_safe_and_never_shadow() {
     toolbox.start_servers().await;
     let tools = toolbox.tools();
     let names: Vec<&str> = tools.names();
-    let of = |server: &str| names.iter().filter(|name| name.starts_with(server)).count();
-    assert_eq!((of("a_"), of("many_")), (8, 500));
+    let count = |server: &str| names.iter().filter(|name| name.starts_with(server)).count();
+    assert_eq!((count("a_"), count("many_")), (8, 500));
     assert!(names.iter().all(|name| name.len() <= 64));
     assert!(names.contains(&"a_______etc") && names.contains(&"a_______etc_2"), "{names:?}");
     let checked = toolbox.servers().check("a").await.unwrap();
@@ -110,20 +110,20 @@ async fn a_servers_names_are_made_safe_and_never_shadow() {
         panic!("not ready")
     };
     expect![[r#"
-        a tool is left out: its name has 10000 bytes
-        the tool "echo" is offered twice; the first is used
+        a tool is ignored: its name has 10000 bytes
+        the tool "echo" is registered twice; the first is used
         a_______etc is taken, so the tool is called a_______etc_2"#]]
     .assert_eq(&notes.join("\n"));
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn a_server_gets_little_of_our_environment() {
+async fn a_server_gets_only_a_small_environment() {
     let stage = Stage::new();
     let servers =
         json!({"odd": server_with(&["plain"], json!({"environment": {"MINE": "given"}}))});
     let toolbox = stage.toolbox(&servers).await;
-    let text = said(&toolbox, "odd_environment", json!({})).await;
+    let text = call(&toolbox, "odd_environment", json!({})).await;
     let environment: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(environment["MINE"], "given");
     assert!(environment["PATH"].is_string());
@@ -134,34 +134,34 @@ async fn a_server_gets_little_of_our_environment() {
 }
 
 #[tokio::test]
-async fn calling_our_own_tools_starts_no_server() {
+async fn calling_builtin_tools_starts_no_server() {
     let stage = Stage::new();
     let log = stage.path("log").display().to_string();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain", &log])})).await;
-    crate::stage::others_work(&toolbox).await;
-    said(&toolbox, "no_such_tool", json!({})).await;
+    crate::stage::check_builtin_tools(&toolbox).await;
+    call(&toolbox, "no_such_tool", json!({})).await;
     assert_eq!(toolbox.servers().list().len(), 1);
     assert_eq!(stage.starts("log"), 0);
-    said(&toolbox, "odd_echo", json!({"text": ""})).await;
+    call(&toolbox, "odd_echo", json!({"text": ""})).await;
     assert_eq!(stage.starts("log"), 1);
     toolbox.close().await;
 }
 
 #[tokio::test]
-async fn closing_ends_a_server_and_all_it_started() {
+async fn closing_ends_a_server_and_its_processes() {
     let stage = Stage::new();
     let toolbox: Toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
-    let pids = said(&toolbox, "odd_pids", json!({})).await;
+    let pids = call(&toolbox, "odd_pids", json!({})).await;
     toolbox.close().await;
-    // A killed process takes a moment to go; one that nobody has waited for yet is as good as gone.
-    let lives = |pid: &str| {
+    // A killed process takes a moment to end. A zombie counts as ended.
+    let is_alive = |pid: &str| {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         !state.is_empty() && !state.contains(") Z ")
     };
     let gone = async {
-        while pids.split(' ').any(lives) {
+        while pids.split(' ').any(is_alive) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(crate::stage::LONG, gone).await.expect("what it started lives on");
+    tokio::time::timeout(crate::stage::LONG, gone).await.expect("its processes are still running");
 }
