@@ -170,7 +170,7 @@ fn the_home_folder_must_be_named_explicitly() {
     stage.write("home/note.txt", "x\n");
     let ran = stage.finish(stage.command().current_dir(stage.path("home")).arg("tools"));
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("too wide to work in unasked"), "{}", ran.err);
+    assert!(ran.err.contains("too broad to work in by default"), "{}", ran.err);
     let home = stage.path("home").display().to_string();
     assert_eq!(stage.run(&["--dir", &home, "call", "read", "filePath=note.txt"]).code, 0);
 }

@@ -8,7 +8,7 @@ use helve_machine::{InjectedFaults, LocalMachine};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-use crate::stage::{FileTree, Stage};
+use crate::stage::{Stage, TreeState};
 
 const ERRORS: [Errno; 5] = [Errno::NOSPC, Errno::IO, Errno::ACCESS, Errno::INTR, Errno::MFILE];
 
@@ -90,7 +90,7 @@ struct PreparedCase {
     stage: Stage,
     toolbox: Toolbox,
     plan: FaultPlan,
-    before: FileTree,
+    before: TreeState,
 }
 
 impl PreparedCase {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every file with content and mode, and every folder with its mode.
-pub(crate) type FileTree = BTreeMap<PathBuf, (Option<Vec<u8>>, u32)>;
+pub(crate) type TreeState = BTreeMap<PathBuf, (Option<Vec<u8>>, u32)>;
 
 pub(crate) struct Stage {
     pub(crate) root: TempDir,
@@ -42,7 +42,7 @@ impl Stage {
         self.builder().build().await.unwrap()
     }
 
-    pub(crate) fn tree(&self) -> FileTree {
+    pub(crate) fn tree(&self) -> TreeState {
         let mut tree = BTreeMap::new();
         collect(self.root.path(), self.root.path(), &mut tree);
         tree
@@ -54,7 +54,7 @@ pub(crate) fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-fn collect(root: &Path, folder: &Path, tree: &mut FileTree) {
+fn collect(root: &Path, folder: &Path, tree: &mut TreeState) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let metadata = fs::symlink_metadata(&path).unwrap();
