@@ -36,10 +36,10 @@ pub struct WrittenFile {
     /// The content now; `None` if the file was removed.
     pub bytes: Option<Bytes>,
     /// Whether somebody else had changed the file in the meantime. Their change was kept.
-    pub moved_on: bool,
+    pub rebased: bool,
     /// How many hard links the file had.
-    pub names: u64,
+    pub hard_links: u64,
     /// What happened to the other hard links.
-    pub links: HardLinks,
+    pub link_mode: HardLinks,
     pub formatted: bool,
 }

@@ -271,9 +271,9 @@ impl CommitJob {
             path: target.real(),
             shown: target.shown().into(),
             bytes: now.as_ref().map(|image| image.bytes.clone()),
-            moved_on,
-            names: done.links,
-            links: want.links(),
+            rebased: moved_on,
+            hard_links: done.links,
+            link_mode: want.links(),
             formatted: is_formatted,
         };
         if let ChangeKind::Move { .. } = want.then {

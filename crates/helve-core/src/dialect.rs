@@ -64,7 +64,7 @@ pub trait Words: Send + Sync {
 pub enum BadPath {
     Empty,
     Nul,
-    TooLong { most: usize },
+    TooLong { limit: usize },
     NoHome,
 }
 

@@ -192,7 +192,7 @@ impl RunningCall {
             Input::Raw(text) => input::parse(text).map(Some),
             Input::Json(value) => input::check(value).map(|()| None),
             Input::Text(text) if text.len() > input::MAX_BYTES => {
-                Err(input::BadInput::TooLarge { bytes: text.len(), most: input::MAX_BYTES })
+                Err(input::BadInput::TooLarge { bytes: text.len(), limit: input::MAX_BYTES })
             }
             Input::Text(_) => Ok(None),
         };

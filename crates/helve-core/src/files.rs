@@ -144,7 +144,7 @@ fn absolute(session: &Session, given: &str) -> Result<PathBuf, BadPath> {
         return Err(BadPath::Nul);
     }
     if given.len() > MAX_PATH {
-        return Err(BadPath::TooLong { most: MAX_PATH });
+        return Err(BadPath::TooLong { limit: MAX_PATH });
     }
     let workspace = &session.workspace;
     match given.strip_prefix('~') {

@@ -34,13 +34,13 @@ impl From<Value> for Input {
 pub enum BadInput {
     TooLarge {
         bytes: usize,
-        most: usize,
+        limit: usize,
     },
     TooDeep {
-        most: usize,
+        limit: usize,
     },
     TooMany {
-        most: usize,
+        limit: usize,
     },
     /// The text ends too early.
     CutOff {
@@ -61,7 +61,7 @@ pub enum BadInput {
 /// Parses JSON text within the limits.
 pub fn parse(text: &str) -> Result<Value, BadInput> {
     if text.len() > MAX_BYTES {
-        return Err(BadInput::TooLarge { bytes: text.len(), most: MAX_BYTES });
+        return Err(BadInput::TooLarge { bytes: text.len(), limit: MAX_BYTES });
     }
     let state = RefCell::new(State::default());
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -81,7 +81,7 @@ pub fn check(value: &Value) -> Result<(), BadInput> {
     let mut open = vec![(value, 0)];
     while let Some((value, depth)) = open.pop() {
         if depth > MAX_DEPTH {
-            return Err(BadInput::TooDeep { most: MAX_DEPTH });
+            return Err(BadInput::TooDeep { limit: MAX_DEPTH });
         }
         values += 1;
         match value {
@@ -94,10 +94,10 @@ pub fn check(value: &Value) -> Result<(), BadInput> {
             }
         }
         if values > MAX_VALUES {
-            return Err(BadInput::TooMany { most: MAX_VALUES });
+            return Err(BadInput::TooMany { limit: MAX_VALUES });
         }
         if bytes > MAX_BYTES {
-            return Err(BadInput::TooLarge { bytes, most: MAX_BYTES });
+            return Err(BadInput::TooLarge { bytes, limit: MAX_BYTES });
         }
     }
     Ok(())
@@ -129,7 +129,7 @@ struct Node<'a> {
 impl Node<'_> {
     fn inside<E: Error>(self) -> Result<Self, E> {
         if self.depth >= MAX_DEPTH {
-            return Err(self.fail(BadInput::TooDeep { most: MAX_DEPTH }));
+            return Err(self.fail(BadInput::TooDeep { limit: MAX_DEPTH }));
         }
         Ok(Self { depth: self.depth + 1, ..self })
     }
@@ -154,7 +154,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
         self.state.borrow_mut().values += 1;
         if self.state.borrow().values > MAX_VALUES {
-            return Err(self.fail(BadInput::TooMany { most: MAX_VALUES }));
+            return Err(self.fail(BadInput::TooMany { limit: MAX_VALUES }));
         }
         reader.deserialize_any(self)
     }
@@ -310,7 +310,7 @@ mod tests {
         for _ in 0..100 {
             deep = Value::Array(vec![deep]);
         }
-        assert_eq!(check(&deep), Err(BadInput::TooDeep { most: MAX_DEPTH }));
+        assert_eq!(check(&deep), Err(BadInput::TooDeep { limit: MAX_DEPTH }));
         assert_eq!(check(&serde_json::json!({"a": [1, 2]})), Ok(()));
     }
 

@@ -115,7 +115,7 @@ pub struct WindowRequest {
     /// Maximum bytes kept per line. The rest of a longer line is skipped.
     pub line_bytes: usize,
     /// Maximum bytes kept in total. The window ends before the line that would exceed it, unless it is the first.
-    pub most_bytes: usize,
+    pub max_bytes: usize,
     pub deadline: Duration,
 }
 
@@ -212,8 +212,8 @@ pub enum MachineError {
     Moved,
     #[error("too many symbolic links")]
     LinkLoop,
-    #[error("the file has {size} bytes, the limit is {most}")]
-    TooLarge { size: u64, most: u64 },
+    #[error("the file has {size} bytes, the limit is {limit}")]
+    TooLarge { size: u64, limit: u64 },
     #[error("timed out after {0:?}")]
     TimedOut(Duration),
     #[error("too many open files")]

@@ -151,10 +151,10 @@ pub enum MediaError {
     NotThat,
     #[error("the file is damaged: {why}")]
     Broken { why: String },
-    #[error("the file has {size} bytes, the limit is {most}")]
-    TooLarge { size: u64, most: u64 },
-    #[error("the image has {} × {} pixels, the limit is {most}", .size.width, .size.height)]
-    TooManyPixels { size: PixelSize, most: u64 },
+    #[error("the file has {size} bytes, the limit is {limit}")]
+    TooLarge { size: u64, limit: u64 },
+    #[error("the image has {} × {} pixels, the limit is {limit}", .size.width, .size.height)]
+    TooManyPixels { size: PixelSize, limit: u64 },
     #[error("the image cannot be scaled down enough")]
     NotSmallEnough { size: PixelSize },
     #[error("the document is protected by a password")]

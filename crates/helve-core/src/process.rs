@@ -119,7 +119,7 @@ pub struct OutputPolicy {
 pub struct Spool {
     pub path: PathBuf,
     /// Output beyond this many bytes is only counted.
-    pub most: u64,
+    pub max_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,9 +146,9 @@ pub struct WatchRequest {
     /// The cursor to start from, in bytes of kept output.
     pub from: u64,
     /// Maximum bytes to return.
-    pub most: usize,
+    pub max_bytes: usize,
     /// Which bytes to return if there are more.
-    pub told: Excerpt,
+    pub excerpt: Excerpt,
     pub until: WaitCondition,
     pub deadline: Duration,
 }
@@ -163,8 +163,8 @@ pub enum Excerpt {
 impl WatchRequest {
     /// Returns the byte range to return, given the amount of output so far.
     pub fn window(&self, said: u64) -> Range<u64> {
-        let (from, most) = (self.from.min(said), self.most as u64);
-        match self.told {
+        let (from, most) = (self.from.min(said), self.max_bytes as u64);
+        match self.excerpt {
             Excerpt::Newest => from.max(said.saturating_sub(most))..said,
             Excerpt::Oldest => from..said.min(from.saturating_add(most)),
         }
@@ -192,7 +192,7 @@ pub struct WatchResult {
     pub left_out: u64,
     /// The cursor to continue with.
     pub next: u64,
-    pub met: WaitOutcome,
+    pub outcome: WaitOutcome,
     pub process: Process,
 }
 
@@ -214,13 +214,13 @@ pub struct Process {
     /// Live processes below it.
     pub children: Vec<ProcessMember>,
     /// A process that tries to read from its own output, as editors without a terminal do. No input can come.
-    pub waits: Option<ProcessMember>,
+    pub waiting_for_input: Option<ProcessMember>,
     /// CPU time of the live processes.
-    pub worked: Duration,
+    pub cpu_time: Duration,
     /// From its start to its end or to now, by a monotonic clock.
-    pub took: Duration,
+    pub elapsed: Duration,
     /// Bytes of kept output.
-    pub said: u64,
+    pub output_bytes: u64,
     pub is_terminal: bool,
     /// Whether another Helve process runs it.
     pub is_foreign: bool,

@@ -28,8 +28,8 @@ pub enum ServerError {
     NoAnswer { step: ServerStep, after: Duration },
     #[error("it exited{}", said(.why))]
     Ended { why: String },
-    #[error("it sent a message larger than {most} bytes, and the connection was closed")]
-    TooLarge { most: usize },
+    #[error("it sent a message larger than {limit} bytes, and the connection was closed")]
+    TooLarge { limit: usize },
     /// It failed so often that it is not tried again for a while.
     #[error("it failed {tries} times in a row; last error: {last}")]
     GaveUp { tries: u32, last: Box<ServerError> },

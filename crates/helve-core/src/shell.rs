@@ -29,9 +29,9 @@ pub struct Shell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandTimeouts {
     /// Unless the call says otherwise.
-    pub usual: Duration,
+    pub default: Duration,
     /// The longest that a call may ask for.
-    pub most: Duration,
+    pub max: Duration,
 }
 
 /// What happens to processes that a command leaves running.

@@ -103,8 +103,8 @@ async fn start(
     let until = WaitCondition::Text("ready".into());
     let want = WatchRequest {
         from: 0,
-        most: 0,
-        told: Excerpt::Newest,
+        max_bytes: 0,
+        excerpt: Excerpt::Newest,
         until,
         deadline: Duration::from_secs(30),
     };

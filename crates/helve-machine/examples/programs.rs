@@ -84,7 +84,7 @@ async fn run_through_helve(
         keep: OutputPolicy {
             head: 32 << 10,
             tail: 32 << 10,
-            spool: Some(Spool { path: spool.clone(), most: 100 << 20 }),
+            spool: Some(Spool { path: spool.clone(), max_bytes: 100 << 20 }),
             secrets: Vec::new(),
         },
         lifetime: Lifetime::Helve,
@@ -100,8 +100,8 @@ async fn run_through_helve(
     let id = programs.spawn(spawn).await?;
     let want = WatchRequest {
         from: 0,
-        most: 0,
-        told: Excerpt::Newest,
+        max_bytes: 0,
+        excerpt: Excerpt::Newest,
         until: WaitCondition::Ended,
         deadline: Duration::from_secs(60),
     };

@@ -42,11 +42,11 @@ fn run(
     let options = WalkOptions { filter: IgnoreFilter::of(want.tree.ignored), max_depth: MAX_DEPTH };
     let (found, mut counts, ignored_entries) = match &want.order {
         FindOrder::Newest => {
-            newest::find(want.most, |visitors| walk::walk(&tree, options, stop, visitors))?
+            newest::find(want.max_results, |visitors| walk::walk(&tree, options, stop, visitors))?
         }
-        FindOrder::Near(name) => near::find(&tree, options, stop, name, want.most)?,
+        FindOrder::Near(name) => near::find(&tree, options, stop, name, want.max_results)?,
         FindOrder::Levels => {
-            let (found, counts) = levels::find(&tree, options, stop, want.most)?;
+            let (found, counts) = levels::find(&tree, options, stop, want.max_results)?;
             return Ok((found, counts));
         }
     };
@@ -54,7 +54,7 @@ fn run(
         let stop = stop.with_shorter_deadline(peek);
         let walk_ignored = |visitors| walk::walk_ignored(ignored_entries, &tree, &stop, visitors);
         let (found, beyond, _) = newest::find(MAX_IGNORED_HINTS, walk_ignored)?;
-        counts.beyond = Some(IgnoredMatches {
+        counts.ignored_matches = Some(IgnoredMatches {
             matches: beyond.matches,
             files: beyond.files,
             first: found.into_iter().map(|found| found.path).collect(),
@@ -83,7 +83,7 @@ fn file_counts(files: u64, skipped: SkippedFiles, ended: WalkEnd) -> SearchCount
     SearchCounts {
         matches: files,
         files,
-        looked_at: files,
+        searched: files,
         skipped,
         ended,
         ..SearchCounts::default()

@@ -21,7 +21,7 @@ pub(crate) fn read_file(
     let (file, stat) = open::file(at)?;
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     if size > most {
-        return Err(MachineError::TooLarge { size, most });
+        return Err(MachineError::TooLarge { size, limit: most });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     let mut filled = 0;
@@ -29,7 +29,7 @@ pub(crate) fn read_file(
         cancellation.check()?;
         // A file may grow while it is read, or not report its size; the limit holds for both.
         if filled as u64 > most {
-            return Err(MachineError::TooLarge { size: filled as u64, most });
+            return Err(MachineError::TooLarge { size: filled as u64, limit: most });
         }
         if filled == bytes.len() {
             let room = bytes.capacity().saturating_sub(filled).clamp(1, BLOCK_BYTES);

@@ -66,8 +66,8 @@ fn run(
         let task = SearchTask { stop: stop.clone(), ..task };
         let walk_ignored = |visitors| walk::walk_ignored(ignored_entries, &tree, &stop, visitors);
         let (newest, beyond, _) =
-            search_walk(&task, ResultShape::Counts { most: MAX_IGNORED_HINTS }, walk_ignored)?;
-        counts.beyond = Some(IgnoredMatches {
+            search_walk(&task, ResultShape::Counts { max: MAX_IGNORED_HINTS }, walk_ignored)?;
+        counts.ignored_matches = Some(IgnoredMatches {
             matches: beyond.matches,
             files: beyond.files,
             first: newest.hits().into_iter().map(|hit| hit.path).collect(),
@@ -103,7 +103,7 @@ fn search_walk(
         let result = result.lock();
         counts.matches += result.matches;
         counts.files += result.files;
-        counts.looked_at += result.looked_at;
+        counts.searched += result.searched;
         counts.skipped = walk::add_skipped(counts.skipped, result.skipped);
     }
     let newest = std::mem::replace(&mut *newest.lock(), NewestMatches::new(0));
@@ -134,9 +134,9 @@ fn search_named(
 
 fn max_results(shape: ResultShape) -> usize {
     match shape {
-        ResultShape::Lines { most, .. }
-        | ResultShape::Counts { most }
-        | ResultShape::Names { most } => most,
+        ResultShape::Lines { max: most, .. }
+        | ResultShape::Counts { max: most }
+        | ResultShape::Names { max: most } => most,
     }
 }
 
@@ -177,7 +177,7 @@ impl SearchVisitor {
         let outcome = self.searcher.search(file, size, &mut found);
         let mut result = self.result.lock();
         match outcome {
-            FileOutcome::Text | FileOutcome::Interrupted => result.looked_at += 1,
+            FileOutcome::Text | FileOutcome::Interrupted => result.searched += 1,
             FileOutcome::Binary => result.skipped.binary += 1,
             FileOutcome::TooLarge => result.skipped.too_large += 1,
             FileOutcome::Unreadable => result.skipped.unreadable.files += 1,
@@ -187,7 +187,7 @@ impl SearchVisitor {
             result.files += 1;
             drop(result);
             let weight = match self.shape {
-                ResultShape::Lines { most, .. } => {
+                ResultShape::Lines { max: most, .. } => {
                     usize::try_from(found.matches).unwrap_or(most).min(most)
                 }
                 ResultShape::Counts { .. } | ResultShape::Names { .. } => 1,
@@ -203,7 +203,7 @@ impl SearchVisitor {
         match self.shape {
             ResultShape::Names { .. } => CollectMode::First,
             ResultShape::Counts { .. } => CollectMode::Count,
-            ResultShape::Lines { most, cut, .. } => {
+            ResultShape::Lines { max: most, cut, .. } => {
                 match self.newest.lock().would_keep(modified, path) {
                     true => CollectMode::Lines { most, cut },
                     false => CollectMode::Count,

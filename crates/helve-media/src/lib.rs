@@ -83,7 +83,7 @@ impl Media for Decoder {
             let limits = self.limits;
             let size = bytes.len() as u64;
             if size > limits.file_bytes {
-                return Err(MediaError::TooLarge { size, most: limits.file_bytes });
+                return Err(MediaError::TooLarge { size, limit: limits.file_bytes });
             }
             let slow = MediaError::TimedOut(limits.time);
             let decoding = async {

@@ -30,7 +30,7 @@ pub(super) fn look(
 ) -> Result<Picture, MediaError> {
     let original = measure(bytes, format)?;
     if u64::from(original.width) * u64::from(original.height) > limits.pixels {
-        return Err(MediaError::TooManyPixels { size: original, most: limits.pixels });
+        return Err(MediaError::TooManyPixels { size: original, limit: limits.pixels });
     }
     let image = decode(bytes, format, limits)?;
     let frames = frames(bytes, format, limits);

@@ -168,7 +168,7 @@ impl Machine for MemoryMachine {
             let bytes = self.open(at)?;
             let size = bytes.len() as u64;
             if size > most {
-                return Err(MachineError::TooLarge { size, most });
+                return Err(MachineError::TooLarge { size, limit: most });
             }
             let hash = ContentHash::of(&bytes);
             Ok(FileContent { bytes, mode: MODE, hash })
@@ -275,7 +275,7 @@ fn window(bytes: &Bytes, want: WindowRequest) -> WindowLines {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let keep = line.len().min(want.line_bytes);
-        if !lines.is_empty() && kept.len() + keep > want.most_bytes {
+        if !lines.is_empty() && kept.len() + keep > want.max_bytes {
             break;
         }
         kept.extend_from_slice(&line[..keep]);

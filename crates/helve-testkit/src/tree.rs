@@ -153,14 +153,14 @@ fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCou
     let mut counts = SearchCounts {
         matches: count,
         files: count,
-        looked_at: count,
+        searched: count,
         skipped,
         ..SearchCounts::default()
     };
     if files.is_empty() && !ignored.is_empty() {
         let first = ignored.iter().take(3).cloned().collect();
         let files = ignored.len() as u64;
-        counts.beyond =
+        counts.ignored_matches =
             Some(IgnoredMatches { matches: files, files, first, ..IgnoredMatches::default() });
     }
     let file = |path: &PathBuf| FoundFile {
@@ -173,7 +173,7 @@ fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCou
         FindOrder::Newest => files.iter().map(file).collect(),
         FindOrder::Near(name) => {
             let names: Vec<String> = files.iter().map(|path| last_name(path)).collect();
-            let near = near::nearest(name, names.iter().map(String::as_str), want.most);
+            let near = near::nearest(name, names.iter().map(String::as_str), want.max_results);
             let mut similar: Vec<FoundFile> = Vec::new();
             for name in near {
                 similar.extend(files.iter().filter(|path| last_name(path) == name).map(file));
@@ -190,7 +190,7 @@ fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCou
             }));
             let is_file = |one: &FoundFile| one.kind == FileKind::File;
             all.sort_by_key(|one| (one.path.iter().count(), is_file(one), one.path.clone()));
-            let rest = all.split_off(want.most.min(all.len()));
+            let rest = all.split_off(want.max_results.min(all.len()));
             for one in rest {
                 let holds = |folder: &&mut FoundFile| {
                     folder.kind == FileKind::Folder && one.path.starts_with(&folder.path)
@@ -206,7 +206,7 @@ fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCou
             all
         }
     };
-    items.truncate(want.most);
+    items.truncate(want.max_results);
     Ok((items, counts))
 }
 
@@ -232,7 +232,8 @@ fn hits(
         let hidden = hits_in(nodes, want, &matcher, &walk.ignored, &mut beyond);
         let first = hidden.into_iter().take(3).map(|hit| hit.path).collect();
         let SearchCounts { matches, files, .. } = beyond;
-        counts.beyond = Some(IgnoredMatches { matches, files, first, ..IgnoredMatches::default() });
+        counts.ignored_matches =
+            Some(IgnoredMatches { matches, files, first, ..IgnoredMatches::default() });
     }
     Ok((limited(hits, want.shape), counts))
 }
@@ -255,7 +256,7 @@ fn hits_in(
         match nodes.get(&path) {
             Some(MemoryNode::File(bytes)) if bytes.contains(&0) => counts.skipped.binary += 1,
             Some(MemoryNode::File(bytes)) => {
-                counts.looked_at += 1;
+                counts.searched += 1;
                 hits.extend(hit(file, bytes, want, matcher));
             }
             Some(_) | None => counts.skipped.unreadable.files += 1,
@@ -269,10 +270,10 @@ fn hits_in(
 /// Limits the hits to what the shape asks for.
 fn limited(hits: Vec<MatchedFile>, shape: ResultShape) -> Vec<MatchedFile> {
     match shape {
-        ResultShape::Names { most } | ResultShape::Counts { most } => {
+        ResultShape::Names { max: most } | ResultShape::Counts { max: most } => {
             hits.into_iter().take(most).collect()
         }
-        ResultShape::Lines { most, .. } => {
+        ResultShape::Lines { max: most, .. } => {
             let mut left = most as u64;
             let mut shown = Vec::new();
             for mut hit in hits {
@@ -360,7 +361,11 @@ fn hit(
             }
             let line = |(line, (role, found)): (&usize, &(LineRole, std::ops::Range<usize>))| {
                 let text = numbered[*line];
-                let most = if text.chars().count() > cut.longest { cut.kept } else { cut.longest };
+                let most = if text.chars().count() > cut.max_chars {
+                    cut.kept_chars
+                } else {
+                    cut.max_chars
+                };
                 let clipped = lines::clip_around(text, found.clone(), most);
                 MatchedLine {
                     number: *line as u64 + 1,

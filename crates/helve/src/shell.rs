@@ -49,7 +49,10 @@ pub(crate) fn shell(
         secrets: environment.secrets,
         sandbox: config.sandbox.mode(),
         network: config.sandbox.network(),
-        timeouts: CommandTimeouts { usual: millis(&config.bash.timeout, TIMEOUT).min(most), most },
+        timeouts: CommandTimeouts {
+            default: millis(&config.bash.timeout, TIMEOUT).min(most),
+            max: most,
+        },
         leftovers,
     }
 }

@@ -46,7 +46,7 @@ pub struct FindRequest {
     pub tree: FileTree,
     pub order: FindOrder,
     /// Maximum number of results.
-    pub most: usize,
+    pub max_results: usize,
 }
 
 /// How results are sorted. The order is total, so that the same call has the same answer.
@@ -108,19 +108,19 @@ pub enum MatchReach {
 /// What to return about matching files, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultShape {
-    /// The first `most` matching lines, with `context` lines around each.
-    Lines { most: usize, context: usize, cut: LineCut },
-    /// The number of matches in each of the first `most` files.
-    Counts { most: usize },
-    /// The names of the first `most` files.
-    Names { most: usize },
+    /// The first `max` matching lines, with `context` lines around each.
+    Lines { max: usize, context: usize, cut: LineCut },
+    /// The number of matches in each of the first `max` files.
+    Counts { max: usize },
+    /// The names of the first `max` files.
+    Names { max: usize },
 }
 
-/// A line longer than `longest` characters is cut to `kept` characters around the match.
+/// A line longer than `max_chars` is cut to `kept_chars` characters around the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineCut {
-    pub longest: usize,
-    pub kept: usize,
+    pub max_chars: usize,
+    pub kept_chars: usize,
 }
 
 /// A file with matches.
@@ -162,13 +162,13 @@ pub struct SearchCounts {
     /// Files with a match, or files found.
     pub files: u64,
     /// Files that were searched, or found.
-    pub looked_at: u64,
+    pub searched: u64,
     /// What lies below the tree and is not listed itself. Only for [`FindOrder::Levels`].
     pub more: FileCount,
     pub skipped: SkippedFiles,
     pub ended: WalkEnd,
     /// Matches in ignored files, if nothing else was found.
-    pub beyond: Option<IgnoredMatches>,
+    pub ignored_matches: Option<IgnoredMatches>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -70,7 +70,7 @@ pub enum BadScript {
     Nul,
     TooLong {
         bytes: usize,
-        most: usize,
+        limit: usize,
     },
     /// No commands are run in this workspace.
     NoShell,
@@ -185,7 +185,7 @@ fn check_script(command: &str) -> Result<(), BadScript> {
         return Err(BadScript::Nul);
     }
     if command.len() > script::MAX_SCRIPT_BYTES {
-        return Err(BadScript::TooLong { bytes: command.len(), most: script::MAX_SCRIPT_BYTES });
+        return Err(BadScript::TooLong { bytes: command.len(), limit: script::MAX_SCRIPT_BYTES });
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ impl Programs {
         let mut environment = environment(shell, &launch.planned).into_owned();
         let plan = self.sandbox_plan(shell, &mut environment).await?;
         let path = self.session.outputs.reserve(&self.session.id).path;
-        let spool = Some(Spool { path, most: MAX_SPOOLED });
+        let spool = Some(Spool { path, max_bytes: MAX_SPOOLED });
         let want = Spawn {
             program,
             folder: launch.folder.real(),
@@ -202,7 +202,7 @@ impl Drop for RunningCommand {
 
 /// Redacts secrets from command lines: a variable in a script shows up there as its value.
 fn redact_members(process: &mut Process, secrets: &[Bytes]) {
-    for member in process.children.iter_mut().chain(&mut process.waits) {
+    for member in process.children.iter_mut().chain(&mut process.waiting_for_input) {
         member.command = redacted(&member.command, secrets);
     }
 }

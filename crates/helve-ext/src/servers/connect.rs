@@ -46,7 +46,7 @@ impl Endpoint {
                 process.stop();
                 process.wait().await;
                 if report.too_large() {
-                    ServerError::TooLarge { most: MAX_LINE }
+                    ServerError::TooLarge { limit: MAX_LINE }
                 } else {
                     ServerError::Ended { why }
                 }

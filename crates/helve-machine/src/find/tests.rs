@@ -20,7 +20,7 @@ fn want(at: Place, order: FindOrder, most: usize) -> FindRequest {
         hidden: HiddenFiles::Include,
         deadline: Duration::from_secs(60),
     };
-    FindRequest { tree, order, most }
+    FindRequest { tree, order, max_results: most }
 }
 
 fn collect(want: FindRequest) -> Result<(Vec<FoundFile>, SearchCounts), SearchError> {
@@ -67,7 +67,7 @@ fn check_at(root: &Path, beneath: &str, change: impl FnOnce(&mut FindRequest), e
         counts.files,
         amount(counts.more)
     ));
-    if let Some(beyond) = &counts.beyond {
+    if let Some(beyond) = &counts.ignored_matches {
         text.push_str(&format!(", beyond {} {:?}", beyond.files, beyond.first));
     }
     expected.assert_eq(&(text + "\n"));
@@ -93,7 +93,7 @@ fn newest_first() {
     check_at(
         root.path(),
         "",
-        |want| want.most = 2,
+        |want| want.max_results = 2,
         expect![[r"
         b/new.rs
         a.rs
@@ -133,7 +133,7 @@ fn files_of_the_same_age_are_ordered_by_path() {
     check_at(
         root.path(),
         "",
-        |want| want.most = 4,
+        |want| want.max_results = 4,
         expect![[r"
         A
         a-b
@@ -193,8 +193,9 @@ fn many_ignored_files_are_searched_for_hints_too() {
 fn level_by_level() {
     let root = files(&["z", "a/x", "a/b/y", "a/b/c/w", "b/v", "b/u", ".h"]);
     fs::create_dir(root.path().join("empty")).unwrap();
-    let levels =
-        |most| move |want: &mut FindRequest| (want.order, want.most) = (FindOrder::Levels, most);
+    let levels = |most| {
+        move |want: &mut FindRequest| (want.order, want.max_results) = (FindOrder::Levels, most)
+    };
     check_at(
         root.path(),
         "",
@@ -255,7 +256,7 @@ fn most_similar_names_first() {
         files(&["src/main.rs", "src/lib.rs", "app/main.rs", "app/mian.py", "docs/readme.md"]);
     let near = |name: &str| {
         let name = name.to_string();
-        move |want: &mut FindRequest| (want.order, want.most) = (FindOrder::Near(name), 3)
+        move |want: &mut FindRequest| (want.order, want.max_results) = (FindOrder::Near(name), 3)
     };
     check_at(
         root.path(),

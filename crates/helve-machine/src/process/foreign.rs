@@ -53,10 +53,10 @@ pub(super) fn describe(record: &ProgramRecord) -> Process {
         about: record.about.clone(),
         state,
         children: snapshot.children,
-        waits: snapshot.waits,
-        worked: snapshot.worked,
-        took: Duration::from_millis(took),
-        said: output_length(record),
+        waiting_for_input: snapshot.waits,
+        cpu_time: snapshot.worked,
+        elapsed: Duration::from_millis(took),
+        output_bytes: output_length(record),
         is_terminal: record.is_terminal,
         is_foreign: true,
         withheld: Vec::new(),
@@ -193,17 +193,17 @@ impl ForeignWatch {
             false if is_expired => WaitOutcome::Deadline,
             false => return None,
         };
-        let (from, window) = (self.want.from, self.want.window(process.said));
+        let (from, window) = (self.want.from, self.want.window(process.output_bytes));
         let begin = window.start;
         let mut text = self.read(begin, window.end);
         let cut = if begin > from { partial_start_len(&text) } else { 0 };
         text.drain(..cut);
-        if !is_over || window.end < process.said {
+        if !is_over || window.end < process.output_bytes {
             text.truncate(without_partial_end(&text).len());
         }
         let begin = begin + cut as u64;
         let (left_out, next) = (begin - from.min(begin), begin + text.len() as u64);
-        Some(WatchResult { text: text.into(), left_out, next, met, process })
+        Some(WatchResult { text: text.into(), left_out, next, outcome: met, process })
     }
 
     fn is_met(&mut self, process: &Process, is_over: bool) -> bool {
@@ -216,7 +216,7 @@ impl ForeignWatch {
             }
             WaitCondition::Text(text) => {
                 let finder = memmem::Finder::new(text).into_owned();
-                self.contains_text(&finder, process.said)
+                self.contains_text(&finder, process.output_bytes)
             }
         }
     }

@@ -35,7 +35,7 @@ impl SpoolWriter {
         }
         if let SpoolState::NotCreated(spool) = &self.state {
             self.state = match create(&spool.path) {
-                Ok(file) => SpoolState::Open(file, spool.most),
+                Ok(file) => SpoolState::Open(file, spool.max_bytes),
                 Err(_) => SpoolState::Off,
             };
         }

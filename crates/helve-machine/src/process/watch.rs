@@ -28,7 +28,13 @@ pub(super) async fn watch(
     };
     let (from, bytes) = read_new(&program, &want).await?;
     let left_out = from.saturating_sub(want.from);
-    Ok(WatchResult { left_out, next: from + bytes.len() as u64, text: bytes, met, process })
+    Ok(WatchResult {
+        left_out,
+        next: from + bytes.len() as u64,
+        text: bytes,
+        outcome: met,
+        process,
+    })
 }
 
 async fn wait(program: &Arc<Program>, want: &WatchRequest) -> WaitOutcome {
@@ -115,7 +121,7 @@ async fn read_new(program: &Program, want: &WatchRequest) -> Result<(u64, Bytes)
     let window = want.window(total);
     let (mut begin, mut bytes) = match read_range(program, window.start, window.end).await {
         Some(bytes) => (window.start, bytes),
-        None => newest(program, window.start, want.most),
+        None => newest(program, window.start, want.max_bytes),
     };
     if begin > want.from {
         let cut = partial_start_len(&bytes);

@@ -53,7 +53,7 @@ impl LineSink {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let found = match role {
-            LineRole::Match if line.len() > cut.longest => self.match_range(line),
+            LineRole::Match if line.len() > cut.max_chars => self.match_range(line),
             LineRole::Match | LineRole::Rest | LineRole::Context => 0..0,
         };
         self.lines.push(hit_line(number.unwrap_or(0), role, line, found, cut));
@@ -109,19 +109,19 @@ fn hit_line(
     found: Range<usize>,
     cut: LineCut,
 ) -> MatchedLine {
-    if line.len() <= cut.longest {
+    if line.len() <= cut.max_chars {
         let text = String::from_utf8_lossy(line).into_owned();
         return MatchedLine { number, role, text, is_cut_before: false, is_cut_after: false };
     }
     // A character has at most four bytes, so this range contains everything that may be shown.
-    let reach = cut.longest.max(cut.kept).saturating_mul(4).saturating_add(4);
+    let reach = cut.max_chars.max(cut.kept_chars).saturating_mul(4).saturating_add(4);
     let start = found.start.saturating_sub(reach).min(line.len());
     let end = found.start.saturating_add(reach).min(line.len()).max(start);
     let before = String::from_utf8_lossy(&line[start..found.start.clamp(start, end)]);
     let after = String::from_utf8_lossy(&line[found.start.clamp(start, end)..end]);
     let text = format!("{before}{after}");
-    let is_whole = start == 0 && end == line.len() && text.chars().count() <= cut.longest;
-    let most = if is_whole { cut.longest } else { cut.kept };
+    let is_whole = start == 0 && end == line.len() && text.chars().count() <= cut.max_chars;
+    let most = if is_whole { cut.max_chars } else { cut.kept_chars };
     let length = found.end.saturating_sub(found.start).min(after.len());
     let clipped = clip_around(&text, before.len()..before.len() + length, most);
     MatchedLine {

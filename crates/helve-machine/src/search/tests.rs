@@ -18,7 +18,7 @@ use super::*;
 use crate::fixture::{as_nobody, folder, place, run};
 
 const LINES: ResultShape =
-    ResultShape::Lines { most: 100, context: 0, cut: LineCut { longest: 40, kept: 20 } };
+    ResultShape::Lines { max: 100, context: 0, cut: LineCut { max_chars: 40, kept_chars: 20 } };
 
 fn want(at: Place, pattern: &str) -> SearchRequest {
     let tree = FileTree {
@@ -86,7 +86,7 @@ fn format_hits(hits: &[MatchedFile], counts: &SearchCounts) -> String {
             text.push_str(&format!("  {}{mark} {before}{}{after}\n", line.number, line.text));
         }
     }
-    text.push_str(&format!("{} in {} of {}", counts.matches, counts.files, counts.looked_at));
+    text.push_str(&format!("{} in {} of {}", counts.matches, counts.files, counts.searched));
     let SkippedFiles { ignored, hidden, left_out, unreadable, .. } = counts.skipped;
     for (why, amount) in [
         ("ignored", ignored),
@@ -104,7 +104,7 @@ fn format_hits(hits: &[MatchedFile], counts: &SearchCounts) -> String {
             text.push_str(&format!(", {why} {count}"));
         }
     }
-    if let Some(beyond) = &counts.beyond {
+    if let Some(beyond) = &counts.ignored_matches {
         text.push_str(&format!(
             ", beyond {} in {} {:?}",
             beyond.matches, beyond.files, beyond.first
@@ -155,8 +155,11 @@ fn newest_files_first_then_by_path() {
         root.path(),
         "",
         |want| {
-            want.shape =
-                ResultShape::Lines { most: 3, context: 1, cut: LineCut { longest: 9, kept: 9 } }
+            want.shape = ResultShape::Lines {
+                max: 3,
+                context: 1,
+                cut: LineCut { max_chars: 9, kept_chars: 9 },
+            }
         },
         expect![[r"
             new 1
@@ -172,7 +175,7 @@ fn newest_files_first_then_by_path() {
     check_at(
         root.path(),
         "",
-        |want| want.shape = ResultShape::Counts { most: 2 },
+        |want| want.shape = ResultShape::Counts { max: 2 },
         expect![[r"
         new 1
         a/old 1
@@ -182,7 +185,7 @@ fn newest_files_first_then_by_path() {
     check_at(
         root.path(),
         "",
-        |want| want.shape = ResultShape::Names { most: 9 },
+        |want| want.shape = ResultShape::Names { max: 9 },
         expect![[r"
         new 1
         a/old 1
@@ -195,8 +198,11 @@ fn newest_files_first_then_by_path() {
 #[test]
 fn context_stays_with_its_match() {
     let text = b"1\n2\nx3\n4\n5\n6\n7\nx8\n9\nx10\n11\n";
-    let shape =
-        |most, context| ResultShape::Lines { most, context, cut: LineCut { longest: 9, kept: 9 } };
+    let shape = |most, context| ResultShape::Lines {
+        max: most,
+        context,
+        cut: LineCut { max_chars: 9, kept_chars: 9 },
+    };
     check(
         &[("f", text)],
         |want| want.shape = shape(9, 1),
@@ -659,7 +665,7 @@ fn non_text_files_are_skipped() {
     check_at(
         root.path(),
         "",
-        |want| want.shape = ResultShape::Names { most: 9 },
+        |want| want.shape = ResultShape::Names { max: 9 },
         expect![[r"
         late 1
         1 in 1 of 1, binary 1, too large 1, special 3
@@ -741,7 +747,7 @@ fn a_large_folder_is_shared_between_threads() {
     let (hits, counts) = collect(want(place(root.path(), ""), "x")).unwrap();
     let newest: Vec<_> = hits.iter().map(|hit| hit.path.to_str().unwrap()).collect();
     assert_eq!(newest, names.iter().take(100).collect::<Vec<_>>());
-    assert_eq!((counts.matches, counts.files, counts.looked_at), (1000, 1000, 1000));
+    assert_eq!((counts.matches, counts.files, counts.searched), (1000, 1000, 1000));
 }
 
 #[test]

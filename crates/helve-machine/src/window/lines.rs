@@ -194,7 +194,7 @@ impl LineWindow {
         self.line.length += part.len() as u64;
         self.line.ends_in_carriage_return = *last == b'\r';
         let exceeds_limit =
-            self.bytes.len() > self.want.most_bytes.saturating_add(MAX_TRIMMED_BYTES);
+            self.bytes.len() > self.want.max_bytes.saturating_add(MAX_TRIMMED_BYTES);
         if exceeds_limit && !self.spans.is_empty() {
             self.drop_current_line();
         }
@@ -214,7 +214,7 @@ impl LineWindow {
         }
         let end = line.start + kept;
         self.line.start = line.start;
-        if end > self.want.most_bytes && !self.spans.is_empty() {
+        if end > self.want.max_bytes && !self.spans.is_empty() {
             return self.drop_current_line();
         }
         self.bytes.truncate(end);

@@ -16,7 +16,7 @@ const ALL: WindowRequest = WindowRequest {
     first: 1,
     lines: 2_000,
     line_bytes: 2_000,
-    most_bytes: 100_000,
+    max_bytes: 100_000,
     deadline: Duration::from_secs(60),
 };
 const GIGABYTE: u64 = 1 << 30;

@@ -43,8 +43,8 @@ impl Fixture {
     pub(crate) async fn until(&self, id: &ProcessId, until: WaitCondition) -> WatchResult {
         let want = WatchRequest {
             from: 0,
-            most: 1 << 20,
-            told: Excerpt::Newest,
+            max_bytes: 1 << 20,
+            excerpt: Excerpt::Newest,
             until,
             deadline: TEST_TIMEOUT,
         };
@@ -93,7 +93,7 @@ pub(crate) fn bash(folder: &Path, script: &str) -> Spawn {
 }
 
 pub(crate) fn spooled(mut spawn: Spawn, most: u64) -> Spawn {
-    spawn.keep.spool = Some(Spool { path: spawn.folder.join("spool"), most });
+    spawn.keep.spool = Some(Spool { path: spawn.folder.join("spool"), max_bytes: most });
     spawn
 }
 

@@ -105,13 +105,13 @@ fn a_record_with_invalid_times_is_harmless() {
             assert_eq!((&process.id, process.state), (&id, ProcessState::Running));
             let want = helve_core::process::WatchRequest {
                 from: 0,
-                most: 10,
-                told: helve_core::process::Excerpt::Newest,
+                max_bytes: 10,
+                excerpt: helve_core::process::Excerpt::Newest,
                 until: WaitCondition::AllEnded,
                 deadline: Duration::from_millis(20),
             };
             let watched = other.programs.watch(&id, want).await.unwrap();
-            assert_eq!(watched.met, helve_core::process::WaitOutcome::Deadline);
+            assert_eq!(watched.outcome, helve_core::process::WaitOutcome::Deadline);
         }
         assert!(other.programs.end(&id).await.unwrap() >= 1);
     });

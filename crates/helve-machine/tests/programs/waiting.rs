@@ -19,14 +19,14 @@ fn the_deadline_holds_whatever_the_program_does() {
             let began = Instant::now();
             let want = WatchRequest {
                 from: 0,
-                most: 10,
-                told: Excerpt::Newest,
+                max_bytes: 10,
+                excerpt: Excerpt::Newest,
                 until: WaitCondition::Ended,
                 deadline,
             };
             let watched = fixture.programs.watch(&id, want).await.unwrap();
             assert_eq!(
-                (watched.met, watched.process.state),
+                (watched.outcome, watched.process.state),
                 (WaitOutcome::Deadline, ProcessState::Running)
             );
             assert!(began.elapsed() >= deadline && watched.text.len() <= 10);
@@ -41,20 +41,20 @@ fn impossible_conditions_are_reported() {
         let fixture = Fixture::new();
         let id = fixture.start("echo one").await;
         assert_eq!(
-            fixture.until(&id, WaitCondition::Text("two".into())).await.met,
+            fixture.until(&id, WaitCondition::Text("two".into())).await.outcome,
             WaitOutcome::Never
         );
         assert_eq!(
-            fixture.until(&id, WaitCondition::Text("one".into())).await.met,
+            fixture.until(&id, WaitCondition::Text("one".into())).await.outcome,
             WaitOutcome::Yes
         );
-        assert_eq!(fixture.until(&id, WaitCondition::Port(1)).await.met, WaitOutcome::Never);
-        assert_eq!(fixture.until(&id, WaitCondition::AllEnded).await.met, WaitOutcome::Yes);
+        assert_eq!(fixture.until(&id, WaitCondition::Port(1)).await.outcome, WaitOutcome::Never);
+        assert_eq!(fixture.until(&id, WaitCondition::AllEnded).await.outcome, WaitOutcome::Yes);
         let unknown = ProcessId("unknown".into());
         let want = WatchRequest {
             from: 0,
-            most: 1,
-            told: Excerpt::Newest,
+            max_bytes: 1,
+            excerpt: Excerpt::Newest,
             until: WaitCondition::Now,
             deadline: TEST_TIMEOUT,
         };
@@ -75,8 +75,8 @@ fn reading_continues_from_a_cursor_at_character_boundaries() {
         let next = |from, until| {
             let want = WatchRequest {
                 from,
-                most: 1 << 20,
-                told: Excerpt::Newest,
+                max_bytes: 1 << 20,
+                excerpt: Excerpt::Newest,
                 until,
                 deadline: TEST_TIMEOUT,
             };
@@ -93,8 +93,8 @@ fn reading_continues_from_a_cursor_at_character_boundaries() {
         assert_eq!((third.text.len(), third.left_out), (588_895, 0));
         let want = WatchRequest {
             from: 0,
-            most: 7,
-            told: Excerpt::Newest,
+            max_bytes: 7,
+            excerpt: Excerpt::Newest,
             until: WaitCondition::Now,
             deadline: TEST_TIMEOUT,
         };
@@ -112,17 +112,20 @@ fn only_a_port_of_the_program_itself_is_awaited() {
         let id = fixture.start(&format!("python3 -c \"{server}\"")).await;
         let printed = fixture.until(&id, WaitCondition::Text("\n".into())).await;
         let port = u16::try_from(pids(&printed.text)[0]).unwrap();
-        assert_eq!(fixture.until(&id, WaitCondition::Port(port)).await.met, WaitOutcome::Yes);
+        assert_eq!(fixture.until(&id, WaitCondition::Port(port)).await.outcome, WaitOutcome::Yes);
         let other = fixture.start("sleep 1000").await;
         let deadline = Duration::from_millis(100);
         let want = WatchRequest {
             from: 0,
-            most: 1,
-            told: Excerpt::Newest,
+            max_bytes: 1,
+            excerpt: Excerpt::Newest,
             until: WaitCondition::Port(port),
             deadline,
         };
-        assert_eq!(fixture.programs.watch(&other, want).await.unwrap().met, WaitOutcome::Deadline);
+        assert_eq!(
+            fixture.programs.watch(&other, want).await.unwrap().outcome,
+            WaitOutcome::Deadline
+        );
         fixture.programs.end(&id).await.unwrap();
         fixture.programs.end(&other).await.unwrap();
     });

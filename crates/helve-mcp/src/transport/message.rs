@@ -199,11 +199,15 @@ fn parse_typed<T: DeserializeOwned>(method: &str, params: Option<&str>) -> Resul
 /// Says why the parameters could not be parsed, for the client's developer.
 fn describe(bad: &BadInput) -> String {
     match bad {
-        BadInput::TooLarge { bytes, most } => {
+        BadInput::TooLarge { bytes, limit: most } => {
             format!("The parameters have {bytes} bytes; at most {most} are read.")
         }
-        BadInput::TooDeep { most } => format!("The parameters nest deeper than {most} levels."),
-        BadInput::TooMany { most } => format!("The parameters hold more than {most} values."),
+        BadInput::TooDeep { limit: most } => {
+            format!("The parameters nest deeper than {most} levels.")
+        }
+        BadInput::TooMany { limit: most } => {
+            format!("The parameters hold more than {most} values.")
+        }
         BadInput::CutOff { .. } => "The parameters are incomplete.".into(),
         BadInput::NotJson { what, .. } => format!("The parameters are not valid JSON: {what}."),
         BadInput::Twice { .. } => "The parameters have a duplicate member.".into(),

@@ -62,7 +62,7 @@ pub(super) fn answer(edited: Edited) -> ToolOutput {
     }
     first.push_str(&each_change(&changes));
     let text = change_summary(&first, &done, &diffs) + &introduced(&errors);
-    let moved_on = done.written.iter().any(|written| written.moved_on);
+    let moved_on = done.written.iter().any(|written| written.rebased);
     let [diff] = diffs;
     ToolOutput::text(shown, text).with("movedOn", moved_on).with("diff", diff.text)
 }

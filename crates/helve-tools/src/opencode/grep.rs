@@ -53,7 +53,7 @@ enum OutputMode {
 
 const MAX_RESULTS: usize = 100;
 const MAX_CONTEXT: u32 = 20;
-const CUT: LineCut = LineCut { longest: 2000, kept: 500 };
+const CUT: LineCut = LineCut { max_chars: 2000, kept_chars: 500 };
 
 pub(super) struct Grep;
 
@@ -82,9 +82,9 @@ impl Tool for Grep {
 fn shape(args: &Args) -> ResultShape {
     let context = args.context.unwrap_or(0).min(MAX_CONTEXT) as usize;
     match args.output {
-        OutputMode::Content => ResultShape::Lines { most: MAX_RESULTS, context, cut: CUT },
-        OutputMode::Files => ResultShape::Names { most: MAX_RESULTS },
-        OutputMode::Counts => ResultShape::Counts { most: MAX_RESULTS },
+        OutputMode::Content => ResultShape::Lines { max: MAX_RESULTS, context, cut: CUT },
+        OutputMode::Files => ResultShape::Names { max: MAX_RESULTS },
+        OutputMode::Counts => ResultShape::Counts { max: MAX_RESULTS },
     }
 }
 

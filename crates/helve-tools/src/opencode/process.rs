@@ -173,7 +173,7 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
         sentences.push(format!("still running: {}", children_text(process)));
     }
     if let Some((until, deadline)) = waiting {
-        sentences.push(wait_text(watched.met, &until, deadline));
+        sentences.push(wait_text(watched.outcome, &until, deadline));
     }
     sentences.extend(withheld(process));
     for sentence in sentences {
@@ -182,16 +182,16 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
     ToolOutput::text(process.id.0.clone(), whole)
         .keep(Keep::All)
         .with("cursor", watched.next)
-        .with("met", watched.met == WaitOutcome::Yes)
+        .with("met", watched.outcome == WaitOutcome::Yes)
 }
 
 fn state_line(watched: &WatchResult) -> String {
     let process = &watched.process;
     let state = match process.state {
         ProcessState::Running => "running".to_string(),
-        ended => format!("{}, {}", state_text(ended), elapsed(process.took)),
+        ended => format!("{}, {}", state_text(ended), elapsed(process.elapsed)),
     };
-    let more = match process.said.saturating_sub(watched.next) {
+    let more = match process.output_bytes.saturating_sub(watched.next) {
         0 => String::new(),
         bytes => format!(", {bytes} more bytes available"),
     };
@@ -223,8 +223,8 @@ fn list_text(all: &[Process]) -> ToolOutput {
         let mut line = format!(
             "{}: {state}, {}, {} bytes of output: {}",
             process.id.0,
-            elapsed(process.took),
-            process.said,
+            elapsed(process.elapsed),
+            process.output_bytes,
             clip(&process.about.command)
         );
         if process.is_foreign {

@@ -87,7 +87,7 @@ pub(crate) async fn list(
     let globs = ignore.map(|glob| format!("!{}", glob.trim_start_matches('!'))).collect();
     let tree = FileTree { globs, ..path.tree() };
     let deadline = tree.deadline;
-    let find = FindRequest { tree, order: FindOrder::Levels, most: request.max };
+    let find = FindRequest { tree, order: FindOrder::Levels, max_results: request.max };
     let finding = ctx.files.find(&grant, &path, find);
     let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
         return Err(ctx.words().aborted().into());

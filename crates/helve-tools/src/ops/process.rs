@@ -101,7 +101,7 @@ pub(crate) async fn steer(
         ProcessRequest::Type { cursor, input } => {
             running.type_in(input.into()).await.map_err(refused)?;
             Watching {
-                from: cursor.unwrap_or(process.said),
+                from: cursor.unwrap_or(process.output_bytes),
                 excerpt: Excerpt::Newest,
                 until: WaitCondition::AllEnded,
                 deadline: ANSWER,
@@ -158,7 +158,7 @@ async fn watch(
     room: Limits,
 ) -> Result<NewOutput, ProcessFailure> {
     let Watching { from, excerpt, until, deadline } = watching;
-    let want = WatchRequest { from, most: room.bytes, told: excerpt, until, deadline };
+    let want = WatchRequest { from, max_bytes: room.bytes, excerpt: excerpt, until, deadline };
     let mut watched = match ctx.cancel.run_until_cancelled(running.watch(want)).await {
         Some(watched) => watched.map_err(ProcessFailure::Lost)?,
         None => return Err(ctx.words().aborted().into()),
@@ -181,7 +181,7 @@ fn limit_lines(watched: &mut WatchResult, excerpt: Excerpt, max_lines: usize) {
             watched.text = watched.text.slice(begin..);
         }
         Excerpt::Oldest => {
-            let is_all = watched.next >= watched.process.said && ends.len() <= max_lines;
+            let is_all = watched.next >= watched.process.output_bytes && ends.len() <= max_lines;
             let end = ends.iter().take(max_lines).next_back().copied();
             let end = end.filter(|_| !is_all).unwrap_or(len);
             watched.next -= (len - end) as u64;

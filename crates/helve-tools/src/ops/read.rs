@@ -143,7 +143,7 @@ pub(crate) async fn read(
                 first: window.first,
                 lines: window.count,
                 line_bytes: limits.line_chars * CHAR_BYTES,
-                most_bytes: limits.bytes,
+                max_bytes: limits.bytes,
                 deadline: DEADLINE,
             };
             let start = ctx.files.window(&grant, &path, want).await?;

@@ -132,8 +132,11 @@ pub(crate) async fn glob(
     }
     let tree = tree(&path, vec![pattern.into()], ignored);
     let deadline = tree.deadline;
-    let finding =
-        ctx.files.find(&grant, &path, FindRequest { tree, order: FindOrder::Newest, most: max });
+    let finding = ctx.files.find(
+        &grant,
+        &path,
+        FindRequest { tree, order: FindOrder::Newest, max_results: max },
+    );
     let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
         return Err(ctx.words().aborted().into());
     };

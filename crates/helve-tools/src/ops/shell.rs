@@ -137,8 +137,8 @@ async fn foreground(
     timeout: Option<Duration>,
 ) -> Result<(RunEnding, Process), RunError> {
     let timeouts = ctx.programs.timeouts();
-    let max = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.most);
-    let usual = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.usual);
+    let max = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.max);
+    let usual = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.default);
     let timeout = timeout.map_or(usual, |timeout| timeout.min(max));
     Ok(match follow(ctx, running, timeout).await? {
         Followed::Ended(process) if process.children.is_empty() => (RunEnding::Ended, process),
@@ -172,13 +172,13 @@ async fn background(
 ) -> Result<(RunEnding, Process), RunError> {
     let want = WatchRequest {
         from: 0,
-        most: PREVIEW_BYTES,
-        told: Excerpt::Newest,
+        max_bytes: PREVIEW_BYTES,
+        excerpt: Excerpt::Newest,
         until: WaitCondition::AllEnded,
         deadline: first_look,
     };
     let watched = running.watch(want).await?;
-    let ending = match watched.met {
+    let ending = match watched.outcome {
         WaitOutcome::Yes | WaitOutcome::Never => RunEnding::Ended,
         WaitOutcome::Deadline => RunEnding::Background,
     };
@@ -225,8 +225,8 @@ async fn follow(
         let deadline = interval.min(left);
         let watching = running.watch(WatchRequest {
             from,
-            most: PREVIEW_BYTES,
-            told: Excerpt::Newest,
+            max_bytes: PREVIEW_BYTES,
+            excerpt: Excerpt::Newest,
             until: WaitCondition::Ended,
             deadline,
         });
@@ -234,7 +234,7 @@ async fn follow(
             return Ok(Followed::Aborted);
         };
         let watched = watched?;
-        match watched.met {
+        match watched.outcome {
             WaitOutcome::Yes | WaitOutcome::Never => return Ok(Followed::Ended(watched.process)),
             WaitOutcome::Deadline if left <= deadline => {
                 return Ok(Followed::TimedOut(watched.process));
@@ -268,9 +268,9 @@ struct IdleSince {
 
 impl IdleProcess {
     fn waits_too_long(&mut self, process: &Process, now: Instant) -> bool {
-        let (output, cpu) = (process.said, process.worked);
+        let (output, cpu) = (process.output_bytes, process.cpu_time);
         match &self.0 {
-            _ if process.waits.is_none() => self.0 = None,
+            _ if process.waiting_for_input.is_none() => self.0 = None,
             Some(idle) if idle.output == output && cpu.abs_diff(idle.cpu) <= IDLE_CPU => {
                 return now.duration_since(idle.since) >= MAX_INPUT_WAIT;
             }

@@ -94,12 +94,12 @@ fn each_error(errors: &[IntroducedError]) -> String {
 fn file_notes(written: &WrittenFile) -> String {
     let shown = &written.shown;
     let mut text = String::new();
-    if written.moved_on {
+    if written.rebased {
         text.push_str(&format!(
             "Someone else changed other lines of {shown} in the meantime; both changes were kept.\n"
         ));
     }
-    match (written.names, written.links) {
+    match (written.hard_links, written.link_mode) {
         (..2, _) => {}
         (names, HardLinks::Part) => text.push_str(&format!(
             "{shown} had {names} hard links; the others keep the old content.\n"

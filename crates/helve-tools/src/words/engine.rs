@@ -59,13 +59,13 @@ impl Words for EngineWords {
 
     fn bad_input(&self, tool: &str, bad: &BadInput) -> String {
         match bad {
-            BadInput::TooLarge { bytes, most } => format!(
+            BadInput::TooLarge { bytes, limit: most } => format!(
                 "The arguments of {tool} are too large: {bytes} bytes, and the limit is {most}. Nothing was done.\nSplit the call."
             ),
-            BadInput::TooDeep { most } => format!(
+            BadInput::TooDeep { limit: most } => format!(
                 "The arguments of {tool} are nested too deeply; the limit is {most} levels. Nothing was done.\nSend flatter arguments."
             ),
-            BadInput::TooMany { most } => format!(
+            BadInput::TooMany { limit: most } => format!(
                 "The arguments of {tool} contain too many values; the limit is {most}. Nothing was done.\nSplit the call."
             ),
             BadInput::CutOff { line, column } => format!(
@@ -149,7 +149,7 @@ impl Words for EngineWords {
             ))
             .hint("List the folder again, then retry."),
             MachineError::LinkLoop => failed(format!("{shown} is part of a loop of symbolic links.")),
-            MachineError::TooLarge { size, most } => failed(format!(
+            MachineError::TooLarge { size, limit: most } => failed(format!(
                 "{shown} is too large to load: {size} bytes, and the limit is {most}."
             ))
             .hint(self.read_part),
@@ -171,7 +171,7 @@ impl Words for EngineWords {
         let text = match why {
             BadPath::Empty => "The path is empty.".into(),
             BadPath::Nul => format!("The path \"{given}\" contains a NUL character."),
-            BadPath::TooLong { most } => {
+            BadPath::TooLong { limit: most } => {
                 format!("The path \"{given}\" is longer than {most} bytes.")
             }
             BadPath::NoHome => {

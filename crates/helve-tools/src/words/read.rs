@@ -83,11 +83,11 @@ pub(crate) fn undecodable(shown: &str, format: MediaFormat, reason: &MediaError)
             ),
             "It may be damaged or truncated. Fetch or create it again, or continue without it.",
         ),
-        MediaError::TooLarge { size, most } => (
+        MediaError::TooLarge { size, limit: most } => (
             format!("{shown} is a {name} of {size} bytes; the limit is {most}."),
             "Make it smaller, or extract a part, with a program that understands its format.",
         ),
-        MediaError::TooManyPixels { size, most } => (
+        MediaError::TooManyPixels { size, limit: most } => (
             format!(
                 "{shown} is a {name} of {} × {} pixels; the limit is {most} pixels in total.",
                 size.width, size.height

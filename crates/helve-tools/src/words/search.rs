@@ -77,7 +77,7 @@ fn nothing_found(searched: &Searched, scope: SearchScope) -> Option<String> {
         0 => String::new(),
         binary => format!(", {}", count(binary, "binary file was not", "binary files were not")),
     };
-    Some(match searched.counts.looked_at {
+    Some(match searched.counts.searched {
         0 => format!("No file was searched: none matches the filters{binary}."),
         files => format!("{} searched{binary}.", count(files, "file was", "files were")),
     })
@@ -85,7 +85,7 @@ fn nothing_found(searched: &Searched, scope: SearchScope) -> Option<String> {
 
 /// What ignored files contain, where nothing else was found.
 fn ignored_files(searched: &Searched, scope: SearchScope, terms: &SearchTerms) -> Option<String> {
-    let ignored = searched.counts.beyond.as_ref()?;
+    let ignored = searched.counts.ignored_matches.as_ref()?;
     let hidden = amount(searched.counts.skipped.ignored);
     let first: Vec<String> = ignored.first.iter().map(|path| searched.absolute(path)).collect();
     let set = |to: &str| match terms.ignored {

@@ -118,7 +118,7 @@ fn sentences(run: &Finished, terms: &ShellTerms) -> Vec<String> {
             process.id.0, terms.process
         )),
         RunEnding::Ended | RunEnding::LeftRunning | RunEnding::LeftoversEnded => {
-            all.push(format!("{}, {}", state_text(process.state), elapsed(process.took)));
+            all.push(format!("{}, {}", state_text(process.state), elapsed(process.elapsed)));
         }
     }
     let named = children_text(process);
@@ -195,7 +195,8 @@ fn sandbox_denied(each: impl Iterator<Item = String>) -> Option<String> {
 }
 
 fn waited_for_input(process: &Process, terms: &ShellTerms) -> String {
-    let who = process.waits.as_ref().map_or("it".into(), |member| clip(&member.command));
+    let who =
+        process.waiting_for_input.as_ref().map_or("it".into(), |member| clip(&member.command));
     let ShellTerms { edit, terminal, process, .. } = terms;
     format!(
         "{who} waited for keyboard input, but there is no terminal; it was ended with everything it started. To change files, use {edit}; to type into it, set {terminal} and use {process}"
@@ -291,7 +292,7 @@ fn bad_script(bad: &BadScript) -> ToolError {
             "The command contains a NUL character, which shells do not accept. Nothing was run.",
         )
         .hint("Remove it; write \\0 in quotes if a program should print one."),
-        BadScript::TooLong { bytes, most } => invalid(&format!(
+        BadScript::TooLong { bytes, limit: most } => invalid(&format!(
             "The command has {bytes} bytes; the limit is {most}. Nothing was run."
         ))
         .hint("Write the long part to a file and run that."),

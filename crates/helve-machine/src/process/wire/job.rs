@@ -42,7 +42,7 @@ impl Job {
         }
         encoder.list(keep.spool.as_slice(), |encoder, spool| {
             encoder.bytes(spool.path.as_os_str().as_bytes());
-            encoder.bytes(&spool.most.to_le_bytes());
+            encoder.bytes(&spool.max_bytes.to_le_bytes());
         });
         encoder.list(&keep.secrets, |encoder, secret| encoder.bytes(secret));
         for text in [&about.command, &about.description, &about.call, &about.session] {
@@ -69,7 +69,7 @@ impl Job {
                 .list(|decoder| {
                     let path = decoder.text()?.into();
                     let most = decoder.text()?.as_bytes().try_into().ok()?;
-                    Some(Spool { path, most: u64::from_le_bytes(most) })
+                    Some(Spool { path, max_bytes: u64::from_le_bytes(most) })
                 })?
                 .pop(),
             secrets: decoder.list(|decoder| decoder.text().map(|text| text.into_vec().into()))?,

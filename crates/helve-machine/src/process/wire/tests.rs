@@ -51,7 +51,7 @@ prop_compose! {
             keep: OutputPolicy {
                 head,
                 tail,
-                spool: spool.map(|(path, most)| Spool { path: path.into(), most }),
+                spool: spool.map(|(path, most)| Spool { path: path.into(), max_bytes: most }),
                 secrets: secrets.into_iter().map(|text| Bytes::from(text.into_vec())).collect(),
             },
             lifetime: Lifetime::Helve,

@@ -11,7 +11,7 @@ const ALL: WindowRequest = WindowRequest {
     first: 1,
     lines: 100,
     line_bytes: 100,
-    most_bytes: 1000,
+    max_bytes: 1000,
     deadline: Duration::MAX,
 };
 
@@ -206,7 +206,7 @@ fn long_lines_are_cut_between_characters() {
 
 #[test]
 fn the_window_ends_before_the_line_that_exceeds_the_limit() {
-    let want = WindowRequest { most_bytes: 4, ..ALL };
+    let want = WindowRequest { max_bytes: 4, ..ALL };
     check(
         b"12\n34\n5\n",
         want,
@@ -291,7 +291,7 @@ fn reference(text: &[u8], want: WindowRequest) -> WindowLines {
             kept = complete_characters_len(&line[..kept]);
         }
         if lines.len() as u64 == want.lines
-            || (!lines.is_empty() && bytes.len() + kept > want.most_bytes)
+            || (!lines.is_empty() && bytes.len() + kept > want.max_bytes)
         {
             more = true;
             break;
@@ -325,7 +325,7 @@ proptest! {
         text in proptest::collection::vec(proptest::sample::select(b"aa\xc3\xa9\r\n\n".to_vec()), 0..60),
         first in 0u64..12, lines in 0u64..8, line_bytes in 0usize..9, most_bytes in 0usize..20, block in 1usize..20,
     ) {
-        let want = WindowRequest { first, lines, line_bytes, most_bytes, deadline: Duration::MAX };
+        let want = WindowRequest { first, lines, line_bytes, max_bytes: most_bytes, deadline: Duration::MAX };
         prop_assert_eq!(windowed(&text, want, block), reference(&text, want));
     }
 

@@ -25,7 +25,9 @@ impl Media for FakeMedia {
         let seen = match text.split_whitespace().last() {
             _ if MediaFormat::of_content(&bytes) != Some(format) => Err(MediaError::NotThat),
             Some("cut") => Err(MediaError::Broken { why: "unexpected end of file".into() }),
-            Some("bomb") => Err(MediaError::TooManyPixels { size: size(50_000, 50_000), most: 64 }),
+            Some("bomb") => {
+                Err(MediaError::TooManyPixels { size: size(50_000, 50_000), limit: 64 })
+            }
             Some("locked") => Err(MediaError::Locked),
             Some("slow") => Err(MediaError::TimedOut(Duration::from_secs(20))),
             Some("scan") => Ok(document(vec![PageText::NoText], PagesEnd::AtTheEnd)),
