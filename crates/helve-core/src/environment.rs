@@ -4,7 +4,7 @@
 //! All variables are inherited, or a core set, or none. Then `include` adds and `exclude` removes names by wildcard, and
 //! `set` sets values. Three things always hold, unless `set` overrides them:
 //! - variables that make a shell or loader run code ([`RUNS_CODE`]) are not inherited, unless `include` names one without
-//! a wildcard;
+//!   a wildcard;
 //! - nobody can answer a prompt, so editors, pagers and password prompts are replaced ([`ANSWERS`]);
 //! - git runs no file monitor, pager or password program that a repository names ([`GIT_SETTINGS`]).
 

@@ -11,11 +11,8 @@ use libc::pid_t;
 
 use crate::sys::{self, WaitMode, WaitResult};
 use crate::syscalls;
-use crate::trace::Trace;
+use crate::trace::{ROOT, Trace};
 use crate::trace_events;
-
-/// Where the files of the sandbox are mounted before it becomes the root.
-pub(crate) const ROOT: &str = "/tmp";
 
 /// Time limits for a script, and for processes that it leaves running.
 const MAX_SCRIPT_TIME: Duration = Duration::from_millis(1500);

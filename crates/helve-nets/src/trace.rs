@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Where the files of the sandbox are mounted before it becomes the root.
+pub(crate) const ROOT: &str = "/tmp";
+
 /// An attempted operation. It counts even if it failed here, because it may succeed elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct TraceEvent {

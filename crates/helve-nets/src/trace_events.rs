@@ -6,7 +6,7 @@ use libc::pid_t;
 
 use crate::sys::{self, PendingSyscall};
 use crate::syscalls::{self, CallEffect, FileArgument};
-use crate::trace::{Operation, TraceEvent};
+use crate::trace::{Operation, ROOT, TraceEvent};
 
 /// How many ancestors of a process are reported.
 const MAX_ANCESTORS: usize = 12;
@@ -122,7 +122,7 @@ fn proc_link(thread: pid_t, link: &str) -> Option<PathBuf> {
 
 /// From outside, the files of the sandbox are below its root directory.
 fn strip_sandbox_root(path: PathBuf) -> PathBuf {
-    match path.strip_prefix(crate::sandbox::ROOT) {
+    match path.strip_prefix(ROOT) {
         Ok(inside) => Path::new("/").join(inside),
         Err(_) => path,
     }

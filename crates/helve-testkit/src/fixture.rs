@@ -36,9 +36,10 @@ use helve_core::{
 use tokio_util::sync::CancellationToken;
 
 use crate::journal::MemoryJournal;
-use crate::machine::{MODE, MemoryMachine, MemoryNode};
+use crate::machine::{MODE, MemoryMachine};
 use crate::person::Scripted;
 use crate::store::{MemoryOutputs, MemoryStore};
+use crate::tree::MemoryNode;
 
 /// The workspace root of fixtures.
 pub const ROOT: &str = "/w";

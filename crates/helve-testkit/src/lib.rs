@@ -10,6 +10,7 @@ mod tree;
 
 pub use fixture::{check, run};
 pub use journal::MemoryJournal;
-pub use machine::{MemoryMachine, MemoryNode};
+pub use machine::MemoryMachine;
 pub use person::Scripted;
 pub use store::{MemoryOutputs, MemoryStore};
+pub use tree::MemoryNode;

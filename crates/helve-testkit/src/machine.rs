@@ -17,17 +17,7 @@ use helve_core::machine::{
 use helve_text::view::{Encoding, View};
 use parking_lot::Mutex;
 
-use crate::tree;
-
-/// A file, link or special file. Directories exist implicitly.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MemoryNode {
-    File(Bytes),
-    Link(PathBuf),
-    Special(FileKind),
-    /// The system refuses to open it.
-    Locked,
-}
+use crate::tree::{self, MemoryNode};
 
 /// Files in memory, by absolute path.
 #[derive(Default)]

@@ -11,7 +11,8 @@ use helve_core::{BoxFuture, CallState, Event, Rule};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::machine::{MemoryMachine, MemoryNode};
+use crate::machine::MemoryMachine;
+use crate::tree::MemoryNode;
 
 /// A store in memory.
 #[derive(Default)]

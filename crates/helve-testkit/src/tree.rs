@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use helve_core::Flow;
@@ -17,7 +18,15 @@ use helve_text::{lines, near};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 
-use crate::machine::MemoryNode;
+/// A file, link or special file. Directories exist implicitly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemoryNode {
+    File(Bytes),
+    Link(PathBuf),
+    Special(FileKind),
+    /// The system refuses to open it.
+    Locked,
+}
 
 type Nodes = BTreeMap<PathBuf, MemoryNode>;
 

@@ -33,7 +33,7 @@ impl<'a> SourceFile<'a> {
     /// Whether the whole file is test code.
     pub(super) fn is_test(&self) -> bool {
         let is_test_name = |name: &&str| matches!(*name, "tests" | "fixture" | "fixtures");
-        self.module.as_ref().is_none_or(|module| module.iter().any(|name| is_test_name(name)))
+        self.module.as_ref().is_none_or(|module| module.iter().any(is_test_name))
     }
 }
 

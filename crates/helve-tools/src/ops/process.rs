@@ -158,7 +158,7 @@ async fn watch(
     room: Limits,
 ) -> Result<NewOutput, ProcessFailure> {
     let Watching { from, excerpt, until, deadline } = watching;
-    let want = WatchRequest { from, max_bytes: room.bytes, excerpt: excerpt, until, deadline };
+    let want = WatchRequest { from, max_bytes: room.bytes, excerpt, until, deadline };
     let mut watched = match ctx.cancel.run_until_cancelled(running.watch(want)).await {
         Some(watched) => watched.map_err(ProcessFailure::Lost)?,
         None => return Err(ctx.words().aborted().into()),
