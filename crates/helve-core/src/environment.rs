@@ -12,6 +12,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use bytes::Bytes;
+use helve_text::secrets::is_secret_variable;
 use helve_text::wildcard;
 
 /// Which variables commands inherit.
@@ -122,7 +123,8 @@ pub const ANSWERS: [(&str, &str); 18] = [
 ];
 
 /// Git settings that override a repository's own where those name a program.
-/// | `safe.bareRepository` is here because a clone can contain a folder that looks like a bare repository, settings
+///
+/// `safe.bareRepository` is here because a clone can contain a folder that looks like a bare repository, settings
 /// included. External diffs, textconv and filters cannot be switched off this way, since git runs even an empty
 /// name; `programs::repository` has them asked about.
 pub const GIT_SETTINGS: [(&str, &str); 5] = [
@@ -145,7 +147,7 @@ pub fn environment(
     let mut secrets = Vec::new();
     for (name, value) in ambient {
         let told = name.to_string_lossy();
-        if is_secret(&told) {
+        if is_secret_variable(&told) {
             secrets.extend(secret(&value));
         }
         if passes(policy, &told) {
@@ -158,7 +160,7 @@ pub fn environment(
     neutralise_ssh(&mut variables);
     neutralise_git(&mut variables);
     for (name, value) in &policy.set {
-        if is_secret(name) {
+        if is_secret_variable(name) {
             secrets.extend(secret(OsStr::new(value)));
         }
         put(&mut variables, name, value);
@@ -216,73 +218,8 @@ fn neutralise_git(variables: &mut Vec<(OsString, OsString)>) {
     variables.retain(|(name, _)| name != "GIT_EXTERNAL_DIFF" && name != "GIT_PROXY_COMMAND");
 }
 
-/// Words in a name that mark its value as a secret.
-pub const SECRET_WORDS: [&str; 22] = [
-    "TOKEN",
-    "TOKENS",
-    "SECRET",
-    "SECRETS",
-    "PASSWORD",
-    "PASSWORDS",
-    "PASSWD",
-    "PASS",
-    "PASSPHRASE",
-    "PWD",
-    "CREDENTIAL",
-    "CREDENTIALS",
-    "CREDS",
-    "KEY",
-    "KEYS",
-    "APIKEY",
-    "AUTH",
-    "BEARER",
-    "COOKIE",
-    "JWT",
-    "PAT",
-    "DSN",
-];
-/// Endings of names that run words together: `GITHUBTOKEN`, `PGPASSWORD`.
-const SECRET_ENDS: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "PASSPHRASE"];
-/// Last words that refer to a secret without being one.
-const ABOUT_SECRETS: [&str; 18] = [
-    "PATH", "FILE", "DIR", "HOME", "SOCK", "SOCKET", "ID", "NAME", "URL", "URI", "HOST", "PORT",
-    "TYPE", "LAYOUT", "COUNT", "LENGTH", "TTL", "MODE",
-];
-/// Names that look like secrets but are not.
-const NOT_SECRETS: [&str; 4] = ["PWD", "OLDPWD", "GIT_CONFIG_KEY_*", "GIT_ASKPASS"];
-
 /// Shorter values are too weak to be secrets and too common to redact.
 const MIN_SECRET: usize = 8;
-
-/// Whether a variable's name marks its value as a secret.
-pub fn is_secret(name: &str) -> bool {
-    if any(NOT_SECRETS, name) {
-        return false;
-    }
-    let name = split_humps(name);
-    let words: Vec<_> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    if words.last().is_some_and(|last| ABOUT_SECRETS.contains(last)) {
-        return false;
-    }
-    let tells = |word: &&str| {
-        SECRET_WORDS.contains(word) || SECRET_ENDS.iter().any(|end| word.ends_with(end))
-    };
-    words.iter().any(tells)
-}
-
-/// Upper case, with an underscore between lower and upper case letters: `apiKey` is two words.
-fn split_humps(name: &str) -> String {
-    let mut all = String::with_capacity(name.len() + 4);
-    let mut before = '_';
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && before.is_ascii_lowercase() {
-            all.push('_');
-        }
-        all.push(c.to_ascii_uppercase());
-        before = c;
-    }
-    all
-}
 
 fn secret(value: &OsStr) -> Option<Bytes> {
     let value = value.as_bytes().trim_ascii();

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use helve_text::secrets::{HARMLESS_FILES, SECRET_FILES};
+
 use crate::rule::{Action, Pattern, Rule, Source};
 use crate::wall::{Policy, Wall};
 
@@ -15,12 +17,12 @@ pub fn rules() -> Vec<Rule> {
     // Processes of the session itself are free, those of other sessions are asked about.
     rules.push(rule("process", "*", Action::Allow));
     rules.push(rule("process", "foreign *", Action::Ask));
-    for name in SENSITIVE {
-        for pattern in anywhere(name) {
+    for file in &SECRET_FILES {
+        for pattern in anywhere(file.pattern) {
             rules.push(folded("read", pattern, Action::Ask));
         }
     }
-    for harmless in [".env.example", ".env.sample", ".env.template"] {
+    for harmless in HARMLESS_FILES {
         for pattern in anywhere(harmless) {
             rules.push(folded("read", pattern, Action::Allow));
         }
@@ -29,30 +31,6 @@ pub fn rules() -> Vec<Rule> {
     rules.push(rule("read", "mcp:*", Action::Ask));
     rules
 }
-
-/// Names of files that hold secrets, in any folder.
-const SENSITIVE: [&str; 20] = [
-    ".env.*",
-    "*.env",
-    ".envrc",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.keystore",
-    "*.jks",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
-    "credentials",
-    "credentials.*",
-    ".htpasswd",
-];
 
 /// Folders and files that run or configure programs. Writing them is asked about even where edits are allowed.
 const PROTECTED_FOLDERS: [&str; 4] = [".git", ".helve", ".opencode", ".vscode"];

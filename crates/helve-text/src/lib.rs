@@ -1,4 +1,4 @@
-//! What Helve does with characters. Pure: no async, no I/O, no path is opened here.
+//! Text processing for Helve: cuts, diffs, edits, patches, encodings and shell analysis. Pure: no async, no I/O.
 
 pub mod cut;
 pub mod diff;
@@ -12,6 +12,7 @@ pub mod names;
 pub mod near;
 pub mod patch;
 pub mod redact;
+pub mod secrets;
 pub mod shell;
 pub mod syntax;
 pub mod terminal;

@@ -1,10 +1,8 @@
 //! File names in search patterns. A pattern that selects a secret file counts as reading that file.
 
 use super::{Word, bracket};
+use crate::secrets::secret_file_examples;
 use crate::wildcard;
-
-/// Names of secret files that patterns are matched against.
-const SECRETS: &[&str] = &[".env", ".env.local", "id_rsa", "key.pem"];
 
 /// Flags of `find` that select files by name.
 const BY_NAME: &[&str] =
@@ -43,7 +41,7 @@ fn in_either_case(value: &str) -> Vec<Word> {
 fn file_for(value: &str) -> Option<Word> {
     // No path is this long, and a pattern that is not examined may select anything.
     if value.len() > MAX_PATH_BYTES {
-        return Some(Word::Literal(SECRETS[0].to_string()));
+        return Some(Word::Literal(secret_file_examples()[0].to_string()));
     }
     if !value.contains(['*', '?', '[', '{', '\\']) {
         return Some(Word::Literal(value.to_string()));
@@ -53,7 +51,7 @@ fn file_for(value: &str) -> Option<Word> {
         let more = alternatives(&patterns.swap_remove(at)).unwrap_or_default();
         patterns.extend(more);
         if patterns.len() > MAX_ALTERNATIVES {
-            return Some(Word::Literal(SECRETS[0].to_string()));
+            return Some(Word::Literal(secret_file_examples()[0].to_string()));
         }
     }
     patterns.iter().find_map(|pattern| secret(pattern))
@@ -74,7 +72,7 @@ fn secret(pattern: &str) -> Option<Word> {
     let has_letters = name.contains(|character: char| character.is_alphanumeric());
     let is_hidden = name.starts_with('.') && !HIDDEN.contains(&last);
     let is_match = |secret: &&&str| (has_letters || is_hidden) && wildcard::matches(&name, secret);
-    SECRETS.iter().find(is_match).map(|secret| Word::Literal((*secret).to_string()))
+    secret_file_examples().iter().find(is_match).map(|secret| Word::Literal((*secret).to_string()))
 }
 
 /// Returns the secret file whose name a regular expression contains.
