@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helve_policy::Refusal;
-use helve_text::cut::{Limits, Pieces};
+use helve_text::cut::{CutText, Limits};
 
 use crate::input::BadInput;
 use crate::machine::MachineError;
@@ -24,7 +24,7 @@ pub struct Dialect {
 /// Output that was cut, with what the notice needs.
 #[derive(Debug)]
 pub struct OutputCut<'a> {
-    pub pieces: Pieces<'a>,
+    pub pieces: CutText<'a>,
     /// `None` if the full output could not be saved.
     pub saved: Option<&'a Saved>,
     /// Whether the agent may delegate reading the rest to a sub-agent.

@@ -12,7 +12,7 @@ pub fn shown(path: &Path) -> Cow<'_, str> {
 
 /// Parses a path from its text.
 pub fn read(text: &str) -> PathBuf {
-    match names::read_path(text) {
+    match names::parse_path(text) {
         Cow::Borrowed(_) => text.into(),
         Cow::Owned(bytes) => of_bytes(bytes),
     }

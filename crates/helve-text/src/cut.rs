@@ -1,51 +1,51 @@
-//! Cutting long output down to a number of lines and bytes.
+//! Truncates long output to a number of lines and bytes.
 
 use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
-/// How much may be shown, whichever is reached first.
+/// The most that may be shown. The first limit that is reached applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub lines: usize,
     pub bytes: usize,
 }
 
-/// Which part of a long text is worth keeping.
+/// The part of a long text to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     Head,
     Tail,
-    /// Both ends; the middle goes.
+    /// Both ends, without the middle.
     Middle,
-    /// Everything, however long: it was bounded before.
+    /// Everything, because the text was bounded before.
     All,
 }
 
-/// What is left of a text that was too long, and what went.
+/// The kept ends of a text that was too long, and how much was removed.
 ///
-/// A last line without a newline is a line; a line is shown if any of it is.
+/// A last line without a newline counts as a line. A line counts as shown if any part of it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pieces<'a> {
+pub struct CutText<'a> {
     pub head: &'a str,
     pub tail: &'a str,
-    /// Lines of which `head` shows at least a part.
+    /// Number of lines that `head` shows at least in part.
     pub head_lines: usize,
-    /// Lines of which `tail` shows at least a part.
+    /// Number of lines that `tail` shows at least in part.
     pub tail_lines: usize,
-    /// A line too long to be shown goes on after the end of `head`.
-    pub head_is_open: bool,
-    /// A line too long to be shown began before the start of `tail`.
-    pub tail_is_open: bool,
+    /// Whether `head` ends in the middle of a line.
+    pub head_ends_mid_line: bool,
+    /// Whether `tail` starts in the middle of a line.
+    pub tail_starts_mid_line: bool,
     pub total_lines: usize,
     pub total_bytes: usize,
-    /// Lines of which nothing is shown.
+    /// Number of lines that are not shown at all.
     pub removed_lines: usize,
     pub removed_bytes: usize,
 }
 
 /// Cuts `text` to within `limits`, or returns `None` if it fits.
 ///
-/// Cuts fall between lines; only a line that is by itself over the limit of bytes is cut inside, between characters.
-pub fn cut(text: &str, keep: Keep, limits: Limits) -> Option<Pieces<'_>> {
+/// Cuts between lines. Only a line that exceeds the byte limit by itself is cut inside, between characters.
+pub fn cut(text: &str, keep: Keep, limits: Limits) -> Option<CutText<'_>> {
     let total_lines = count_lines(text);
     if total_lines <= limits.lines && text.len() <= limits.bytes {
         return None;
@@ -62,16 +62,16 @@ pub fn cut(text: &str, keep: Keep, limits: Limits) -> Option<Pieces<'_>> {
             (head, tail(&text[head.len()..], rest))
         }
     };
-    Some(pieces(text, total_lines, head, tail))
+    Some(cut_text(text, total_lines, head, tail))
 }
 
-/// Counts lines; what follows the last newline is one more, unless it is empty.
+/// Counts lines. Text after the last newline counts as a line.
 pub fn count_lines(text: &str) -> usize {
     let open = usize::from(!text.is_empty() && !text.ends_with('\n'));
     memchr_iter(b'\n', text.as_bytes()).count() + open
 }
 
-/// The longest start of `text` within `limits`.
+/// Returns the longest prefix of `text` within `limits`.
 fn head(text: &str, limits: Limits) -> &str {
     let Some(last) = limits.lines.checked_sub(1) else { return "" };
     let window = &text[..text.floor_char_boundary(limits.bytes)];
@@ -84,12 +84,12 @@ fn head(text: &str, limits: Limits) -> &str {
     if is_too_long || window.len() == text.len() { window } else { &window[..start] }
 }
 
-/// The longest end of `text` within `limits`.
+/// Returns the longest suffix of `text` within `limits`.
 fn tail(text: &str, limits: Limits) -> &str {
     let Some(last) = limits.lines.checked_sub(1) else { return "" };
     let start = text.ceil_char_boundary(text.len().saturating_sub(limits.bytes));
     let window = &text[start..];
-    // The newline that ends the text does not start a line.
+    // The newline that ends the text does not start another line.
     let body = window.strip_suffix('\n').unwrap_or(window);
     if let Some(newline) = memrchr_iter(b'\n', body.as_bytes()).nth(last) {
         return &window[newline + 1..];
@@ -101,25 +101,26 @@ fn tail(text: &str, limits: Limits) -> &str {
     let line = &text.as_bytes()[..start + first];
     let is_too_long =
         line.len() >= limits.bytes && memrchr(b'\n', &line[line.len() - limits.bytes..]).is_none();
-    // Of a line that is too long, its bare newline would show nothing.
+    // The bare newline of an overlong line would show nothing.
     if is_too_long && first > 0 { window } else { window.get(first + 1..).unwrap_or_default() }
 }
 
-fn pieces<'a>(text: &'a str, total_lines: usize, head: &'a str, tail: &'a str) -> Pieces<'a> {
+fn cut_text<'a>(text: &'a str, total_lines: usize, head: &'a str, tail: &'a str) -> CutText<'a> {
     let (head_lines, tail_lines) = (count_lines(head), count_lines(tail));
     let removed = &text[head.len()..text.len() - tail.len()];
-    let head_is_open = !head.is_empty() && !head.ends_with('\n') && !removed.is_empty();
-    let tail_is_open = !tail.is_empty() && !removed.is_empty() && !removed.ends_with('\n');
+    let head_ends_mid_line = !head.is_empty() && !head.ends_with('\n') && !removed.is_empty();
+    let tail_starts_mid_line = !tail.is_empty() && !removed.is_empty() && !removed.ends_with('\n');
     // Both ends may show the same line.
-    let shared =
-        usize::from(head_is_open && tail_is_open && memchr(b'\n', removed.as_bytes()).is_none());
-    Pieces {
+    let shared = usize::from(
+        head_ends_mid_line && tail_starts_mid_line && memchr(b'\n', removed.as_bytes()).is_none(),
+    );
+    CutText {
         head,
         tail,
         head_lines,
         tail_lines,
-        head_is_open,
-        tail_is_open,
+        head_ends_mid_line,
+        tail_starts_mid_line,
         total_lines,
         total_bytes: text.len(),
         removed_lines: total_lines + shared - head_lines - tail_lines,
@@ -132,17 +133,18 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::{Keep, Limits, Pieces, count_lines, cut};
+    use super::{CutText, Keep, Limits, count_lines, cut};
 
     #[track_caller]
     fn check(text: &str, keep: Keep, (lines, bytes): (usize, usize), expect: Expect) {
         let shown = match cut(text, keep, Limits { lines, bytes }) {
             None => "fits".to_owned(),
-            Some(it) => {
+            Some(result) => {
                 let open = |yes| if yes { "…" } else { "" };
-                let (before, after) = (open(it.head_is_open), open(it.tail_is_open));
-                let (lines, bytes) = (it.removed_lines, it.removed_bytes);
-                format!("{:?}{before} -{lines} -{bytes} {after}{:?}", it.head, it.tail)
+                let (before, after) =
+                    (open(result.head_ends_mid_line), open(result.tail_starts_mid_line));
+                let (lines, bytes) = (result.removed_lines, result.removed_bytes);
+                format!("{:?}{before} -{lines} -{bytes} {after}{:?}", result.head, result.tail)
             }
         };
         expect.assert_eq(&shown);
@@ -207,9 +209,9 @@ mod tests {
     fn a_hundred_megabytes_at_once() {
         let text = "0123456789abcde\n".repeat(100 << 20 >> 4);
         for keep in [Keep::Head, Keep::Tail, Keep::Middle] {
-            let it = cut(&text, keep, Limits { lines: 2_000, bytes: 50 << 10 }).unwrap();
+            let result = cut(&text, keep, Limits { lines: 2_000, bytes: 50 << 10 }).unwrap();
             assert_eq!(
-                (it.head_lines + it.tail_lines, it.removed_lines),
+                (result.head_lines + result.tail_lines, result.removed_lines),
                 (2_000, (100 << 20 >> 4) - 2_000)
             );
         }
@@ -219,8 +221,8 @@ mod tests {
         prop_oneof![Just(Keep::Head), Just(Keep::Tail), Just(Keep::Middle)]
     }
 
-    /// The lines of a text that a stretch of it touches.
-    fn touched(text: &str, from: usize, to: usize) -> std::ops::Range<usize> {
+    /// Returns the lines that a byte range of a text touches.
+    fn touched_lines(text: &str, from: usize, to: usize) -> std::ops::Range<usize> {
         if from == to {
             return 0..0;
         }
@@ -233,46 +235,59 @@ mod tests {
 
         #[test]
         fn pieces_are_ends_within_limits(text in "[aé日\n\n]{0,40}", keep in keep(), lines in 0..8_usize, bytes in 0..40_usize) {
-            let Some(it) = cut(&text, keep, Limits { lines, bytes }) else {
+            let Some(result) = cut(&text, keep, Limits { lines, bytes }) else {
                 prop_assert!(count_lines(&text) <= lines && text.len() <= bytes);
                 return Ok(());
             };
-            prop_assert!(text.starts_with(it.head) && text.ends_with(it.tail));
-            prop_assert!(it.head.len() + it.tail.len() <= bytes);
-            prop_assert!(count_lines(it.head) + count_lines(it.tail) <= lines);
-            let removed = &text[it.head.len()..text.len() - it.tail.len()];
+            prop_assert!(text.starts_with(result.head) && text.ends_with(result.tail));
+            prop_assert!(result.head.len() + result.tail.len() <= bytes);
+            prop_assert!(count_lines(result.head) + count_lines(result.tail) <= lines);
+            let removed = &text[result.head.len()..text.len() - result.tail.len()];
             prop_assert!(!removed.is_empty());
-            counts(&text, &it, removed)?;
-            wholeness(&text, &it, keep, bytes)?;
+            check_counts(&text, &result, removed)?;
+            check_whole_lines(&text, &result, keep, bytes)?;
         }
     }
 
-    fn counts(text: &str, it: &Pieces<'_>, removed: &str) -> Result<(), TestCaseError> {
-        let head = touched(text, 0, it.head.len());
-        let tail = touched(text, text.len() - it.tail.len(), text.len());
+    fn check_counts(text: &str, result: &CutText<'_>, removed: &str) -> Result<(), TestCaseError> {
+        let head = touched_lines(text, 0, result.head.len());
+        let tail = touched_lines(text, text.len() - result.tail.len(), text.len());
         let shown = |line: &usize| head.contains(line) || tail.contains(line);
-        prop_assert_eq!((it.head_lines, it.tail_lines), (head.len(), tail.len()));
-        prop_assert_eq!((it.total_lines, it.total_bytes), (text.lines().count(), text.len()));
-        prop_assert_eq!(it.removed_bytes, removed.len());
-        prop_assert_eq!(it.removed_lines, (0..it.total_lines).filter(|line| !shown(line)).count());
-        prop_assert_eq!(it.head_is_open, !it.head.is_empty() && !it.head.ends_with('\n'));
-        prop_assert_eq!(it.tail_is_open, !it.tail.is_empty() && !removed.ends_with('\n'));
+        prop_assert_eq!((result.head_lines, result.tail_lines), (head.len(), tail.len()));
+        prop_assert_eq!(
+            (result.total_lines, result.total_bytes),
+            (text.lines().count(), text.len())
+        );
+        prop_assert_eq!(result.removed_bytes, removed.len());
+        prop_assert_eq!(
+            result.removed_lines,
+            (0..result.total_lines).filter(|line| !shown(line)).count()
+        );
+        prop_assert_eq!(
+            result.head_ends_mid_line,
+            !result.head.is_empty() && !result.head.ends_with('\n')
+        );
+        prop_assert_eq!(
+            result.tail_starts_mid_line,
+            !result.tail.is_empty() && !removed.ends_with('\n')
+        );
         Ok(())
     }
 
     /// Only a line over the limit is cut inside.
-    fn wholeness(
+    fn check_whole_lines(
         text: &str,
-        it: &Pieces<'_>,
+        result: &CutText<'_>,
         keep: Keep,
         bytes: usize,
     ) -> Result<(), TestCaseError> {
         let share = if keep == Keep::Middle { bytes / 2 } else { bytes };
         let line_at =
             |byte: usize| text.split_inclusive('\n').nth(text[..byte].matches('\n').count());
-        for (open, at) in
-            [(it.head_is_open, it.head.len()), (it.tail_is_open, text.len() - it.tail.len())]
-        {
+        for (open, at) in [
+            (result.head_ends_mid_line, result.head.len()),
+            (result.tail_starts_mid_line, text.len() - result.tail.len()),
+        ] {
             let length = line_at(at).map_or(0, str::len);
             prop_assert!(!open || length > share, "line of {length} bytes cut");
         }

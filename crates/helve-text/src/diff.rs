@@ -1,4 +1,4 @@
-//! What differs between two sequences, and the unified diff of two files.
+//! Differences between two sequences, and unified diffs of two files.
 
 mod greedy;
 mod unified;
@@ -10,41 +10,41 @@ use std::{collections::HashMap, hash::Hash, ops::Range};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-pub use self::unified::{Bounds, Labels, Unified, unified};
+pub use self::unified::{DiffLabels, DiffLimits, UnifiedDiff, unified};
 
-/// A piece of the old side that the new side says differently; everything between two hunks is equal.
+/// A range of the old side that the new side replaces. Everything between two hunks is equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hunk {
+pub struct DiffHunk {
     pub old: Range<usize>,
     pub new: Range<usize>,
 }
 
-/// Up to this many items in all the shortest difference is worth its price.
-const SHORTEST: usize = 2_000;
-/// Above this many, sides that have little in common would take seconds: if the shortest difference is not found soon,
-/// only items that occur once hold them together.
-const LARGE: usize = 200_000;
+/// Up to this many items in total, the shortest difference is computed.
+const MAX_SHORTEST: usize = 2_000;
+/// Above this many items, sides with little in common would take seconds. If the shortest difference is not found
+/// quickly, only items that occur once are used as anchors.
+const MAX_MYERS: usize = 200_000;
 
-/// The differing pieces of two sequences, in order, never touching one another. Takes bounded time, whatever the sequences.
-pub fn hunks<T: Hash + Eq>(old: &[T], new: &[T]) -> Vec<Hunk> {
+/// Returns the hunks between two sequences, in order and never adjacent. The running time is bounded for any input.
+pub fn hunks<T: Hash + Eq>(old: &[T], new: &[T]) -> Vec<DiffHunk> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail =
         old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
-    let mut found = Found { hunks: Vec::new() };
-    let middle = Hunk { old: head..old.len() - tail, new: head..new.len() - tail };
+    let mut found = HunkList { hunks: Vec::new() };
+    let middle = DiffHunk { old: head..old.len() - tail, new: head..new.len() - tail };
     let mut numbers = HashMap::new();
     let [old, new] = [&old[middle.old.clone()], &new[middle.new.clone()]]
-        .map(|items| numbered(items, &mut numbers));
-    if old.len() + new.len() <= LARGE {
-        found.between(&old, &new, head, head);
+        .map(|items| intern(items, &mut numbers));
+    if old.len() + new.len() <= MAX_MYERS {
+        found.add_differences(&old, &new, head, head);
     } else {
-        let kept = greedy::kept(&old, &new).unwrap_or_else(|| anchors(&old, &new));
-        found.around(&kept, &old, &new, head);
+        let common = greedy::common_items(&old, &new).unwrap_or_else(|| unique_anchors(&old, &new));
+        found.add_gaps(&common, &old, &new, head);
     }
-    settled(found.hunks, &old, &new, head)
+    join_exchanges(found.hunks, &old, &new, head)
 }
 
-fn numbered<'a, T: Hash + Eq>(items: &'a [T], numbers: &mut HashMap<&'a T, usize>) -> Vec<usize> {
+fn intern<'a, T: Hash + Eq>(items: &'a [T], numbers: &mut HashMap<&'a T, usize>) -> Vec<usize> {
     let number = |item| {
         let next = numbers.len();
         *numbers.entry(item).or_insert(next)
@@ -52,15 +52,18 @@ fn numbered<'a, T: Hash + Eq>(items: &'a [T], numbers: &mut HashMap<&'a T, usize
     items.iter().map(number).collect()
 }
 
-struct Found {
-    hunks: Vec<Hunk>,
+struct HunkList {
+    hunks: Vec<DiffHunk>,
 }
 
-impl Found {
-    /// Adds what differs between two stretches that begin at these items of the whole.
-    fn between(&mut self, old: &[usize], new: &[usize], from: usize, to: usize) {
-        let algorithm =
-            if old.len() + new.len() <= SHORTEST { Algorithm::RawMyers } else { Algorithm::Myers };
+impl HunkList {
+    /// Adds the differences between two slices that start at the offsets `from` and `to` of the whole sequences.
+    fn add_differences(&mut self, old: &[usize], new: &[usize], from: usize, to: usize) {
+        let algorithm = if old.len() + new.len() <= MAX_SHORTEST {
+            Algorithm::RawMyers
+        } else {
+            Algorithm::Myers
+        };
         for operation in capture_diff_slices(algorithm, old, new) {
             if operation.tag() != DiffTag::Equal {
                 let (old, new) = (operation.old_range(), operation.new_range());
@@ -69,18 +72,18 @@ impl Found {
         }
     }
 
-    /// Adds what differs before, between and after items that are known to stay.
-    fn around(&mut self, kept: &[(usize, usize)], old: &[usize], new: &[usize], head: usize) {
+    /// Adds the differences before, between and after items that are known to be equal.
+    fn add_gaps(&mut self, common: &[(usize, usize)], old: &[usize], new: &[usize], head: usize) {
         let (mut at, mut to) = (0, 0);
-        let mut budget = LARGE;
-        for &(old_next, new_next) in kept.iter().chain([&(old.len(), new.len())]) {
+        let mut budget = MAX_MYERS;
+        for &(old_next, new_next) in common.iter().chain([&(old.len(), new.len())]) {
             let (gap_old, gap_new) = (&old[at..old_next], &new[to..new_next]);
             let size = gap_old.len() + gap_new.len();
-            if gap_old.is_empty() || gap_new.is_empty() || size > SHORTEST.max(budget) {
+            if gap_old.is_empty() || gap_new.is_empty() || size > MAX_SHORTEST.max(budget) {
                 self.add(head + at..head + old_next, head + to..head + new_next);
             } else {
                 budget = budget.saturating_sub(size);
-                self.between(gap_old, gap_new, head + at, head + to);
+                self.add_differences(gap_old, gap_new, head + at, head + to);
             }
             (at, to) = (old_next + 1, new_next + 1);
         }
@@ -93,65 +96,77 @@ impl Found {
                 last.new.end = new.end;
             }
             Some(_) | None if old.is_empty() && new.is_empty() => {}
-            Some(_) | None => self.hunks.push(Hunk { old, new }),
+            Some(_) | None => self.hunks.push(DiffHunk { old, new }),
         }
     }
 }
 
-/// Equal items over which a hunk is moved to meet its neighbour, at most.
-const NEAR: usize = 100;
+/// Maximum number of equal items over which a hunk is moved to join its neighbour.
+const MAX_SLIDE: usize = 100;
 
-/// Where something was taken out and, among equal items next to it, something put in, the one stands in place of the other.
-fn settled(hunks: Vec<Hunk>, old: &[usize], new: &[usize], head: usize) -> Vec<Hunk> {
-    let mut settled: Vec<Hunk> = Vec::with_capacity(hunks.len());
+/// Joins a deletion and an insertion that are separated only by items over which one of them can slide.
+fn join_exchanges(
+    hunks: Vec<DiffHunk>,
+    old: &[usize],
+    new: &[usize],
+    head: usize,
+) -> Vec<DiffHunk> {
+    let mut joined: Vec<DiffHunk> = Vec::with_capacity(hunks.len());
     for hunk in hunks {
-        match settled.last_mut() {
+        match joined.last_mut() {
             Some(last) if is_exchange(last, &hunk) => {
                 let gap = hunk.old.start - last.old.end;
-                if slides(&hunk, old, new, head, gap, Way::Up) {
+                if can_slide(&hunk, old, new, head, gap, Direction::Up) {
                     last.old.end = hunk.old.end - gap;
                     last.new.end = hunk.new.end - gap;
-                } else if slides(last, old, new, head, gap, Way::Down) {
+                } else if can_slide(last, old, new, head, gap, Direction::Down) {
                     last.old = last.old.start + gap..hunk.old.end;
                     last.new = last.new.start + gap..hunk.new.end;
                 } else {
-                    settled.push(hunk);
+                    joined.push(hunk);
                 }
             }
-            Some(_) | None => settled.push(hunk),
+            Some(_) | None => joined.push(hunk),
         }
     }
-    settled
+    joined
 }
 
-/// Whether one of two neighbours takes out what the other puts something in for.
-fn is_exchange(one: &Hunk, other: &Hunk) -> bool {
-    let takes = |hunk: &Hunk| hunk.new.is_empty();
-    let puts = |hunk: &Hunk| hunk.old.is_empty();
-    takes(one) && puts(other) || puts(one) && takes(other)
+/// Whether one of two neighbours only deletes and the other only inserts.
+fn is_exchange(one: &DiffHunk, other: &DiffHunk) -> bool {
+    let deletes = |hunk: &DiffHunk| hunk.new.is_empty();
+    let inserts = |hunk: &DiffHunk| hunk.old.is_empty();
+    deletes(one) && inserts(other) || inserts(one) && deletes(other)
 }
 
 #[derive(Clone, Copy)]
-enum Way {
+enum Direction {
     Up,
     Down,
 }
 
-/// Whether a hunk that only takes out or only puts in means the same so many items further up or down.
-fn slides(hunk: &Hunk, old: &[usize], new: &[usize], head: usize, gap: usize, way: Way) -> bool {
+/// Whether a pure deletion or insertion means the same when moved by `gap` items.
+fn can_slide(
+    hunk: &DiffHunk,
+    old: &[usize],
+    new: &[usize],
+    head: usize,
+    gap: usize,
+    direction: Direction,
+) -> bool {
     let (range, items) = if hunk.new.is_empty() { (&hunk.old, old) } else { (&hunk.new, new) };
     let (start, end) = (range.start - head, range.end - head);
-    gap <= NEAR
-        && match way {
-            Way::Up => start >= gap && items[start - gap..start] == items[end - gap..end],
-            Way::Down => {
+    gap <= MAX_SLIDE
+        && match direction {
+            Direction::Up => start >= gap && items[start - gap..start] == items[end - gap..end],
+            Direction::Down => {
                 items.get(end..end + gap).is_some_and(|below| below == &items[start..start + gap])
             }
         }
 }
 
-/// Items that occur once on either side, as many as there are in the same order on both.
-fn anchors(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
+/// Returns the items that occur once on either side, as the longest list in the same order on both.
+fn unique_anchors(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     let once = |items: &[usize]| {
         let mut places: HashMap<usize, Option<usize>> = HashMap::new();
         for (at, item) in items.iter().enumerate() {
@@ -164,12 +179,12 @@ fn anchors(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
         in_old[item]?;
         Some((at, (*in_new.get(item)?)?))
     });
-    rising(&both.collect::<Vec<_>>())
+    longest_increasing(&both.collect::<Vec<_>>())
 }
 
-/// The longest choice of pairs, in order, whose second parts rise.
-fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // The last pair of the best choice of each length so far, and for each pair the one before it.
+/// Returns the longest subsequence of pairs whose second elements increase.
+fn longest_increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    // `lasts` holds the last pair of the best subsequence of each length, `before` the predecessor of each pair.
     let mut lasts: Vec<usize> = Vec::new();
     let mut before = vec![None; pairs.len()];
     for (index, (_, to)) in pairs.iter().enumerate() {

@@ -1,17 +1,18 @@
-//! Replacing quoted text: the quotation may drift from the file, the file never pays for it.
+//! Replaces quoted text in a file, even if the quote is slightly off.
 //!
-//! The intent of an edit is the line difference between `old` and `new`. It is found at the least tolerance that fits anywhere, must fit
-//! in one place only, and is carried out on the file's own lines: what was not to change keeps its bytes. What is not certain is refused.
+//! The intent of an edit is the line difference between `old` and `new`. The quoted text (`old`) is located with the
+//! least tolerance that matches anywhere, and must match in one place only. The difference is then applied to the
+//! file's actual lines, so unchanged text keeps its bytes. Uncertain edits are refused.
 
-mod elision;
 mod exact;
 mod find;
-mod fold;
 mod indent;
 mod independent;
+mod interpretation;
+mod line_merge;
 mod nearest;
-mod variant;
-mod weave;
+mod normalize;
+mod placeholder;
 pub(crate) mod write;
 
 #[cfg(test)]
@@ -19,13 +20,13 @@ mod tests;
 
 use std::{borrow::Cow, fmt, ops::Range};
 
-pub use self::elision::left_out;
 pub use self::independent::{IndependentError, apply_independent};
-pub use self::nearest::{Difference, Nearest, Verdict};
-use self::variant::Variant;
-use crate::view::{Encoding, Ending, View};
+use self::interpretation::Interpretation;
+pub use self::nearest::{FirstDifference, Mismatch, NearestMatch};
+pub use self::placeholder::find_placeholder;
+use crate::view::{Encoding, LineEnding, View};
 
-/// Replace `old` by `new`, in one place or in all.
+/// Replaces `old` by `new`, once or everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edit<'a> {
     pub old: &'a str,
@@ -33,23 +34,23 @@ pub struct Edit<'a> {
     pub all: bool,
 }
 
-/// How closely `old` must be quoted.
+/// How closely `old` must match the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Match {
-    /// Blanks, typography, escapes and line numbers may differ where that is certain to be harmless.
+pub enum MatchPolicy {
+    /// White space, typography, escapes and line numbers may differ where that is certain to be harmless.
     Safe,
-    /// A piece of the text as it stands, line endings aside.
+    /// `old` must be a substring of the text, apart from line endings.
     Exact,
 }
 
-/// What a quotation got wrong.
+/// A kind of difference between the quoted text and the file that is tolerated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tolerance {
     TrailingBlanks,
     Indentation,
     InnerBlanks,
     Typography,
-    /// Blank lines at the beginning or the end of the quotation.
+    /// Blank lines at the start or end of the quoted text.
     BoundaryLines,
     Escapes,
     LineNumbers,
@@ -71,7 +72,7 @@ impl Tolerance {
     }
 }
 
-/// A set of tolerances; an exact match has none.
+/// A set of tolerances. Empty for an exact match.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tolerances(u8);
 
@@ -100,7 +101,7 @@ impl Tolerances {
         Tolerances(self.0 | other.0)
     }
 
-    /// Fewer tolerances come first, then those named first.
+    /// Sorts by number of tolerances, then by the order in [`Tolerance::ALL`].
     fn rank(self) -> (u32, u8) {
         (self.0.count_ones(), self.0)
     }
@@ -112,205 +113,221 @@ impl fmt::Debug for Tolerances {
     }
 }
 
-/// A carried-out edit.
+/// The result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedEdit {
     /// The whole file afterwards.
     pub bytes: Vec<u8>,
-    pub change: Change,
+    pub change: EditChange,
 }
 
-/// What an edit did.
+/// What an edit changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// How often `old` was replaced.
+pub struct EditChange {
+    /// Number of replaced occurrences.
     pub count: usize,
-    /// The lines that changed, in order; neighbours are one place.
-    pub places: Vec<Place>,
+    /// The changed lines, in order. Adjacent ranges are joined.
+    pub changed_lines: Vec<ChangedLines>,
     pub tolerances: Tolerances,
 }
 
-/// Changed lines, counted from 1, the end left out; empty where lines were only added or only removed.
+/// Changed lines before and after, counted from 1. Empty if lines were only added or only removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ChangedLines {
     pub before: Range<usize>,
     pub after: Range<usize>,
 }
 
-/// Why an edit was not carried out. Lines are counted from 1.
+/// Why an edit was not applied. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum EditRefusal {
     /// The file is not text.
     Binary,
-    /// `old` is empty, or nothing but blanks.
+    /// `old` is empty or only white space.
     Blank,
-    /// A line of `new` says that code is left out, and would be written as it stands.
-    LeftOut { text: String },
-    /// `old` and `new` are the same, line endings aside.
+    /// A line of `new` is a placeholder for omitted code, and would be written literally.
+    Placeholder { text: String },
+    /// `old` and `new` are the same, apart from line endings.
     Same,
-    /// `old` is nowhere; the place that comes nearest, if any does.
-    NotFound(Option<Box<Nearest>>),
-    /// `old` is in several places: the first lines of the first of them, and how many there are.
+    /// `old` was not found. Contains the closest match, if any.
+    NotFound(Option<Box<NearestMatch>>),
+    /// `old` occurs several times: the first lines of the first occurrences, and the number of all.
     Ambiguous { lines: Vec<usize>, count: usize, tolerances: Tolerances },
-    /// `new` changes nothing but white space, and `old` is not exactly what the file has.
+    /// `new` changes only white space, and `old` does not match the file exactly.
     WhiteSpaceOnly { line: usize, tolerances: Tolerances },
-    /// A line of `new` has an indentation for which there is none in the file's terms.
+    /// The indentation of a line of `new` cannot be mapped to the file's.
     Indentation { line: usize, text: String },
-    /// `old` is indented otherwise than the file, and `new` like the file: either could be meant.
-    IndentationUnclear { line: usize },
-    /// `old` begins after a line's indentation, and `new` goes on in lines that have less, or would pull the next line up.
-    Margin { line: usize },
-    /// `new` rewrites, in plain characters, a place where the file has typographic ones, or the reverse.
+    /// `old` is indented differently from the file, and `new` like the file. Either could be meant.
+    UnclearIndentation { line: usize },
+    /// `old` starts after or inside a line's indentation, and further lines of `new` have less, or the next line would
+    /// be joined.
+    PartialIndentation { line: usize },
+    /// `new` rewrites text with plain characters where the file has typographic ones, or the reverse.
     Typography { line: usize, character: char },
-    /// `old` is escaped once too often; what `new` means is not clear.
+    /// `old` is escaped once too often, and the meaning of `new` is unclear.
     Escapes { line: usize },
-    /// `old` has line numbers; only part of `new` has.
+    /// `old` has line numbers, and `new` has them only in part.
     LineNumbers { line: usize },
-    /// The file's encoding has no bytes for a character of `new`.
+    /// The file's encoding cannot represent a character of `new`.
     CannotEncode { line: usize, character: char, encoding: Encoding },
-    /// The file says what `new` says already.
+    /// The file already has the text of `new`.
     NoEffect { line: usize },
-    /// The result, or what would have to be compared for it, is too large.
+    /// The result, or the comparison that it needs, is too large.
     TooLarge,
 }
 
-/// Carries out one edit on the bytes of a file.
-pub fn apply(bytes: &[u8], edit: &Edit<'_>, how: Match) -> Result<Applied, Refusal> {
-    let view = View::new(bytes).map_err(|_| Refusal::Binary)?;
-    apply_to(&view, edit, how)
+/// Applies one edit to the bytes of a file.
+pub fn apply(
+    bytes: &[u8],
+    edit: &Edit<'_>,
+    policy: MatchPolicy,
+) -> Result<AppliedEdit, EditRefusal> {
+    let view = View::new(bytes).map_err(|_| EditRefusal::Binary)?;
+    apply_to(&view, edit, policy)
 }
 
-/// Several edits that were carried out, one after the other.
+/// The result of several edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AppliedAll {
+pub struct AppliedEdits {
     pub bytes: Vec<u8>,
-    pub changes: Vec<Change>,
+    pub changes: Vec<EditChange>,
 }
 
-/// The edit of a sequence that was refused.
+/// The edit of a list that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedAt {
+pub struct RefusedEdit {
     /// Counted from 0.
     pub index: usize,
-    pub refusal: Refusal,
+    pub refusal: EditRefusal,
 }
 
-/// Carries out edits one after the other, each on what the one before left: all of them or none.
-pub fn apply_all(bytes: &[u8], edits: &[Edit<'_>], how: Match) -> Result<AppliedAll, RefusedAt> {
-    let mut done = AppliedAll { bytes: bytes.to_vec(), changes: Vec::with_capacity(edits.len()) };
+/// Applies edits in sequence, each to the result of the one before: all of them or none.
+pub fn apply_all(
+    bytes: &[u8],
+    edits: &[Edit<'_>],
+    policy: MatchPolicy,
+) -> Result<AppliedEdits, RefusedEdit> {
+    let mut done = AppliedEdits { bytes: bytes.to_vec(), changes: Vec::with_capacity(edits.len()) };
     for (index, edit) in edits.iter().enumerate() {
         let applied =
-            apply(&done.bytes, edit, how).map_err(|refusal| RefusedAt { index, refusal })?;
+            apply(&done.bytes, edit, policy).map_err(|refusal| RefusedEdit { index, refusal })?;
         done.bytes = applied.bytes;
         done.changes.push(applied.change);
     }
     Ok(done)
 }
 
-/// Carries out one edit on a file that is already seen as text.
-pub fn apply_to(view: &View<'_>, edit: &Edit<'_>, how: Match) -> Result<Applied, Refusal> {
-    let (old, new) = (in_terms_of(view, edit.old), in_terms_of(view, edit.new));
+/// Applies one edit to a decoded file.
+pub fn apply_to(
+    view: &View<'_>,
+    edit: &Edit<'_>,
+    policy: MatchPolicy,
+) -> Result<AppliedEdit, EditRefusal> {
+    let (old, new) = (normalize_endings(view, edit.old), normalize_endings(view, edit.new));
     if old == new {
-        return Err(Refusal::Same);
+        return Err(EditRefusal::Same);
     }
     if old.trim().is_empty() {
-        return Err(Refusal::Blank);
+        return Err(EditRefusal::Blank);
     }
-    if let Some(text) = left_out(old.lines(), new.lines()) {
-        return Err(Refusal::LeftOut { text: text.to_owned() });
+    if let Some(text) = find_placeholder(old.lines(), new.lines()) {
+        return Err(EditRefusal::Placeholder { text: text.to_owned() });
     }
     let quoted = Edit { old: &old, new: &new, all: edit.all };
-    if let Some(applied) = exact::apply(view, &quoted, how)? {
+    if let Some(applied) = exact::apply(view, &quoted, policy)? {
         return Ok(applied);
     }
     if old.ends_with('\r') && new.ends_with('\r') {
-        // Half of a line ending that was cut off. All of them at once, or a long row of them would be a deep one.
+        // Half of a CRLF was cut off. All carriage returns are stripped at once, so that many of them do not recurse
+        // deeply.
         let [old, new] = [&old, &new].map(|text| text.trim_end_matches('\r'));
-        return apply_to(view, &Edit { old, new, all: edit.all }, how);
+        return apply_to(view, &Edit { old, new, all: edit.all }, policy);
     }
-    match how {
-        Match::Safe => tolerant(view, &quoted),
-        Match::Exact => Err(nearest::not_found(view, &quoted)),
+    match policy {
+        MatchPolicy::Safe => apply_tolerant(view, &quoted),
+        MatchPolicy::Exact => Err(nearest::refuse_exact(view, &quoted)),
     }
 }
 
-/// A text with `\n` for every ending, the way a view has it.
-fn in_terms_of<'a>(view: &View<'_>, text: &'a str) -> Cow<'a, str> {
-    let text = if view.mark() > 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+/// Returns `text` with `\n` for every line ending, as in a [`View`].
+fn normalize_endings<'a>(view: &View<'_>, text: &'a str) -> Cow<'a, str> {
+    let text =
+        if view.bom_len() > 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
     if !text.contains('\r') {
         return Cow::Borrowed(text);
     }
     let text = text.replace("\r\n", "\n");
     match view.usual_ending() {
-        Ending::Cr => Cow::Owned(text.replace('\r', "\n")),
-        Ending::Lf | Ending::CrLf | Ending::None => Cow::Owned(text),
+        LineEnding::Cr => Cow::Owned(text.replace('\r', "\n")),
+        LineEnding::Lf | LineEnding::CrLf | LineEnding::None => Cow::Owned(text),
     }
 }
 
-fn tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<Applied, Refusal> {
-    let keys = find::Keys::of(view);
-    for reading in variant::Reading::ALL {
+fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditRefusal> {
+    let keys = find::LineKeys::of(view);
+    for reading in interpretation::Reading::ALL {
         let mut hits = Vec::new();
-        for variant in variant::variants(reading, edit) {
-            if variant.old.trim().is_empty() {
-                return Err(Refusal::Blank);
+        for interpretation in interpretation::interpretations(reading, edit) {
+            if interpretation.old.trim().is_empty() {
+                return Err(EditRefusal::Blank);
             }
-            if let Some(found) = find::least(view, &keys, &variant)? {
-                hits.push((variant, found));
+            if let Some(found) = find::best_matches(view, &keys, &interpretation)? {
+                hits.push((interpretation, found));
             }
         }
-        let Some(((variant, found), others)) = hits.split_first() else { continue };
-        if others.iter().any(|(other, _)| (&other.old, &other.new) != (&variant.old, &variant.new))
-        {
-            return Err(Refusal::Escapes { line: found.starts[0] + 1 });
+        let Some(((interpretation, found), others)) = hits.split_first() else { continue };
+        if others.iter().any(|(other, _)| {
+            (&other.old, &other.new) != (&interpretation.old, &interpretation.new)
+        }) {
+            return Err(EditRefusal::Escapes { line: found.starts[0] + 1 });
         }
-        if found.need.contains(Tolerance::Indentation)
-            && let Some(start) = find::all_but_one(view, &variant.old, found)
+        if found.needed.contains(Tolerance::Indentation)
+            && let Some(start) = find::find_all_but_one(view, &interpretation.old, found)
         {
-            return Err(nearest::stale(view, &keys, &variant.old, start));
+            return Err(nearest::changed_since(view, &keys, &interpretation.old, start));
         }
-        return carry_out(view, &keys, variant, found, edit.all);
+        return apply_match(view, &keys, interpretation, found, edit.all);
     }
-    Err(nearest::not_found_with(view, edit, &keys))
+    Err(nearest::refuse_not_found(view, edit, &keys))
 }
 
-fn carry_out(
+fn apply_match(
     view: &View<'_>,
-    keys: &find::Keys,
-    variant: &Variant<'_>,
-    found: &find::Found,
+    keys: &find::LineKeys,
+    interpretation: &Interpretation<'_>,
+    found: &find::MatchSet,
     all: bool,
-) -> Result<Applied, Refusal> {
-    let tolerances = found.need.and(variant.tolerances);
+) -> Result<AppliedEdit, EditRefusal> {
+    let tolerances = found.needed.and(interpretation.tolerances);
     let line = found.starts[0] + 1;
     if found.starts.len() > 1 && !all {
-        let lines = found.starts.iter().map(|start| start + 1).take(LISTED).collect();
-        return Err(Refusal::Ambiguous { lines, count: found.starts.len(), tolerances });
+        let lines = found.starts.iter().map(|start| start + 1).take(MAX_LISTED).collect();
+        return Err(EditRefusal::Ambiguous { lines, count: found.starts.len(), tolerances });
     }
-    let Some(new) = &variant.new else {
-        let numbered = variant.tolerances.contains(Tolerance::LineNumbers);
+    let Some(new) = &interpretation.new else {
+        let numbered = interpretation.tolerances.contains(Tolerance::LineNumbers);
         return Err(if numbered {
-            Refusal::LineNumbers { line }
+            EditRefusal::LineNumbers { line }
         } else {
-            Refusal::Escapes { line }
+            EditRefusal::Escapes { line }
         });
     };
-    if is_same_but_white_space(&variant.old, new) {
-        return Err(Refusal::WhiteSpaceOnly { line, tolerances });
+    if is_same_but_white_space(&interpretation.old, new) {
+        return Err(EditRefusal::WhiteSpaceOnly { line, tolerances });
     }
-    let (old, new) = (find::lines(&variant.old), find::lines(new));
+    let (old, new) = (find::lines(&interpretation.old), find::lines(new));
     let mut end = 0;
     let blocks = found.starts.iter().filter_map(|start| {
-        let candidate = find::candidate(view, keys, &old, *start)
+        let candidate = find::candidate_at(view, keys, &old, *start)
             .filter(|candidate| candidate.lines.start >= end)?;
         end = candidate.lines.end;
-        Some(weave::block(view, &old, &new, &candidate))
+        Some(line_merge::merge(view, &old, &new, &candidate))
     });
     write::write(view, blocks, tolerances)
 }
 
-/// Lines listed of an ambiguous match, at most.
-const LISTED: usize = 100;
+/// Maximum number of lines listed for an ambiguous match.
+const MAX_LISTED: usize = 100;
 
 fn is_same_but_white_space(old: &str, new: &str) -> bool {
     let [old, new] =

@@ -1,40 +1,40 @@
-//! Lines as a reader sees them: numbered, clipped, and as a terminal would leave them.
+//! Lines for display: numbered, clipped, and as a terminal would show them.
 
 use std::ops::Range;
 
 mod collapse;
 
-pub use collapse::{Collapse, collapse};
+pub use collapse::{LineCollapser, collapse};
 
-/// The lines of `text` without their endings, counted from `first`.
+/// Returns the lines of `text` without their endings, numbered from `first`.
 pub fn numbered(text: &str, first: usize) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(move |(n, line)| (first.saturating_add(n), line))
 }
 
-/// The first `most` characters of `line`, and whether that left something out.
-pub fn clip(line: &str, most: usize) -> (&str, bool) {
-    let end = forward(line, 0, most);
+/// Returns the first `max` characters of `line`, and whether the line was longer.
+pub fn clip(line: &str, max: usize) -> (&str, bool) {
+    let end = forward(line, 0, max);
     (&line[..end], end < line.len())
 }
 
-/// A stretch of a line.
+/// A section of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clipped<'a> {
     pub text: &'a str,
-    /// Where in the line `text` stands, in bytes; more of the line may lie before and after.
+    /// Byte range of `text` in the line.
     pub range: Range<usize>,
     pub is_cut_before: bool,
     pub is_cut_after: bool,
 }
 
-/// At most `most` characters of `line`, with what stands at `found` (in bytes) in their middle.
+/// Returns at most `max` characters of `line`, with `found` (a byte range) in the middle.
 ///
-/// Of a longer `found` its start is shown. Bounds inside a character move to its start.
-pub fn clip_around(line: &str, found: Range<usize>, most: usize) -> Clipped<'_> {
+/// A longer `found` is shown from its start. Bounds inside a character move to its start.
+pub fn clip_around(line: &str, found: Range<usize>, max: usize) -> Clipped<'_> {
     let from = line.floor_char_boundary(found.start);
     let to = line.floor_char_boundary(found.end).max(from);
-    let to = forward(line, from, most).min(to);
-    let spare = most - line[from..to].chars().count();
+    let to = forward(line, from, max).min(to);
+    let spare = max - line[from..to].chars().count();
     let after = line[to..forward(line, to, spare)].chars().count();
     let start = backward(line, from, (spare / 2).max(spare - after));
     let end = forward(line, to, spare - line[start..from].chars().count());
@@ -42,12 +42,12 @@ pub fn clip_around(line: &str, found: Range<usize>, most: usize) -> Clipped<'_> 
     Clipped { text: &line[start..end], range: start..end, is_cut_before, is_cut_after }
 }
 
-/// Where `count` characters after `from` end. Never looks further, however long the line.
+/// Returns the offset `count` characters after `from`. Never scans further.
 fn forward(line: &str, from: usize, count: usize) -> usize {
     line[from..].char_indices().nth(count).map_or(line.len(), |(at, _)| from + at)
 }
 
-/// Where `count` characters before `to` start.
+/// Returns the offset `count` characters before `to`.
 fn backward(line: &str, to: usize, count: usize) -> usize {
     match count.checked_sub(1) {
         None => to,
@@ -78,16 +78,16 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_around(line: &str, found: &str, most: usize, expect: Expect) {
+    fn check_around(line: &str, found: &str, max: usize, expect: Expect) {
         let at = line.find(found).unwrap();
-        let it = clip_around(line, at..at + found.len(), most);
+        let clipped = clip_around(line, at..at + found.len(), max);
         let mark = |cut| if cut { "…" } else { "" };
-        assert_eq!(it.text, &line[it.range.clone()]);
+        assert_eq!(clipped.text, &line[clipped.range.clone()]);
         expect.assert_eq(&format!(
             "{}{}{}",
-            mark(it.is_cut_before),
-            it.text,
-            mark(it.is_cut_after)
+            mark(clipped.is_cut_before),
+            clipped.text,
+            mark(clipped.is_cut_after)
         ));
     }
 
@@ -106,15 +106,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_clip_holds_the_match(line in "[aé日]{0,30}", from in 0..99_usize, length in 0..20_usize, most in 0..20_usize) {
-            let it = clip_around(&line, from..from + length, most);
+        fn the_clip_holds_the_match(line in "[aé日]{0,30}", from in 0..99_usize, length in 0..20_usize, max in 0..20_usize) {
+            let clipped = clip_around(&line, from..from + length, max);
             let total = line.chars().count();
-            prop_assert_eq!(it.text.chars().count(), most.min(total));
+            prop_assert_eq!(clipped.text.chars().count(), max.min(total));
             let found = line.floor_char_boundary(from)..line.floor_char_boundary(from + length);
-            if line[found.clone()].chars().count() <= most {
-                prop_assert!(it.range.start <= found.start && found.end <= it.range.end);
+            if line[found.clone()].chars().count() <= max {
+                prop_assert!(clipped.range.start <= found.start && found.end <= clipped.range.end);
             } else {
-                prop_assert_eq!(it.range.start, found.start);
+                prop_assert_eq!(clipped.range.start, found.start);
             }
         }
     }

@@ -6,11 +6,11 @@ mod tests;
 use std::ops::Range;
 
 use crate::{
-    diff::{self, Hunk},
+    diff::{self, DiffHunk},
     view::{Encoding, View},
 };
 
-/// Both sides changed the same lines, or lines that touch, each in its own way. Lines are counted from 0.
+/// Both sides changed the same or adjacent lines differently. Lines are counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     pub base: Range<usize>,
@@ -18,7 +18,7 @@ pub struct Conflict {
     pub theirs: Range<usize>,
 }
 
-/// Carries out both changes of `base`. What is not text merges only where one side left it alone or both agree.
+/// Applies both sides' changes of `base`. Binary files merge only if one side is unchanged or both are equal.
 pub fn merge3(base: &[u8], mine: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Conflict> {
     if mine == base || mine == theirs {
         return Ok(theirs.to_vec());
@@ -34,7 +34,7 @@ pub fn merge3(base: &[u8], mine: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Confli
 
 type Lines<'a> = Vec<&'a [u8]>;
 
-/// All three cut into lines, endings included, if all are text of one kind.
+/// Splits all three files into lines with their endings, if all are text of compatible encodings.
 fn lines<'a>(base: &'a [u8], mine: &'a [u8], theirs: &'a [u8]) -> Option<[Lines<'a>; 3]> {
     let views = [View::new(base).ok()?, View::new(mine).ok()?, View::new(theirs).ok()?];
     let wide = |view: &View<'_>| match view.encoding() {
@@ -46,7 +46,7 @@ fn lines<'a>(base: &'a [u8], mine: &'a [u8], theirs: &'a [u8]) -> Option<[Lines<
         return None;
     }
     Some(views.map(|view| {
-        (0..view.count())
+        (0..view.line_count())
             .map(|index| &view.bytes()[start(&view, index)..view.whole_range(index).end])
             .collect()
     }))
@@ -59,7 +59,7 @@ fn start(view: &View<'_>, index: usize) -> usize {
 
 struct Side<'a> {
     lines: &'a [&'a [u8]],
-    hunks: Vec<Hunk>,
+    hunks: Vec<DiffHunk>,
     next: usize,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Side<'a> {
         Side { lines, hunks: diff::hunks(base, lines), next: 0 }
     }
 
-    fn upcoming(&self) -> Option<&Hunk> {
+    fn next_hunk(&self) -> Option<&DiffHunk> {
         self.hunks.get(self.next)
     }
 }
@@ -87,11 +87,12 @@ impl Merge<'_> {
             at = group.end;
             let [mine, theirs] =
                 [self.range(0, &group, &hunks[0]), self.range(1, &group, &hunks[1])];
-            let said = [&self.sides[0].lines[mine.clone()], &self.sides[1].lines[theirs.clone()]];
+            let replacements =
+                [&self.sides[0].lines[mine.clone()], &self.sides[1].lines[theirs.clone()]];
             match (hunks[0].is_empty(), hunks[1].is_empty()) {
-                (false, true) => self.push(said[0]),
-                (true, _) => self.push(said[1]),
-                (false, false) if said[0] == said[1] => self.push(said[0]),
+                (false, true) => self.push(replacements[0]),
+                (true, _) => self.push(replacements[1]),
+                (false, false) if replacements[0] == replacements[1] => self.push(replacements[0]),
                 (false, false) => return Err(Conflict { base: group, mine, theirs }),
             }
         }
@@ -105,12 +106,12 @@ impl Merge<'_> {
         }
     }
 
-    /// The next lines of the base that change, with all hunks of both sides that touch one another there.
+    /// Returns the next range of changed base lines, with the hunks of both sides that touch it.
     fn next_group(&mut self) -> Option<(Range<usize>, [Range<usize>; 2])> {
         let first = self
             .sides
             .iter()
-            .filter_map(|side| side.upcoming())
+            .filter_map(|side| side.next_hunk())
             .min_by_key(|hunk| hunk.old.start)?;
         let mut group = first.old.clone();
         let mut reach = group.clone();
@@ -119,20 +120,20 @@ impl Merge<'_> {
             let base = self.base;
             let joined = self.sides.iter_mut().find_map(|side| {
                 let hunk = side.hunks.get(side.next)?;
-                let own = slack(hunk, base, side.lines);
-                (own.start <= reach.end).then(|| {
+                let touched = touched_lines(hunk, base, side.lines);
+                (touched.start <= reach.end).then(|| {
                     side.next += 1;
-                    (hunk.old.clone(), own)
+                    (hunk.old.clone(), touched)
                 })
             });
-            let Some((old, own)) = joined else { break };
+            let Some((old, touched)) = joined else { break };
             group = group.start.min(old.start)..group.end.max(old.end);
-            reach = reach.start.min(own.start)..reach.end.max(own.end);
+            reach = reach.start.min(touched.start)..reach.end.max(touched.end);
         }
         Some((group, [from[0]..self.sides[0].next, from[1]..self.sides[1].next]))
     }
 
-    /// The lines of a side that stand for a group of the base.
+    /// Returns the lines of a side that correspond to a group of base lines.
     fn range(&self, side: usize, group: &Range<usize>, taken: &Range<usize>) -> Range<usize> {
         let side = &self.sides[side];
         let hunks = &side.hunks[taken.clone()];
@@ -152,21 +153,22 @@ impl Merge<'_> {
     }
 }
 
-/// A change that could be moved further than this among equal lines is taken to reach only so far.
-const FAR: usize = 1_000;
+/// Maximum distance that a change is assumed to slide among equal lines.
+const MAX_SLIDE: usize = 1_000;
 
-/// The lines of the base that a hunk may be said to touch: an insertion or deletion among equal lines could as well stand further up or down.
-fn slack(hunk: &Hunk, base: &[&[u8]], side: &[&[u8]]) -> Range<usize> {
+/// Returns the base lines that a hunk may touch. An insertion or deletion among equal lines could also be further up or
+/// down.
+fn touched_lines(hunk: &DiffHunk, base: &[&[u8]], side: &[&[u8]]) -> Range<usize> {
     let (moving, lines) = match (hunk.old.is_empty(), hunk.new.is_empty()) {
         (true, false) => (hunk.new.clone(), side),
         (false, true) => (hunk.old.clone(), base),
         (true, true) | (false, false) => return hunk.old.clone(),
     };
-    let up = (0..moving.start.min(hunk.old.start).min(FAR))
+    let up = (0..moving.start.min(hunk.old.start).min(MAX_SLIDE))
         .take_while(|step| lines[moving.end - 1 - step] == lines[moving.start - 1 - step])
         .count();
     let room = (lines.len() - moving.end).min(base.len() - hunk.old.end);
-    let down = (0..room.min(FAR))
+    let down = (0..room.min(MAX_SLIDE))
         .take_while(|step| lines[moving.start + step] == lines[moving.end + step])
         .count();
     hunk.old.start - up..hunk.old.end + down

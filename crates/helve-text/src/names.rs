@@ -1,21 +1,21 @@
-//! File names as text and back: any bytes on one line, nothing hidden, and nothing lost.
+//! Displays file names of any bytes on one line, and parses that form back without loss.
 
 use std::borrow::Cow;
 
-use crate::visible::is_inkless;
+use crate::visible::is_invisible;
 
-/// One name as text. A name that is not plain text is put in quotes with escapes: `"a\nb"`, `"\xff"`.
+/// Displays one name. A name that is not plain text is quoted with escapes: `"a\nb"`, `"\xff"`.
 pub fn show(name: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(name) {
-        Ok(plain) if !plain.contains(is_inkless) && !looks_quoted(plain) => Cow::Borrowed(plain),
-        Ok(_) | Err(_) => Cow::Owned(quoted(name)),
+        Ok(plain) if !plain.contains(is_invisible) && !looks_quoted(plain) => Cow::Borrowed(plain),
+        Ok(_) | Err(_) => Cow::Owned(quote(name)),
     }
 }
 
-/// A path as text, each name as [`show`] has it.
+/// Displays a path, with each component as in [`show`].
 pub fn show_path(path: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(path) {
-        Ok(plain) if !plain.contains(is_inkless) && !plain.split('/').any(looks_quoted) => {
+        Ok(plain) if !plain.contains(is_invisible) && !plain.split('/').any(looks_quoted) => {
             Cow::Borrowed(plain)
         }
         Ok(_) | Err(_) => {
@@ -25,18 +25,18 @@ pub fn show_path(path: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The path that a text stands for. What [`show_path`] did not make stands for itself.
-pub fn read_path(text: &str) -> Cow<'_, [u8]> {
+/// Parses a path as displayed by [`show_path`]. Any other text stands for itself.
+pub fn parse_path(text: &str) -> Cow<'_, [u8]> {
     if !text.split('/').any(looks_quoted) {
         return Cow::Borrowed(text.as_bytes());
     }
-    let names: Vec<_> = text.split('/').map(read).collect();
+    let names: Vec<_> = text.split('/').map(parse).collect();
     Cow::Owned(names.join(&b'/'))
 }
 
-fn read(text: &str) -> Cow<'_, [u8]> {
-    // Only the one way that a name is shown: so no other spelling of `..` or of a slash comes in.
-    match unquoted(text).filter(|name| show(name) == text) {
+fn parse(text: &str) -> Cow<'_, [u8]> {
+    // Only the canonical form is accepted, so no other spelling of `..` or of a slash gets in.
+    match unquote(text).filter(|name| show(name) == text) {
         Some(name) => Cow::Owned(name),
         None => Cow::Borrowed(text.as_bytes()),
     }
@@ -46,7 +46,7 @@ fn looks_quoted(text: &str) -> bool {
     text.len() > 2 && text.starts_with('"') && text.ends_with('"') && text.contains('\\')
 }
 
-fn quoted(name: &[u8]) -> String {
+fn quote(name: &[u8]) -> String {
     let mut text = String::from("\"");
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -57,7 +57,7 @@ fn quoted(name: &[u8]) -> String {
                 '\r' => text.push_str("\\r"),
                 '\t' => text.push_str("\\t"),
                 c if c.is_ascii_control() => text.push_str(&format!("\\x{:02x}", u32::from(c))),
-                c if is_inkless(c) => text.extend(c.escape_unicode()),
+                c if is_invisible(c) => text.extend(c.escape_unicode()),
                 c => text.push(c),
             }
         }
@@ -68,7 +68,7 @@ fn quoted(name: &[u8]) -> String {
     text + "\""
 }
 
-fn unquoted(text: &str) -> Option<Vec<u8>> {
+fn unquote(text: &str) -> Option<Vec<u8>> {
     let mut rest = text.strip_prefix('"')?.strip_suffix('"')?;
     let mut name = Vec::new();
     while let Some((plain, escape)) = rest.split_once('\\') {
@@ -107,7 +107,7 @@ mod tests {
     fn names_on_one_line() {
         let check = |name: &[u8], shown: &str| {
             assert_eq!(show_path(name), shown);
-            assert_eq!(read_path(shown), name, "{shown}");
+            assert_eq!(parse_path(shown), name, "{shown}");
         };
         check(b"src/main.rs", "src/main.rs");
         check("a b'c\"d\\e/ü".as_bytes(), "a b'c\"d\\e/ü");
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn other_spellings_stand_for_themselves() {
         for text in [r#""\x2e\x2e""#, r#""a\x2fb""#, r#""\u{1b}""#, r#""a\q""#, r#""\""#] {
-            assert_eq!(read_path(text), text.as_bytes());
+            assert_eq!(parse_path(text), text.as_bytes());
         }
     }
 
@@ -132,14 +132,14 @@ mod tests {
         fn any_path_comes_back(path in proptest::collection::vec(any::<u8>(), 0..40)) {
             let shown = show_path(&path);
             prop_assert!(!shown.contains(char::is_control));
-            let read = read_path(&shown);
-            prop_assert_eq!(&read[..], &path[..]);
+            let parsed = parse_path(&shown);
+            prop_assert_eq!(&parsed[..], &path[..]);
         }
 
         #[test]
         fn any_text_is_some_path(text in "[\"\\\\/a-fnx0-9{}u.]{0,12}") {
-            let path = read_path(&text);
-            let again = read_path(&show_path(&path)).into_owned();
+            let path = parse_path(&text);
+            let again = parse_path(&show_path(&path)).into_owned();
             prop_assert_eq!(&again[..], &path[..]);
         }
     }

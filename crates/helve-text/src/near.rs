@@ -1,64 +1,70 @@
-//! Names that someone may have meant by a name that does not exist.
+//! Suggests known names for a name that does not exist.
 
 use strsim::osa_distance;
 
-/// Longer names are only compared as a whole and by containment.
-const LONGEST: usize = 128;
-/// Letter comparisons to spend on one question; a list of 100,000 usual names stays below.
-const BUDGET: usize = 50_000_000;
-/// A shorter part in common says nothing.
-const SHORTEST_PART: usize = 3;
+/// Longer names are compared only for equality and containment.
+const MAX_LENGTH: usize = 128;
+/// Maximum number of character comparisons per query. A list of 100,000 ordinary names stays below it.
+const MAX_COMPARISONS: usize = 50_000_000;
+/// Shorter names are not matched by containment.
+const MIN_CONTAINED: usize = 3;
 
-/// Picks up to `most` of the `known` names that are near enough to `wanted`, nearest first.
+/// Returns up to `max` of the `known` names that are similar to `wanted`, most similar first.
 ///
-/// First names that differ in case only, then in case and separators, then by a few letters, then those that contain
-/// `wanted` or are contained in it. The answer does not depend on the order of `known`.
+/// Names that differ only in case come first, then those that differ in case and separators, then those with a few
+/// typos, then those that contain `wanted` or are contained in it. The result does not depend on the order of `known`.
 pub fn nearest<'a>(
     wanted: &str,
     known: impl IntoIterator<Item = &'a str>,
-    most: usize,
+    max: usize,
 ) -> Vec<&'a str> {
-    // Sorted first, so that the budget is always spent on the same names.
+    // Sorted, so that the budget is always spent on the same names.
     let mut known: Vec<&str> = known.into_iter().collect();
     known.sort_unstable();
     known.dedup();
-    let wanted = Name::new(wanted);
-    let mut budget = BUDGET;
+    let wanted = NormalizedName::new(wanted);
+    let mut budget = MAX_COMPARISONS;
     let mut found: Vec<(Nearness, &str)> = known
         .into_iter()
-        .filter_map(|name| Some((nearness(&wanted, &Name::new(name), &mut budget)?, name)))
+        .filter_map(|name| {
+            Some((nearness(&wanted, &NormalizedName::new(name), &mut budget)?, name))
+        })
         .collect();
     found.sort_unstable();
-    found.into_iter().take(most).map(|(_, name)| name).collect()
+    found.into_iter().take(max).map(|(_, name)| name).collect()
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     SameButCase,
     SameButSeparators,
-    /// Letters inserted, left out, replaced or swapped with their neighbour.
+    /// Characters inserted, omitted, replaced, or swapped with their neighbour.
     Typos(usize),
-    /// How much longer one is than the other.
+    /// The difference in length.
     Contained(usize),
 }
 
-struct Name {
+struct NormalizedName {
     lower: String,
     letters: String,
-    /// Characters of `lower`.
+    /// Number of characters in `lower`.
     length: usize,
 }
 
-impl Name {
-    fn new(name: &str) -> Name {
+impl NormalizedName {
+    fn new(name: &str) -> NormalizedName {
         let lower = name.to_lowercase();
         let letters = lower.replace(['_', '-', '.', ' '], "");
         let length = lower.chars().count();
-        Name { lower, letters, length }
+        NormalizedName { lower, letters, length }
     }
 }
 
-fn nearness(wanted: &Name, known: &Name, budget: &mut usize) -> Option<Nearness> {
+fn nearness(
+    wanted: &NormalizedName,
+    known: &NormalizedName,
+    budget: &mut usize,
+) -> Option<Nearness> {
     if wanted.lower == known.lower {
         return Some(Nearness::SameButCase);
     }
@@ -70,19 +76,21 @@ fn nearness(wanted: &Name, known: &Name, budget: &mut usize) -> Option<Nearness>
     }
     let (short, long) =
         if wanted.length < known.length { (wanted, known) } else { (known, wanted) };
-    let contained = short.length >= SHORTEST_PART && long.lower.contains(&short.lower);
+    let contained = short.length >= MIN_CONTAINED && long.lower.contains(&short.lower);
     contained.then(|| Nearness::Contained(long.length - short.length))
 }
 
-/// One typo in three letters is as much as still suggests the same name.
-fn typos(wanted: &Name, known: &Name, budget: &mut usize) -> Option<usize> {
+/// At most one typo per three characters is allowed.
+fn typos(wanted: &NormalizedName, known: &NormalizedName, budget: &mut usize) -> Option<usize> {
     let allowed = wanted.length.max(known.length).max(3) / 3;
-    if wanted.length.abs_diff(known.length) > allowed || wanted.length.max(known.length) > LONGEST {
+    if wanted.length.abs_diff(known.length) > allowed
+        || wanted.length.max(known.length) > MAX_LENGTH
+    {
         return None;
     }
     *budget = budget.checked_sub(wanted.length * known.length)?;
     let typos = osa_distance(&wanted.lower, &known.lower);
-    // Of names of one or two letters nothing would be left in common.
+    // Names of one or two characters would have nothing left in common.
     (typos <= allowed && typos < wanted.length.max(known.length)).then_some(typos)
 }
 
@@ -157,11 +165,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn order_of_the_list_does_not_matter(wanted in "[abA_]{0,6}", known in prop::collection::vec("[abA_]{0,6}", 0..12), most in 0..6_usize) {
-            let forward = nearest(&wanted, known.iter().map(String::as_str), most);
-            let backward = nearest(&wanted, known.iter().rev().map(String::as_str), most);
+        fn order_of_the_list_does_not_matter(wanted in "[abA_]{0,6}", known in prop::collection::vec("[abA_]{0,6}", 0..12), max in 0..6_usize) {
+            let forward = nearest(&wanted, known.iter().map(String::as_str), max);
+            let backward = nearest(&wanted, known.iter().rev().map(String::as_str), max);
             prop_assert_eq!(&forward, &backward);
-            prop_assert!(forward.len() <= most);
+            prop_assert!(forward.len() <= max);
         }
 
         #[test]

@@ -1,11 +1,11 @@
-//! Patches, in the marked form (`*** Begin Patch`) and as unified diffs: read whole before anything is touched.
+//! Parses patches in the marked form (`*** Begin Patch`) and as unified diffs, completely before anything is changed.
 
-mod head;
+mod error;
+mod file_name;
+mod hunk_header;
 mod marked;
-mod name;
 pub mod place;
-mod problem;
-mod rows;
+mod source;
 mod unified;
 
 #[cfg(test)]
@@ -13,93 +13,97 @@ mod tests;
 
 use crate::cut::count_lines;
 
-pub use problem::{Malformed, Problem, Unsupported};
+pub use error::{PatchParseError, PatchProblem, UnsupportedChange};
 
-/// Bytes and rows that are far more than a model writes or a person reads; larger patches are not looked at.
-const LARGEST: usize = 16 << 20;
-const MOST_ROWS: usize = 1_000_000;
+/// Maximum size of a patch in bytes and rows, far above what a model writes.
+const MAX_BYTES: usize = 16 << 20;
+const MAX_ROWS: usize = 1_000_000;
 
-/// What a patch wants done, file by file, in its own order.
+/// The changes of a patch, file by file, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
     pub files: Vec<FilePatch>,
 }
 
-/// What is to become of one file. Paths are as the patch spells them, without the `a/` and `b/` of a diff.
+/// The change of one file. Paths are as in the patch, without the `a/` and `b/` of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePatch {
     Add {
         path: String,
         text: String,
-        /// Whether the file is to be executable, where the patch says so.
+        /// Whether the file becomes executable, if the patch says so.
         executable: Option<bool>,
     },
     Delete {
         path: String,
-        /// What is in the file, where the patch says so; a file that reads otherwise is not meant.
-        was: Option<String>,
+        /// The content of the file, if the patch quotes it. A file with other content must not be deleted.
+        content: Option<String>,
     },
     Update {
         path: String,
-        /// Another name that the file is to have; without hunks it only moves.
+        /// The new path of the file. Without hunks the file is only moved.
         move_to: Option<String>,
         executable: Option<bool>,
-        hunks: Vec<Hunk>,
+        hunks: Vec<PatchHunk>,
     },
 }
 
-/// Lines that stand together in the file, and what becomes of them.
+/// Consecutive lines of the file, and their replacement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Hunk {
-    /// Lines that come before, outermost first, with anything in between: `@@ class Cat`, `@@ def purr`.
+pub struct PatchHunk {
+    /// Lines that precede the hunk, outermost first, with anything in between: `@@ class Cat`, `@@ def purr`.
     pub hints: Vec<String>,
-    pub lines: Vec<Line>,
+    pub lines: Vec<PatchLine>,
     /// The last of `lines` is the last of the file.
     pub at_end: bool,
-    /// The line, from 1, at which the patch believes the old lines to be, or before which to insert.
+    /// The line number, from 1, that the patch states for the old lines, or before which it inserts.
     pub old_start: Option<usize>,
-    /// Where in the patch the hunk stands, for messages.
+    /// The row of the patch at which the hunk starts, for messages.
     pub row: usize,
 }
 
 /// One line of a hunk, without its ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    pub kind: Kind,
+pub struct PatchLine {
+    pub kind: PatchLineKind,
     pub text: String,
-    /// No newline follows it: the file ends with this line.
-    pub is_open: bool,
+    /// The file ends with this line, without a newline.
+    pub no_newline: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PatchLineKind {
     Keep,
     Remove,
     Add,
 }
 
-/// Reads a patch in either form, also inside a here-document or a code fence.
-pub fn parse(text: &str) -> Result<Patch, Malformed> {
-    if text.len() > LARGEST || count_lines(text) > MOST_ROWS {
-        return Err(Malformed { row: 1, problem: Problem::TooLarge, found: String::new() });
+/// Parses a patch in either form, also inside a here-document or a code fence.
+pub fn parse(text: &str) -> Result<Patch, PatchParseError> {
+    if text.len() > MAX_BYTES || count_lines(text) > MAX_ROWS {
+        return Err(PatchParseError {
+            row: 1,
+            problem: PatchProblem::TooLarge,
+            found: String::new(),
+        });
     }
-    let rows = rows::rows(text);
-    let rows = rows::unwrapped(&rows);
-    let patch = if unified::is_meant(rows) { unified::parse(rows) } else { marked::parse(rows) }?;
+    let rows = source::split_rows(text);
+    let rows = source::strip_wrapper(&rows);
+    let patch = if unified::is_unified(rows) { unified::parse(rows) } else { marked::parse(rows) }?;
     match rows.last() {
-        Some(row) if patch.files.is_empty() => Err(row.malformed(Problem::Nothing)),
+        Some(row) if patch.files.is_empty() => Err(row.error(PatchProblem::Nothing)),
         Some(_) | None => Ok(patch),
     }
 }
 
-impl Hunk {
-    /// What the file has before, with the kept lines.
-    pub fn old_lines(&self) -> impl Iterator<Item = &Line> {
-        self.lines.iter().filter(|line| line.kind != Kind::Add)
+impl PatchHunk {
+    /// Returns the lines before the change, including context lines.
+    pub fn old_lines(&self) -> impl Iterator<Item = &PatchLine> {
+        self.lines.iter().filter(|line| line.kind != PatchLineKind::Add)
     }
 
-    /// What the file has afterwards, with the kept lines.
-    pub fn new_lines(&self) -> impl Iterator<Item = &Line> {
-        self.lines.iter().filter(|line| line.kind != Kind::Remove)
+    /// Returns the lines after the change, including context lines.
+    pub fn new_lines(&self) -> impl Iterator<Item = &PatchLine> {
+        self.lines.iter().filter(|line| line.kind != PatchLineKind::Remove)
     }
 }

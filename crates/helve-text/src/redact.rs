@@ -1,31 +1,31 @@
-//! Values that must not be told, taken out of a stream of bytes.
+//! Removes secret values from a stream of bytes.
 
 use aho_corasick::packed::{Config, MatchKind, Searcher};
 use aho_corasick::{AhoCorasick, Input, MatchKind as Kind};
 
-/// What stands where a secret stood.
+/// The replacement for a secret.
 pub const REDACTED: &[u8] = b"[redacted]";
 
-/// Replaces each of some values by [`REDACTED`]: of those that begin at one place the longest.
+/// Replaces secrets by [`REDACTED`], the longest one first if several start at the same position.
 ///
-/// How the stream was cut into pieces changes nothing: what may be the beginning of a value is held back.
+/// The result does not depend on how the stream is split: a possible prefix of a secret is held back.
 #[derive(Debug)]
 pub struct Redactor {
     search: Search,
     secrets: Vec<Secret>,
-    /// What was not passed on yet: the beginning of at least one secret.
+    /// Bytes that were not passed on yet: a prefix of at least one secret.
     held: Vec<u8>,
     replaced: u64,
 }
 
-/// So much of a secret counts as one where a text ends.
-const CUT_OFF: usize = 4;
+/// Minimum length of a prefix that is redacted at the end of a text.
+const MIN_CUT_PREFIX: usize = 4;
 
-/// A text without some values. Where it ends it may have been cut, in the middle of one.
+/// Redacts secrets in a text. The text may have been cut inside a secret at its end.
 pub fn redacted(text: &str, secrets: &[impl AsRef<[u8]>]) -> String {
     let (mut redactor, mut out) = (Redactor::new(secrets), Vec::new());
     redactor.push(text.as_bytes(), &mut out);
-    if redactor.held.len() >= CUT_OFF {
+    if redactor.held.len() >= MIN_CUT_PREFIX {
         out.extend_from_slice(REDACTED);
     } else {
         redactor.finish(&mut out);
@@ -33,75 +33,76 @@ pub fn redacted(text: &str, secrets: &[impl AsRef<[u8]>]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Finds where a secret may begin.
+/// Finds positions at which a secret may start.
 #[derive(Debug)]
 enum Search {
-    /// There is nothing to hide.
+    /// There are no secrets.
     Nothing,
-    /// By looking at many bytes together: a few secrets on most processors.
+    /// SIMD search, for a few secrets on most processors.
     Packed(Searcher),
     Automaton(AhoCorasick),
-    /// There is more than can be searched for, so nothing is told at all.
+    /// There are too many secrets to search for, so nothing is passed on.
     Everything,
 }
 
-/// So many bytes of a secret are searched for; the rest is compared.
-const SEARCHED: usize = 16;
+/// Number of bytes of a secret that are searched for. The rest is compared.
+const SEARCHED_PREFIX: usize = 16;
 
 #[derive(Debug)]
 struct Secret {
     bytes: Vec<u8>,
-    /// For each length of a beginning: the longest shorter beginning that it ends with.
-    shorter: Vec<usize>,
+    /// For each prefix length, the longest proper prefix that is also a suffix (the KMP failure function).
+    failure: Vec<usize>,
 }
 
-/// Whether more may come after some bytes.
+/// Whether more bytes may follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum More {
-    May,
-    Never,
+enum Stream {
+    Open,
+    Ended,
 }
 
 impl Redactor {
-    /// Empty secrets are none.
+    /// Ignores empty secrets.
     pub fn new(secrets: &[impl AsRef<[u8]>]) -> Self {
         let secrets: Vec<_> = secrets
             .iter()
             .map(AsRef::as_ref)
-            .filter(|it| !it.is_empty())
+            .filter(|secret| !secret.is_empty())
             .map(Secret::new)
             .collect();
-        let search =
-            Search::new(secrets.iter().map(|it| &it.bytes[..it.bytes.len().min(SEARCHED)]));
+        let search = Search::new(
+            secrets.iter().map(|secret| &secret.bytes[..secret.bytes.len().min(SEARCHED_PREFIX)]),
+        );
         Self { search, secrets, held: Vec::new(), replaced: 0 }
     }
 
-    /// Takes in the next piece and appends what is certain by now.
+    /// Takes the next piece and appends everything that cannot be part of a secret.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
-            let passed = self.pass(bytes, More::May, out);
+            let passed = self.pass(bytes, Stream::Open, out);
             self.held.extend_from_slice(&bytes[passed..]);
         } else {
             let mut held = std::mem::take(&mut self.held);
             held.extend_from_slice(bytes);
-            held.drain(..self.pass(&held, More::May, out));
+            held.drain(..self.pass(&held, Stream::Open, out));
             self.held = held;
         }
     }
 
-    /// Appends what was held back: nothing follows.
+    /// Appends what was held back, at the end of the stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let held = std::mem::take(&mut self.held);
-        self.pass(&held, More::Never, out);
+        self.pass(&held, Stream::Ended, out);
     }
 
-    /// How often a secret was replaced so far.
+    /// Returns the number of replacements so far.
     pub fn replaced(&self) -> u64 {
         self.replaced
     }
 
-    /// Passes on as much of `bytes` as is certain, and tells how much that was.
-    fn pass(&mut self, bytes: &[u8], more: More, out: &mut Vec<u8>) -> usize {
+    /// Passes on as much of `bytes` as is certain, and returns how much that was.
+    fn pass(&mut self, bytes: &[u8], stream: Stream, out: &mut Vec<u8>) -> usize {
         if matches!(self.search, Search::Everything) {
             if self.replaced == 0 && !bytes.is_empty() {
                 self.replaced = 1;
@@ -109,13 +110,13 @@ impl Redactor {
             }
             return bytes.len();
         }
-        // No secret that begins before `open` goes on beyond the end; all before `done` was passed on.
-        let (mut done, mut open) = (0, self.open(bytes, more));
+        // No secret that starts before `certain_end` extends beyond the end. Everything before `done` was passed on.
+        let (mut done, mut certain_end) = (0, self.certain_end(bytes, stream));
         let mut from = 0;
         while let Some(at) = self.search.find(bytes, from)
-            && at < open
+            && at < certain_end
         {
-            let here = self.secrets.iter().filter(|it| bytes[at..].starts_with(&it.bytes));
+            let here = self.secrets.iter().filter(|secret| bytes[at..].starts_with(&secret.bytes));
             let Some(length) = here.map(|secret| secret.bytes.len()).max() else {
                 from = at + 1;
                 continue;
@@ -125,19 +126,19 @@ impl Redactor {
             self.replaced += 1;
             done = at + length;
             from = done;
-            if done > open {
-                open = done + self.open(&bytes[done..], more);
+            if done > certain_end {
+                certain_end = done + self.certain_end(&bytes[done..], stream);
             }
         }
-        out.extend_from_slice(&bytes[done..open]);
-        open
+        out.extend_from_slice(&bytes[done..certain_end]);
+        certain_end
     }
 
-    /// Where the longest end that is the beginning of a secret, and not the whole of it, starts.
-    fn open(&self, bytes: &[u8], more: More) -> usize {
-        let longest = match more {
-            More::May => self.secrets.iter().map(|secret| secret.begun(bytes)).max(),
-            More::Never => None,
+    /// Returns the start of the longest suffix that is a proper prefix of a secret.
+    fn certain_end(&self, bytes: &[u8], stream: Stream) -> usize {
+        let longest = match stream {
+            Stream::Open => self.secrets.iter().map(|secret| secret.prefix_at_end(bytes)).max(),
+            Stream::Ended => None,
         };
         bytes.len() - longest.unwrap_or(0)
     }
@@ -160,7 +161,7 @@ impl Search {
         }
     }
 
-    /// The first place from `from` on where a secret may begin.
+    /// Returns the first position from `from` on at which a secret may start.
     fn find(&self, bytes: &[u8], from: usize) -> Option<usize> {
         match self {
             Search::Nothing | Search::Everything => None,
@@ -176,27 +177,28 @@ impl Search {
 
 impl Secret {
     fn new(bytes: &[u8]) -> Self {
-        let mut shorter = vec![0; bytes.len()];
+        let mut failure = vec![0; bytes.len()];
         for end in 1..bytes.len() {
-            let mut length = shorter[end - 1];
+            let mut length = failure[end - 1];
             while length > 0 && bytes[length] != bytes[end] {
-                length = shorter[length - 1];
+                length = failure[length - 1];
             }
-            shorter[end] = length + usize::from(bytes[length] == bytes[end]);
+            failure[end] = length + usize::from(bytes[length] == bytes[end]);
         }
-        Self { bytes: bytes.to_vec(), shorter }
+        Self { bytes: bytes.to_vec(), failure }
     }
 
-    /// How many of its bytes, but not all, `text` ends with. Takes time as the secret is long, whatever the text.
-    fn begun(&self, text: &[u8]) -> usize {
+    /// Returns the length of the longest proper prefix of the secret that `text` ends with. The time depends only on
+    /// the secret.
+    fn prefix_at_end(&self, text: &[u8]) -> usize {
         let tail = &text[text.len().saturating_sub(self.bytes.len() - 1)..];
         let Some(start) = memchr::memchr(self.bytes[0], tail) else { return 0 };
         let mut length = 0;
         for byte in &tail[start..] {
             while length > 0 && self.bytes[length] != *byte {
-                length = self.shorter[length - 1];
+                length = self.failure[length - 1];
             }
-            // The tail is shorter than the secret, so that the whole of it is never reached.
+            // The tail is shorter than the secret, so a full match is impossible.
             length += usize::from(self.bytes[length] == *byte);
         }
         length
@@ -268,11 +270,12 @@ mod tests {
         assert_eq!((text.len(), replaced), (8 * REDACTED.len() + 99_991, 8));
     }
 
-    /// At each place the longest secret that begins there is replaced, else one character is told.
+    /// Reference implementation: replaces the longest secret at each position, or copies one character.
     fn naive(secrets: &[&str], text: &str) -> (String, u64) {
         let (mut out, mut replaced, mut rest) = (String::new(), 0, text);
         while let Some(first) = rest.chars().next() {
-            let here = secrets.iter().filter(|it| !it.is_empty() && rest.starts_with(**it));
+            let here =
+                secrets.iter().filter(|secret| !secret.is_empty() && rest.starts_with(**secret));
             let length = match here.map(|secret| secret.len()).max() {
                 Some(length) => {
                     out.push_str("[redacted]");
@@ -308,8 +311,8 @@ mod tests {
         #[test]
         fn does_what_it_says(secrets in prop::collection::vec("[ab]{0,5}", 0..4), pieces in prop::collection::vec("[abc]{0,6}", 0..8)) {
             let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
-            let told = redact(&secrets, pieces.iter().map(String::as_str));
-            prop_assert_eq!(told, naive(&secrets, &pieces.concat()));
+            let redacted_output = redact(&secrets, pieces.iter().map(String::as_str));
+            prop_assert_eq!(redacted_output, naive(&secrets, &pieces.concat()));
         }
     }
 }

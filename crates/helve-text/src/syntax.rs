@@ -1,13 +1,13 @@
-//! Whether a text is well formed in its language, and which faults an edit brought in.
+//! Checks the syntax of a text, and finds the errors that an edit introduced.
 //!
-//! A fault is only worth telling when it is real. Grammars err on valid code, on macros, templates and new syntax, so
-//! wherever one is known to, there is no fault.
+//! Only real errors are reported. Grammars also fail on valid code such as macros, templates and new syntax. Where that
+//! is known, no error is reported.
 
-mod fit;
-mod fresh;
-mod name;
+mod false_positives;
+mod introduced;
+mod language;
 mod parse;
-mod quiet;
+mod prepare;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "lang-yaml")]
@@ -16,15 +16,15 @@ mod yaml;
 use std::time::{Duration, Instant};
 
 /// Longer texts are not checked.
-pub const LONGEST: usize = 256 * 1024;
+pub const MAX_LENGTH: usize = 256 * 1024;
 
-/// A check that takes longer is given up.
-pub const PATIENCE: Duration = Duration::from_millis(200);
+/// A check that takes longer is aborted.
+pub const TIME_LIMIT: Duration = Duration::from_millis(200);
 
-/// So many faults are told at most.
-pub const MOST: usize = 10;
+/// Maximum number of errors reported.
+pub const MAX_ERRORS: usize = 10;
 
-/// What a file is written in. Some of them can only be checked with their cargo feature.
+/// The language of a file. Checking most languages requires a cargo feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Language {
     Bash,
@@ -34,7 +34,7 @@ pub enum Language {
     Java,
     JavaScript,
     Json,
-    /// JSON in which comments and trailing commas are fine.
+    /// JSON with comments and trailing commas.
     JsonWithComments,
     Python,
     Ruby,
@@ -44,76 +44,83 @@ pub enum Language {
     Yaml,
 }
 
-/// A place where a text is not well formed.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// From 1. A bracket that is never closed is missing on the line where it was opened.
+pub struct SyntaxError {
+    /// From 1. For an unclosed bracket, the line on which it was opened.
     pub line: usize,
-    pub kind: FaultKind,
+    pub kind: SyntaxErrorKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum FaultKind {
-    /// What should have stood there, as the grammar calls it.
+pub enum SyntaxErrorKind {
+    /// What is missing, in the grammar's terms.
     Missing(String),
-    /// The start of the text that does not fit, of one line.
+    /// The start of the unexpected text, at most one line.
     Unexpected(String),
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Faults {
-    /// By line, at most [`MOST`].
-    Found(Vec<Fault>),
-    /// Too long, too slow, a template, or in a language that this build does not know.
+pub enum SyntaxCheck {
+    /// By line, at most [`MAX_ERRORS`].
+    Errors(Vec<SyntaxError>),
+    /// The text is too long, took too long, is a template, or is in a language that this build does not support.
     Unchecked,
 }
 
-/// The language of a file that can be checked, by its name.
+/// Returns the language of a file by its name, if this build can check it.
 pub fn language(path: &str) -> Option<Language> {
-    name::language(path).filter(|language| parse::knows(*language))
+    language::language(path).filter(|language| parse::is_supported(*language))
 }
 
-/// All faults of a text.
-pub fn faults(language: Language, text: &str) -> Faults {
-    match spots(language, text, Instant::now() + PATIENCE) {
-        Some(spots) => Faults::Found(spots.into_iter().map(|spot| spot.fault).take(MOST).collect()),
-        None => Faults::Unchecked,
+/// Returns all syntax errors of a text.
+pub fn check(language: Language, text: &str) -> SyntaxCheck {
+    match located_errors(language, text, Instant::now() + TIME_LIMIT) {
+        Some(errors) => SyntaxCheck::Errors(
+            errors.into_iter().map(|located| located.error).take(MAX_ERRORS).collect(),
+        ),
+        None => SyntaxCheck::Unchecked,
     }
 }
 
-/// The faults that `after` has and `before` had not; `before` is `None` for a new file. At most [`MOST`].
-pub fn introduced(language: Language, before: Option<&str>, after: &str) -> Vec<Fault> {
-    let until = Instant::now() + PATIENCE;
-    let Some(now) = spots(language, after, until).filter(|spots| !spots.is_empty()) else {
+/// Returns the errors that `after` has and `before` does not, at most [`MAX_ERRORS`]. `before` is `None` for a new
+/// file.
+pub fn introduced(language: Language, before: Option<&str>, after: &str) -> Vec<SyntaxError> {
+    let deadline = Instant::now() + TIME_LIMIT;
+    let Some(new_errors) =
+        located_errors(language, after, deadline).filter(|errors| !errors.is_empty())
+    else {
         return Vec::new();
     };
-    let fresh = match before {
-        None => fresh::of_new_file(now),
-        Some(before) => match spots(language, before, until) {
-            Some(then) => fresh::of_edit(language, &then, now, before, after),
+    let introduced = match before {
+        None => introduced::of_new_file(new_errors),
+        Some(before) => match located_errors(language, before, deadline) {
+            Some(old_errors) => {
+                introduced::of_edit(language, &old_errors, new_errors, before, after)
+            }
             None => Vec::new(),
         },
     };
-    fresh.into_iter().map(|spot| spot.fault).take(MOST).collect()
+    introduced.into_iter().map(|located| located.error).take(MAX_ERRORS).collect()
 }
 
-/// A fault with where it is in the text.
+/// An error with its position in the text.
 #[derive(Clone, Debug)]
-struct Spot {
-    fault: Fault,
+struct LocatedError {
+    error: SyntaxError,
     byte: usize,
 }
 
-/// `None` when the text cannot be checked.
-fn spots(language: Language, text: &str, until: Instant) -> Option<Vec<Spot>> {
-    if !fit::checkable(language, text) {
+/// Returns `None` if the text cannot be checked.
+fn located_errors(language: Language, text: &str, deadline: Instant) -> Option<Vec<LocatedError>> {
+    if !prepare::is_checkable(language, text) {
         return None;
     }
-    let text = fit::prepared(language, text);
-    let mut spots = parse::spots(language, &text, until)?;
-    quiet::keep_certain(language, &text, &mut spots);
-    spots.sort_by_key(|spot| (spot.fault.line, spot.byte));
-    spots.dedup_by(|a, b| a.fault == b.fault);
-    Some(spots)
+    let text = prepare::prepared(language, text);
+    let mut errors = parse::located_errors(language, &text, deadline)?;
+    false_positives::drop_false_positives(language, &text, &mut errors);
+    errors.sort_by_key(|located| (located.error.line, located.byte));
+    errors.dedup_by(|a, b| a.error == b.error);
+    Some(errors)
 }

@@ -1,78 +1,78 @@
-//! What a program prints, as somebody would read it on a terminal: a filter over a stream of bytes.
+//! A filter that turns the output of a program into what a person would read on a terminal.
 //!
-//! It is [`crate::visible::strip`] for output that arrives in pieces and rewrites its lines: how the stream was cut into
-//! pieces changes nothing.
+//! Like [`crate::visible::strip`], but for output that arrives in pieces and rewrites its lines. The result does not
+//! depend on how the stream is split.
 
 mod line;
-mod plain;
+mod scan;
 
-use line::Line;
+use line::PendingLine;
 
 /// Turns raw output into plain text.
 ///
-/// Escape sequences go; one that never ends loses its introducer only. Text after a carriage return replaces its line,
-/// text after a backspace the character before it. Other controls go, tabs and newlines stay, and so do bytes that are
-/// not UTF-8. At most one line of [`LONGEST_LINE`] and one sequence are held back.
+/// Removes escape sequences. An unterminated sequence loses only its introducer. Text after a carriage return replaces
+/// its line, text after a backspace the character before it. Other control characters are removed. Tabs, newlines and
+/// invalid UTF-8 are kept. At most one line of [`MAX_LINE`] and one sequence are held back.
 #[derive(Debug, Default)]
-pub struct Plain {
+pub struct TerminalFilter {
     state: State,
-    /// The sequence so far, without what is lost of it in any case.
+    /// The sequence so far, without an introducer that is dropped in any case.
     held: Vec<u8>,
-    /// How many more bytes the character that was begun may have.
-    follows: u8,
-    line: Line,
+    /// Number of continuation bytes that the current character may still have.
+    continuation_bytes: u8,
+    line: PendingLine,
 }
 
-pub use line::LONGEST as LONGEST_LINE;
+pub use line::MAX_LINE;
 
-/// Parameters of a control sequence are a few numbers.
-const LONGEST_CONTROL: usize = 128;
-/// Titles, links and clipboard contents are long, but not longer than this.
-const LONGEST_STRING: usize = 64 * 1024;
+/// Maximum length of a control sequence. Its parameters are a few numbers.
+const MAX_CONTROL: usize = 128;
+/// Maximum length of a control string, such as a title, a link or clipboard contents.
+const MAX_STRING: usize = 64 * 1024;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Text,
-    /// After 0xc2, which begins the controls above ASCII as well as signs.
-    Lead,
-    /// After the escape.
+    /// After 0xc2, which starts C1 control characters as well as printable ones.
+    C1Lead,
+    /// After ESC.
     Escape,
-    /// After the escape and intermediate bytes.
-    Short,
+    /// After ESC and intermediate bytes.
+    EscapeIntermediates,
     /// In the parameters of a control sequence.
     Parameters(Introducer),
-    /// In its intermediate bytes.
+    /// In the intermediate bytes of a control sequence.
     Intermediates(Introducer),
-    /// In a string that a terminator ends.
+    /// In a control string.
     String(Introducer),
-    /// In such a string, after 0xc2.
-    StringLead,
-    /// In such a string, after the escape that may begin its terminator.
+    /// In a control string, after 0xc2.
+    StringC1Lead,
+    /// In a control string, after an ESC that may start its terminator.
     StringEscape(Introducer),
 }
 
-/// How a sequence began.
+/// How a sequence started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Introducer {
-    /// With the escape, or with a control written as UTF-8: it is lost even if nothing follows.
-    Plain,
-    /// With a single byte above ASCII. That may be a letter of an old encoding, so the sequence must be ASCII
-    /// throughout, and else the byte is kept.
-    Byte,
+    /// With ESC, or with a C1 control character in UTF-8. The introducer is dropped even if nothing follows.
+    Standard,
+    /// With a single byte above ASCII, which may be a letter in a legacy encoding. The byte is kept unless the sequence
+    /// is ASCII throughout.
+    SingleByte,
 }
 
-impl Plain {
+impl TerminalFilter {
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in the next piece and appends what is certain by now.
+    /// Takes the next piece and appends all output that is final.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let mut rest = bytes;
         while !rest.is_empty() {
-            if self.state == State::Text && self.follows == 0 {
-                let (text, after) = rest.split_at(plain::prefix(rest));
+            if self.state == State::Text && self.continuation_bytes == 0 {
+                let (text, after) = rest.split_at(scan::plain_prefix(rest));
                 self.line.text(text, out);
                 rest = after;
             }
@@ -83,19 +83,19 @@ impl Plain {
         }
     }
 
-    /// Appends what was held back: nothing follows.
+    /// Appends what was held back, at the end of the stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        self.give_up(out);
+        self.abandon(out);
         self.line.flush(out);
         *self = Self::new();
     }
 
-    /// Appends the line that is held back although it may still be rewritten: what would replace it begins a new one.
+    /// Appends the pending line although it may still be rewritten. Text that would replace it starts a new line.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         self.line.flush(out);
     }
 
-    /// The line that is held back.
+    /// Returns the pending line.
     pub fn pending(&self) -> &[u8] {
         self.line.held()
     }
@@ -104,8 +104,8 @@ impl Plain {
         let continues = self.continues(byte);
         match self.state {
             State::Text => self.text(byte, continues, out),
-            State::Lead => match byte {
-                0x80..=0x9f => self.introduce(byte, Introducer::Plain),
+            State::C1Lead => match byte {
+                0x80..=0x9f => self.introduce(byte, Introducer::Standard),
                 _ => {
                     self.state = State::Text;
                     self.line.text(&[0xc2], out);
@@ -113,47 +113,49 @@ impl Plain {
                 }
             },
             State::Escape => match byte {
-                b'[' => self.begin(State::Parameters(Introducer::Plain)),
-                b']' | b'P' | b'X' | b'^' | b'_' => self.begin(State::String(Introducer::Plain)),
-                0x20..=0x2f => self.hold(byte, State::Short),
+                b'[' => self.begin(State::Parameters(Introducer::Standard)),
+                b']' | b'P' | b'X' | b'^' | b'_' => self.begin(State::String(Introducer::Standard)),
+                0x20..=0x2f => self.hold(byte, State::EscapeIntermediates),
                 0x30..=0x7e => self.end(),
-                _ => self.broken(byte, continues, out),
+                _ => self.invalid(byte, continues, out),
             },
-            State::Short => match byte {
-                0x20..=0x2f if self.held.len() < LONGEST_CONTROL => self.hold(byte, State::Short),
+            State::EscapeIntermediates => match byte {
+                0x20..=0x2f if self.held.len() < MAX_CONTROL => {
+                    self.hold(byte, State::EscapeIntermediates)
+                }
                 0x30..=0x7e => self.end(),
-                _ => self.broken(byte, continues, out),
+                _ => self.invalid(byte, continues, out),
             },
-            State::Parameters(by) | State::Intermediates(by) => {
-                self.control(by, byte, continues, out);
+            State::Parameters(introducer) | State::Intermediates(introducer) => {
+                self.control(introducer, byte, continues, out);
             }
-            State::String(by) => self.string(by, byte, continues, out),
-            State::StringLead => match byte {
+            State::String(introducer) => self.string(introducer, byte, continues, out),
+            State::StringC1Lead => match byte {
                 0x9c => self.end(),
                 0x80..=0x9f => {
-                    self.state = State::String(Introducer::Plain);
-                    self.give_up(out);
-                    self.introduce(byte, Introducer::Plain);
+                    self.state = State::String(Introducer::Standard);
+                    self.abandon(out);
+                    self.introduce(byte, Introducer::Standard);
                 }
                 _ => {
-                    self.hold(0xc2, State::String(Introducer::Plain));
-                    self.string(Introducer::Plain, byte, continues, out);
+                    self.hold(0xc2, State::String(Introducer::Standard));
+                    self.string(Introducer::Standard, byte, continues, out);
                 }
             },
             State::StringEscape(_) if byte == b'\\' => self.end(),
             State::StringEscape(_) => {
-                self.give_up(out);
+                self.abandon(out);
                 self.state = State::Escape;
                 self.byte(byte, out);
             }
         }
     }
 
-    /// Whether the byte continues a character, and notes how many more may.
+    /// Whether the byte continues a character. Updates the number of expected continuation bytes.
     fn continues(&mut self, byte: u8) -> bool {
-        let continues = self.follows > 0 && (0x80..=0xbf).contains(&byte);
-        self.follows = match byte {
-            _ if continues => self.follows - 1,
+        let continues = self.continuation_bytes > 0 && (0x80..=0xbf).contains(&byte);
+        self.continuation_bytes = match byte {
+            _ if continues => self.continuation_bytes - 1,
             0xc2..=0xdf => 1,
             0xe0..=0xef => 2,
             0xf0..=0xf4 => 3,
@@ -169,9 +171,9 @@ impl Plain {
             0x08 => self.line.step_back(),
             b'\n' | b'\t' | 0x20..=0x7e => self.line.text(&[byte], out),
             0..=0x1f | 0x7f => {}
-            0xc2 => self.state = State::Lead,
+            0xc2 => self.state = State::C1Lead,
             0x80..=0x9f if !continues => {
-                self.introduce(byte, Introducer::Byte);
+                self.introduce(byte, Introducer::SingleByte);
                 if self.state == State::Text {
                     self.line.text(&[byte], out);
                 } else {
@@ -182,43 +184,45 @@ impl Plain {
         }
     }
 
-    /// A control from 0x80 to 0x9f.
-    fn introduce(&mut self, control: u8, by: Introducer) {
+    /// Handles a C1 control character, from 0x80 to 0x9f.
+    fn introduce(&mut self, control: u8, introducer: Introducer) {
         self.begin(match control {
-            0x9b => State::Parameters(by),
-            0x90 | 0x98 | 0x9d..=0x9f => State::String(by),
+            0x9b => State::Parameters(introducer),
+            0x90 | 0x98 | 0x9d..=0x9f => State::String(introducer),
             _ => State::Text,
         });
     }
 
-    fn control(&mut self, by: Introducer, byte: u8, continues: bool, out: &mut Vec<u8>) {
-        let fits = self.held.len() < LONGEST_CONTROL;
+    fn control(&mut self, introducer: Introducer, byte: u8, continues: bool, out: &mut Vec<u8>) {
+        let fits = self.held.len() < MAX_CONTROL;
         match byte {
             0x30..=0x3f if fits && matches!(self.state, State::Parameters(_)) => {
-                self.hold(byte, State::Parameters(by));
+                self.hold(byte, State::Parameters(introducer));
             }
-            0x20..=0x2f if fits => self.hold(byte, State::Intermediates(by)),
+            0x20..=0x2f if fits => self.hold(byte, State::Intermediates(introducer)),
             0x40..=0x7e => {
                 let parameters = self.held.strip_prefix(&[0x9b]).unwrap_or(&self.held);
-                // To the first column, and erasing the line: as good as a carriage return.
+                // Moving to the first column or erasing the line works like a carriage return.
                 if matches!((parameters, byte), (b"" | b"0" | b"1", b'G') | (b"2", b'K')) {
                     self.line.return_carriage();
                 }
                 self.end();
             }
-            _ => self.broken(byte, continues, out),
+            _ => self.invalid(byte, continues, out),
         }
     }
 
-    fn string(&mut self, by: Introducer, byte: u8, continues: bool, out: &mut Vec<u8>) {
+    fn string(&mut self, introducer: Introducer, byte: u8, continues: bool, out: &mut Vec<u8>) {
         match byte {
             0x07 => self.end(),
             0x9c if !continues => self.end(),
-            0x1b => self.state = State::StringEscape(by),
-            0xc2 if by == Introducer::Plain => self.state = State::StringLead,
-            0..=0x1f | 0x7f if byte != b'\t' => self.broken(byte, continues, out),
-            0x80..=0xff if by == Introducer::Byte => self.broken(byte, continues, out),
-            _ if self.held.len() >= LONGEST_STRING => self.broken(byte, continues, out),
+            0x1b => self.state = State::StringEscape(introducer),
+            0xc2 if introducer == Introducer::Standard => self.state = State::StringC1Lead,
+            0..=0x1f | 0x7f if byte != b'\t' => self.invalid(byte, continues, out),
+            0x80..=0xff if introducer == Introducer::SingleByte => {
+                self.invalid(byte, continues, out)
+            }
+            _ if self.held.len() >= MAX_STRING => self.invalid(byte, continues, out),
             _ => self.hold(byte, self.state),
         }
     }
@@ -237,15 +241,15 @@ impl Plain {
         self.begin(State::Text);
     }
 
-    /// The sequence cannot end well: what was held of it is text, and so may be what comes now.
-    fn broken(&mut self, byte: u8, continues: bool, out: &mut Vec<u8>) {
-        self.give_up(out);
+    /// Abandons an invalid sequence: the held bytes are text, and the current byte may be too.
+    fn invalid(&mut self, byte: u8, continues: bool, out: &mut Vec<u8>) {
+        self.abandon(out);
         self.text(byte, continues, out);
     }
 
-    fn give_up(&mut self, out: &mut Vec<u8>) {
+    fn abandon(&mut self, out: &mut Vec<u8>) {
         self.line.text(&self.held, out);
-        if matches!(self.state, State::Lead | State::StringLead) {
+        if matches!(self.state, State::C1Lead | State::StringC1Lead) {
             self.line.text(&[0xc2], out);
         }
         self.end();

@@ -1,4 +1,4 @@
-//! A file as text: bytes seen as lines, each of which knows the bytes it came from and its own ending.
+//! A file as text: lines that know their bytes and their line ending.
 
 mod encoding;
 
@@ -12,72 +12,72 @@ use memchr::{memchr, memchr_iter, memchr2_iter};
 pub use self::encoding::Encoding;
 use self::encoding::Guess;
 
-/// Bytes seen as text.
+/// Bytes decoded as text.
 ///
-/// The text is that of the lines joined by `\n`, whatever their endings are in the file; a byte-order mark is no part of it.
-/// The last line is what follows the last ending: empty in a file that ends with one.
+/// The text consists of the lines joined by `\n`, whatever their endings in the file, without a byte-order mark. The
+/// last line is what follows the last ending, so it is empty in a file that ends with one.
 #[derive(Debug, Clone)]
 pub struct View<'a> {
     bytes: &'a [u8],
     text: Cow<'a, str>,
-    lines: Vec<Line>,
+    lines: Vec<LineStart>,
     encoding: Encoding,
     damaged: bool,
 }
 
-/// Where a line begins, in the text and in the bytes, and how it ends.
+/// The start of a line, in the text and in the bytes, and its ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Line {
+struct LineStart {
     text: usize,
     byte: usize,
-    ending: Ending,
+    ending: LineEnding,
 }
 
-/// What separates a line from the next one.
+/// The line ending between a line and the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ending {
+pub enum LineEnding {
     Lf,
     CrLf,
-    /// Only in a file without a single line feed; elsewhere a lone carriage return is a character.
+    /// Only in a file without any line feed. Elsewhere a lone carriage return is a character.
     Cr,
-    /// The last line has none.
+    /// The last line has no ending.
     None,
 }
 
-impl Ending {
+impl LineEnding {
     pub fn as_str(self) -> &'static str {
         match self {
-            Ending::Lf => "\n",
-            Ending::CrLf => "\r\n",
-            Ending::Cr => "\r",
-            Ending::None => "",
+            LineEnding::Lf => "\n",
+            LineEnding::CrLf => "\r\n",
+            LineEnding::Cr => "\r",
+            LineEnding::None => "",
         }
     }
 }
 
-/// The bytes are not text: they hold NULs and are not UTF-16.
+/// The bytes are not text: they contain NULs and are not UTF-16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binary;
 
 impl<'a> View<'a> {
     pub fn new(bytes: &'a [u8]) -> Result<View<'a>, Binary> {
         let guess = encoding::guess(bytes)?;
-        let body = &bytes[guess.mark..];
+        let body = &bytes[guess.bom_len..];
         match guess.encoding {
-            Encoding::Utf16Le | Encoding::Utf16Be => View::wide(bytes, &guess),
+            Encoding::Utf16Le | Encoding::Utf16Be => View::utf16_view(bytes, &guess),
             Encoding::Utf8 if !guess.damaged => match std::str::from_utf8(body) {
                 Ok(text) if memchr(b'\r', body).is_none() => {
                     Ok(View::borrowed(bytes, text, &guess))
                 }
-                Ok(_) | Err(_) => Ok(View::narrow(bytes, &guess)),
+                Ok(_) | Err(_) => Ok(View::byte_view(bytes, &guess)),
             },
             Encoding::Utf8 | Encoding::Unclear | Encoding::Legacy(_) => {
-                Ok(View::narrow(bytes, &guess))
+                Ok(View::byte_view(bytes, &guess))
             }
         }
     }
 
-    /// The lines joined by `\n`.
+    /// Returns the lines joined by `\n`.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -90,77 +90,78 @@ impl<'a> View<'a> {
         self.encoding
     }
 
-    /// Whether some bytes mean nothing in the encoding; the text has U+FFFD in their place.
+    /// Whether some bytes are invalid in the encoding. The text has U+FFFD for them.
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }
 
-    /// Length of the byte-order mark.
-    pub fn mark(&self) -> usize {
+    /// Returns the length of the byte-order mark.
+    pub fn bom_len(&self) -> usize {
         self.lines.first().map_or(0, |line| line.byte)
     }
 
-    /// How many lines there are, the one after the last ending included: at least one.
-    pub fn count(&self) -> usize {
+    /// Returns the number of lines, including the one after the last ending. At least one.
+    pub fn line_count(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether the last line with something on it has an ending.
+    /// Whether the file ends with a line ending.
     pub fn ends_with_newline(&self) -> bool {
-        self.count() > 1 && self.line(self.count() - 1).is_empty()
+        self.line_count() > 1 && self.line(self.line_count() - 1).is_empty()
     }
 
-    /// The text of a line without its ending; counted from 0.
+    /// Returns the text of a line without its ending. Lines are counted from 0.
     pub fn line(&self, index: usize) -> &str {
         &self.text[self.text_range(index)]
     }
 
-    pub fn ending(&self, index: usize) -> Ending {
+    pub fn ending(&self, index: usize) -> LineEnding {
         self.lines[index].ending
     }
 
-    /// Where a line lies in the text, its ending left out.
+    /// Returns the range of a line in the text, without its ending.
     pub fn text_range(&self, index: usize) -> Range<usize> {
         let end = self.lines.get(index + 1).map_or(self.text.len(), |next| next.text - 1);
         self.lines[index].text..end
     }
 
-    /// Where a line lies in the bytes, its ending left out.
+    /// Returns the range of a line in the bytes, without its ending.
     pub fn byte_range(&self, index: usize) -> Range<usize> {
         let whole = self.whole_range(index);
-        let ending = self.ending(index).as_str().len() * self.encoding.unit();
+        let ending = self.ending(index).as_str().len() * self.encoding.ascii_width();
         whole.start..whole.end - ending
     }
 
-    /// Where a line lies in the bytes, with its ending.
+    /// Returns the range of a line in the bytes, with its ending.
     pub fn whole_range(&self, index: usize) -> Range<usize> {
         let end = self.lines.get(index + 1).map_or(self.bytes.len(), |next| next.byte);
         self.lines[index].byte..end
     }
 
-    /// The line that holds an offset of the text.
+    /// Returns the line that contains an offset of the text.
     pub fn line_at(&self, offset: usize) -> usize {
         self.lines.partition_point(|line| line.text <= offset).saturating_sub(1)
     }
 
-    /// Where a column of a line (bytes of its text, at a character's edge) lies in the bytes of the file.
-    pub fn byte_at(&self, index: usize, column: usize) -> usize {
+    /// Returns the byte offset of a column of a line. The column is a byte offset in the line's text, at a character
+    /// boundary.
+    pub fn byte_offset(&self, index: usize, column: usize) -> usize {
         let range = self.byte_range(index);
         range.start
             + encoding::width(self.encoding, &self.bytes[range], &self.line(index)[..column])
     }
 
-    /// The ending that most lines have; `\n` where no line has any.
-    pub fn usual_ending(&self) -> Ending {
+    /// Returns the most common ending, or `\n` if no line has one.
+    pub fn usual_ending(&self) -> LineEnding {
         let count = |ending| self.lines.iter().filter(|line| line.ending == ending).count();
-        let usual = [Ending::Lf, Ending::CrLf, Ending::Cr]
+        let usual = [LineEnding::Lf, LineEnding::CrLf, LineEnding::Cr]
             .into_iter()
             .rev()
             .max_by_key(|&ending| count(ending));
-        usual.unwrap_or(Ending::Lf)
+        usual.unwrap_or(LineEnding::Lf)
     }
 
-    /// The bytes of a text in this file's encoding, or the first character that it cannot carry.
+    /// Encodes text in the file's encoding, or returns the first character that it cannot represent.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, char> {
         if self.damaged && text.contains(char::REPLACEMENT_CHARACTER) {
             return Err(char::REPLACEMENT_CHARACTER);
@@ -168,7 +169,7 @@ impl<'a> View<'a> {
         self.encoding.encode(text)
     }
 
-    /// The text of bytes in this file's encoding.
+    /// Decodes bytes in the file's encoding.
     pub(crate) fn decode(&self, bytes: &[u8]) -> String {
         let mut text = String::with_capacity(bytes.len());
         encoding::decode(self.encoding, bytes, &mut text);
@@ -176,11 +177,15 @@ impl<'a> View<'a> {
     }
 
     fn borrowed(bytes: &'a [u8], text: &'a str, guess: &Guess) -> View<'a> {
-        let mark = guess.mark;
-        let mut lines = vec![Line { text: 0, byte: mark, ending: Ending::None }];
+        let bom_len = guess.bom_len;
+        let mut lines = vec![LineStart { text: 0, byte: bom_len, ending: LineEnding::None }];
         for at in memchr_iter(b'\n', text.as_bytes()) {
-            end_line(&mut lines, Ending::Lf);
-            lines.push(Line { text: at + 1, byte: mark + at + 1, ending: Ending::None });
+            end_line(&mut lines, LineEnding::Lf);
+            lines.push(LineStart {
+                text: at + 1,
+                byte: bom_len + at + 1,
+                ending: LineEnding::None,
+            });
         }
         View {
             bytes,
@@ -191,50 +196,50 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Encodings in which a line feed is one byte that occurs nowhere else.
-    fn narrow(bytes: &'a [u8], guess: &Guess) -> View<'a> {
-        let feeds = memchr(b'\n', bytes).is_some();
+    /// Decodes encodings in which a line feed is one byte that occurs nowhere else.
+    fn byte_view(bytes: &'a [u8], guess: &Guess) -> View<'a> {
+        let has_line_feeds = memchr(b'\n', bytes).is_some();
         let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
-        let mut lines = vec![Line { text: 0, byte: guess.mark, ending: Ending::None }];
+        let mut lines = vec![LineStart { text: 0, byte: guess.bom_len, ending: LineEnding::None }];
         let mut damaged = false;
-        let mut start = guess.mark;
+        let mut start = guess.bom_len;
         for at in memchr2_iter(b'\n', b'\r', bytes) {
-            let ending = match (bytes[at], feeds) {
+            let ending = match (bytes[at], has_line_feeds) {
                 _ if at < start => continue,
-                (b'\r', true) if bytes.get(at + 1) == Some(&b'\n') => Ending::CrLf,
+                (b'\r', true) if bytes.get(at + 1) == Some(&b'\n') => LineEnding::CrLf,
                 (b'\r', true) => continue,
-                (b'\r', false) => Ending::Cr,
-                _ => Ending::Lf,
+                (b'\r', false) => LineEnding::Cr,
+                _ => LineEnding::Lf,
             };
             damaged |= encoding::decode(guess.encoding, &bytes[start..at], &mut text);
             text.push('\n');
             start = at + ending.as_str().len();
             end_line(&mut lines, ending);
-            lines.push(Line { text: text.len(), byte: start, ending: Ending::None });
+            lines.push(LineStart { text: text.len(), byte: start, ending: LineEnding::None });
         }
         damaged |= encoding::decode(guess.encoding, &bytes[start..], &mut text);
         View { bytes, text: Cow::Owned(text), lines, encoding: guess.encoding, damaged }
     }
 
-    fn wide(bytes: &'a [u8], guess: &Guess) -> Result<View<'a>, Binary> {
-        let body = &bytes[guess.mark..];
+    fn utf16_view(bytes: &'a [u8], guess: &Guess) -> Result<View<'a>, Binary> {
+        let body = &bytes[guess.bom_len..];
         let mut text = String::with_capacity(body.len() / 2 + body.len() / 8);
         let damaged = encoding::decode(guess.encoding, body, &mut text);
         if text.contains('\0') {
             return Err(Binary);
         }
-        let feeds = text.contains('\n');
+        let has_line_feeds = text.contains('\n');
         let mut joined = String::with_capacity(text.len());
-        let mut lines = vec![Line { text: 0, byte: guess.mark, ending: Ending::None }];
-        let mut start = guess.mark;
+        let mut lines = vec![LineStart { text: 0, byte: guess.bom_len, ending: LineEnding::None }];
+        let mut start = guess.bom_len;
         let mut rest = text.as_str();
-        while let Some((line, ending, after)) = first_line(rest, feeds) {
+        while let Some((line, ending, after)) = first_line(rest, has_line_feeds) {
             joined.push_str(line);
             joined.push('\n');
             start +=
                 encoding::width(guess.encoding, &bytes[start..], line) + 2 * ending.as_str().len();
             end_line(&mut lines, ending);
-            lines.push(Line { text: joined.len(), byte: start, ending: Ending::None });
+            lines.push(LineStart { text: joined.len(), byte: start, ending: LineEnding::None });
             rest = after;
         }
         joined.push_str(rest);
@@ -242,22 +247,22 @@ impl<'a> View<'a> {
     }
 }
 
-fn end_line(lines: &mut [Line], ending: Ending) {
+fn end_line(lines: &mut [LineStart], ending: LineEnding) {
     if let Some(line) = lines.last_mut() {
         line.ending = ending;
     }
 }
 
-/// Cuts the first line off a text that still has an ending.
-fn first_line(text: &str, feeds: bool) -> Option<(&str, Ending, &str)> {
-    let mark = if feeds { b'\n' } else { b'\r' };
-    let at = memchr(mark, text.as_bytes())?;
+/// Splits off the first line of a text that still has an ending.
+fn first_line(text: &str, has_line_feeds: bool) -> Option<(&str, LineEnding, &str)> {
+    let newline = if has_line_feeds { b'\n' } else { b'\r' };
+    let at = memchr(newline, text.as_bytes())?;
     let after = &text[at + 1..];
-    if !feeds {
-        return Some((&text[..at], Ending::Cr, after));
+    if !has_line_feeds {
+        return Some((&text[..at], LineEnding::Cr, after));
     }
     match text[..at].strip_suffix('\r') {
-        Some(line) => Some((line, Ending::CrLf, after)),
-        None => Some((&text[..at], Ending::Lf, after)),
+        Some(line) => Some((line, LineEnding::CrLf, after)),
+        None => Some((&text[..at], LineEnding::Lf, after)),
     }
 }

@@ -1,32 +1,34 @@
-//! Text that neither steers a terminal nor hides anything.
+//! Makes control and invisible characters harmless or visible.
 
 use std::borrow::Cow;
 
-mod sequence;
+mod escape_sequence;
 
-pub use sequence::{Sequence, sequence};
+pub use escape_sequence::{EscapeSequence, escape_sequence};
 
-/// Removes what a terminal would obey instead of show: escape sequences and control characters, for a model to read.
+/// Removes escape sequences and control characters, for a model to read.
 ///
-/// Newlines and tabs stay. Carriage returns before a newline or at the end go; others become a newline, so that
-/// nothing is overwritten and no two words run together. A sequence that never ends loses its introducer only.
+/// Newlines and tabs are kept. Carriage returns before a newline or at the end are removed. Others become a newline, so
+/// that nothing is overwritten and no two words run together. An unterminated sequence loses only its introducer.
 pub fn strip(text: &str) -> Cow<'_, str> {
     let Some(first) = find_control(text) else { return Cow::Borrowed(text) };
     let mut clean = String::with_capacity(text.len());
     clean.push_str(&text[..first]);
     let mut rest = &text[first..];
     while let Some(control) = rest.chars().next() {
-        rest = match sequence(rest) {
-            Sequence::Whole(length) => &rest[length..],
-            Sequence::Broken(introducer) | Sequence::Unfinished(introducer) => &rest[introducer..],
-            Sequence::None if control == '\r' => {
+        rest = match escape_sequence(rest) {
+            EscapeSequence::Complete(length) => &rest[length..],
+            EscapeSequence::Invalid(introducer) | EscapeSequence::Incomplete(introducer) => {
+                &rest[introducer..]
+            }
+            EscapeSequence::None if control == '\r' => {
                 let after = rest.trim_start_matches('\r');
                 if !after.is_empty() && !after.starts_with('\n') {
                     clean.push('\n');
                 }
                 after
             }
-            Sequence::None => &rest[control.len_utf8()..],
+            EscapeSequence::None => &rest[control.len_utf8()..],
         };
         let plain = find_control(rest).unwrap_or(rest.len());
         clean.push_str(&rest[..plain]);
@@ -39,20 +41,20 @@ fn is_control(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
 }
 
-/// Where the first control character is, newlines and tabs aside.
+/// Returns the position of the first control character other than newline and tab.
 pub(crate) fn find_control(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    // Those above ASCII are written with this byte and one from 0x80 to 0x9f.
-    let may_be =
+    // C1 control characters are encoded as this byte and one from 0x80 to 0x9f.
+    let may_start_control =
         |byte: u8| byte < 0x20 && byte != b'\n' && byte != b'\t' || byte == 0x7f || byte == 0xc2;
     let is = |at: &usize| {
-        may_be(bytes[*at])
+        may_start_control(bytes[*at])
             && (bytes[*at] != 0xc2 || bytes.get(at + 1).is_some_and(|next| *next < 0xa0))
     };
     let mut start = 0;
     for chunk in bytes.chunks(64) {
-        // Without a branch for each byte, so that many are looked at together.
-        if chunk.iter().fold(false, |any, byte| any | may_be(*byte))
+        // No branch per byte, so that the loop can be vectorized.
+        if chunk.iter().fold(false, |any, byte| any | may_start_control(*byte))
             && let Some(found) = (start..start + chunk.len()).find(is)
         {
             return Some(found);
@@ -64,22 +66,22 @@ pub(crate) fn find_control(text: &str) -> Option<usize> {
 
 /// Shows control, bidirectional, zero-width and other invisible characters as `\u{202e}`, for a person to judge.
 ///
-/// Newlines and tabs stay. What already reads `\u{202e}` stays too, so this cannot be undone.
+/// Newlines and tabs are kept. Text that already reads `\u{202e}` is kept too, so this cannot be reversed.
 pub fn escape(text: &str) -> Cow<'_, str> {
-    escape_those(text, |c| is_control(c) || is_hidden(c))
+    escape_matching(text, |c| is_control(c) || is_hidden(c))
 }
 
-/// Like [`escape`], and shows newlines and tabs as `\n` and `\t`, for where only one line belongs.
+/// Like [`escape`], but also shows newlines and tabs as `\n` and `\t`, for single-line text.
 pub fn escape_line(text: &str) -> Cow<'_, str> {
-    escape_those(text, is_inkless)
+    escape_matching(text, is_invisible)
 }
 
-/// Control characters, newlines and tabs included, and what has no ink otherwise.
-pub(crate) fn is_inkless(c: char) -> bool {
+/// Whether a character is a control character (newlines and tabs included) or otherwise invisible.
+pub(crate) fn is_invisible(c: char) -> bool {
     c.is_control() || is_hidden(c)
 }
 
-fn escape_those(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+fn escape_matching(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     let Some(first) = text.find(&hidden) else { return Cow::Borrowed(text) };
     let mut shown = String::with_capacity(text.len() + 16);
     shown.push_str(&text[..first]);
@@ -94,7 +96,7 @@ fn escape_those(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Characters that have no ink, or that move or alter their neighbours without being seen.
+/// Whether a character is invisible, or moves or alters its neighbours invisibly.
 fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
         return false;

@@ -1,26 +1,27 @@
-//! Wildcard patterns of permission rules: `*` any run, `?` one character, nothing else is special.
+//! Wildcard patterns of permission rules: `*` matches any run, `?` one character, nothing else is special.
 
-/// Tells whether the whole of `text` matches `pattern`.
+/// Whether the whole of `text` matches `pattern`.
 ///
-/// `*` stands for any run of characters, `/` and newlines included, `?` for exactly one character, everything else,
-/// backslashes and brackets too, for itself. A trailing ` *` may be absent: `git status *` also matches `git status`.
+/// `*` matches any run of characters, including `/` and newlines. `?` matches exactly one character. Everything else,
+/// including backslashes and brackets, is literal. A trailing ` *` is optional: `git status *` also matches `git
+/// status`.
 pub fn matches(pattern: &str, text: &str) -> bool {
     readings(pattern).any(|reading| glob(reading, text))
 }
 
-/// Tells whether `wide` certainly matches every text that `narrow` matches.
+/// Whether `wide` certainly matches every text that `narrow` matches.
 ///
-/// Never wrong when it says yes; a no may only mean that it could not tell.
+/// `true` is always right. `false` may mean that it could not be determined.
 pub fn covers(wide: &str, narrow: &str) -> bool {
     readings(narrow).all(|narrow| readings(wide).any(|wide| includes(wide, narrow)))
 }
 
-/// The plain patterns that `pattern` means: itself, and without its trailing ` *`.
+/// Returns the patterns that `pattern` stands for: itself, and without a trailing ` *`.
 fn readings(pattern: &str) -> impl Iterator<Item = &str> {
     pattern.strip_suffix(" *").into_iter().chain([pattern])
 }
 
-/// Greedy matching that only ever goes back to the last `*`, so at worst pattern length × text length.
+/// Greedy matching that backtracks only to the last `*`, so at worst pattern length × text length.
 fn glob(pattern: &str, text: &str) -> bool {
     let (wanted, given) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut here) = (0, 0);
@@ -53,68 +54,72 @@ fn glob(pattern: &str, text: &str) -> bool {
     wanted[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// Where the character after the one at `here` starts.
+/// Returns the start of the character after the one at `here`.
 fn next_char(text: &[u8], here: usize) -> usize {
     let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     here + 1 + text[here + 1..].iter().take_while(continues).count()
 }
 
-/// A stretch of a pattern. `?` and `*` that stand together are one gap, because their order says nothing.
-enum Token {
+/// A part of a pattern. Adjacent `?` and `*` are one gap, because their order does not matter.
+enum PatternToken {
     Literal(char),
     One,
-    /// At least so many characters.
+    /// At least this many characters.
     Gap(usize),
 }
 
-fn tokens(pattern: &str) -> Vec<Token> {
+fn tokens(pattern: &str) -> Vec<PatternToken> {
     let mut tokens = Vec::new();
     let mut rest = pattern;
     while let Some(first) = rest.chars().next() {
         let wild = rest.find(|c| c != '*' && c != '?').unwrap_or(rest.len());
         if wild == 0 {
-            tokens.push(Token::Literal(first));
+            tokens.push(PatternToken::Literal(first));
             rest = &rest[first.len_utf8()..];
             continue;
         }
         let (run, after) = rest.split_at(wild);
         let singles = run.bytes().filter(|byte| *byte == b'?').count();
         if run.contains('*') {
-            tokens.push(Token::Gap(singles));
+            tokens.push(PatternToken::Gap(singles));
         } else {
-            tokens.extend((0..singles).map(|_| Token::One));
+            tokens.extend((0..singles).map(|_| PatternToken::One));
         }
         rest = after;
     }
     tokens
 }
 
-/// The fewest characters that this token stands for.
-fn least(token: &Token) -> usize {
+/// Returns the minimum number of characters that a token matches.
+fn least(token: &PatternToken) -> usize {
     match token {
-        Token::Literal(_) | Token::One => 1,
-        Token::Gap(least) => *least,
+        PatternToken::Literal(_) | PatternToken::One => 1,
+        PatternToken::Gap(least) => *least,
     }
 }
 
-/// Lays the tokens of `wide` over those of `narrow`, so that each covers whole tokens of `narrow`.
+/// Matches the tokens of `wide` against those of `narrow`, each against whole tokens.
 fn includes(wide: &str, narrow: &str) -> bool {
     let narrow = tokens(narrow);
-    // lengths[n]: the fewest characters that the first n tokens of `narrow` stand for.
+    // `lengths[n]` is the minimum number of characters that the first n tokens of `narrow` match.
     let mut lengths = vec![0];
     for token in &narrow {
         lengths.push(lengths[lengths.len() - 1] + least(token));
     }
-    // reached[n]: what was taken of `wide` so far can cover exactly the first n tokens of `narrow`.
+    // `reached[n]` says whether the tokens of `wide` so far cover exactly the first n tokens of `narrow`.
     let mut reached = vec![false; narrow.len() + 1];
     reached[0] = true;
     for token in tokens(wide) {
         reached = match token {
-            Token::Literal(wanted) => {
-                step(&reached, &narrow, |given| matches!(given, Token::Literal(c) if *c == wanted))
+            PatternToken::Literal(wanted) => step(
+                &reached,
+                &narrow,
+                |given| matches!(given, PatternToken::Literal(c) if *c == wanted),
+            ),
+            PatternToken::One => {
+                step(&reached, &narrow, |given| !matches!(given, PatternToken::Gap(_)))
             }
-            Token::One => step(&reached, &narrow, |given| !matches!(given, Token::Gap(_))),
-            Token::Gap(least) => {
+            PatternToken::Gap(least) => {
                 let Some(first) = reached.iter().position(|yes| *yes) else { return false };
                 let enough = |n: usize| n >= first && lengths[n] - lengths[first] >= least;
                 (0..reached.len()).map(enough).collect()
@@ -124,8 +129,12 @@ fn includes(wide: &str, narrow: &str) -> bool {
     reached[narrow.len()]
 }
 
-/// What is reached after one more token of `narrow`, which must be `fit`.
-fn step(reached: &[bool], narrow: &[Token], fit: impl Fn(&Token) -> bool) -> Vec<bool> {
+/// Advances by one token of `narrow`, which must satisfy `fit`.
+fn step(
+    reached: &[bool],
+    narrow: &[PatternToken],
+    fit: impl Fn(&PatternToken) -> bool,
+) -> Vec<bool> {
     let stepped = reached.iter().zip(narrow).map(|(yes, given)| *yes && fit(given));
     std::iter::once(false).chain(stepped).collect()
 }
@@ -227,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Says what a pattern means, in the shortest way.
+    /// Reference implementation.
     fn reference(pattern: &str, text: &str) -> bool {
         fn plain(pattern: &[char], text: &[char]) -> bool {
             match pattern {
@@ -242,7 +251,7 @@ mod tests {
             || pattern.strip_suffix(" *").is_some_and(|bare| plain(&chars(bare), &chars(text)))
     }
 
-    /// All texts of up to five characters of those in the patterns below, and one that is in none.
+    /// Returns all texts of up to five characters from the patterns below, and of one other character.
     fn texts() -> Vec<String> {
         let mut all = vec![String::new()];
         let mut from = 0;

@@ -7,7 +7,7 @@ use helve_core::journal::RecordedChange;
 use helve_core::{
     AnyTool, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits, paths,
 };
-use helve_text::diff::Unified;
+use helve_text::diff::UnifiedDiff;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -125,7 +125,7 @@ fn error(error: UndoError) -> ToolError {
 }
 
 /// The changes of the call cannot be separated from those of others.
-fn unknown_author(shown: &str, why: &str, diff: &Unified) -> ToolError {
+fn unknown_author(shown: &str, why: &str, diff: &UnifiedDiff) -> ToolError {
     let message = format!(
         "{shown}: {why} Nothing was written. Changes from before the call until now:\n{}",
         diff.text.trim_end()

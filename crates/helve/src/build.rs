@@ -14,7 +14,7 @@ use helve_ext::config::{self, Config, ConfigPaths, Disk, Trust, gather};
 use helve_machine::LocalMachine;
 use helve_store::{OutputFiles, SqliteStore};
 use helve_text::cut::Limits;
-use helve_text::edit::Match;
+use helve_text::edit::MatchPolicy;
 use helve_tools::{EditSettings, SyntaxPolicy, opencode, undo};
 
 #[cfg(feature = "servers")]
@@ -386,8 +386,8 @@ fn edit_settings(config: &config::EditSection) -> EditSettings {
             config::SyntaxMode::Refuse => SyntaxPolicy::Refuse,
         }),
         matching: config.matching.as_ref().map_or(default.matching, |given| match given.value {
-            config::MatchMode::Safe => Match::Safe,
-            config::MatchMode::Exact => Match::Exact,
+            config::MatchMode::Safe => MatchPolicy::Safe,
+            config::MatchMode::Exact => MatchPolicy::Exact,
         }),
         links: config.hard_links.as_ref().map_or(default.links, |given| match given.value {
             config::HardLinkMode::Replace => HardLinks::Part,

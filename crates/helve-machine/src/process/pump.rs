@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use helve_core::process::OutputPolicy;
 use helve_text::redact::Redactor;
-use helve_text::terminal::Plain;
+use helve_text::terminal::TerminalFilter;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
@@ -32,7 +32,7 @@ const MAX_TURN: Duration = Duration::from_millis(40);
 
 pub(super) struct Pump {
     source: Arc<AsyncFd<OwnedFd>>,
-    plain: Plain,
+    plain: TerminalFilter,
     redactor: Option<Redactor>,
     spool: SpoolWriter,
     /// Reused buffers: the raw bytes, without escape sequences, and without secrets.
@@ -63,7 +63,7 @@ impl Pump {
         let redactor = (!keep.secrets.is_empty()).then(|| Redactor::new(&keep.secrets));
         Pump {
             source,
-            plain: Plain::new(),
+            plain: TerminalFilter::new(),
             redactor,
             spool: SpoolWriter::new(keep.spool.clone()),
             raw: Vec::new(),

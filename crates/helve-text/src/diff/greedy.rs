@@ -1,15 +1,18 @@
-//! The shortest difference of two long sequences, if it is short: Myers' greedy algorithm with an end to its patience.
+//! Myers' greedy algorithm with limits: finds the shortest difference of two long sequences if it is short.
 
-/// Items that may differ, and steps that may be taken to find out.
-const PATIENCE: (usize, usize) = (600, 20_000_000);
+/// Maximum number of differing items.
+const MAX_DIFFERENCES: usize = 600;
+/// Maximum number of steps.
+const MAX_STEPS: usize = 20_000_000;
 
-/// The items, as pairs of places, that a shortest difference leaves as they are; `None` when it is long or hard to find.
-pub(super) fn kept(old: &[usize], new: &[usize]) -> Option<Vec<(usize, usize)>> {
+/// Returns the items that a shortest difference leaves unchanged, as pairs of indices. Returns `None` if the difference
+/// exceeds the limits.
+pub(super) fn common_items(old: &[usize], new: &[usize]) -> Option<Vec<(usize, usize)>> {
     let mut search = Search { old, new, steps: 0 };
     let mut rounds: Vec<Vec<usize>> = Vec::new();
-    for round in 0..=PATIENCE.0 {
+    for round in 0..=MAX_DIFFERENCES {
         let reached = search.round(rounds.last().map(Vec::as_slice), round)?;
-        // The end lies on the diagonal where both sides are used up.
+        // The end lies on the diagonal on which both sides are used up.
         let end =
             (round + old.len()).checked_sub(new.len()).filter(|place| place.is_multiple_of(2));
         let done = end.and_then(|place| reached.get(place)).is_some_and(|at| *at >= old.len());
@@ -28,7 +31,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// How far along the old side each diagonal gets with one more difference: diagonal `k` stands at place `k + round`.
+    /// Returns how far along the old side each diagonal gets with one more difference. Diagonal `k` is at index `k +
+    /// round`.
     fn round(&mut self, last: Option<&[usize]>, round: usize) -> Option<Vec<usize>> {
         let mut reached = vec![0; 2 * round + 1];
         for place in (0..=2 * round).step_by(2) {
@@ -45,13 +49,13 @@ impl Search<'_> {
             self.steps += at - start + 1;
             reached[place] = at;
         }
-        (self.steps <= PATIENCE.1).then_some(reached)
+        (self.steps <= MAX_STEPS).then_some(reached)
     }
 }
 
-/// Where a diagonal starts from in a round, and whether the step before it took an item of the old side.
+/// Returns where a diagonal starts in a round, and whether the step to it consumed an item of the old side.
 fn from(last: &[usize], place: usize, round: usize) -> (usize, bool) {
-    // A diagonal of this round has the place of the one below it in the last, and that of the one above it two further on.
+    // Relative to the last round, indices shift: the diagonal below is at `place - 2`, the one above at `place`.
     let below = place.checked_sub(2).map(|below| last[below] + 1);
     let above = (place < 2 * round).then(|| last[place]);
     match (below, above) {
@@ -63,7 +67,7 @@ fn from(last: &[usize], place: usize, round: usize) -> (usize, bool) {
 }
 
 fn walk_back(rounds: &[Vec<usize>], old: usize, new: usize) -> Vec<(usize, usize)> {
-    let mut kept = Vec::new();
+    let mut common = Vec::new();
     let (mut at, mut to) = (old, new);
     for round in (0..rounds.len()).rev() {
         let place = round + at - to.min(round + at);
@@ -71,7 +75,7 @@ fn walk_back(rounds: &[Vec<usize>], old: usize, new: usize) -> Vec<(usize, usize
             round.checked_sub(1).map_or((0, false), |last| from(&rounds[last], place, round));
         while at > start {
             (at, to) = (at - 1, to.saturating_sub(1));
-            kept.push((at, to));
+            common.push((at, to));
         }
         match (round, took_old) {
             (0, _) => {}
@@ -79,6 +83,6 @@ fn walk_back(rounds: &[Vec<usize>], old: usize, new: usize) -> Vec<(usize, usize
             (_, false) => to = to.saturating_sub(1),
         }
     }
-    kept.reverse();
-    kept
+    common.reverse();
+    common
 }

@@ -1,4 +1,4 @@
-//! Diffs as they are printed, and what holds for all of them.
+//! Printed diffs, and properties of all diffs.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -11,10 +11,14 @@ use crate::{
 };
 
 fn check(old: &[u8], new: &[u8], expect: Expect) {
-    let diff =
-        unified(old, new, Labels { old: "a/f", new: "b/f" }, Bounds { context: 1, bytes: 200 });
+    let diff = unified(
+        old,
+        new,
+        DiffLabels { old: "a/f", new: "b/f" },
+        DiffLimits { context: 1, bytes: 200 },
+    );
     expect.assert_eq(&match diff {
-        Ok(Unified { text, additions, deletions, cut }) => {
+        Ok(UnifiedDiff { text, additions, deletions, cut }) => {
             format!("{text}+{additions} -{deletions}{}\n", if cut { " cut" } else { "" })
         }
         Err(Binary) => "binary\n".to_owned(),
@@ -213,8 +217,8 @@ fn large_files() {
     assert_eq!(
         hunks(&old, &new),
         [
-            Hunk { old: 100_000..100_001, new: 100_000..100_001 },
-            Hunk { old: 200_000..200_001, new: 200_000..200_000 },
+            DiffHunk { old: 100_000..100_001, new: 100_000..100_001 },
+            DiffHunk { old: 200_000..200_001, new: 200_000..200_000 },
         ]
     );
     let other: Vec<usize> = (0..300_000).map(|index| index * index % 5).collect();
@@ -225,8 +229,8 @@ fn few() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..4_u8, 0..60)
 }
 
-/// The new side, made of the old one and the hunks.
-fn rebuilt<T: Clone>(hunks: &[Hunk], old: &[T], new: &[T]) -> Vec<T> {
+/// Rebuilds the new side from the old one and the hunks.
+fn rebuilt<T: Clone>(hunks: &[DiffHunk], old: &[T], new: &[T]) -> Vec<T> {
     let mut rebuilt = Vec::new();
     let mut at = 0;
     for hunk in hunks {
@@ -238,7 +242,7 @@ fn rebuilt<T: Clone>(hunks: &[Hunk], old: &[T], new: &[T]) -> Vec<T> {
     rebuilt
 }
 
-/// What a patch of one file makes of it.
+/// Applies a patch of one file.
 fn patched(old: &str, diff: &str) -> Vec<u8> {
     let Some(FilePatch::Update { hunks, .. }) = patch::parse(diff).unwrap().files.pop() else {
         panic!("{diff}");
@@ -259,8 +263,8 @@ proptest! {
             }
         }
         let (old, new) = (old.concat(), new.concat());
-        let labels = Labels { old: "f", new: "f" };
-        let diff = unified(old.as_bytes(), new.as_bytes(), labels, Bounds::USUAL).unwrap();
+        let labels = DiffLabels { old: "f", new: "f" };
+        let diff = unified(old.as_bytes(), new.as_bytes(), labels, DiffLimits::DEFAULT).unwrap();
         let first = old.lines().zip(new.lines()).take_while(|(a, b)| a == b).count();
         let head = diff.text.lines().find_map(|line| line.strip_prefix("@@ -")).unwrap();
         let number: usize = head.split([',', ' ']).next().unwrap().parse().unwrap();
@@ -277,27 +281,27 @@ proptest! {
     }
 
     #[test]
-    fn anchors_rise(old in prop::collection::vec(0..80_usize, 0..60), new in prop::collection::vec(0..80_usize, 0..60)) {
-        let anchors = anchors(&old, &new);
+    fn anchors_increase(old in prop::collection::vec(0..80_usize, 0..60), new in prop::collection::vec(0..80_usize, 0..60)) {
+        let anchors = unique_anchors(&old, &new);
         prop_assert!(anchors.iter().all(|(at, to)| old[*at] == new[*to]));
         prop_assert!(anchors.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
-        let mut found = Found { hunks: Vec::new() };
-        found.around(&anchors, &old, &new, 0);
+        let mut found = HunkList { hunks: Vec::new() };
+        found.add_gaps(&anchors, &old, &new, 0);
         prop_assert_eq!(rebuilt(&found.hunks, &old, &new), new);
     }
 
     #[test]
     fn greedy_is_shortest(old in prop::collection::vec(0..4_usize, 0..60), new in prop::collection::vec(0..4_usize, 0..60)) {
-        let kept = greedy::kept(&old, &new).expect("few items");
-        prop_assert!(kept.iter().all(|(at, to)| old[*at] == new[*to]));
-        prop_assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
+        let common = greedy::common_items(&old, &new).expect("few items");
+        prop_assert!(common.iter().all(|(at, to)| old[*at] == new[*to]));
+        prop_assert!(common.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
         let changed: usize = hunks(&old, &new).iter().map(|hunk| hunk.old.len() + hunk.new.len()).sum();
-        prop_assert_eq!(old.len() + new.len() - 2 * kept.len(), changed);
+        prop_assert_eq!(old.len() + new.len() - 2 * common.len(), changed);
     }
 
     #[test]
     fn a_diff_stays_within_its_bounds(old in "[ab\n\r]{0,80}", new in "[ab\n\r]{0,80}", bytes in 0..300_usize) {
-        let diff = unified(old.as_bytes(), new.as_bytes(), Labels { old: "a", new: "b" }, Bounds { context: 3, bytes }).expect("text");
+        let diff = unified(old.as_bytes(), new.as_bytes(), DiffLabels { old: "a", new: "b" }, DiffLimits { context: 3, bytes }).expect("text");
         prop_assert!(diff.text.len() <= bytes);
         prop_assert_eq!(diff.additions + diff.deletions == 0, old == new);
     }

@@ -1,51 +1,51 @@
-//! The quotation is a piece of the text as it stands.
+//! Edits whose quoted text is a substring of the file.
 
 use std::ops::Range;
 
 use memchr::memmem::Finder;
 
 use super::{
-    Applied, Edit, LISTED, Match, Refusal, Tolerances,
-    fold::{is_blank_line, parts},
-    write::{self, Block, Like, Out},
+    AppliedEdit, Edit, EditRefusal, MAX_LISTED, MatchPolicy, Tolerances,
+    normalize::{is_blank_line, split_line},
+    write::{self, Block, BlockLine, SourceLines},
 };
 use crate::{diff, view::View};
 
-/// Carries out an edit whose quotation is found character by character; `None` when it is not.
+/// Applies an edit whose quoted text is found character by character. Returns `None` if it is not.
 pub(super) fn apply(
     view: &View<'_>,
     edit: &Edit<'_>,
-    how: Match,
-) -> Result<Option<Applied>, Refusal> {
+    policy: MatchPolicy,
+) -> Result<Option<AppliedEdit>, EditRefusal> {
     let text = view.text().as_bytes();
     let finder = Finder::new(edit.old);
     let Some(first) = finder.find(text) else { return Ok(None) };
     if !edit.all {
-        // One character further on, so that an overlapping second place counts too.
+        // The search continues one character further on, so that overlapping occurrences count too.
         if finder.find(&text[first + 1..]).is_some() {
             return Err(ambiguous(view, &finder, first));
         }
-        if how == Match::Safe && leaves_margin(view, first, edit) {
-            return Err(Refusal::Margin { line: view.line_at(first) + 1 });
+        if policy == MatchPolicy::Safe && splits_indentation(view, first, edit) {
+            return Err(EditRefusal::PartialIndentation { line: view.line_at(first) + 1 });
         }
         return write::write(view, [Ok(block(view, &[first], edit))], Tolerances::NONE).map(Some);
     }
     let starts: Vec<usize> = finder.find_iter(text).collect();
     let grown =
         starts.len().checked_mul(edit.new.len()).and_then(|bytes| bytes.checked_add(text.len()));
-    if grown.is_none_or(|bytes| bytes > write::LIMIT) {
-        return Err(Refusal::TooLarge);
+    if grown.is_none_or(|bytes| bytes > write::MAX_BYTES) {
+        return Err(EditRefusal::TooLarge);
     }
     let blocks =
-        by_lines(view, &starts, edit.old.len()).map(|starts| Ok(block(view, starts, edit)));
+        group_by_line(view, &starts, edit.old.len()).map(|starts| Ok(block(view, starts, edit)));
     write::write(view, blocks, Tolerances::NONE).map(Some)
 }
 
-/// Whether a piece begins after a line's indentation, or in it, and the next line would come to stand there instead, or further lines
-/// of `new` have less of it: a line was quoted without its margin, and nobody knows how the rest is meant.
-fn leaves_margin(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
+/// Whether the quoted text starts after or inside a line's indentation, and either joins the next line or continues
+/// with lines of `new` that have less indentation. Then the intended indentation is unclear.
+fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     let line = view.line_at(first);
-    let lead = parts(view.line(line)).lead;
+    let lead = split_line(view.line(line)).lead;
     let before = first - view.text_range(line).start;
     if before == 0 || before > lead.len() {
         return false;
@@ -57,20 +57,20 @@ fn leaves_margin(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     joins || is_one_line && further.any(|line| !line.starts_with(lead))
 }
 
-fn ambiguous(view: &View<'_>, finder: &Finder<'_>, first: usize) -> Refusal {
+fn ambiguous(view: &View<'_>, finder: &Finder<'_>, first: usize) -> EditRefusal {
     let text = view.text().as_bytes();
-    let apart = finder.find_iter(text).count();
+    let separate = finder.find_iter(text).count();
     let overlapping = finder.find(&text[first + 1..]).map(|second| first + 1 + second);
     let (lines, count) = match overlapping {
-        Some(second) if apart == 1 => (vec![first, second], 2),
-        Some(_) | None => (finder.find_iter(text).take(LISTED).collect(), apart),
+        Some(second) if separate == 1 => (vec![first, second], 2),
+        Some(_) | None => (finder.find_iter(text).take(MAX_LISTED).collect(), separate),
     };
     let lines = lines.into_iter().map(|start| view.line_at(start) + 1).collect();
-    Refusal::Ambiguous { lines, count, tolerances: Tolerances::NONE }
+    EditRefusal::Ambiguous { lines, count, tolerances: Tolerances::NONE }
 }
 
-/// Places that share a line belong together.
-fn by_lines<'a>(
+/// Groups occurrences that share a line.
+fn group_by_line<'a>(
     view: &View<'_>,
     starts: &'a [usize],
     length: usize,
@@ -104,28 +104,28 @@ fn block(view: &View<'_>, starts: &[usize], edit: &Edit<'_>) -> Block {
     new.push_str(&view.text()[at..span.end]);
     let old: Vec<&str> = view.text()[span].split('\n').collect();
     let new: Vec<&str> = new.split('\n').collect();
-    Block { out: outs(lines.start, &old, &new), lines, count: starts.len() }
+    Block { replacement: block_lines(lines.start, &old, &new), lines, count: starts.len() }
 }
 
-fn outs(first: usize, old: &[&str], new: &[&str]) -> Vec<Out> {
-    let mut outs = Vec::with_capacity(new.len());
+fn block_lines(first: usize, old: &[&str], new: &[&str]) -> Vec<BlockLine> {
+    let mut lines = Vec::with_capacity(new.len());
     let mut at = 0;
     for hunk in diff::hunks(old, new) {
-        outs.extend((at..hunk.old.start).map(|index| Out::Keep(first + index)));
+        lines.extend((at..hunk.old.start).map(|index| BlockLine::Keep(first + index)));
         at = hunk.old.end;
         for (step, index) in hunk.new.clone().enumerate() {
-            let own = hunk.old.clone().nth(step).map(|own| first + own);
+            let actual = hunk.old.clone().nth(step).map(|actual| first + actual);
             let last = if index + 1 == hunk.new.end {
-                hunk.old.clone().last().map(|own| first + own)
+                hunk.old.clone().last().map(|actual| first + actual)
             } else {
-                own
+                actual
             };
-            outs.push(Out::New {
+            lines.push(BlockLine::New {
                 text: new[index].to_owned(),
-                like: Like { head: own, tail: last.or(own) },
+                source: SourceLines { head: actual, tail: last.or(actual) },
             });
         }
     }
-    outs.extend((at..old.len()).map(|index| Out::Keep(first + index)));
-    outs
+    lines.extend((at..old.len()).map(|index| BlockLine::Keep(first + index)));
+    lines
 }

@@ -1,31 +1,32 @@
-//! Where a quotation stands, line by line, and what has to be overlooked for it to stand there.
+//! Finds the quoted text in a file line by line, and the tolerances that each match needs.
 
 use std::{borrow::Cow, cell::OnceCell, cmp::Reverse, collections::BTreeMap, ops::Range};
 
 use super::{
-    Refusal, Tolerance, Tolerances,
-    fold::{self, Parts, parts},
-    indent::{self, Indent},
-    variant::Variant,
+    EditRefusal, Tolerance, Tolerances,
+    indent::{self, IndentMapping},
+    interpretation::Interpretation,
+    normalize::{self, LineParts, split_line},
 };
 use crate::view::View;
 
-/// A key for every line of a file: equal where only blanks and typography can differ.
-pub(super) struct Keys(pub(super) Vec<u64>, OnceCell<Option<usize>>);
+/// A hash of every line of a file. Lines that differ only in white space and typography have the same one.
+pub(super) struct LineKeys(pub(super) Vec<u64>, OnceCell<Option<usize>>);
 
-impl Keys {
-    pub(super) fn of(view: &View<'_>) -> Keys {
-        let keys = (0..view.count()).map(|index| fold::key(view.line(index))).collect();
-        Keys(keys, OnceCell::new())
+impl LineKeys {
+    pub(super) fn of(view: &View<'_>) -> LineKeys {
+        let keys =
+            (0..view.line_count()).map(|index| normalize::line_key(view.line(index))).collect();
+        LineKeys(keys, OnceCell::new())
     }
 
-    /// By how many blanks lines are mostly indented more than the ones above them.
-    fn usual_step(&self, view: &View<'_>) -> Option<usize> {
-        *self.1.get_or_init(|| usual_step(view))
+    /// Returns the most common increase of indentation between lines, in spaces.
+    fn indent_step(&self, view: &View<'_>) -> Option<usize> {
+        *self.1.get_or_init(|| indent_step(view))
     }
 }
 
-/// The lines of a text: what follows a newline at its very end is no line.
+/// Splits a text into lines. A newline at the very end does not start another line.
 pub(super) fn lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     if lines.last().is_some_and(|last| last.is_empty()) {
@@ -34,97 +35,100 @@ pub(super) fn lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Blank lines at the beginning and at the end.
-pub(super) fn margins(lines: &[&str]) -> (usize, usize) {
-    let head = lines.iter().take_while(|line| fold::is_blank_line(line)).count();
-    let foot = lines[head..].iter().rev().take_while(|line| fold::is_blank_line(line)).count();
+/// Counts the blank lines at the start and at the end.
+pub(super) fn blank_margins(lines: &[&str]) -> (usize, usize) {
+    let head = lines.iter().take_while(|line| normalize::is_blank_line(line)).count();
+    let foot = lines[head..].iter().rev().take_while(|line| normalize::is_blank_line(line)).count();
     (head, foot)
 }
 
-/// A place where every quoted line has its counterpart.
+/// A range of the file in which every quoted line has its counterpart.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     /// Lines of the file, from 0.
     pub(super) lines: Range<usize>,
-    /// The quoted lines that stand there: blank ones at the beginning or end that the file lacks are left out.
+    /// The quoted lines that match. Blank lines at either end that the file lacks are excluded.
     pub(super) quoted: Range<usize>,
-    pub(super) indent: Indent,
-    need: Tolerances,
+    pub(super) indent: IndentMapping,
+    needed: Tolerances,
 }
 
-/// The places of the least tolerance that has any.
-pub(super) struct Found {
-    /// Where the first quoted line that says something stands in the file, from 0.
+/// All matches that need the smallest set of tolerances.
+pub(super) struct MatchSet {
+    /// The line of the file, from 0, at which the first non-blank quoted line matches.
     pub(super) starts: Vec<usize>,
-    pub(super) need: Tolerances,
+    pub(super) needed: Tolerances,
 }
 
-/// Characters that may be compared for one quotation: a large block that repeats itself all over a file costs more than it tells.
-const BUDGET: usize = 16 << 20;
+/// Maximum number of characters compared for one quoted text. Large blocks that repeat all over a file are refused.
+const MAX_CHARACTERS: usize = 16 << 20;
 
-pub(super) fn least(
+pub(super) fn best_matches(
     view: &View<'_>,
-    keys: &Keys,
-    variant: &Variant<'_>,
-) -> Result<Option<Found>, Refusal> {
-    let quoted = lines(&variant.old);
-    let (head, foot) = margins(&quoted);
-    let mut best: Option<Found> = None;
-    let mut budget = BUDGET;
-    for start in starts(keys, &quoted[head..quoted.len() - foot]) {
-        if variant.at.is_some_and(|line| line != start + 1) {
+    keys: &LineKeys,
+    interpretation: &Interpretation<'_>,
+) -> Result<Option<MatchSet>, EditRefusal> {
+    let quoted = lines(&interpretation.old);
+    let (head, foot) = blank_margins(&quoted);
+    let mut best: Option<MatchSet> = None;
+    let mut budget = MAX_CHARACTERS;
+    for start in match_starts(keys, &quoted[head..quoted.len() - foot]) {
+        if interpretation.at.is_some_and(|line| line != start + 1) {
             continue;
         }
-        budget = budget.checked_sub(variant.old.len() + 1).ok_or(Refusal::TooLarge)?;
-        let Some(Candidate { need, .. }) = candidate(view, keys, &quoted, start) else { continue };
+        budget = budget.checked_sub(interpretation.old.len() + 1).ok_or(EditRefusal::TooLarge)?;
+        let Some(Candidate { needed, .. }) = candidate_at(view, keys, &quoted, start) else {
+            continue;
+        };
         match &mut best {
-            Some(found) if found.need == need => found.starts.push(start),
-            Some(found) if found.need.rank() < need.rank() => {}
-            Some(_) | None => best = Some(Found { starts: vec![start], need }),
+            Some(found) if found.needed == needed => found.starts.push(start),
+            Some(found) if found.needed.rank() < needed.rank() => {}
+            Some(_) | None => best = Some(MatchSet { starts: vec![start], needed }),
         }
     }
     Ok(best)
 }
 
-/// Where else than found all quoted lines but one stand exactly as quoted: rather what was meant, and changed since, than a place
-/// that differs in several.
-pub(super) fn all_but_one(view: &View<'_>, old: &str, found: &Found) -> Option<usize> {
+/// Finds another range in which all quoted lines but one match exactly. That range is more likely the intended one,
+/// changed since it was read, than a match that differs in indentation.
+pub(super) fn find_all_but_one(view: &View<'_>, old: &str, found: &MatchSet) -> Option<usize> {
     let quoted = lines(old);
-    let (head, _) = margins(&quoted);
-    let says_something = quoted.iter().filter(|line| !fold::is_blank_line(line)).count();
-    let places = view.count().checked_sub(quoted.len())?;
-    if says_something < 3 || places.saturating_mul(quoted.len()) > COMPARED {
+    let (head, _) = blank_margins(&quoted);
+    let non_blank = quoted.iter().filter(|line| !normalize::is_blank_line(line)).count();
+    let windows = view.line_count().checked_sub(quoted.len())?;
+    if non_blank < 3 || windows.saturating_mul(quoted.len()) > MAX_COMPARED {
         return None;
     }
     let elsewhere = |start: &usize| found.starts.binary_search(&(start + head)).is_err();
-    (0..=places).filter(elsewhere).find(|start| {
-        let mut others = quoted.iter().zip(*start..).filter(|(line, at)| **line != view.line(*at));
-        others.next().is_some() && others.next().is_none()
+    (0..=windows).filter(elsewhere).find(|start| {
+        let mut differing =
+            quoted.iter().zip(*start..).filter(|(line, at)| **line != view.line(*at));
+        differing.next().is_some() && differing.next().is_none()
     })
 }
 
-/// Lines compared to find such a place, at most.
-const COMPARED: usize = 4_000_000;
+/// Maximum number of line comparisons for that search.
+const MAX_COMPARED: usize = 4_000_000;
 
-/// The lines of the file at which all keys of the quoted lines follow one another.
-pub(super) fn starts(keys: &Keys, quoted: &[&str]) -> Vec<usize> {
-    let wanted: Vec<u64> = quoted.iter().map(|line| fold::key(line)).collect();
+/// Returns the lines of the file at which the keys of all quoted lines follow one another.
+pub(super) fn match_starts(keys: &LineKeys, quoted: &[&str]) -> Vec<usize> {
+    let wanted: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
     let keys = &keys.0;
     let mut starts = Vec::new();
     if wanted.is_empty() || wanted.len() > keys.len() {
         return starts;
     }
-    // Knuth, Morris and Pratt: a file of equal lines costs no more than any other.
+    // Knuth–Morris–Pratt, so that a file of equal lines costs no more than any other.
     let mut borders = vec![0; wanted.len()];
     for at in 1..wanted.len() {
-        borders[at] = extend(&wanted, &borders, borders[at - 1], wanted[at]);
+        borders[at] = advance(&wanted, &borders, borders[at - 1], wanted[at]);
     }
     let mut matched = 0;
     for (at, key) in keys.iter().enumerate() {
         if matched == wanted.len() {
             matched = borders[matched - 1];
         }
-        matched = extend(&wanted, &borders, matched, *key);
+        matched = advance(&wanted, &borders, matched, *key);
         if matched == wanted.len() {
             starts.push(at + 1 - matched);
         }
@@ -132,59 +136,64 @@ pub(super) fn starts(keys: &Keys, quoted: &[&str]) -> Vec<usize> {
     starts
 }
 
-fn extend(wanted: &[u64], borders: &[usize], mut matched: usize, next: u64) -> usize {
+fn advance(wanted: &[u64], borders: &[usize], mut matched: usize, next: u64) -> usize {
     while matched > 0 && wanted[matched] != next {
         matched = borders[matched - 1];
     }
     matched + usize::from(wanted[matched] == next)
 }
 
-/// What the lines from `start` on have to do with the quoted ones, if they are the same.
-pub(super) fn candidate(
+/// Matches the quoted lines against the file's lines from `start` on.
+pub(super) fn candidate_at(
     view: &View<'_>,
-    keys: &Keys,
+    keys: &LineKeys,
     quoted: &[&str],
     start: usize,
 ) -> Option<Candidate> {
-    let (head, foot) = margins(quoted);
+    let (head, foot) = blank_margins(quoted);
     let core = head..quoted.len() - foot;
-    let mut need = Tolerances::NONE;
+    let mut needed = Tolerances::NONE;
     let mut leads = Vec::with_capacity(core.len());
     for (line, index) in quoted[core.clone()].iter().zip(start..) {
-        let (old, own) = (parts(line), parts(view.line(index)));
-        need = need.and(overlooked(old, own)?);
+        let (old, actual) = (split_line(line), split_line(view.line(index)));
+        needed = needed.and(required_tolerances(old, actual)?);
         if !old.body.is_empty() {
-            leads.push((old.lead, own.lead));
+            leads.push((old.lead, actual.lead));
         }
     }
-    if leads.iter().any(|(old, own)| !old.is_ascii() || !own.is_ascii()) {
-        need = need.with(Tolerance::Typography);
+    if leads.iter().any(|(old, actual)| !old.is_ascii() || !actual.is_ascii()) {
+        needed = needed.with(Tolerance::Typography);
     }
-    let folded: Vec<(Cow<'_, str>, Cow<'_, str>)> =
-        leads.iter().map(|(old, own)| (plain(old), plain(own))).collect();
+    let plain: Vec<(Cow<'_, str>, Cow<'_, str>)> =
+        leads.iter().map(|(old, actual)| (plain_spaces(old), plain_spaces(actual))).collect();
     let pairs: Vec<(&str, &str)> =
-        folded.iter().map(|(old, own)| (old.as_ref(), own.as_ref())).collect();
-    let levels = |width: usize| keys.usual_step(view).is_none_or(|step| step == width);
-    let indent = indent::infer(&pairs, levels)?;
+        plain.iter().map(|(old, actual)| (old.as_ref(), actual.as_ref())).collect();
+    let is_level_width = |width: usize| keys.indent_step(view).is_none_or(|step| step == width);
+    let indent = indent::infer(&pairs, is_level_width)?;
     if !indent.is_same() {
-        need = need.with(Tolerance::Indentation);
+        needed = needed.with(Tolerance::Indentation);
     }
-    let is_blank = |index: usize| index + 1 < view.count() && fold::is_blank_line(view.line(index));
-    let above = start >= core.start && (start - core.start..start).all(is_blank);
+    let is_blank =
+        |index: usize| index + 1 < view.line_count() && normalize::is_blank_line(view.line(index));
+    let has_blanks_above = start >= core.start && (start - core.start..start).all(is_blank);
     let end = start + core.len();
-    let below = (end..end + quoted.len() - core.end).all(is_blank);
-    if !above || !below {
-        need = need.with(Tolerance::BoundaryLines);
+    let has_blanks_below = (end..end + quoted.len() - core.end).all(is_blank);
+    if !has_blanks_above || !has_blanks_below {
+        needed = needed.with(Tolerance::BoundaryLines);
     }
-    let taken = if above { 0 } else { core.start }..if below { quoted.len() } else { core.end };
+    let taken = if has_blanks_above { 0 } else { core.start }..if has_blanks_below {
+        quoted.len()
+    } else {
+        core.end
+    };
     let first = start - (core.start - taken.start);
-    Some(Candidate { lines: first..first + taken.len(), quoted: taken, indent, need })
+    Some(Candidate { lines: first..first + taken.len(), quoted: taken, indent, needed })
 }
 
-fn usual_step(view: &View<'_>) -> Option<usize> {
+fn indent_step(view: &View<'_>) -> Option<usize> {
     let (mut above, mut steps) = (0, BTreeMap::new());
-    for index in 0..view.count().min(LEVELLED) {
-        let Parts { lead, body, .. } = parts(view.line(index));
+    for index in 0..view.line_count().min(MAX_INDENT_SAMPLE) {
+        let LineParts { lead, body, .. } = split_line(view.line(index));
         if body.is_empty() {
             continue;
         }
@@ -196,39 +205,43 @@ fn usual_step(view: &View<'_>) -> Option<usize> {
     steps.into_iter().max_by_key(|(step, count)| (*count, Reverse(*step))).map(|(step, _)| step)
 }
 
-/// Lines looked at to see how a file is indented.
-const LEVELLED: usize = 10_000;
+/// Number of lines examined to determine the indentation of a file.
+const MAX_INDENT_SAMPLE: usize = 10_000;
 
-/// Indentation with ordinary blanks.
-pub(super) fn plain(lead: &str) -> Cow<'_, str> {
-    if lead.is_ascii() { Cow::Borrowed(lead) } else { lead.chars().map(fold::fold).collect() }
+/// Returns the indentation with ordinary spaces instead of typographic ones.
+pub(super) fn plain_spaces(lead: &str) -> Cow<'_, str> {
+    if lead.is_ascii() {
+        Cow::Borrowed(lead)
+    } else {
+        lead.chars().map(normalize::to_plain).collect()
+    }
 }
 
-/// What has to be overlooked for two lines to be the same, indentation aside; `None` when they are not.
-fn overlooked(old: Parts<'_>, own: Parts<'_>) -> Option<Tolerances> {
-    let mut need = Tolerances::NONE;
-    if old.trail != own.trail || old.body.is_empty() && old.lead != own.lead {
-        need = need.with(Tolerance::TrailingBlanks);
+/// Returns the tolerances under which two lines are equal, apart from indentation, or `None` if they are not.
+fn required_tolerances(old: LineParts<'_>, actual: LineParts<'_>) -> Option<Tolerances> {
+    let mut needed = Tolerances::NONE;
+    if old.trail != actual.trail || old.body.is_empty() && old.lead != actual.lead {
+        needed = needed.with(Tolerance::TrailingBlanks);
     }
-    if old.body == own.body {
-        return Some(need);
+    if old.body == actual.body {
+        return Some(needed);
     }
-    if folded(old.body).eq(folded(own.body)) {
-        return Some(need.with(Tolerance::Typography));
+    if to_plain_chars(old.body).eq(to_plain_chars(actual.body)) {
+        return Some(needed.with(Tolerance::Typography));
     }
-    if squeezed(old.body.chars()).eq(squeezed(own.body.chars())) {
-        return Some(need.with(Tolerance::InnerBlanks));
+    if squeeze(old.body.chars()).eq(squeeze(actual.body.chars())) {
+        return Some(needed.with(Tolerance::InnerBlanks));
     }
-    let same = squeezed(folded(old.body)).eq(squeezed(folded(own.body)));
-    same.then(|| need.with(Tolerance::InnerBlanks).with(Tolerance::Typography))
+    let same = squeeze(to_plain_chars(old.body)).eq(squeeze(to_plain_chars(actual.body)));
+    same.then(|| needed.with(Tolerance::InnerBlanks).with(Tolerance::Typography))
 }
 
-fn folded(text: &str) -> impl Iterator<Item = char> {
-    text.chars().map(fold::fold)
+fn to_plain_chars(text: &str) -> impl Iterator<Item = char> {
+    text.chars().map(normalize::to_plain)
 }
 
-/// Every run of blanks as one; a typographic blank only among its own.
-fn squeezed(text: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
+/// Reduces every run of spaces and tabs to one space.
+fn squeeze(text: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     let mut last = None;
     text.map(|character| if character == '\t' { ' ' } else { character }).filter(move |character| {
         let repeated = *character == ' ' && last == Some(' ');

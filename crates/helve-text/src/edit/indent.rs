@@ -1,118 +1,131 @@
-//! The one way in which the indentation of a quotation becomes that of the file.
+//! Maps the indentation of the quoted text to that of the file.
 
 use std::collections::HashMap;
 
 /// How quoted indentation maps to the file's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Indent {
-    rule: Rule,
-    /// What each quoted indentation is in the file; `None` where the file is of two minds.
-    seen: HashMap<String, Option<String>>,
-    /// Indentation in the file of a first line that was quoted without its own.
-    trimmed: Option<String>,
+pub(super) struct IndentMapping {
+    rule: IndentRule,
+    /// The file's indentation for each quoted one. `None` if the file has several for it.
+    known: HashMap<String, Option<String>>,
+    /// The file's indentation of a first line that was quoted without its own.
+    first_line: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Rule {
+enum IndentRule {
     Same,
-    /// The file has this before what is quoted.
+    /// The file has this prefix before the quoted indentation.
     Add(String),
-    /// The quotation has this before what the file has.
+    /// The quoted text has this prefix before the file's indentation.
     Remove(String),
-    /// Columns with this width of a tab, moved by so many; written with tabs or with blanks, odd columns only where the file has some.
+    /// Columns at a tab width of `width`, moved by `shift`. The file is indented with tabs or with spaces. `odd` allows
+    /// columns between tab stops, if the file has such lines.
     Columns {
         width: usize,
         shift: isize,
         tabs: bool,
         odd: bool,
     },
-    /// One depth only, which tells nothing about others.
-    Seen,
+    /// Only one depth was seen, so other depths are unknown.
+    SingleDepth,
 }
 
-/// Indentation that the mapping says nothing about.
+/// The mapping has no answer for an indentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unmapped;
 
-/// Indentations of the lines that say something: as quoted, and in the file.
-type Pair<'a> = (&'a str, &'a str);
+/// Indentation of a non-blank line: as quoted, and in the file.
+type IndentPair<'a> = (&'a str, &'a str);
 
-/// The one mapping that explains all pairs, if there is one. `levels` tells whether the file is indented by so many blanks a level.
-pub(super) fn infer(pairs: &[Pair<'_>], levels: impl Fn(usize) -> bool) -> Option<Indent> {
+/// Infers the one mapping that explains all pairs. `is_level_width` says whether the file is indented by a number of spaces per
+/// level.
+pub(super) fn infer(
+    pairs: &[IndentPair<'_>],
+    is_level_width: impl Fn(usize) -> bool,
+) -> Option<IndentMapping> {
     if let Some(mut rule) = rule(pairs) {
-        // One depth fits any width of a tab at some shift.
-        if let Rule::Columns { width, tabs, .. } = rule
+        // A single depth fits any tab width at some shift.
+        if let IndentRule::Columns { width, tabs, .. } = rule
             && pairs.iter().all(|pair| *pair == pairs[0])
-            && if tabs { width == 2 && pairs[0].1.len() > 1 } else { !levels(width) }
+            && if tabs { width == 2 && pairs[0].1.len() > 1 } else { !is_level_width(width) }
         {
-            rule = Rule::Seen;
+            rule = IndentRule::SingleDepth;
         }
-        return Some(Indent { rule, seen: seen(pairs), trimmed: None });
+        return Some(IndentMapping { rule, known: known_indents(pairs), first_line: None });
     }
     match pairs {
-        [("", own), rest @ ..] if !rest.is_empty() => {
-            let rule = rule(rest).filter(|rule| *rule == Rule::Same)?;
-            Some(Indent { rule, seen: seen(rest), trimmed: Some((*own).to_owned()) })
+        [("", actual), rest @ ..] if !rest.is_empty() => {
+            let rule = rule(rest).filter(|rule| *rule == IndentRule::Same)?;
+            Some(IndentMapping {
+                rule,
+                known: known_indents(rest),
+                first_line: Some((*actual).to_owned()),
+            })
         }
         _ => None,
     }
 }
 
-impl Indent {
+impl IndentMapping {
     pub(super) fn is_same(&self) -> bool {
-        self.rule == Rule::Same && self.trimmed.is_none()
+        self.rule == IndentRule::Same && self.first_line.is_none()
     }
 
-    /// Whether what is quoted stands at another depth than the file's.
+    /// Whether the quoted text is at another depth than the file's.
     pub(super) fn is_shifted(&self) -> bool {
         match self.rule {
-            Rule::Same | Rule::Columns { shift: 0, .. } => false,
-            Rule::Add(_) | Rule::Remove(_) | Rule::Columns { .. } | Rule::Seen => true,
+            IndentRule::Same | IndentRule::Columns { shift: 0, .. } => false,
+            IndentRule::Add(_)
+            | IndentRule::Remove(_)
+            | IndentRule::Columns { .. }
+            | IndentRule::SingleDepth => true,
         }
     }
 
-    /// What the file has before a quotation that has less.
+    /// Returns the prefix that the file has and the quoted text lacks.
     pub(super) fn added(&self) -> Option<&str> {
         match &self.rule {
-            Rule::Add(prefix) => Some(prefix),
-            Rule::Same | Rule::Remove(_) | Rule::Columns { .. } | Rule::Seen => None,
+            IndentRule::Add(prefix) => Some(prefix),
+            IndentRule::Same
+            | IndentRule::Remove(_)
+            | IndentRule::Columns { .. }
+            | IndentRule::SingleDepth => None,
         }
     }
 
-    /// The file's indentation for the first line of the new text.
+    /// Returns the file's indentation for the first line of the new text.
     pub(super) fn map_first(&self, lead: &str) -> Result<String, Unmapped> {
-        match &self.trimmed {
-            Some(own) if lead.is_empty() => Ok(own.clone()),
+        match &self.first_line {
+            Some(actual) if lead.is_empty() => Ok(actual.clone()),
             Some(_) | None => self.map(lead),
         }
     }
 
-    /// The file's indentation for a line of the new text.
+    /// Returns the file's indentation for a line of the new text.
     pub(super) fn map(&self, lead: &str) -> Result<String, Unmapped> {
-        // After a first line without its indentation, a line further out may be meant to be as far in.
-        if self
-            .trimmed
-            .as_ref()
-            .is_some_and(|own| !lead.starts_with(own.as_str()) && !self.seen.contains_key(lead))
-        {
+        // If the first line was quoted without its indentation, less indented lines may be affected too.
+        if self.first_line.as_ref().is_some_and(|actual| {
+            !lead.starts_with(actual.as_str()) && !self.known.contains_key(lead)
+        }) {
             return Err(Unmapped);
         }
-        if self.rule == Rule::Same {
+        if self.rule == IndentRule::Same {
             return Ok(lead.to_owned());
         }
-        match self.seen.get(lead) {
-            Some(Some(own)) => return Ok(own.clone()),
+        match self.known.get(lead) {
+            Some(Some(actual)) => return Ok(actual.clone()),
             Some(None) => return Err(Unmapped),
             None => {}
         }
         match &self.rule {
-            Rule::Same => Ok(lead.to_owned()),
-            Rule::Add(prefix) if self.mixes(prefix, lead) => Err(Unmapped),
-            Rule::Add(prefix) => Ok(format!("{prefix}{lead}")),
-            Rule::Remove(prefix) => {
+            IndentRule::Same => Ok(lead.to_owned()),
+            IndentRule::Add(prefix) if self.mixes_tabs_and_spaces(prefix, lead) => Err(Unmapped),
+            IndentRule::Add(prefix) => Ok(format!("{prefix}{lead}")),
+            IndentRule::Remove(prefix) => {
                 lead.strip_prefix(prefix.as_str()).map(str::to_owned).ok_or(Unmapped)
             }
-            Rule::Columns { width, shift, tabs, odd } => {
+            IndentRule::Columns { width, shift, tabs, odd } => {
                 let columns = columns(lead, *width)
                     .and_then(|columns| columns.checked_add_signed(*shift))
                     .ok_or(Unmapped)?;
@@ -123,84 +136,86 @@ impl Indent {
                     (false, _) => Ok(" ".repeat(columns)),
                 }
             }
-            Rule::Seen => Err(Unmapped),
+            IndentRule::SingleDepth => Err(Unmapped),
         }
     }
 
-    /// A prefix of tabs before blanks (or the reverse) where no quoted line had both: nobody knows how deep that is.
-    fn mixes(&self, prefix: &str, lead: &str) -> bool {
-        let quoted = |wanted: char| self.seen.keys().any(|lead| lead.contains(wanted));
-        let strange = |one: char, other: char| {
+    /// Whether tabs and spaces would be mixed although no quoted line mixes them. The depth would be unknown.
+    fn mixes_tabs_and_spaces(&self, prefix: &str, lead: &str) -> bool {
+        let quoted = |wanted: char| self.known.keys().any(|lead| lead.contains(wanted));
+        let mixed = |one: char, other: char| {
             prefix.contains(one)
                 && lead.contains(other)
                 && !prefix.contains(other)
                 && !quoted(other)
         };
-        strange('\t', ' ') || strange(' ', '\t')
+        mixed('\t', ' ') || mixed(' ', '\t')
     }
 }
 
-fn seen(pairs: &[Pair<'_>]) -> HashMap<String, Option<String>> {
-    let mut seen: HashMap<String, Option<String>> = HashMap::new();
-    for (quoted, own) in pairs {
-        let known = seen.entry((*quoted).to_owned()).or_insert_with(|| Some((*own).to_owned()));
-        if known.as_deref() != Some(own) {
-            *known = None;
+fn known_indents(pairs: &[IndentPair<'_>]) -> HashMap<String, Option<String>> {
+    let mut known: HashMap<String, Option<String>> = HashMap::new();
+    for (quoted, actual) in pairs {
+        let indent =
+            known.entry((*quoted).to_owned()).or_insert_with(|| Some((*actual).to_owned()));
+        if indent.as_deref() != Some(actual) {
+            *indent = None;
         }
     }
-    seen
+    known
 }
 
-fn rule(pairs: &[Pair<'_>]) -> Option<Rule> {
-    if pairs.iter().all(|(quoted, own)| quoted == own) {
-        return Some(Rule::Same);
+fn rule(pairs: &[IndentPair<'_>]) -> Option<IndentRule> {
+    if pairs.iter().all(|(quoted, actual)| quoted == actual) {
+        return Some(IndentRule::Same);
     }
-    let (quoted, own) = pairs.first()?;
-    if let Some(prefix) = own.strip_suffix(quoted)
-        && pairs.iter().all(|(quoted, own)| own.strip_prefix(prefix) == Some(quoted))
+    let (quoted, actual) = pairs.first()?;
+    if let Some(prefix) = actual.strip_suffix(quoted)
+        && pairs.iter().all(|(quoted, actual)| actual.strip_prefix(prefix) == Some(quoted))
     {
-        return Some(Rule::Add(prefix.to_owned()));
+        return Some(IndentRule::Add(prefix.to_owned()));
     }
-    if let Some(prefix) = quoted.strip_suffix(own)
-        && pairs.iter().all(|(quoted, own)| quoted.strip_prefix(prefix) == Some(own))
+    if let Some(prefix) = quoted.strip_suffix(actual)
+        && pairs.iter().all(|(quoted, actual)| quoted.strip_prefix(prefix) == Some(actual))
     {
-        return Some(Rule::Remove(prefix.to_owned()));
+        return Some(IndentRule::Remove(prefix.to_owned()));
     }
-    in_columns(pairs).or_else(|| {
+    columns_rule(pairs).or_else(|| {
         let one_depth = pairs.iter().all(|pair| pair == &pairs[0]);
-        one_depth.then_some(Rule::Seen)
+        one_depth.then_some(IndentRule::SingleDepth)
     })
 }
 
-/// Widths that a tab is shown with.
-const WIDTHS: [usize; 4] = [4, 2, 8, 3];
+/// Tab widths to try, most common first.
+const TAB_WIDTHS: [usize; 4] = [4, 2, 8, 3];
 
-/// Tabs on one side, blanks on the other.
-fn in_columns(pairs: &[Pair<'_>]) -> Option<Rule> {
-    if !pairs.iter().any(|(quoted, own)| quoted.contains('\t') != own.contains('\t')) {
+/// Infers a mapping between tabs on one side and spaces on the other.
+fn columns_rule(pairs: &[IndentPair<'_>]) -> Option<IndentRule> {
+    if !pairs.iter().any(|(quoted, actual)| quoted.contains('\t') != actual.contains('\t')) {
         return None;
     }
-    let tabs = pairs.iter().any(|(_, own)| own.contains('\t'));
-    let mut found = WIDTHS.into_iter().filter_map(|width| Some((width, one_shift(pairs, width)?)));
+    let tabs = pairs.iter().any(|(_, actual)| actual.contains('\t'));
+    let mut found =
+        TAB_WIDTHS.into_iter().filter_map(|width| Some((width, common_shift(pairs, width)?)));
     let plain = found.clone().find(|(_, shift)| *shift == 0);
     let (width, shift) =
-        plain.or_else(|| found.find(|(width, shift)| is_told(pairs, *width, *shift)))?;
+        plain.or_else(|| found.find(|(width, shift)| is_conclusive(pairs, *width, *shift)))?;
     let odd = pairs
         .iter()
-        .any(|(_, own)| columns(own, width).is_some_and(|columns| columns % width != 0));
-    Some(Rule::Columns { width, shift, tabs, odd })
+        .any(|(_, actual)| columns(actual, width).is_some_and(|columns| columns % width != 0));
+    Some(IndentRule::Columns { width, shift, tabs, odd })
 }
 
-fn one_shift(pairs: &[Pair<'_>], width: usize) -> Option<isize> {
-    let shift = |(quoted, own): &Pair<'_>| {
-        Some(columns(own, width)?.cast_signed() - columns(quoted, width)?.cast_signed())
+fn common_shift(pairs: &[IndentPair<'_>], width: usize) -> Option<isize> {
+    let shift = |(quoted, actual): &IndentPair<'_>| {
+        Some(columns(actual, width)?.cast_signed() - columns(quoted, width)?.cast_signed())
     };
     let first = shift(pairs.first()?)?;
     pairs.iter().all(|pair| shift(pair) == Some(first)).then_some(first)
 }
 
-/// A width and a shift fit any two depths: only whole levels count, and a quotation moved to the margin or one of three depths.
-fn is_told(pairs: &[Pair<'_>], width: usize, shift: isize) -> bool {
+/// Any two depths fit some width and shift. Only whole levels are accepted, with three depths or with one at column 0.
+fn is_conclusive(pairs: &[IndentPair<'_>], width: usize, shift: isize) -> bool {
     let mut depths: Vec<&str> = pairs.iter().map(|(quoted, _)| *quoted).collect();
     depths.sort_unstable();
     depths.dedup();
@@ -208,7 +223,7 @@ fn is_told(pairs: &[Pair<'_>], width: usize, shift: isize) -> bool {
         && (depths.len() > 2 || depths.len() == 2 && depths[0].is_empty())
 }
 
-/// How far a line is moved in; `None` for a tab after blanks, which hides them.
+/// Returns the width of an indentation. `None` for a tab after spaces, which has no fixed width.
 fn columns(lead: &str, width: usize) -> Option<usize> {
     let tabs = lead.bytes().take_while(|byte| *byte == b'\t').count();
     lead[tabs..].bytes().all(|byte| byte == b' ').then_some(tabs * width + lead.len() - tabs)

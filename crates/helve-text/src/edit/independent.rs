@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::{AppliedAll, Edit, Match, RefusedAt, apply};
+use super::{AppliedEdits, Edit, MatchPolicy, RefusedEdit, apply};
 use crate::diff;
 
 /// Why independent edits were not applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndependentError {
-    Refused(RefusedAt),
+    Refused(RefusedEdit),
     /// Two edits, counted from 0, change the same bytes or insert at the same place.
     Overlap {
         first: usize,
@@ -27,12 +27,12 @@ struct Region {
 pub fn apply_independent(
     bytes: &[u8],
     edits: &[Edit<'_>],
-    how: Match,
-) -> Result<AppliedAll, IndependentError> {
+    policy: MatchPolicy,
+) -> Result<AppliedEdits, IndependentError> {
     let (mut regions, mut changes) = (Vec::new(), Vec::with_capacity(edits.len()));
     for (index, edit) in edits.iter().enumerate() {
-        let applied = apply(bytes, edit, how)
-            .map_err(|refusal| IndependentError::Refused(RefusedAt { index, refusal }))?;
+        let applied = apply(bytes, edit, policy)
+            .map_err(|refusal| IndependentError::Refused(RefusedEdit { index, refusal }))?;
         regions.extend(changed_regions(bytes, &applied.bytes, index));
         changes.push(applied.change);
     }
@@ -52,16 +52,16 @@ pub fn apply_independent(
         last = Some(region);
     }
     combined.extend_from_slice(&bytes[end..]);
-    Ok(AppliedAll { bytes: combined, changes })
+    Ok(AppliedEdits { bytes: combined, changes })
 }
 
-/// The bytes that differ, line by line, without what both sides of a hunk begin and end with.
+/// Returns the bytes that differ, without the common prefix and suffix of each hunk.
 fn changed_regions(old: &[u8], new: &[u8], edit: usize) -> Vec<Region> {
     let old_lines: Vec<&[u8]> = old.split_inclusive(|byte| *byte == b'\n').collect();
     let new_lines: Vec<&[u8]> = new.split_inclusive(|byte| *byte == b'\n').collect();
     let (old_starts, new_starts) = (starts(&old_lines), starts(&new_lines));
     let hunks = diff::hunks(&old_lines, &new_lines);
-    let region = |hunk: diff::Hunk| {
+    let region = |hunk: diff::DiffHunk| {
         let from = old_starts[hunk.old.start]..old_starts[hunk.old.end];
         let to = &new[new_starts[hunk.new.start]..new_starts[hunk.new.end]];
         let was = &old[from.clone()];
@@ -74,7 +74,7 @@ fn changed_regions(old: &[u8], new: &[u8], edit: usize) -> Vec<Region> {
     hunks.into_iter().map(region).collect()
 }
 
-/// The offset of each line, then the length of all.
+/// Returns the offset of each line, then the total length.
 fn starts(lines: &[&[u8]]) -> Vec<usize> {
     let mut starts = vec![0];
     for line in lines {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn combined(text: &str, edits: &[Edit<'_>]) -> Result<String, IndependentError> {
-        let applied = apply_independent(text.as_bytes(), edits, Match::Safe)?;
+        let applied = apply_independent(text.as_bytes(), edits, MatchPolicy::Safe)?;
         Ok(String::from_utf8_lossy(&applied.bytes).into_owned())
     }
 
@@ -118,6 +118,6 @@ mod tests {
     #[test]
     fn a_refused_edit_is_named() {
         let error = combined("a\n", &[edit("a", "b"), edit("zzzz", "c")]);
-        assert!(matches!(error, Err(IndependentError::Refused(RefusedAt { index: 1, .. }))));
+        assert!(matches!(error, Err(IndependentError::Refused(RefusedEdit { index: 1, .. }))));
     }
 }

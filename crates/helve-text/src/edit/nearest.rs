@@ -1,49 +1,49 @@
-//! What a quotation that stands nowhere was probably meant to be.
+//! Diagnoses quoted text that was not found: the closest match, and how it differs.
 
-mod same;
-mod verdict;
+mod equivalence;
+mod mismatch;
 
 use std::collections::HashMap;
 
 use super::{
-    Edit, Refusal, Tolerance,
-    find::{self, Keys},
-    fold::{self, Hash},
-    variant::{self, Reading},
+    Edit, EditRefusal, Tolerance,
+    find::{self, LineKeys},
+    interpretation::{self, Reading},
+    normalize::{self, LineHasher},
 };
 use crate::view::View;
 
-/// The place of a file that comes nearest to a quotation. Lines are counted from 1.
+/// The lines of a file that are closest to the quoted text. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nearest {
+pub struct NearestMatch {
     pub first_line: usize,
     pub last_line: usize,
-    /// The first of those lines, the text of each cut where it is long.
+    /// The first of these lines, each clipped.
     pub excerpt: Vec<String>,
-    pub difference: Option<Difference>,
-    pub verdict: Verdict,
+    pub difference: Option<FirstDifference>,
+    pub mismatch: Mismatch,
 }
 
-/// Where the quotation and the file part.
+/// The first difference between the quoted text and the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
-    /// The line of the file, from 1.
+pub struct FirstDifference {
+    /// Line of the file, from 1.
     pub line: usize,
-    /// The line of the quotation, from 1.
+    /// Line of the quoted text, from 1.
     pub quoted_line: usize,
-    /// The character of the file's line, from 1.
+    /// Character in the file's line, from 1.
     pub column: usize,
-    /// `None` where the quoted line ends.
+    /// `None` at the end of the quoted line.
     pub quoted: Option<char>,
-    /// `None` where the file's line ends.
+    /// `None` at the end of the file's line.
     pub found: Option<char>,
 }
 
-/// How a quotation differs from the nearest place.
+/// How the quoted text differs from the closest match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Mismatch {
     TrailingBlanks,
-    /// The lines are not all moved by the same indentation.
+    /// The lines are not all shifted by the same indentation.
     Indentation,
     TabsAgainstSpaces,
     /// White space within lines.
@@ -56,78 +56,92 @@ pub enum Verdict {
     CaseOnly,
     /// A letter of another script that looks the same.
     LookAlike,
-    /// The same accented letter, composed on one side and decomposed on the other.
+    /// An accented letter, composed on one side and decomposed on the other.
     NormalForm,
-    /// A number or a quoted text has another value.
+    /// A number or string has another value.
     StaleValue,
-    /// Some lines read differently.
+    /// Some lines differ.
     Changed,
     Reordered,
     /// The file has lines in between that are not quoted.
-    NotSeen,
-    /// Quoted lines are not in the file.
-    NotThere,
-    /// The quotation leaves lines out, with a mark in their place.
-    Elided,
-    /// Similar, no more.
+    OmittedLines,
+    /// Some quoted lines are not in the file.
+    ExtraLines,
+    /// The quoted text has a placeholder for omitted lines.
+    Placeholder,
+    /// Only similar.
     Different,
 }
 
-/// The refusal of an edit whose place is known, and reads otherwise now.
-pub(super) fn stale(view: &View<'_>, keys: &Keys, old: &str, start: usize) -> Refusal {
+/// Refuses an edit whose location is known but has changed.
+pub(super) fn changed_since(
+    view: &View<'_>,
+    keys: &LineKeys,
+    old: &str,
+    start: usize,
+) -> EditRefusal {
     let quoted = find::lines(old);
-    Refusal::NotFound(Some(Box::new(verdict::judge(view, keys, &quoted, start))))
+    EditRefusal::NotFound(Some(Box::new(mismatch::diagnose(view, keys, &quoted, start))))
 }
 
-/// The refusal of an edit that must be quoted exactly: what tolerance would have found is the nearest place.
-pub(super) fn not_found(view: &View<'_>, edit: &Edit<'_>) -> Refusal {
-    let keys = Keys::of(view);
+/// Refuses an edit in exact mode. The closest match is what the tolerant mode would have found.
+pub(super) fn refuse_exact(view: &View<'_>, edit: &Edit<'_>) -> EditRefusal {
+    let keys = LineKeys::of(view);
     for reading in Reading::ALL {
-        for variant in variant::variants(reading, edit) {
-            let Ok(Some(found)) = find::least(view, &keys, &variant) else { continue };
-            let need = found.need.and(variant.tolerances);
+        for interpretation in interpretation::interpretations(reading, edit) {
+            let Ok(Some(found)) = find::best_matches(view, &keys, &interpretation) else {
+                continue;
+            };
+            let needed = found.needed.and(interpretation.tolerances);
             let quoted = find::lines(edit.old);
             let start = found.starts[0];
-            let candidate = find::candidate(view, &keys, &find::lines(&variant.old), start);
+            let candidate =
+                find::candidate_at(view, &keys, &find::lines(&interpretation.old), start);
             let lines = candidate.map_or(start..start + 1, |candidate| candidate.lines);
-            let verdict = match need.iter().last() {
-                Some(Tolerance::TrailingBlanks) => Verdict::TrailingBlanks,
-                Some(Tolerance::Indentation) => verdict::indentation(view, &quoted, lines.start),
-                Some(Tolerance::InnerBlanks) => Verdict::Spacing,
-                Some(Tolerance::Typography) => Verdict::Typographic,
-                Some(Tolerance::BoundaryLines) | None => Verdict::BlankLines,
-                Some(Tolerance::Escapes) => Verdict::Escapes,
-                Some(Tolerance::LineNumbers) => Verdict::LineNumbers,
+            let mismatch = match needed.iter().last() {
+                Some(Tolerance::TrailingBlanks) => Mismatch::TrailingBlanks,
+                Some(Tolerance::Indentation) => {
+                    mismatch::indentation_mismatch(view, &quoted, lines.start)
+                }
+                Some(Tolerance::InnerBlanks) => Mismatch::Spacing,
+                Some(Tolerance::Typography) => Mismatch::Typographic,
+                Some(Tolerance::BoundaryLines) | None => Mismatch::BlankLines,
+                Some(Tolerance::Escapes) => Mismatch::Escapes,
+                Some(Tolerance::LineNumbers) => Mismatch::LineNumbers,
             };
-            return Refusal::NotFound(Some(Box::new(verdict::told(view, &quoted, lines, verdict))));
+            return EditRefusal::NotFound(Some(Box::new(mismatch::with_mismatch(
+                view, &quoted, lines, mismatch,
+            ))));
         }
     }
-    not_found_with(view, edit, &keys)
+    refuse_not_found(view, edit, &keys)
 }
 
-/// The refusal of an edit whose quotation stands nowhere.
-pub(super) fn not_found_with(view: &View<'_>, edit: &Edit<'_>, keys: &Keys) -> Refusal {
+/// Refuses an edit whose quoted text is not in the file.
+pub(super) fn refuse_not_found(view: &View<'_>, edit: &Edit<'_>, keys: &LineKeys) -> EditRefusal {
     let all = find::lines(edit.old);
-    let (head, foot) = find::margins(&all);
+    let (head, foot) = find::blank_margins(&all);
     let quoted = &all[head..all.len() - foot];
-    // All lines are there, only their indentation does not go together.
-    if let Some(start) = find::starts(keys, quoted).first().copied() {
-        let verdict = verdict::indentation(view, quoted, start);
-        return Refusal::NotFound(Some(Box::new(verdict::told(
+    // All lines are there, but their indentation is inconsistent.
+    if let Some(start) = find::match_starts(keys, quoted).first().copied() {
+        let mismatch = mismatch::indentation_mismatch(view, quoted, start);
+        return EditRefusal::NotFound(Some(Box::new(mismatch::with_mismatch(
             view,
             quoted,
             start..start + quoted.len(),
-            verdict,
+            mismatch,
         ))));
     }
-    let start = most_shared(view, quoted).or_else(|| between_anchors(keys, quoted));
-    Refusal::NotFound(start.map(|start| Box::new(verdict::judge(view, keys, quoted, start))))
+    let start = most_similar_window(view, quoted).or_else(|| between_anchors(keys, quoted));
+    EditRefusal::NotFound(
+        start.map(|start| Box::new(mismatch::diagnose(view, keys, quoted, start))),
+    )
 }
 
-/// The first place that begins with the first quoted line and ends with the last, about as many lines further on.
-fn between_anchors(keys: &Keys, quoted: &[&str]) -> Option<usize> {
+/// Returns the first range that starts with the first quoted line, ends with the last, and has about the same length.
+fn between_anchors(keys: &LineKeys, quoted: &[&str]) -> Option<usize> {
     let ([first, .., last], true) = (quoted, quoted.len() > 2) else { return None };
-    let (first, last) = (fold::key(first), fold::key(last));
+    let (first, last) = (normalize::line_key(first), normalize::line_key(last));
     let slack = (quoted.len() / 4).max(1);
     let is_last = |start: usize, length: usize| keys.0.get(start + length - 1) == Some(&last);
     let starts = keys
@@ -136,38 +150,40 @@ fn between_anchors(keys: &Keys, quoted: &[&str]) -> Option<usize> {
         .enumerate()
         .filter(|(_, key)| **key == first)
         .map(|(start, _)| start)
-        .take(ANCHORS);
-    let mut places = starts.filter(|start| {
+        .take(MAX_ANCHORS);
+    let mut changed_lines = starts.filter(|start| {
         (quoted.len() - slack..=quoted.len() + slack).any(|length| is_last(*start, length))
     });
-    places.next()
+    changed_lines.next()
 }
 
-/// Lines like the first quoted one that are tried, at most.
-const ANCHORS: usize = 1_000;
+/// Maximum number of lines tried that match the first quoted line.
+const MAX_ANCHORS: usize = 1_000;
 
-/// Lines and bytes of a quotation that are looked at to find the nearest place.
-const LOOKED_AT: (usize, usize) = (400, 64 * 1024);
-/// The share of a quotation's words, by weight, below which no place is near.
-const NEAR: f64 = 0.3;
+/// Maximum number of quoted lines that are used to find the closest match.
+const MAX_QUOTED_LINES: usize = 400;
+/// Maximum number of quoted bytes that are used to find the closest match.
+const MAX_QUOTED_BYTES: usize = 64 * 1024;
+/// Minimum share of the quoted words, by weight, that the closest match must contain.
+const MIN_SHARED: f64 = 0.3;
 
-/// The start of as many lines as are quoted that share most with the quotation; rare words weigh more.
-fn most_shared(view: &View<'_>, quoted: &[&str]) -> Option<usize> {
+/// Returns the start of the window that shares most words with the quoted text. Rare words weigh more.
+fn most_similar_window(view: &View<'_>, quoted: &[&str]) -> Option<usize> {
     let mut words: HashMap<u64, usize> = HashMap::new();
     let mut bytes = 0;
-    for line in quoted.iter().take(LOOKED_AT.0) {
+    for line in quoted.iter().take(MAX_QUOTED_LINES) {
         bytes += line.len();
-        if bytes > LOOKED_AT.1 && !words.is_empty() {
+        if bytes > MAX_QUOTED_BYTES && !words.is_empty() {
             break;
         }
-        each_word(&line[..line.floor_char_boundary(LOOKED_AT.1)], |word| {
+        each_word(&line[..line.floor_char_boundary(MAX_QUOTED_BYTES)], |word| {
             let next = words.len();
             words.entry(word).or_insert(next);
         });
     }
     let mut counts = vec![0usize; words.len()];
     let mut hits: Vec<(usize, usize)> = Vec::new();
-    for index in 0..view.count() {
+    for index in 0..view.line_count() {
         let from = hits.len();
         each_word(view.line(index), |word| {
             if let Some(&word) = words.get(&word)
@@ -180,10 +196,10 @@ fn most_shared(view: &View<'_>, quoted: &[&str]) -> Option<usize> {
     }
     let weight = |word: usize| 1.0 / (counts[word] as f64 + 1.0).sqrt();
     let total: f64 = (0..words.len()).map(weight).sum();
-    best_window(&hits, quoted.len(), view.count(), weight, total * NEAR)
+    best_window(&hits, quoted.len(), view.line_count(), weight, total * MIN_SHARED)
 }
 
-/// The window of lines whose distinct words weigh most, if that is enough.
+/// Returns the window of `length` lines whose distinct words weigh most, if that reaches `enough`.
 fn best_window(
     hits: &[(usize, usize)],
     length: usize,
@@ -219,12 +235,12 @@ fn best_window(
     (sum >= enough).then(|| start.min(lines.saturating_sub(1)))
 }
 
-/// Calls back with a hash of every word, in lower case.
+/// Calls `found` with a hash of every word, in lower case.
 fn each_word(line: &str, mut found: impl FnMut(u64)) {
-    let mut word: Option<Hash> = None;
+    let mut word: Option<LineHasher> = None;
     for character in line.chars() {
         if character.is_alphanumeric() || character == '_' {
-            let hash = word.get_or_insert_with(Hash::new);
+            let hash = word.get_or_insert_with(LineHasher::new);
             if character.is_ascii() {
                 hash.add(u64::from(character.to_ascii_lowercase()));
             } else {
@@ -232,7 +248,7 @@ fn each_word(line: &str, mut found: impl FnMut(u64)) {
             }
         } else {
             word.take().into_iter().for_each(|hash| found(hash.end()));
-            if !fold::is_blank(character) && fold::kind(character).is_none() {
+            if !normalize::is_blank(character) && normalize::glyph_kind(character).is_none() {
                 found(u64::from(character));
             }
         }

@@ -1,4 +1,5 @@
-//! What edits do to files, seen as a reader would: `→` is a tab, `·` a blank at a line's end, `␍` a carriage return, `¶` no final newline.
+//! Applies edits to files and renders the result: `→` is a tab, `·` a trailing space, `␍` a carriage return, `¶` a
+//! missing final newline.
 
 mod bytes;
 mod diagnosis;
@@ -9,17 +10,17 @@ use expect_test::{Expect, expect};
 
 use super::*;
 
-/// Applies one edit; prints what was overlooked and the file afterwards.
+/// Applies one edit, and prints the tolerances and the file afterwards.
 fn check(file: &str, old: &str, new: &str, expect: Expect) {
-    expect.assert_eq(&render(file, &Edit { old, new, all: false }, Match::Safe));
+    expect.assert_eq(&render(file, &Edit { old, new, all: false }, MatchPolicy::Safe));
 }
 
 fn check_all(file: &str, old: &str, new: &str, expect: Expect) {
-    expect.assert_eq(&render(file, &Edit { old, new, all: true }, Match::Safe));
+    expect.assert_eq(&render(file, &Edit { old, new, all: true }, MatchPolicy::Safe));
 }
 
-fn render(file: &str, edit: &Edit<'_>, how: Match) -> String {
-    match apply(file.as_bytes(), edit, how) {
+fn render(file: &str, edit: &Edit<'_>, policy: MatchPolicy) -> String {
+    match apply(file.as_bytes(), edit, policy) {
         Ok(applied) => format!(
             "{:?}{}",
             applied.change.tolerances,
@@ -245,7 +246,7 @@ fn trailing_blanks() {
         c
     "#]],
     );
-    // A hard break of Markdown stays on a line whose words change.
+    // A Markdown hard break stays on a line whose words change.
     check(
         "first line  \nsecond \n",
         "first line\nsecond\n",
@@ -344,7 +345,7 @@ fn tabs_against_spaces() {
         →  c);
     "#]],
     );
-    // Two levels in, quoted at the margin.
+    // Two levels deep, quoted without indentation.
     check(
         "\t\tif a {\n\t\t\tb();\n\t\t}\n",
         "if a {\n    b();\n}\n",
@@ -489,7 +490,7 @@ fn typography() {
         c
     "#]],
     );
-    // Nothing in the match asked for it: it stays.
+    // Nothing in the match requires a change.
     check(
         "    a();\n    b();\n",
         "a();\nb();\n",
@@ -574,7 +575,7 @@ fn escapes() {
             q();
     "#]],
     );
-    // The source really says so.
+    // The source really has these characters.
     check(
         "s = \"a\\nb\";\nt = \"a\nb\";\n",
         "s = \"a\\nb\";",
@@ -861,18 +862,21 @@ fn the_whole_file() {
 #[test]
 fn edits_in_sequence() {
     let edit = |old, new| Edit { old, new, all: false };
-    let done =
-        apply_all(b"a\nb\n", &[edit("a", "x\na"), edit("x\n", "y\n"), edit("b", "c")], Match::Safe);
+    let done = apply_all(
+        b"a\nb\n",
+        &[edit("a", "x\na"), edit("x\n", "y\n"), edit("b", "c")],
+        MatchPolicy::Safe,
+    );
     expect![[r#"
         Ok(
             "y\na\nc\n",
         )
     "#]]
     .assert_debug_eq(&done.map(|done| String::from_utf8_lossy(&done.bytes).into_owned()));
-    let done = apply_all(b"a\nb\n", &[edit("a", "x"), edit("a", "y")], Match::Safe);
+    let done = apply_all(b"a\nb\n", &[edit("a", "x"), edit("a", "y")], MatchPolicy::Safe);
     expect![[r#"
         Err(
-            RefusedAt {
+            RefusedEdit {
                 index: 1,
                 refusal: NotFound(
                     None,

@@ -1,76 +1,76 @@
-//! Progress bars and overprinting, reduced to what a terminal would show in the end.
+//! Reduces progress bars and overprinting to what a terminal would show in the end.
 
-use crate::visible::{Sequence, find_control, sequence};
+use crate::visible::{EscapeSequence, escape_sequence, find_control};
 
-/// Characters of a line that can still be overwritten; what came before them is settled.
-const LONGEST_LINE: usize = 64 * 1024;
-/// How much of an unfinished sequence is held back for its end.
-const LONGEST_HELD: usize = 4 * 1024;
+/// Maximum number of characters of a line that can still be overwritten. Earlier ones are final.
+const MAX_LINE: usize = 64 * 1024;
+/// Maximum length of an unfinished escape sequence that is held back.
+const MAX_HELD: usize = 4 * 1024;
 
-/// What a terminal would show of `text`, without anything to steer it.
+/// Returns what a terminal would show of `text`, without control sequences.
 pub fn collapse(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    let mut state = Collapse::default();
+    let mut state = LineCollapser::default();
     state.push(text, &mut shown);
     state.finish(&mut shown);
     shown
 }
 
-/// [`collapse`] for output that arrives in pieces: a line is settled by its newline.
+/// [`collapse`] for output that arrives in pieces. A newline makes its line final.
 ///
-/// Knows carriage return, backspace, and the sequences that erase in a line and move along it. Characters count as one
-/// column each. Other sequences and control characters are dropped.
+/// Supports carriage return, backspace, and the sequences that erase in a line or move along it. Every character counts
+/// as one column. Other sequences and control characters are dropped.
 #[derive(Debug, Default)]
-pub struct Collapse {
+pub struct LineCollapser {
     line: Vec<char>,
     column: usize,
     is_overwritten: bool,
     held: String,
 }
 
-impl Collapse {
-    /// Takes the next piece of output and adds what is settled by it to `shown`.
+impl LineCollapser {
+    /// Takes the next piece of output and appends all finished lines to `shown`.
     pub fn push(&mut self, piece: &str, shown: &mut String) {
         if self.held.is_empty() {
-            let held = self.take(piece, shown);
+            let held = self.process(piece, shown);
             self.held.push_str(held);
         } else {
             let mut text = std::mem::take(&mut self.held);
             text.push_str(piece);
-            let held = self.take(&text, shown);
+            let held = self.process(&text, shown);
             self.held.push_str(held);
         }
     }
 
-    /// Adds the last line, which no newline ended.
+    /// Appends the last line, which has no newline.
     pub fn finish(mut self, shown: &mut String) {
         let held = std::mem::take(&mut self.held);
-        if let Sequence::Unfinished(introducer) = sequence(&held) {
+        if let EscapeSequence::Incomplete(introducer) = escape_sequence(&held) {
             for c in held[introducer..].chars() {
                 self.put(c, shown);
             }
         }
-        self.settle(shown);
+        self.finish_line(shown);
     }
 
-    /// Works through `text` and returns its end if that is an unfinished sequence.
-    fn take<'a>(&mut self, text: &'a str, shown: &mut String) -> &'a str {
+    /// Processes `text`, and returns an unfinished sequence at its end.
+    fn process<'a>(&mut self, text: &'a str, shown: &mut String) -> &'a str {
         let mut rest = text;
         loop {
             if self.line.is_empty() && self.column == 0 && !self.is_overwritten {
                 rest = pass_whole_lines(rest, shown);
             }
             let Some(first) = rest.chars().next() else { return "" };
-            rest = match sequence(rest) {
-                Sequence::Unfinished(_) if rest.len() <= LONGEST_HELD => return rest,
-                Sequence::Broken(introducer) | Sequence::Unfinished(introducer) => {
+            rest = match escape_sequence(rest) {
+                EscapeSequence::Incomplete(_) if rest.len() <= MAX_HELD => return rest,
+                EscapeSequence::Invalid(introducer) | EscapeSequence::Incomplete(introducer) => {
                     &rest[introducer..]
                 }
-                Sequence::Whole(length) => {
-                    self.obey(&rest[..length]);
+                EscapeSequence::Complete(length) => {
+                    self.apply_sequence(&rest[..length]);
                     &rest[length..]
                 }
-                Sequence::None => {
+                EscapeSequence::None => {
                     self.put(first, shown);
                     &rest[first.len_utf8()..]
                 }
@@ -81,7 +81,7 @@ impl Collapse {
     fn put(&mut self, c: char, shown: &mut String) {
         match c {
             '\n' => {
-                self.settle(shown);
+                self.finish_line(shown);
                 shown.push('\n');
             }
             '\r' => self.column = 0,
@@ -92,8 +92,8 @@ impl Collapse {
     }
 
     fn print(&mut self, c: char, shown: &mut String) {
-        if self.column >= LONGEST_LINE {
-            self.settle(shown);
+        if self.column >= MAX_LINE {
+            self.finish_line(shown);
         }
         if self.column < self.line.len() {
             self.line[self.column] = c;
@@ -105,8 +105,8 @@ impl Collapse {
         self.column += 1;
     }
 
-    /// Moves along the line or erases in it, as a control sequence says.
-    fn obey(&mut self, sequence: &str) {
+    /// Applies a control sequence that moves along the line or erases in it.
+    fn apply_sequence(&mut self, sequence: &str) {
         let Some(body) = sequence.strip_prefix("\u{1b}[").or(sequence.strip_prefix('\u{9b}'))
         else {
             return;
@@ -116,16 +116,16 @@ impl Collapse {
         let distance = number.unwrap_or(1).max(1);
         match verb {
             'K' => self.erase(number.unwrap_or(0)),
-            'C' => self.column = self.column.saturating_add(distance).min(LONGEST_LINE),
+            'C' => self.column = self.column.saturating_add(distance).min(MAX_LINE),
             'D' => self.column = self.column.saturating_sub(distance),
-            'G' => self.column = (distance - 1).min(LONGEST_LINE),
+            'G' => self.column = (distance - 1).min(MAX_LINE),
             _ => {}
         }
     }
 
-    fn erase(&mut self, what: usize) {
+    fn erase(&mut self, mode: usize) {
         self.is_overwritten |= !self.line.is_empty();
-        match what {
+        match mode {
             0 => self.line.truncate(self.column),
             1 => self.line.iter_mut().take(self.column + 1).for_each(|c| *c = ' '),
             2 => self.line.clear(),
@@ -133,9 +133,9 @@ impl Collapse {
         }
     }
 
-    fn settle(&mut self, shown: &mut String) {
+    fn finish_line(&mut self, shown: &mut String) {
         if self.is_overwritten {
-            // Blanks that wiped something out are not text.
+            // Spaces that erased text are not content.
             let end = self.line.iter().rposition(|c| *c != ' ').map_or(0, |last| last + 1);
             self.line.truncate(end);
         }
@@ -145,7 +145,7 @@ impl Collapse {
     }
 }
 
-/// Copies the lines that hold nothing to obey, which is nearly all output, and returns what follows.
+/// Copies lines without control characters, which is nearly all output. Returns the rest.
 fn pass_whole_lines<'a>(text: &'a str, shown: &mut String) -> &'a str {
     let mut rest = text;
     loop {
@@ -167,7 +167,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::{Collapse, LONGEST_LINE, collapse};
+    use super::{LineCollapser, MAX_LINE, collapse};
     use crate::visible::strip;
 
     #[track_caller]
@@ -209,15 +209,15 @@ mod tests {
 
     #[test]
     fn a_line_is_held_only_so_far() {
-        let mut state = Collapse::default();
+        let mut state = LineCollapser::default();
         let mut shown = String::new();
         for _ in 0..100 {
             state.push(&"x".repeat(10_000), &mut shown);
         }
-        assert!(shown.len() >= 1_000_000 - LONGEST_LINE && state.line.len() <= LONGEST_LINE);
+        assert!(shown.len() >= 1_000_000 - MAX_LINE && state.line.len() <= MAX_LINE);
         state.push("\r\x1b[999999999C!", &mut shown);
         state.finish(&mut shown);
-        assert!(shown.len() <= 1_000_000 + LONGEST_LINE + 1);
+        assert!(shown.len() <= 1_000_000 + MAX_LINE + 1);
     }
 
     fn output() -> impl Strategy<Value = Vec<String>> {
@@ -238,7 +238,7 @@ mod tests {
         #[test]
         fn pieces_do_not_matter(pieces in output()) {
             let mut shown = String::new();
-            let mut state = Collapse::default();
+            let mut state = LineCollapser::default();
             for c in pieces.concat().chars() {
                 state.push(c.encode_utf8(&mut [0; 4]), &mut shown);
             }

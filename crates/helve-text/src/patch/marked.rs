@@ -1,9 +1,9 @@
-//! Patches between `*** Begin Patch` and `*** End Patch`.
+//! Parses patches between `*** Begin Patch` and `*** PatchedLineEnd Patch`.
 
 use super::{
-    FilePatch, Hunk, Kind, Malformed, Patch, Problem,
-    head::{HunkHead, hunk_head},
-    rows::{Reader, Row, without_blanks},
+    FilePatch, Patch, PatchHunk, PatchLineKind, PatchParseError, PatchProblem,
+    hunk_header::{HunkHeader, parse_hunk_header},
+    source::{PatchRow, RowReader, trim_blank_rows},
 };
 
 const BEGIN: &str = "*** Begin Patch";
@@ -14,82 +14,85 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Whether a row belongs to this form and to no other.
-pub(super) fn is_begin(row: Row<'_>) -> bool {
+/// Whether a row starts a marked patch.
+pub(super) fn is_begin(row: PatchRow<'_>) -> bool {
     row.text().trim() == BEGIN
 }
 
-pub(super) fn parse(rows: &[Row<'_>]) -> Result<Patch, Malformed> {
-    let Some((first, rest)) = without_blanks(rows).split_first() else {
-        return Err(Row { number: 1, raw: "" }.malformed(Problem::NoBegin));
+pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
+    let Some((first, rest)) = trim_blank_rows(rows).split_first() else {
+        return Err(PatchRow { number: 1, raw: "" }.error(PatchProblem::NoBegin));
     };
     if !is_begin(*first) {
-        return Err(first.malformed(Problem::NoBegin));
+        return Err(first.error(PatchProblem::NoBegin));
     }
-    let mut reader = Reader { rows: body(*first, rest)? };
+    let mut reader = RowReader { rows: patch_body(*first, rest)? };
     let mut files = Vec::new();
     while let Some(row) = reader.next() {
         if row.is_blank() {
             continue;
         }
-        files.push(match head(row.text().trim()) {
-            Some(FileHead::Add(path)) => add(&mut reader, named(row, path)?)?,
-            Some(FileHead::Delete(path)) => {
-                FilePatch::Delete { path: named(row, path)?, was: None }
+        files.push(match file_header(row.text().trim()) {
+            Some(FileHeader::Add(path)) => add(&mut reader, parse_path(row, path)?)?,
+            Some(FileHeader::Delete(path)) => {
+                FilePatch::Delete { path: parse_path(row, path)?, content: None }
             }
-            Some(FileHead::Update(path)) => update(&mut reader, row, named(row, path)?)?,
-            Some(FileHead::End) => {
-                return Err(reader.peek().unwrap_or(row).malformed(Problem::AfterEnd));
+            Some(FileHeader::Update(path)) => update(&mut reader, row, parse_path(row, path)?)?,
+            Some(FileHeader::End) => {
+                return Err(reader.peek().unwrap_or(row).error(PatchProblem::AfterEnd));
             }
-            None => return Err(row.malformed(Problem::NoHeader)),
+            None => return Err(row.error(PatchProblem::NoHeader)),
         });
     }
     Ok(Patch { files })
 }
 
-/// What stands before the last row, which ends the patch.
-fn body<'r, 'a>(first: Row<'a>, rest: &'r [Row<'a>]) -> Result<&'r [Row<'a>], Malformed> {
-    let is_end = |row: &Row<'_>| row.text().trim() == END;
+/// Returns the rows before the last one, which must end the patch.
+fn patch_body<'r, 'a>(
+    first: PatchRow<'a>,
+    rest: &'r [PatchRow<'a>],
+) -> Result<&'r [PatchRow<'a>], PatchParseError> {
+    let is_end = |row: &PatchRow<'_>| row.text().trim() == END;
     match rest.split_last() {
         Some((last, body)) if is_end(last) => Ok(body),
         Some((_, body)) if let Some(end) = body.iter().position(is_end) => {
-            Err(rest[end + 1].malformed(Problem::AfterEnd))
+            Err(rest[end + 1].error(PatchProblem::AfterEnd))
         }
-        Some((last, _)) => Err(last.malformed(Problem::NoEnd)),
-        None => Err(first.malformed(Problem::NoEnd)),
+        Some((last, _)) => Err(last.error(PatchProblem::NoEnd)),
+        None => Err(first.error(PatchProblem::NoEnd)),
     }
 }
 
-enum FileHead<'a> {
+enum FileHeader<'a> {
     Add(&'a str),
     Delete(&'a str),
     Update(&'a str),
     End,
 }
 
-fn head(row: &str) -> Option<FileHead<'_>> {
+fn file_header(row: &str) -> Option<FileHeader<'_>> {
     if row == END {
-        return Some(FileHead::End);
+        return Some(FileHeader::End);
     }
-    (row.strip_prefix(ADD).map(FileHead::Add))
-        .or_else(|| row.strip_prefix(DELETE).map(FileHead::Delete))
-        .or_else(|| row.strip_prefix(UPDATE).map(FileHead::Update))
+    (row.strip_prefix(ADD).map(FileHeader::Add))
+        .or_else(|| row.strip_prefix(DELETE).map(FileHeader::Delete))
+        .or_else(|| row.strip_prefix(UPDATE).map(FileHeader::Update))
 }
 
-fn named(row: Row<'_>, path: &str) -> Result<String, Malformed> {
+fn parse_path(row: PatchRow<'_>, path: &str) -> Result<String, PatchParseError> {
     match path.trim() {
-        "" => Err(row.malformed(Problem::NoPath)),
-        path if path.contains('\0') => Err(row.malformed(Problem::NoPath)),
+        "" => Err(row.error(PatchProblem::NoPath)),
+        path if path.contains('\0') => Err(row.error(PatchProblem::NoPath)),
         path => Ok(path.to_owned()),
     }
 }
 
-fn add(reader: &mut Reader<'_, '_>, path: String) -> Result<FilePatch, Malformed> {
+fn add(reader: &mut RowReader<'_, '_>, path: String) -> Result<FilePatch, PatchParseError> {
     let mut text = String::new();
-    // Rows without anything are lines of the file only if more of it follows.
+    // Empty rows are lines of the file only if more of it follows.
     let mut blanks = 0;
     while let Some(row) = reader.peek()
-        && head(row.text().trim()).is_none()
+        && file_header(row.text().trim()).is_none()
     {
         reader.next();
         if row.text().is_empty() {
@@ -97,9 +100,12 @@ fn add(reader: &mut Reader<'_, '_>, path: String) -> Result<FilePatch, Malformed
             continue;
         }
         let Some(line) = row.text().strip_prefix('+') else {
-            let problem =
-                if row.text().starts_with("***") { Problem::NoHeader } else { Problem::NoAddition };
-            return Err(row.malformed(problem));
+            let problem = if row.text().starts_with("***") {
+                PatchProblem::NoHeader
+            } else {
+                PatchProblem::NoAddition
+            };
+            return Err(row.error(problem));
         };
         text.extend(std::iter::repeat_n('\n', std::mem::take(&mut blanks)));
         text.push_str(line);
@@ -109,29 +115,29 @@ fn add(reader: &mut Reader<'_, '_>, path: String) -> Result<FilePatch, Malformed
 }
 
 fn update(
-    reader: &mut Reader<'_, '_>,
-    header: Row<'_>,
+    reader: &mut RowReader<'_, '_>,
+    header: PatchRow<'_>,
     path: String,
-) -> Result<FilePatch, Malformed> {
+) -> Result<FilePatch, PatchParseError> {
     let mut move_to = None;
     if let Some(row) = reader.peek()
         && let Some(target) = row.text().trim().strip_prefix(MOVE)
     {
         reader.next();
-        move_to = Some(named(row, target)?).filter(|target| *target != path);
+        move_to = Some(parse_path(row, target)?).filter(|target| *target != path);
     }
     let hunks = hunks(reader)?;
     if hunks.is_empty() && move_to.is_none() {
-        return Err(header.malformed(Problem::EmptyUpdate { path }));
+        return Err(header.error(PatchProblem::EmptyUpdate { path }));
     }
     Ok(FilePatch::Update { path, move_to, executable: None, hunks })
 }
 
-fn hunks(reader: &mut Reader<'_, '_>) -> Result<Vec<Hunk>, Malformed> {
-    let mut hunks = Hunks::default();
-    // Only the end is trimmed: a kept line may look like a header.
+fn hunks(reader: &mut RowReader<'_, '_>) -> Result<Vec<PatchHunk>, PatchParseError> {
+    let mut hunks = HunkBuilder::default();
+    // Only the end is trimmed, because a context line may look like a header.
     while let Some(row) = reader.peek()
-        && head(row.text().trim_end()).is_none()
+        && file_header(row.text().trim_end()).is_none()
     {
         reader.next();
         hunks.take(row)?;
@@ -141,19 +147,20 @@ fn hunks(reader: &mut Reader<'_, '_>) -> Result<Vec<Hunk>, Malformed> {
 }
 
 #[derive(Default)]
-struct Hunks<'a> {
-    done: Vec<Hunk>,
-    open: Option<(Row<'a>, Hunk)>,
+struct HunkBuilder<'a> {
+    done: Vec<PatchHunk>,
+    open: Option<(PatchRow<'a>, PatchHunk)>,
 }
 
-impl<'a> Hunks<'a> {
-    fn take(&mut self, row: Row<'a>) -> Result<(), Malformed> {
+impl<'a> HunkBuilder<'a> {
+    fn take(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
         let text = row.text().trim_end();
         if text == "@@" || text.starts_with("@@ ") {
             return self.start(row);
         }
-        let (_, hunk) =
-            self.open.get_or_insert_with(|| (row, Hunk { row: row.number, ..Hunk::default() }));
+        let (_, hunk) = self
+            .open
+            .get_or_insert_with(|| (row, PatchHunk { row: row.number, ..PatchHunk::default() }));
         if text == END_OF_FILE && !hunk.lines.is_empty() {
             hunk.at_end = true;
             return Ok(());
@@ -162,37 +169,38 @@ impl<'a> Hunks<'a> {
             _ if hunk.at_end && text.is_empty() => {}
             Some(line) if !hunk.at_end => hunk.lines.push(line),
             Some(_) | None if hunk.lines.is_empty() => {
-                return Err(row.malformed(Problem::NoHunkLine));
+                return Err(row.error(PatchProblem::NoHunkLine));
             }
-            Some(_) | None => return Err(row.malformed(Problem::NoHunkStart)),
+            Some(_) | None => return Err(row.error(PatchProblem::NoHunkStart)),
         }
         Ok(())
     }
 
-    /// Several `@@` in a row are one hunk's hints.
-    fn start(&mut self, row: Row<'a>) -> Result<(), Malformed> {
+    /// Consecutive `@@` rows belong to the same hunk.
+    fn start(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
         if self.open.as_ref().is_some_and(|(_, hunk)| !hunk.lines.is_empty()) {
             self.close()?;
         }
-        let (_, hunk) =
-            self.open.get_or_insert_with(|| (row, Hunk { row: row.number, ..Hunk::default() }));
-        match hunk_head(row.text()) {
-            Some(HunkHead::Numbers { old_start, .. }) => hunk.old_start = Some(old_start),
-            Some(HunkHead::Hint(hint)) => hunk.hints.push(hint.to_owned()),
-            Some(HunkHead::Bare) => {}
-            None => return Err(row.malformed(Problem::BadHunkHead)),
+        let (_, hunk) = self
+            .open
+            .get_or_insert_with(|| (row, PatchHunk { row: row.number, ..PatchHunk::default() }));
+        match parse_hunk_header(row.text()) {
+            Some(HunkHeader::Numbers { old_start, .. }) => hunk.old_start = Some(old_start),
+            Some(HunkHeader::Hint(hint)) => hunk.hints.push(hint.to_owned()),
+            Some(HunkHeader::Bare) => {}
+            None => return Err(row.error(PatchProblem::BadHunkHeader)),
         }
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Malformed> {
+    fn close(&mut self) -> Result<(), PatchParseError> {
         let Some((row, hunk)) = self.open.take() else { return Ok(()) };
-        let says_nothing =
-            hunk.lines.iter().all(|line| line.kind == Kind::Keep && line.text.is_empty());
+        let is_blank =
+            hunk.lines.iter().all(|line| line.kind == PatchLineKind::Keep && line.text.is_empty());
         match row.text().starts_with("@@") {
-            true if says_nothing => return Err(row.malformed(Problem::EmptyHunk)),
-            // Blank rows between a header and the first `@@`.
-            false if says_nothing => {}
+            true if is_blank => return Err(row.error(PatchProblem::EmptyHunk)),
+            // These are blank rows between a header and the first `@@`.
+            false if is_blank => {}
             true | false => self.done.push(hunk),
         }
         Ok(())

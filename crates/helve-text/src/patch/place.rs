@@ -1,9 +1,9 @@
-//! Where the hunks of a patch stand in a file, and what the file becomes.
+//! Locates the hunks of a patch in a file and applies them.
 
+mod candidate;
 mod hints;
 mod order;
-mod seek;
-mod spot;
+mod search;
 mod write;
 
 #[cfg(test)]
@@ -11,79 +11,79 @@ mod tests;
 
 use std::ops::Range;
 
-use super::{Hunk, Kind};
+use super::{PatchHunk, PatchLineKind};
 use crate::{
-    edit::{Nearest, Place, Refusal, Tolerance},
+    edit::{ChangedLines, EditRefusal, NearestMatch, Tolerance},
     view::{Encoding, View},
 };
 
-/// What one hunk does to a file. Lines are counted from 0.
+/// The effect of one hunk on a file. Lines are counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
-    /// The lines of the file that change; empty where lines are only added.
+    /// The lines of the file that change. Empty if lines are only added.
     pub lines: Range<usize>,
-    /// What stands there afterwards.
-    pub out: Vec<Out>,
-    /// What the hunk got wrong; nothing if it quotes the file exactly.
+    /// Their replacement.
+    pub out: Vec<PatchedLine>,
+    /// The tolerances needed. Empty if the hunk quotes the file exactly.
     pub tolerances: Vec<Tolerance>,
 }
 
-/// A line of the file afterwards.
+/// A line of the file after the patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Out {
-    /// A line that the file has.
+pub enum PatchedLine {
+    /// An unchanged line of the file.
     Keep(usize),
     New {
         text: String,
-        /// The line whose place it takes.
-        instead: Option<usize>,
-        end: End,
+        /// The line that this line replaces.
+        replaces: Option<usize>,
+        end: PatchedLineEnd,
     },
 }
 
-/// What follows a new line.
+/// The line ending after a new line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum PatchedLineEnd {
     Newline,
-    /// The file ends with it, and no newline follows.
+    /// The file ends with this line, without a newline.
     Nothing,
-    /// As with the last line now: the hunk says of both that no newline follows.
-    AsItIs,
+    /// Like the file's last line now, because the hunk says that neither version ends with a newline.
+    Unchanged,
 }
 
 /// A file after all hunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patched {
+pub struct AppliedPatch {
     pub bytes: Vec<u8>,
     /// The lines that changed, in order.
-    pub places: Vec<Place>,
-    /// What the hunks got wrong, for each.
+    pub changed_lines: Vec<ChangedLines>,
+    /// The tolerances that each hunk needed.
     pub tolerances: Vec<Vec<Tolerance>>,
 }
 
-/// The hunk that has no place.
+/// A hunk that cannot be placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misplaced {
+pub struct PlacementError {
     /// Counted from 0.
     pub hunk: usize,
-    /// The row of the patch at which it starts.
+    /// The row of the patch at which the hunk starts.
     pub row: usize,
-    pub why: Why,
+    pub problem: PlacementProblem,
 }
 
-/// Why a hunk has no place. Lines are counted from 1.
+/// Why a hunk cannot be placed. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
-    /// Its lines are nowhere; the place that comes nearest, if any does.
-    NotFound(Option<Box<Nearest>>),
-    /// A line that should come before it is nowhere.
-    NoHint(String),
-    /// Its lines are in several places: the first of them, and how many there are.
+pub enum PlacementProblem {
+    /// Its lines were not found. Contains the closest match, if any.
+    NotFound(Option<Box<NearestMatch>>),
+    /// A line that should precede the hunk was not found.
+    HintNotFound(String),
+    /// Its lines occur several times: the first occurrences, and the number of all.
     Ambiguous {
         lines: Vec<usize>,
         count: usize,
     },
-    /// Its lines are only before those of an earlier hunk.
+    /// Its lines occur only before those of an earlier hunk.
     OutOfOrder {
         line: usize,
     },
@@ -93,43 +93,46 @@ pub enum Why {
     },
     /// It only adds lines and does not say after which.
     NoContext,
-    /// Its lines are found, but what it changes cannot be carried over to them.
+    /// Its lines were found, but the change cannot be applied to them.
     Refused {
         line: usize,
-        refusal: Box<Refusal>,
+        refusal: Box<EditRefusal>,
     },
     CannotEncode {
         character: char,
         encoding: Encoding,
     },
-    /// Too much would have to be compared.
+    /// The comparison would take too long.
     TooLarge,
 }
 
-/// Finds the places of all hunks: in their order, each the only one possible.
-pub fn place(view: &View<'_>, hunks: &[Hunk]) -> Result<Vec<Placement>, Misplaced> {
-    let file = seek::File::new(view, hunks);
+/// Finds the positions of all hunks, in order. Each must be unique.
+pub fn place(view: &View<'_>, hunks: &[PatchHunk]) -> Result<Vec<Placement>, PlacementError> {
+    let file = search::IndexedFile::new(view, hunks);
     let mut options = Vec::with_capacity(hunks.len());
     for (n, hunk) in hunks.iter().enumerate() {
-        options.push(seek::spots(&file, hunk).map_err(|why| Misplaced {
+        options.push(search::candidates(&file, hunk).map_err(|problem| PlacementError {
             hunk: n,
             row: hunk.row,
-            why,
+            problem,
         })?);
     }
     let chosen = order::choose(hunks, options)?;
-    Ok(hunks.iter().zip(chosen).map(|(hunk, spot)| spot.placement(hunk)).collect())
+    Ok(hunks.iter().zip(chosen).map(|(hunk, candidate)| candidate.placement(hunk)).collect())
 }
 
-/// Carries out all hunks, or none.
-pub fn apply(view: &View<'_>, hunks: &[Hunk]) -> Result<Patched, Misplaced> {
+/// Applies all hunks, or none.
+pub fn apply(view: &View<'_>, hunks: &[PatchHunk]) -> Result<AppliedPatch, PlacementError> {
     let placements = place(view, hunks)?;
     let written = write::write(view, &placements);
-    let (bytes, places) =
-        written.map_err(|(hunk, why)| Misplaced { hunk, row: hunks[hunk].row, why })?;
-    Ok(Patched {
+    let (bytes, changed_lines) = written.map_err(|(hunk, problem)| PlacementError {
+        hunk,
+        row: hunks[hunk].row,
+        problem,
+    })?;
+    Ok(AppliedPatch {
         bytes,
-        places,
+        changed_lines,
         tolerances: placements.into_iter().map(|it| it.tolerances).collect(),
     })
 }

@@ -1,23 +1,25 @@
-//! Patches in, what they want done out.
+//! Parses patches and renders the changes.
 
 use std::fmt::Write;
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{FilePatch, Hunk, Kind, LARGEST, Malformed, Patch, Problem, parse};
+use super::{
+    FilePatch, MAX_BYTES, Patch, PatchHunk, PatchLineKind, PatchParseError, PatchProblem, parse,
+};
 
 #[track_caller]
 fn check(text: &str, expect: Expect) {
     expect.assert_eq(&match parse(text) {
         Ok(patch) => shown(&patch),
-        Err(Malformed { row, problem, found }) => {
+        Err(PatchParseError { row, problem, found }) => {
             format!("row {row}: {problem:?}, found {found:?}")
         }
     });
 }
 
-/// A marked patch with this body.
+/// Checks a marked patch with this body.
 #[track_caller]
 fn check_body(body: &str, expect: Expect) {
     check(&format!("*** Begin Patch\n{body}\n*** End Patch\n"), expect);
@@ -30,9 +32,9 @@ fn shown(patch: &Patch) -> String {
             FilePatch::Add { path, text, executable } => {
                 writeln!(out, "add {path:?}{} {text:?}", mode(*executable)).unwrap();
             }
-            FilePatch::Delete { path, was: None } => writeln!(out, "delete {path:?}").unwrap(),
-            FilePatch::Delete { path, was: Some(was) } => {
-                writeln!(out, "delete {path:?} {was:?}").unwrap()
+            FilePatch::Delete { path, content: None } => writeln!(out, "delete {path:?}").unwrap(),
+            FilePatch::Delete { path, content: Some(content) } => {
+                writeln!(out, "delete {path:?} {content:?}").unwrap()
             }
             FilePatch::Update { path, move_to, executable, hunks } => {
                 let target = move_to.as_ref().map(|to| format!(" to {to:?}")).unwrap_or_default();
@@ -52,17 +54,17 @@ fn mode(executable: Option<bool>) -> &'static str {
     }
 }
 
-fn shown_hunk(hunk: &Hunk) -> String {
+fn shown_hunk(hunk: &PatchHunk) -> String {
     let mut out = format!("  hunk in row {}", hunk.row);
     hunk.old_start.iter().for_each(|line| write!(out, " at {line}").unwrap());
     hunk.hints.iter().for_each(|hint| write!(out, " after {hint:?}").unwrap());
     for line in &hunk.lines {
         let sign = match line.kind {
-            Kind::Keep => '=',
-            Kind::Remove => '-',
-            Kind::Add => '+',
+            PatchLineKind::Keep => '=',
+            PatchLineKind::Remove => '-',
+            PatchLineKind::Add => '+',
         };
-        write!(out, "\n    {sign}{}{}", line.text, if line.is_open { "⏏" } else { "" }).unwrap();
+        write!(out, "\n    {sign}{}{}", line.text, if line.no_newline { "⏏" } else { "" }).unwrap();
     }
     out + if hunk.at_end { "\n    end of file\n" } else { "\n" }
 }
@@ -287,7 +289,7 @@ mod marked {
         );
         check_body(
             "*** Update File: a\n@@ -9,x +1 @@\n-x",
-            expect![[r#"row 3: BadHunkHead, found "@@ -9,x +1 @@""#]],
+            expect![[r#"row 3: BadHunkHeader, found "@@ -9,x +1 @@""#]],
         );
     }
 }
@@ -605,11 +607,11 @@ mod unified {
         check("--- a\n+++ a\n", expect![[r#"row 1: EmptyUpdate { path: "a" }, found "--- a""#]]);
         check(
             "--- a\n+++ a\n@@ -1,x +1 @@\n-x\n",
-            expect![[r#"row 3: BadHunkHead, found "@@ -1,x +1 @@""#]],
+            expect![[r#"row 3: BadHunkHeader, found "@@ -1,x +1 @@""#]],
         );
         check(
             "--- a\n+++ a\nnot a hunk\n@@ -1 +1 @@\n-x\n",
-            expect![[r#"row 3: BadHunkHead, found "not a hunk""#]],
+            expect![[r#"row 3: BadHunkHeader, found "not a hunk""#]],
         );
         check(
             "--- a\n+++ a\n@@ -1,3 +1,3 @@\n x\n-y\n+z\nforgotten\n",
@@ -697,9 +699,9 @@ fn errors_are_worded() {
 
 #[test]
 fn too_large() {
-    let long = "x".repeat(LARGEST + 1);
-    assert_eq!(parse(&long).unwrap_err().problem, Problem::TooLarge);
-    assert_eq!(parse(&"\n".repeat(1_000_001)).unwrap_err().problem, Problem::TooLarge);
+    let long = "x".repeat(MAX_BYTES + 1);
+    assert_eq!(parse(&long).unwrap_err().problem, PatchProblem::TooLarge);
+    assert_eq!(parse(&"\n".repeat(1_000_001)).unwrap_err().problem, PatchProblem::TooLarge);
 }
 
 #[test]
@@ -722,7 +724,7 @@ fn repetition_costs_little() {
             "--- a\n+++ a\n@@ -1 +1 @@\n",
         ] {
             let text = start.to_owned() + &row.repeat(60_000 / row.len());
-            // Only that it comes to an end, one way or the other.
+            // Only termination matters here.
             assert!(parse(&text).map_or_else(|bad| bad.row > 0, |patch| !patch.files.is_empty()));
         }
     }
@@ -774,7 +776,7 @@ proptest! {
     fn any_rows_are_read_or_refused(text in rows()) {
         match parse(&text) {
             Ok(patch) => prop_assert!(!patch.files.is_empty()),
-            Err(malformed) => prop_assert!((1..=text.lines().count().max(1)).contains(&malformed.row), "{malformed}"),
+            Err(error) => prop_assert!((1..=text.lines().count().max(1)).contains(&error.row), "{error}"),
         }
     }
 

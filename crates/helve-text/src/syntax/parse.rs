@@ -1,39 +1,43 @@
-//! From a text to the faults that its grammar sees.
+//! Collects the errors that a grammar reports.
 
 use std::{ops::ControlFlow, time::Instant};
 
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
-use super::{Fault, FaultKind, Language, Spot};
+use super::{Language, LocatedError, SyntaxError, SyntaxErrorKind};
 
-/// More faults than this are not counted: such a text is in no language that the grammar knows.
-const COUNTED: usize = 100;
+/// Counting stops here. A text with so many errors is not in a supported language.
+const MAX_COUNTED: usize = 100;
 
-/// How often the parser reports before the clock is looked at, so that a small text never depends on a busy machine.
+/// Number of progress reports before the clock is checked, so that small texts do not depend on a busy machine.
 const UNTIMED: usize = 100;
 
-/// Characters of an excerpt.
+/// Maximum number of characters in an excerpt.
 const EXCERPT: usize = 60;
 
 /// Whether this build can check the language.
-pub(super) fn knows(language: Language) -> bool {
+pub(super) fn is_supported(language: Language) -> bool {
     match language {
         Language::Yaml => cfg!(feature = "lang-yaml"),
         other => grammar(other).is_some(),
     }
 }
 
-/// `None` when the language is not known or time is up.
-pub(super) fn spots(language: Language, text: &str, until: Instant) -> Option<Vec<Spot>> {
+/// Returns `None` if the language is not supported or the time is up.
+pub(super) fn located_errors(
+    language: Language,
+    text: &str,
+    deadline: Instant,
+) -> Option<Vec<LocatedError>> {
     #[cfg(feature = "lang-yaml")]
     if language == Language::Yaml {
-        return super::yaml::spots(text, until);
+        return super::yaml::located_errors(text, deadline);
     }
     let bytes = match language {
         Language::Bash => crate::shell::mask_non_ascii(text),
         _ => text.as_bytes().into(),
     };
-    let tree = parse(&grammar(language)?, &bytes, until)?;
+    let tree = parse(&grammar(language)?, &bytes, deadline)?;
     Some(collect(&tree, text))
 }
 
@@ -63,18 +67,18 @@ fn grammar(language: Language) -> Option<tree_sitter::Language> {
         Language::Tsx => Some(tree_sitter_typescript::LANGUAGE_TSX.into()),
         #[cfg(feature = "lang-typescript")]
         Language::TypeScript => Some(tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into()),
-        // YAML has a parser of its own; the others are those without their feature.
+        // YAML has its own parser. The others are languages without their feature.
         _ => None,
     }
 }
 
-fn parse(grammar: &tree_sitter::Language, bytes: &[u8], until: Instant) -> Option<Tree> {
+fn parse(grammar: &tree_sitter::Language, bytes: &[u8], deadline: Instant) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(grammar).ok()?;
     let mut steps = 0_usize;
     let mut progress = |_: &tree_sitter::ParseState| {
         steps += 1;
-        if steps > UNTIMED && Instant::now() >= until {
+        if steps > UNTIMED && Instant::now() >= deadline {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -85,39 +89,39 @@ fn parse(grammar: &tree_sitter::Language, bytes: &[u8], until: Instant) -> Optio
     parser.parse_with_options(&mut rest, None, Some(options))
 }
 
-fn collect(tree: &Tree, text: &str) -> Vec<Spot> {
-    let mut spots = Vec::new();
+fn collect(tree: &Tree, text: &str) -> Vec<LocatedError> {
+    let mut errors = Vec::new();
     let mut cursor = tree.walk();
     loop {
         let node = cursor.node();
         if node.is_missing() {
-            let kind = FaultKind::Missing(node.kind().to_string());
-            spots.push(spot(text, end_of_code(text, node.start_byte()), kind));
+            let kind = SyntaxErrorKind::Missing(node.kind().to_string());
+            errors.push(located(text, end_of_code(text, node.start_byte()), kind));
         } else if node.is_error() {
-            spots.push(stumble(node, text));
+            errors.push(error_position(node, text));
         }
-        // What is inside an error only follows from it.
-        if spots.len() >= COUNTED {
-            return spots;
+        // Errors inside an error node only follow from it.
+        if errors.len() >= MAX_COUNTED {
+            return errors;
         }
         if node.has_error() && !node.is_error() && cursor.goto_first_child() {
             continue;
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
-                return spots;
+                return errors;
             }
         }
     }
 }
 
-/// Something missing is missing after the last thing that is there, not after the blanks that follow.
+/// Moves a missing token to the end of the preceding code, before any white space.
 fn end_of_code(text: &str, at: usize) -> usize {
     text.get(..at).map_or(at, |before| before.trim_end().len())
 }
 
-/// The one place in a piece that does not fit which says most about it.
-fn stumble(error: Node<'_>, text: &str) -> Spot {
+/// Returns the most informative position in an error node.
+fn error_position(error: Node<'_>, text: &str) -> LocatedError {
     let mut open: Vec<(usize, &'static str)> = Vec::new();
     let mut cursor = error.walk();
     let mut more = cursor.goto_first_child();
@@ -136,24 +140,24 @@ fn stumble(error: Node<'_>, text: &str) -> Spot {
         more = cursor.goto_next_sibling();
     }
     match open.last() {
-        Some((at, closing)) => spot(text, *at, FaultKind::Missing((*closing).to_string())),
+        Some((at, closing)) => located(text, *at, SyntaxErrorKind::Missing((*closing).to_string())),
         None => unexpected(text, error.start_byte(), error.end_byte()),
     }
 }
 
-fn unexpected(text: &str, start: usize, end: usize) -> Spot {
+fn unexpected(text: &str, start: usize, end: usize) -> LocatedError {
     let piece = text.get(start..end).unwrap_or("");
     let blank = piece.len() - piece.trim_start().len();
-    spot(text, start + blank, FaultKind::Unexpected(excerpt(piece)))
+    located(text, start + blank, SyntaxErrorKind::Unexpected(excerpt(piece)))
 }
 
-/// The first line of a piece, cut short.
+/// Returns the first line of a piece, clipped.
 pub(super) fn excerpt(piece: &str) -> String {
     piece.trim().lines().next().unwrap_or("").trim_end().chars().take(EXCERPT).collect()
 }
 
-pub(super) fn spot(text: &str, byte: usize, kind: FaultKind) -> Spot {
+pub(super) fn located(text: &str, byte: usize, kind: SyntaxErrorKind) -> LocatedError {
     let before = text.as_bytes().get(..byte).unwrap_or(text.as_bytes());
     let line = 1 + memchr::memchr_iter(b'\n', before).count();
-    Spot { fault: Fault { line, kind }, byte }
+    LocatedError { error: SyntaxError { line, kind }, byte }
 }

@@ -1,30 +1,32 @@
-//! One small text of each language, whole and broken; and what an edit is told about.
+//! Checks a small valid and a broken text in each language, and errors introduced by edits.
 #![cfg(feature = "syntax")]
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{FaultKind, Faults, LONGEST, Language, MOST, faults, introduced, language};
+use super::{
+    Language, MAX_ERRORS, MAX_LENGTH, SyntaxCheck, SyntaxErrorKind, check, introduced, language,
+};
 
-fn check(path: &str, text: &str, expect: Expect) {
-    let language = language(path).expect("a language that is checked");
-    let told = match faults(language, text) {
-        Faults::Found(faults) => shown(&faults),
-        Faults::Unchecked => "unchecked".to_string(),
+fn check_file(path: &str, text: &str, expect: Expect) {
+    let language = language(path).expect("a supported language");
+    let rendered = match check(language, text) {
+        SyntaxCheck::Errors(errors) => shown(&errors),
+        SyntaxCheck::Unchecked => "unchecked".to_string(),
     };
-    expect.assert_eq(&told);
+    expect.assert_eq(&rendered);
 }
 
-fn shown(faults: &[super::Fault]) -> String {
-    let line = |fault: &super::Fault| match &fault.kind {
-        FaultKind::Missing(what) => format!("{}: missing {what}", fault.line),
-        FaultKind::Unexpected(what) => format!("{}: unexpected {what}", fault.line),
+fn shown(errors: &[super::SyntaxError]) -> String {
+    let line = |error: &super::SyntaxError| match &error.kind {
+        SyntaxErrorKind::Missing(what) => format!("{}: missing {what}", error.line),
+        SyntaxErrorKind::Unexpected(what) => format!("{}: unexpected {what}", error.line),
     };
-    faults.iter().map(line).collect::<Vec<_>>().join("\n")
+    errors.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn check_edit(path: &str, before: &str, after: &str, expect: Expect) {
-    let language = language(path).expect("a language that is checked");
+    let language = language(path).expect("a supported language");
     expect.assert_eq(&shown(&introduced(language, Some(before), after)));
 }
 
@@ -32,63 +34,63 @@ const RUST: &str = "use std::fmt;\n\nimpl A {\n    fn a(&self) {\n        b();\n
 
 #[test]
 fn rust() {
-    check("a.rs", RUST, expect![[""]]);
-    check("a.rs", "fn a() {\n    let b = ;\n}\n", expect!["2: unexpected ="]);
-    check("a.rs", "fn a() {\n    if b {\n        c();\n}\n", expect!["1: missing }"]);
-    check("a.rs", "fn a() {\n    c(1, 2;\n}\n", expect!["2: missing )"]);
+    check_file("a.rs", RUST, expect![[""]]);
+    check_file("a.rs", "fn a() {\n    let b = ;\n}\n", expect!["2: unexpected ="]);
+    check_file("a.rs", "fn a() {\n    if b {\n        c();\n}\n", expect!["1: missing }"]);
+    check_file("a.rs", "fn a() {\n    c(1, 2;\n}\n", expect!["2: missing )"]);
 }
 
 #[test]
 fn typescript() {
-    check(
+    check_file(
         "a.ts",
         "const a = <T,>(b: T): T => b;\nexport type C = { d?: string };\n",
         expect![[""]],
     );
-    check("a.ts", "function a(b: string {\n  return b;\n}\n", expect!["1: missing )"]);
-    check("a.tsx", "const A = () => <div className=\"a\">{b}</div>;\n", expect![[""]]);
-    check("a.tsx", "const A = () => <div>{b}</span>;\n", expect![[""]]);
-    check("a.ts", "<?xml version=\"1.0\"?>\n<TS></TS>\n", expect!["unchecked"]);
+    check_file("a.ts", "function a(b: string {\n  return b;\n}\n", expect!["1: missing )"]);
+    check_file("a.tsx", "const A = () => <div className=\"a\">{b}</div>;\n", expect![[""]]);
+    check_file("a.tsx", "const A = () => <div>{b}</span>;\n", expect![[""]]);
+    check_file("a.ts", "<?xml version=\"1.0\"?>\n<TS></TS>\n", expect!["unchecked"]);
 }
 
 #[test]
 fn javascript() {
-    check("a.mjs", "export default async () => ({ ...a, b: `c${d}` });\n", expect![[""]]);
-    check("a.js", "function a() {\n  return [1, 2;\n}\n", expect!["2: missing ]"]);
-    check("a.js", "const a = {\n  b: 1\n  c: 2,\n};\n", expect!["3: unexpected c: 2"]);
-    check("a.js", "// @flow\nconst a = (b: ?string) => b;\n", expect!["unchecked"]);
+    check_file("a.mjs", "export default async () => ({ ...a, b: `c${d}` });\n", expect![[""]]);
+    check_file("a.js", "function a() {\n  return [1, 2;\n}\n", expect!["2: missing ]"]);
+    check_file("a.js", "const a = {\n  b: 1\n  c: 2,\n};\n", expect!["3: unexpected c: 2"]);
+    check_file("a.js", "// @flow\nconst a = (b: ?string) => b;\n", expect!["unchecked"]);
 }
 
 #[test]
 fn python() {
-    check(
+    check_file(
         "a.py",
         "def a(b: int = 1) -> str:\n    match b:\n        case 1:\n            return f\"{b}\"\n",
         expect![[""]],
     );
-    check("a.py", "def a(b:\n    return b\n", expect!["1: missing )"]);
-    check("a.py", "def a()\n    return 1\n", expect!["1: unexpected def a()"]);
-    check("a.py", "x = (1,\n", expect!["1: missing )"]);
+    check_file("a.py", "def a(b:\n    return b\n", expect!["1: missing )"]);
+    check_file("a.py", "def a()\n    return 1\n", expect!["1: unexpected def a()"]);
+    check_file("a.py", "x = (1,\n", expect!["1: missing )"]);
 }
 
 #[test]
 fn go() {
-    check(
+    check_file(
         "a.go",
         "package a\n\nfunc b[T any](c T) (T, error) {\n\treturn c, nil\n}\n",
         expect![[""]],
     );
-    check("a.go", "package a\n\nfunc b() {\n\tif c {\n\t\td()\n}\n", expect!["6: missing }"]);
+    check_file("a.go", "package a\n\nfunc b() {\n\tif c {\n\t\td()\n}\n", expect!["6: missing }"]);
 }
 
 #[test]
 fn java() {
-    check(
+    check_file(
         "A.java",
         "record A(int b) {\n    int c() { return switch (b) { case 1 -> 2; default -> 3; }; }\n}\n",
         expect![[""]],
     );
-    check(
+    check_file(
         "A.java",
         "class A {\n    int b() {\n        return 1\n    }\n}\n",
         expect!["3: missing ;"],
@@ -97,14 +99,14 @@ fn java() {
 
 #[test]
 fn c() {
-    check("a.c", "#include <stdio.h>\n\nint main(void) {\n    return 0;\n}\n", expect![[""]]);
-    check("a.c", "int main(void) {\n    return 0\n}\n", expect!["2: missing ;"]);
-    check(
+    check_file("a.c", "#include <stdio.h>\n\nint main(void) {\n    return 0;\n}\n", expect![[""]]);
+    check_file("a.c", "int main(void) {\n    return 0\n}\n", expect!["2: missing ;"]);
+    check_file(
         "a.c",
         "int main(void) {\n    if (a) {\n        b();\n    return 0;\n}\n",
         expect!["5: missing }"],
     );
-    check(
+    check_file(
         "a.c",
         "static int __init a(void)\n{\n\tlist_for_each_entry(b, c, d) {\n\t\te();\n\t}\n\tFOO(x)\n\treturn 0;\n}\n",
         expect![[""]],
@@ -113,44 +115,48 @@ fn c() {
 
 #[test]
 fn cpp() {
-    check(
+    check_file(
         "a.cpp",
         "template <typename T>\nclass A : public B {\n  Q_OBJECT\n public:\n  auto c() const -> T { return [this] { return d_; }(); }\n};\n",
         expect![""],
     );
-    check("a.hpp", "class A {\n  void b() {\n    c(;\n  }\n};\n", expect!["3: missing )"]);
+    check_file("a.hpp", "class A {\n  void b() {\n    c(;\n  }\n};\n", expect!["3: missing )"]);
 }
 
 #[test]
 fn ruby() {
-    check(
+    check_file(
         "a.rb",
         "class A\n  def b(c = 1, *d, e:)\n    puts <<~F\n      #{c}\n    F\n  end\nend\n",
         expect![[""]],
     );
-    check("a.rb", "class A\n  def b\n    puts 1\nend\n", expect!["1: unexpected class A"]);
+    check_file("a.rb", "class A\n  def b\n    puts 1\nend\n", expect!["1: unexpected class A"]);
 }
 
 #[test]
 fn json() {
-    check("a.json", "{\"a\": [1, 2, {\"b\": null}]}\n", expect![[""]]);
-    check("package.json", "{\n  \"a\": 1,\n  \"b\": 2,\n}\n", expect!["3: unexpected ,"]);
-    check("a.json", "{\n  \"a\": 1\n  \"b\": 2\n}\n", expect![[r#"2: unexpected "a": 1"#]]);
-    check("a.json", "{\n  \"a\": [1, 2\n}\n", expect!["2: missing ]"]);
+    check_file("a.json", "{\"a\": [1, 2, {\"b\": null}]}\n", expect![[""]]);
+    check_file("package.json", "{\n  \"a\": 1,\n  \"b\": 2,\n}\n", expect!["3: unexpected ,"]);
+    check_file("a.json", "{\n  \"a\": 1\n  \"b\": 2\n}\n", expect![[r#"2: unexpected "a": 1"#]]);
+    check_file("a.json", "{\n  \"a\": [1, 2\n}\n", expect!["2: missing ]"]);
     let commented = "// a\n{\n  \"b\": [1, 2,], /* , */\n  \"c\": \"d,]\", // e\n}\n";
     for path in ["a.jsonc", "tsconfig.json", "tsconfig.build.json", "x/.vscode/settings.json"] {
-        check(path, commented, expect![[""]]);
+        check_file(path, commented, expect![[""]]);
     }
-    check("a.jsonc", "{\n  \"a\": 1\n  \"b\": 2,\n}\n", expect![[r#"2: unexpected "a": 1"#]]);
+    check_file("a.jsonc", "{\n  \"a\": 1\n  \"b\": 2,\n}\n", expect![[r#"2: unexpected "a": 1"#]]);
 }
 
 #[test]
 fn yaml() {
-    check("a.yaml", "a:\n  - b: 1\n    c: [d, e]\n  - |\n    f\n---\ng: ${{ h }}\n", expect![[""]]);
-    check("a.yml", "a:\n  - b: 1\n   c: 2\n", expect!["3: unexpected c: 2"]);
-    check("a.yml", "a: [b, c\nd: e\n", expect!["2: unexpected d: e"]);
-    check("a.yml", "a: \"b\nc: d\n", expect!["2: unexpected c: d"]);
-    check(
+    check_file(
+        "a.yaml",
+        "a:\n  - b: 1\n    c: [d, e]\n  - |\n    f\n---\ng: ${{ h }}\n",
+        expect![[""]],
+    );
+    check_file("a.yml", "a:\n  - b: 1\n   c: 2\n", expect!["3: unexpected c: 2"]);
+    check_file("a.yml", "a: [b, c\nd: e\n", expect!["2: unexpected d: e"]);
+    check_file("a.yml", "a: \"b\nc: d\n", expect!["2: unexpected c: d"]);
+    check_file(
         "chart/templates/a.yaml",
         "a: {{ .Values.a }}\n{{- if .b }}\nc: d\n{{- end }}\n",
         expect!["unchecked"],
@@ -159,13 +165,13 @@ fn yaml() {
 
 #[test]
 fn bash() {
-    check(
+    check_file(
         "a.sh",
         "#!/bin/bash\nset -e\nfor a in \"$@\"; do\n  echo \"${a%%.*}\" | sed 's/a/b/'\ndone\n",
         expect![[""]],
     );
-    check("a.sh", "if [ -f a ]; then\n  echo b\n", expect!["2: missing fi"]);
-    check("a.sh", "#!/usr/bin/env fish\nif test -f a\n  echo b\nend\n", expect!["unchecked"]);
+    check_file("a.sh", "if [ -f a ]; then\n  echo b\n", expect!["2: missing fi"]);
+    check_file("a.sh", "#!/usr/bin/env fish\nif test -f a\n  echo b\nend\n", expect!["unchecked"]);
 }
 
 #[test]
@@ -193,7 +199,7 @@ fn names() {
 }
 
 #[test]
-fn a_deleted_brace_is_told_with_its_line() {
+fn a_deleted_brace_is_reported_at_its_line() {
     check_edit("a.rs", RUST, &RUST.replacen("    }\n\n", "\n", 1), expect!["6: missing }"]);
     check_edit(
         "a.rs",
@@ -208,7 +214,7 @@ fn a_deleted_brace_is_told_with_its_line() {
 }
 
 #[test]
-fn a_fault_that_was_there_is_not_told() {
+fn an_old_error_is_not_reported() {
     let old = "fn a() {\n    let b = ;\n}\n\nfn c() {\n    d();\n}\n";
     check_edit("a.rs", old, &old.replacen("d();", "e();\n    f();", 1), expect![[""]]);
     check_edit("a.rs", old, &format!("use g;\n\n{old}"), expect![[""]]);
@@ -220,29 +226,32 @@ fn a_fault_that_was_there_is_not_told() {
 }
 
 #[test]
-fn a_text_that_the_grammar_does_not_know_is_left_alone() {
+fn an_unsupported_dialect_is_not_reported() {
     let strange = "let = ;\n".repeat(5);
     check_edit("a.rs", &strange, &format!("{strange}fn a( {{\n"), expect![[""]]);
-    assert_eq!(introduced(Language::Rust, None, &"let = ;\n".repeat(MOST + 1)), []);
+    assert_eq!(introduced(Language::Rust, None, &"let = ;\n".repeat(MAX_ERRORS + 1)), []);
     assert_eq!(introduced(Language::Rust, None, "fn a() {").len(), 1);
-    assert_eq!(introduced(Language::Rust, Some(""), &"let = ;\n".repeat(MOST + 1)).len(), MOST);
-    assert_eq!(faults(Language::Rust, &"(".repeat(LONGEST + 1)), Faults::Unchecked);
-    assert_eq!(faults(Language::Rust, "fn a() {\0"), Faults::Unchecked);
+    assert_eq!(
+        introduced(Language::Rust, Some(""), &"let = ;\n".repeat(MAX_ERRORS + 1)).len(),
+        MAX_ERRORS
+    );
+    assert_eq!(check(Language::Rust, &"(".repeat(MAX_LENGTH + 1)), SyntaxCheck::Unchecked);
+    assert_eq!(check(Language::Rust, "fn a() {\0"), SyntaxCheck::Unchecked);
 }
 
-/// State of this size overruns a scanner's buffer, which ends the process.
+/// State of this size overflows a scanner's buffer, which ends the process.
 #[test]
-fn what_scanners_cannot_hold_is_not_given_to_them() {
+fn texts_that_overflow_scanners_are_not_parsed() {
     let deep: String = (0..1_000).map(|depth| format!("{}if a:\n", " ".repeat(depth))).collect();
-    assert_eq!(faults(Language::Python, &deep[..LONGEST]), Faults::Unchecked);
+    assert_eq!(check(Language::Python, &deep[..MAX_LENGTH]), SyntaxCheck::Unchecked);
     let long = format!("a(<<{})\n", "b".repeat(300));
-    assert_eq!(faults(Language::Ruby, &long), Faults::Unchecked);
+    assert_eq!(check(Language::Ruby, &long), SyntaxCheck::Unchecked);
     let many = format!("a({})\n", "<<B, ".repeat(300));
-    assert_eq!(faults(Language::Ruby, &many), Faults::Unchecked);
+    assert_eq!(check(Language::Ruby, &many), SyntaxCheck::Unchecked);
     let nested = "#{a <<B\n".repeat(100);
-    assert_eq!(faults(Language::Ruby, &nested), Faults::Unchecked);
+    assert_eq!(check(Language::Ruby, &nested), SyntaxCheck::Unchecked);
     let dashes = "- ".repeat(10_000);
-    assert_eq!(faults(Language::Yaml, &dashes), Faults::Unchecked);
+    assert_eq!(check(Language::Yaml, &dashes), SyntaxCheck::Unchecked);
 }
 
 const ALL: [Language; 14] = [
@@ -262,7 +271,7 @@ const ALL: [Language; 14] = [
     Language::Yaml,
 ];
 
-/// Pieces that mean something to many grammars, and some that mean nothing to any.
+/// Generates fragments that are meaningful to many grammars, and some noise.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "{", "}", "(", ")", "[", "]", "<", ">", "\"", "'", "`", "#{", "${", "//", "/*", "*/",
@@ -278,14 +287,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn no_text_is_too_strange(before in pieces(), after in pieces(), noise in any::<String>()) {
+    fn any_text_can_be_checked(before in pieces(), after in pieces(), noise in any::<String>()) {
         for language in ALL {
             for text in [&after, &noise] {
                 let lines = text.matches('\n').count() + 1;
                 for old in [None, Some(before.as_str())] {
                     let found = introduced(language, old, text);
-                    prop_assert!(found.len() <= MOST);
-                    prop_assert!(found.iter().all(|fault| (1..=lines).contains(&fault.line)));
+                    prop_assert!(found.len() <= MAX_ERRORS);
+                    prop_assert!(found.iter().all(|error| (1..=lines).contains(&error.line)));
                 }
                 prop_assert_eq!(introduced(language, Some(text), text), []);
             }
@@ -294,6 +303,6 @@ proptest! {
 }
 
 #[test]
-fn a_shell_script_in_any_letters() {
-    check("a.sh", "echo {é..3} {1..\u{10ffff}} {\u{10ffff}\n", expect![[""]]);
+fn a_shell_script_with_non_ascii_letters() {
+    check_file("a.sh", "echo {é..3} {1..\u{10ffff}} {\u{10ffff}\n", expect![[""]]);
 }

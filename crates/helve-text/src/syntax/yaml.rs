@@ -1,19 +1,20 @@
-//! YAML, by a parser of its own: the grammar's scanner for indentation writes past its buffer when nesting is deep.
+//! Checks YAML with its own parser, because the grammar's scanner overflows its buffer on deep nesting.
 
 use std::time::Instant;
 
 use granit_parser::{ErrorKind, Parser};
 
-use super::{FaultKind, Spot, parse};
+use super::{LocatedError, SyntaxErrorKind, parse};
 
-/// Events before the clock is looked at, so that a small text never depends on a busy machine.
+/// Number of events before the clock is checked, so that small texts do not depend on a busy machine.
 const UNTIMED: usize = 1_000;
 
-/// The parser stops at the first fault. `None` when time is up or the text is beyond the parser's limits.
-pub(super) fn spots(text: &str, until: Instant) -> Option<Vec<Spot>> {
+/// Returns at most one error, since the parser stops there. Returns `None` if the time is up or a limit of the parser
+/// is reached.
+pub(super) fn located_errors(text: &str, deadline: Instant) -> Option<Vec<LocatedError>> {
     for (count, event) in Parser::new_from_str(text).enumerate() {
         let Err(error) = event else {
-            if count > UNTIMED && Instant::now() >= until {
+            if count > UNTIMED && Instant::now() >= deadline {
                 return None;
             }
             continue;
@@ -23,12 +24,12 @@ pub(super) fn spots(text: &str, until: Instant) -> Option<Vec<Spot>> {
         }
         let start = line_start(text, error.marker().line());
         let excerpt = parse::excerpt(text[start..].lines().next().unwrap_or(""));
-        return Some(vec![parse::spot(text, start, FaultKind::Unexpected(excerpt))]);
+        return Some(vec![parse::located(text, start, SyntaxErrorKind::Unexpected(excerpt))]);
     }
     Some(Vec::new())
 }
 
-/// Whether the parser gave up on a text that may be well formed.
+/// Whether the parser gave up on a text that may be valid.
 fn is_limit(kind: &ErrorKind) -> bool {
     matches!(
         kind,
@@ -40,7 +41,7 @@ fn is_limit(kind: &ErrorKind) -> bool {
     )
 }
 
-/// Where a line, counted from 1, starts; the end of the text for a line after it.
+/// Returns the start of a line, counted from 1, or the end of the text if there is no such line.
 fn line_start(text: &str, line: usize) -> usize {
     match line.checked_sub(2) {
         None => 0,

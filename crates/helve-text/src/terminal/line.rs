@@ -1,27 +1,27 @@
-//! The line that is being printed: held until it ends, because it may be rewritten.
+//! The line being printed, held back until it ends because it may be rewritten.
 
-/// A line that is longer than this flows through, and what would rewrite it begins a new line.
-pub const LONGEST: usize = 64 * 1024;
+/// A longer line is passed through, and text that would rewrite it starts a new line.
+pub const MAX_LINE: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct PendingLine {
     held: Vec<u8>,
-    /// Whether its beginning went out already.
+    /// Whether its start was already passed on.
     spilled: bool,
     cursor: Cursor,
 }
 
-/// What happens to the line when more text comes. Nothing does if it ends first.
+/// Where further text goes. Ignored if the line ends first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Cursor {
     #[default]
     End,
     Start,
-    /// So many characters before the end.
+    /// This many characters before the end.
     Back(u32),
 }
 
-impl Line {
+impl PendingLine {
     pub(super) fn return_carriage(&mut self) {
         self.cursor = Cursor::Start;
     }
@@ -34,7 +34,7 @@ impl Line {
         };
     }
 
-    /// Prints text that holds no control but tabs and newlines.
+    /// Prints text without control characters other than tabs and newlines.
     pub(super) fn text(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let Some(first) = memchr::memchr(b'\n', text) else { return self.write(text, out) };
         self.write(&text[..first], out);
@@ -45,7 +45,7 @@ impl Line {
         self.write(&rest[whole..], out);
     }
 
-    /// What is held, as it stands.
+    /// Returns the pending text.
     pub(super) fn held(&self) -> &[u8] {
         &self.held
     }
@@ -79,7 +79,7 @@ impl Line {
             }
             Cursor::Back(steps) => self.remove(steps),
         }
-        if !self.spilled && self.held.len() + text.len() <= LONGEST {
+        if !self.spilled && self.held.len() + text.len() <= MAX_LINE {
             return self.held.extend_from_slice(text);
         }
         self.flush(out);

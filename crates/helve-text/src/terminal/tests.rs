@@ -1,13 +1,13 @@
-//! Raw output in; what somebody reads, out.
+//! Filters raw terminal output.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{LONGEST_LINE, Plain};
+use super::{MAX_LINE, TerminalFilter};
 use crate::visible;
 
-fn plain<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-    let (mut filter, mut out) = (Plain::new(), Vec::new());
+fn filtered<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let (mut filter, mut out) = (TerminalFilter::new(), Vec::new());
     for piece in pieces {
         filter.push(piece, &mut out);
     }
@@ -17,7 +17,7 @@ fn plain<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
 
 #[track_caller]
 fn check(output: impl AsRef<[u8]>, expect: Expect) {
-    expect.assert_eq(&plain([output.as_ref()]).escape_ascii().to_string());
+    expect.assert_eq(&filtered([output.as_ref()]).escape_ascii().to_string());
 }
 
 #[test]
@@ -36,14 +36,14 @@ fn broken_sequences_swallow_nothing() {
     check("end\x1b]tail\x1b", expect!["endtail"]);
     check("\x1b]\u{e9}\u{9d}x", expect![[r#"\xc3\xa9x"#]]);
     check(b"\x1b]x\xc2", expect![[r#"x\xc2"#]]);
-    let far = format!("\x1b]{}\x07", "x".repeat(super::LONGEST_STRING + 1));
-    assert_eq!(plain([far.as_bytes()]).len(), super::LONGEST_STRING + 1);
+    let far = format!("\x1b]{}\x07", "x".repeat(super::MAX_STRING + 1));
+    assert_eq!(filtered([far.as_bytes()]).len(), super::MAX_STRING + 1);
 }
 
 #[test]
 fn bytes_that_are_not_utf_8_stay() {
     check(b"caf\xe9 \xff\xfe\xc2", expect![[r#"caf\xe9 \xff\xfe\xc2"#]]);
-    // Shift_JIS: 0x93 and 0x96 are letters, 0x9d too.
+    // In Shift_JIS, 0x93, 0x96 and 0x9d are lead bytes.
     check(b"\x93\xfa\x96{\x9d\x82\x9b", expect![[r#"\x93\xfa\x96{\x9d\x82\x9b"#]]);
     check("日本 ✜ œ", expect![[r#"\xe6\x97\xa5\xe6\x9c\xac \xe2\x9c\x9c \xc5\x93"#]]);
 }
@@ -71,7 +71,7 @@ fn other_controls_go() {
 
 #[test]
 fn a_line_rewritten_for_ever_costs_nothing() {
-    let (mut filter, mut out) = (Plain::new(), Vec::new());
+    let (mut filter, mut out) = (TerminalFilter::new(), Vec::new());
     for step in 0..100_000 {
         filter.push(format!("{step} of 100000\r").as_bytes(), &mut out);
         filter.push(b"\x08", &mut out);
@@ -83,11 +83,11 @@ fn a_line_rewritten_for_ever_costs_nothing() {
 
 #[test]
 fn a_long_line_flows_through() {
-    let (mut filter, mut out) = (Plain::new(), Vec::new());
-    filter.push(&vec![b'x'; LONGEST_LINE], &mut out);
+    let (mut filter, mut out) = (TerminalFilter::new(), Vec::new());
+    filter.push(&vec![b'x'; MAX_LINE], &mut out);
     assert!(out.is_empty());
     filter.push(b"y", &mut out);
-    assert_eq!(out.len(), LONGEST_LINE + 1);
+    assert_eq!(out.len(), MAX_LINE + 1);
     filter.push(b"z\r1\r2", &mut out);
     filter.finish(&mut out);
     assert!(out.ends_with(b"xyz\n2"));
@@ -95,7 +95,7 @@ fn a_long_line_flows_through() {
 
 #[test]
 fn a_line_that_waits_can_be_told() {
-    let (mut filter, mut out) = (Plain::new(), Vec::new());
+    let (mut filter, mut out) = (TerminalFilter::new(), Vec::new());
     filter.push(b"Name: ", &mut out);
     assert_eq!((filter.pending(), out.len()), (&b"Name: "[..], 0));
     filter.flush(&mut out);
@@ -143,17 +143,17 @@ proptest! {
 
     #[test]
     fn cuts_change_nothing(output in output(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
-        let whole = plain([output.as_slice()]);
+        let whole = filtered([output.as_slice()]);
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(output.len() + 1)).collect();
         cuts.extend([0, output.len()]);
         cuts.sort_unstable();
-        prop_assert_eq!(&plain(cuts.windows(2).map(|cut| &output[cut[0]..cut[1]])), &whole);
-        prop_assert_eq!(&plain(output.chunks(1)), &whole);
+        prop_assert_eq!(&filtered(cuts.windows(2).map(|cut| &output[cut[0]..cut[1]])), &whole);
+        prop_assert_eq!(&filtered(output.chunks(1)), &whole);
     }
 
     #[test]
     fn nothing_of_control_is_left(output in output()) {
-        let clean = plain([output.as_slice()]);
+        let clean = filtered([output.as_slice()]);
         let is_control = |byte: &u8| (*byte < 0x20 && !b"\n\t".contains(byte)) || *byte == 0x7f;
         prop_assert!(!clean.iter().any(is_control));
         prop_assert_eq!(clean.iter().filter(|byte| **byte == b'\n').count(), output.iter().filter(|byte| **byte == b'\n').count());
@@ -162,6 +162,6 @@ proptest! {
     #[test]
     fn text_that_rewrites_nothing_is_stripped(text in "[a-z0-9;?é\n\t\0\u{1b}\u{7}\u{9b}\u{9c}\u{9d}\\]\\[]{0,30}") {
         let clean = visible::strip(&text);
-        prop_assert_eq!(plain([text.as_bytes()]), clean.as_bytes());
+        prop_assert_eq!(filtered([text.as_bytes()]), clean.as_bytes());
     }
 }

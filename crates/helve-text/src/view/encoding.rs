@@ -1,4 +1,4 @@
-//! Which encoding bytes are in, and the way from bytes to characters and back.
+//! Detects encodings, decodes and encodes.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::EncoderResult;
@@ -6,15 +6,15 @@ use memchr::{memchr, memmem};
 
 use super::Binary;
 
-/// How the characters of a file are written.
+/// The character encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Utf8,
     Utf16Le,
     Utf16Be,
-    /// Told by detection; ASCII bytes mean themselves.
+    /// A detected legacy encoding. ASCII bytes stand for themselves.
     Legacy(&'static encoding_rs::Encoding),
-    /// ASCII with a few other bytes, too few to tell. Only ASCII can be written.
+    /// ASCII with too few other bytes to detect an encoding. Only ASCII can be written.
     Unclear,
 }
 
@@ -29,8 +29,8 @@ impl Encoding {
         }
     }
 
-    /// Bytes of an ASCII character.
-    pub(super) fn unit(self) -> usize {
+    /// Number of bytes of an ASCII character.
+    pub(super) fn ascii_width(self) -> usize {
         match self {
             Encoding::Utf16Le | Encoding::Utf16Be => 2,
             Encoding::Utf8 | Encoding::Legacy(_) | Encoding::Unclear => 1,
@@ -51,48 +51,48 @@ impl Encoding {
     }
 }
 
-/// What the bytes seem to be.
+/// The result of detection.
 pub(super) struct Guess {
     pub(super) encoding: Encoding,
     /// Length of the byte-order mark.
-    pub(super) mark: usize,
+    pub(super) bom_len: usize,
     pub(super) damaged: bool,
 }
 
-/// Below this many bytes outside ASCII a statistical guess is not worth much.
-const ENOUGH: usize = 12;
-/// What the detector gets to see at most.
-const SAMPLE: usize = 32 * 1024;
+/// Minimum number of bytes outside ASCII for a reliable statistical guess.
+const MIN_HIGH_BYTES: usize = 12;
+/// Maximum number of bytes given to the detector.
+const MAX_SAMPLE: usize = 32 * 1024;
 
 pub(super) fn guess(bytes: &[u8]) -> Result<Guess, Binary> {
     match bytes {
         [0xff, 0xfe, 0, 0, ..] => return Err(Binary),
         [0xff, 0xfe, ..] => {
-            return Ok(Guess { encoding: Encoding::Utf16Le, mark: 2, damaged: false });
+            return Ok(Guess { encoding: Encoding::Utf16Le, bom_len: 2, damaged: false });
         }
         [0xfe, 0xff, ..] => {
-            return Ok(Guess { encoding: Encoding::Utf16Be, mark: 2, damaged: false });
+            return Ok(Guess { encoding: Encoding::Utf16Be, bom_len: 2, damaged: false });
         }
         _ => {}
     }
-    let mark = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let bom_len = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     if memchr(0, bytes).is_some() {
-        let encoding = unmarked_wide(bytes).ok_or(Binary)?;
-        return Ok(Guess { encoding, mark: 0, damaged: false });
+        let encoding = detect_utf16(bytes).ok_or(Binary)?;
+        return Ok(Guess { encoding, bom_len: 0, damaged: false });
     }
     if [&b"\x1b$B"[..], b"\x1b$@"].iter().any(|shift| memmem::find(bytes, shift).is_some()) {
-        // Japanese in seven bits, in which other characters cannot stand by themselves.
-        return Ok(Guess { encoding: Encoding::Unclear, mark, damaged: false });
+        // ISO-2022-JP, a 7-bit encoding with shift states, in which characters cannot be replaced individually.
+        return Ok(Guess { encoding: Encoding::Unclear, bom_len, damaged: false });
     }
     if std::str::from_utf8(bytes).is_ok() {
-        return Ok(Guess { encoding: Encoding::Utf8, mark, damaged: false });
+        return Ok(Guess { encoding: Encoding::Utf8, bom_len, damaged: false });
     }
-    let encoding = if mark > 0 || mostly_utf8(bytes) { Encoding::Utf8 } else { detect(bytes) };
-    Ok(Guess { encoding, mark, damaged: true })
+    let encoding = if bom_len > 0 || mostly_utf8(bytes) { Encoding::Utf8 } else { detect(bytes) };
+    Ok(Guess { encoding, bom_len, damaged: true })
 }
 
-/// UTF-16 without a mark: NULs in one byte position of nearly all pairs, and hardly any in the other.
-fn unmarked_wide(bytes: &[u8]) -> Option<Encoding> {
+/// Detects UTF-16 without a byte-order mark: NULs in one byte of nearly all pairs, and hardly any in the other.
+fn detect_utf16(bytes: &[u8]) -> Option<Encoding> {
     let pairs = bytes.len() / 2;
     if pairs < 2 || !bytes.len().is_multiple_of(2) {
         return None;
@@ -108,57 +108,57 @@ fn unmarked_wide(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Other encodings give well-formed UTF-8 now and then by accident, but far less often than they break it.
+/// Other encodings contain valid UTF-8 sequences by accident, but far more invalid ones.
 fn mostly_utf8(bytes: &[u8]) -> bool {
-    let (mut wide, mut broken) = (0usize, 0usize);
+    let (mut multibyte, mut broken) = (0usize, 0usize);
     for chunk in bytes.utf8_chunks() {
-        wide += chunk.valid().bytes().filter(|byte| *byte >= 0xc0).count();
+        multibyte += chunk.valid().bytes().filter(|byte| *byte >= 0xc0).count();
         broken += usize::from(!chunk.invalid().is_empty());
     }
-    wide >= broken
+    multibyte >= broken
 }
 
 fn detect(bytes: &[u8]) -> Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    let (mut fed, mut high) = (0, Highs::default());
+    let (mut fed, mut high) = (0, HighBytes::default());
     for line in bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.is_ascii()) {
-        let line = &line[..line.len().min(SAMPLE - fed)];
+        let line = &line[..line.len().min(MAX_SAMPLE - fed)];
         high.count(line);
         detector.feed(line, false);
         fed += line.len();
-        if fed == SAMPLE {
+        if fed == MAX_SAMPLE {
             break;
         }
     }
     detector.feed(b"", true);
     let mut legacy = detector.guess(None, Utf8Detection::Deny);
     let clear = if legacy.is_single_byte() {
-        if high.all < ENOUGH && high.letters == high.all && high.in_words * 2 >= high.all {
-            // Accents among plain letters, and too few of them to tell a rare alphabet from the usual one.
+        if high.all < MIN_HIGH_BYTES && high.letters == high.all && high.in_words * 2 >= high.all {
+            // Accented letters among plain ones, too few to tell a rare alphabet from the usual one.
             legacy = encoding_rs::WINDOWS_1252;
         }
         let is_foreign = legacy == encoding_rs::WINDOWS_1252 && high.signs_in_words > 0;
-        !is_foreign && (high.all >= ENOUGH || high.in_words * 2 >= high.all)
+        !is_foreign && (high.all >= MIN_HIGH_BYTES || high.in_words * 2 >= high.all)
     } else {
-        high.all >= ENOUGH
+        high.all >= MIN_HIGH_BYTES
             && legacy.decode_without_bom_handling_and_without_replacement(bytes).is_some()
     };
     if clear { Encoding::Legacy(legacy) } else { Encoding::Unclear }
 }
 
-/// Bytes outside ASCII.
+/// Counts of bytes outside ASCII.
 #[derive(Default)]
-struct Highs {
+struct HighBytes {
     all: usize,
     /// Next to an ASCII letter, as an accented letter would be.
     in_words: usize,
     /// Letters in the usual western encodings.
     letters: usize,
-    /// Between ASCII letters, but signs in windows-1252 that stand in no word: letters of an older alphabet.
+    /// Between ASCII letters, but punctuation in windows-1252. These are letters of another encoding.
     signs_in_words: usize,
 }
 
-impl Highs {
+impl HighBytes {
     fn count(&mut self, line: &[u8]) {
         for (at, byte) in line.iter().enumerate().filter(|(_, byte)| !byte.is_ascii()) {
             let letter = |at: Option<usize>| {
@@ -174,7 +174,7 @@ impl Highs {
     }
 }
 
-/// Appends the characters of some bytes; tells whether any of them mean nothing.
+/// Appends decoded characters to `text`. Returns whether any bytes were invalid.
 pub(super) fn decode(encoding: Encoding, bytes: &[u8], text: &mut String) -> bool {
     match encoding {
         Encoding::Utf8 | Encoding::Unclear => {
@@ -211,7 +211,7 @@ fn decode_wide(bytes: &[u8], unit: fn([u8; 2]) -> u16, text: &mut String) -> boo
     damaged || !odd.is_empty()
 }
 
-/// How many of the bytes it takes to say the text that they begin with.
+/// Returns the number of bytes that encode `text`, with which they start.
 pub(super) fn width(encoding: Encoding, bytes: &[u8], text: &str) -> usize {
     let width = match encoding {
         Encoding::Utf8 | Encoding::Unclear => utf8_width(bytes, text.len()),
@@ -225,30 +225,30 @@ pub(super) fn width(encoding: Encoding, bytes: &[u8], text: &str) -> usize {
 }
 
 fn utf8_width(bytes: &[u8], wanted: usize) -> usize {
-    let (mut said, mut taken) = (0, 0);
+    let (mut decoded, mut taken) = (0, 0);
     for chunk in bytes.utf8_chunks() {
         let valid = chunk.valid().len();
-        if said + valid >= wanted {
-            return taken + (wanted - said);
+        if decoded + valid >= wanted {
+            return taken + (wanted - decoded);
         }
-        said += valid + char::REPLACEMENT_CHARACTER.len_utf8();
+        decoded += valid + char::REPLACEMENT_CHARACTER.len_utf8();
         taken += valid + chunk.invalid().len();
     }
     taken
 }
 
-/// These encodings keep no state between characters, so one byte after the other shows where each character ends.
+/// These encodings are stateless, so decoding byte by byte shows where each character ends.
 fn legacy_width(legacy: &'static encoding_rs::Encoding, bytes: &[u8], wanted: usize) -> usize {
     let mut decoder = legacy.new_decoder_without_bom_handling();
-    let mut said = 0;
+    let mut decoded = 0;
     let mut buffer = [0; 16];
     for (at, byte) in bytes.iter().enumerate() {
-        if said >= wanted {
+        if decoded >= wanted {
             return at;
         }
         let (_, _, written, _) =
             decoder.decode_to_utf8(std::slice::from_ref(byte), &mut buffer, false);
-        said += written;
+        decoded += written;
     }
     bytes.len()
 }
@@ -263,7 +263,7 @@ fn encode_legacy(legacy: &'static encoding_rs::Encoding, text: &str) -> Result<V
         EncoderResult::Unmappable(character) => return Err(character),
         EncoderResult::InputEmpty | EncoderResult::OutputFull => {}
     }
-    // Some tables write two characters as one byte: what would read back differently was not carried.
+    // Some encodings map two characters to one byte, so the result is decoded again and compared.
     let (back, _) = legacy.decode_without_bom_handling(&bytes);
     match text.chars().zip(back.chars()).find(|(wanted, got)| wanted != got) {
         Some((character, _)) => Err(character),

@@ -1,4 +1,4 @@
-//! What files look like as text.
+//! Decodes files and renders their lines.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::*;
 fn check(bytes: &[u8], expect: Expect) {
     let seen = match View::new(bytes) {
         Ok(view) => {
-            let lines = (0..view.count()).map(|index| {
+            let lines = (0..view.line_count()).map(|index| {
                 format!(
                     "\n{:?} {:?} {:?}",
                     view.line(index),
@@ -33,7 +33,7 @@ fn a_few_accents_are_western_and_older_alphabets_are_not_guessed() {
     let name = |bytes: &[u8]| View::new(bytes).unwrap().encoding().name();
     assert_eq!(name(b"# na\xefve\n"), "windows-1252");
     assert_eq!(View::new(b"# na\xefve\n").unwrap().line(0), "# naïve");
-    // French in the code page of DOS, and on an old Mac.
+    // French in a DOS code page, and on an old Mac.
     let dos = "cl\u{82} d\u{82}j\u{85} cr\u{82}\u{82}e, fen\u{88}tre, gar\u{87}on\n".repeat(3);
     let mac = "mod\u{8f}le, fen\u{90}tre, gar\u{8d}on, r\u{8e}sum\u{8e}\n".repeat(3);
     for text in [dos, mac] {
@@ -184,12 +184,12 @@ fn damage() {
 fn columns() {
     let view = View::new(b"\xc3\xa9\xff\xc3\xa9x\n").expect("text");
     let columns: Vec<usize> =
-        view.line(0).char_indices().map(|(at, _)| view.byte_at(0, at)).collect();
+        view.line(0).char_indices().map(|(at, _)| view.byte_offset(0, at)).collect();
     assert_eq!(columns, [0, 2, 3, 5]);
     let bytes = wide("\u{feff}a🚀b", u16::to_le_bytes);
     let view = View::new(&bytes).expect("text");
     let columns: Vec<usize> =
-        view.line(0).char_indices().map(|(at, _)| view.byte_at(0, at)).collect();
+        view.line(0).char_indices().map(|(at, _)| view.byte_offset(0, at)).collect();
     assert_eq!(columns, [2, 4, 8]);
 }
 
@@ -197,14 +197,14 @@ proptest! {
     #[test]
     fn lines_cover_the_bytes(bytes in prop::collection::vec(prop_oneof![4 => any::<u8>(), 2 => b'a'..=b'z', 1 => Just(b'\n'), 1 => Just(b'\r')], 0..400)) {
         if let Ok(view) = View::new(&bytes) {
-            let ranges: Vec<_> = (0..view.count()).map(|index| view.whole_range(index)).collect();
+            let ranges: Vec<_> = (0..view.line_count()).map(|index| view.whole_range(index)).collect();
             prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
             prop_assert_eq!(ranges.last().map(|range| range.end), Some(bytes.len()));
-            for index in 0..view.count() {
+            for index in 0..view.line_count() {
                 prop_assert_eq!(view.line(index), view.decode(&bytes[view.byte_range(index)]));
                 prop_assert_eq!(view.line_at(view.text_range(index).start), index);
                 for (at, _) in view.line(index).char_indices() {
-                    let byte = view.byte_at(index, at);
+                    let byte = view.byte_offset(index, at);
                     prop_assert_eq!(view.decode(&bytes[view.byte_range(index).start..byte]), &view.line(index)[..at]);
                 }
             }

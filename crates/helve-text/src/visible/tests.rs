@@ -1,4 +1,4 @@
-//! Text with controls in; what is left, or shown, out.
+//! Strips and escapes control characters.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! `edit`: replaces text in a file.
 
 use helve_core::{ErrorKind, Tool, ToolContext, ToolError, ToolOutput, Traits};
-use helve_text::edit::Change;
+use helve_text::edit::EditChange;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -68,7 +68,7 @@ pub(super) fn answer(edited: Edited) -> ToolOutput {
 }
 
 /// The number of replacements and the tolerances of each edit, if there is something to say.
-fn each_change(changes: &[Change]) -> String {
+fn each_change(changes: &[EditChange]) -> String {
     let mut text = String::new();
     let several = changes.len() > 1;
     for (index, change) in changes.iter().enumerate() {

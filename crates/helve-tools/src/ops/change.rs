@@ -6,8 +6,8 @@ pub(crate) mod syntax;
 
 use helve_core::ToolError;
 use helve_core::commit::HardLinks;
-use helve_text::diff::Unified;
-use helve_text::edit::Match;
+use helve_text::diff::UnifiedDiff;
+use helve_text::edit::MatchPolicy;
 
 use super::missing::MissingFile;
 use syntax::IntroducedError;
@@ -16,7 +16,7 @@ use syntax::IntroducedError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EditSettings {
     pub syntax: SyntaxPolicy,
-    pub matching: Match,
+    pub matching: MatchPolicy,
     pub links: HardLinks,
 }
 
@@ -33,7 +33,7 @@ pub enum SyntaxPolicy {
 
 impl EditSettings {
     pub const DEFAULT: Self =
-        Self { syntax: SyntaxPolicy::Report, matching: Match::Safe, links: HardLinks::Part };
+        Self { syntax: SyntaxPolicy::Report, matching: MatchPolicy::Safe, links: HardLinks::Part };
 }
 
 /// Reasons not to change a file that edit, write and patch share.
@@ -52,7 +52,7 @@ pub(crate) enum ChangeError {
     /// The file changed after the session read it. The diff is there if the old content is still known.
     ChangedSinceRead {
         shown: String,
-        diff: Option<Unified>,
+        diff: Option<UnifiedDiff>,
     },
     Syntax(Vec<IntroducedError>),
 }

@@ -4,9 +4,10 @@ use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
 use helve_core::{Ask, FileKind, Resolved, Shown, ToolContext};
-use helve_text::diff::Unified;
+use helve_text::diff::UnifiedDiff;
 use helve_text::edit::{
-    AppliedAll, Change, Edit, IndependentError, Match, Refusal, apply_all, apply_independent,
+    AppliedEdits, Edit, EditChange, EditRefusal, IndependentError, MatchPolicy, apply_all,
+    apply_independent,
 };
 
 use super::change::diff::difference;
@@ -48,8 +49,8 @@ pub(crate) struct Edited {
     pub(crate) created: bool,
     /// The file had changed after the session read it; the quoted text was still there.
     pub(crate) had_changed: bool,
-    pub(crate) changes: Vec<Change>,
-    pub(crate) diff: Unified,
+    pub(crate) changes: Vec<EditChange>,
+    pub(crate) diff: UnifiedDiff,
     pub(crate) made: AppliedChanges,
     pub(crate) errors: Vec<IntroducedError>,
 }
@@ -71,7 +72,7 @@ pub(crate) enum EditError {
     Refused {
         shown: String,
         which: WhichEdit,
-        refusal: Refusal,
+        refusal: EditRefusal,
     },
     /// Two independent replacements change the same text.
     Overlap {
@@ -141,11 +142,11 @@ struct Plan {
     shown: String,
     replacements: Vec<Replacement>,
     order: EditOrder,
-    matching: Match,
+    matching: MatchPolicy,
 }
 
 impl Plan {
-    fn apply(&self, old: Option<&[u8]>) -> Result<(AppliedAll, Unified), EditError> {
+    fn apply(&self, old: Option<&[u8]>) -> Result<(AppliedEdits, UnifiedDiff), EditError> {
         let applied = match created_content(&self.replacements, self.order) {
             Some(_) if old.is_some() => {
                 return Err(EditError::Exists { shown: self.shown.clone() });
@@ -158,7 +159,7 @@ impl Plan {
     }
 
     /// Makes all replacements but the first `skipped` on `base`.
-    fn replace(&self, base: &[u8], skipped: usize) -> Result<AppliedAll, EditError> {
+    fn replace(&self, base: &[u8], skipped: usize) -> Result<AppliedEdits, EditError> {
         let edits: Vec<Edit<'_>> = self.replacements[skipped..]
             .iter()
             .map(|each| Edit { old: &each.old, new: &each.new, all: each.all })

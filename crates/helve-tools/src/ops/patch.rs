@@ -5,10 +5,10 @@ use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::{FileMode, HardLinks};
 use helve_core::journal::FileImage;
 use helve_core::{Ask, FileKind, Resolved, ToolContext};
-use helve_text::diff::Unified;
-use helve_text::edit::{Match, Tolerance};
-use helve_text::patch::place::{self, Misplaced};
-use helve_text::patch::{FilePatch, Hunk, Malformed, parse};
+use helve_text::diff::UnifiedDiff;
+use helve_text::edit::{MatchPolicy, Tolerance};
+use helve_text::patch::place::{self, PlacementError};
+use helve_text::patch::{FilePatch, PatchHunk, PatchParseError, parse};
 use helve_text::view::View;
 
 use super::change::diff::difference;
@@ -29,7 +29,7 @@ pub(crate) struct PatchApplied {
     pub(crate) files: Vec<PatchedFile>,
     /// Files whose hunks matched only with tolerances, in the order of the patch.
     pub(crate) inexact: Vec<(String, Vec<Tolerance>)>,
-    pub(crate) diffs: Vec<Unified>,
+    pub(crate) diffs: Vec<UnifiedDiff>,
     pub(crate) made: AppliedChanges,
     pub(crate) errors: Vec<IntroducedError>,
 }
@@ -46,7 +46,7 @@ pub(crate) enum PatchedFile {
 #[derive(Debug)]
 pub(crate) enum PatchError {
     Change(ChangeError),
-    Malformed(Malformed),
+    Malformed(PatchParseError),
     TooManyFiles {
         count: usize,
         max: usize,
@@ -75,7 +75,7 @@ pub(crate) enum PatchError {
     Misplaced {
         shown: String,
         hunks: usize,
-        error: Misplaced,
+        error: PlacementError,
     },
     /// A hunk matches with tolerances only, and the settings demand exact quotes.
     Inexact {
@@ -118,7 +118,7 @@ pub(crate) async fn apply(
     }
     let (files, diffs) = ctx
         .compute(move || {
-            let diffs: Vec<Unified> = files.iter().map(PendingFile::difference).collect();
+            let diffs: Vec<UnifiedDiff> = files.iter().map(PendingFile::difference).collect();
             (files, diffs)
         })
         .await?;
@@ -145,7 +145,7 @@ pub(crate) async fn apply(
 struct PatchSet {
     files: Vec<PendingFile>,
     inexact: Vec<(String, Vec<Tolerance>)>,
-    matching: Match,
+    matching: MatchPolicy,
 }
 
 /// One file: its content on disk and its content after the patch.
@@ -170,7 +170,7 @@ impl PatchSet {
                 file.set_executable(executable);
                 Ok(())
             }
-            FilePatch::Delete { path, was } => self.delete(ctx, &path, was).await,
+            FilePatch::Delete { path, content } => self.delete(ctx, &path, content).await,
             FilePatch::Update { path, move_to, executable, hunks } => {
                 let to = match move_to {
                     Some(to) => Some(self.destination(ctx, &to).await?),
@@ -276,8 +276,8 @@ impl PendingFile {
     async fn patch(
         &mut self,
         ctx: &ToolContext,
-        hunks: Vec<Hunk>,
-        matching: Match,
+        hunks: Vec<PatchHunk>,
+        matching: MatchPolicy,
     ) -> Result<Vec<Tolerance>, PatchError> {
         let Some(content) = self.content.clone() else {
             return Err(not_found(ctx, &self.path).await);
@@ -316,7 +316,7 @@ impl PendingFile {
         self.mode = FileMode::Set(wanted);
     }
 
-    fn difference(&self) -> Unified {
+    fn difference(&self) -> UnifiedDiff {
         let base = self.base.as_ref().map(|base| &base.bytes[..]);
         difference(self.path.shown(), base, self.content.as_deref())
     }
@@ -328,7 +328,7 @@ impl PendingFile {
     }
 
     /// What the person who is asked sees of this file.
-    fn preview(&self, diff: &Unified) -> String {
+    fn preview(&self, diff: &UnifiedDiff) -> String {
         let shown = self.path.shown();
         let first = match (&self.to, self.mode) {
             (Some((to, _)), _) => format!("{shown} is moved to {}\n", to.shown()),
@@ -366,8 +366,8 @@ impl PendingFile {
 fn patched(
     shown: &str,
     content: Bytes,
-    hunks: &[Hunk],
-    matching: Match,
+    hunks: &[PatchHunk],
+    matching: MatchPolicy,
 ) -> Result<(Bytes, Vec<Tolerance>), PatchError> {
     if hunks.is_empty() {
         return Ok((content, Vec::new()));
@@ -383,8 +383,10 @@ fn patched(
     let mut tolerances: Vec<Tolerance> = patched.tolerances.concat();
     tolerances.dedup();
     match matching {
-        Match::Exact if !tolerances.is_empty() => Err(PatchError::Inexact { shown: shown.into() }),
-        Match::Safe | Match::Exact => Ok((patched.bytes.into(), tolerances)),
+        MatchPolicy::Exact if !tolerances.is_empty() => {
+            Err(PatchError::Inexact { shown: shown.into() })
+        }
+        MatchPolicy::Safe | MatchPolicy::Exact => Ok((patched.bytes.into(), tolerances)),
     }
 }
 

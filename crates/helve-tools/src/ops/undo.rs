@@ -4,7 +4,7 @@ use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::{FileMode, HardLinks};
 use helve_core::journal::{AfterImage, ChangedFile, FileImage, RecordedChange};
 use helve_core::{Ask, ToolContext, ToolError};
-use helve_text::diff::Unified;
+use helve_text::diff::UnifiedDiff;
 use helve_text::merge::merge3;
 
 use super::change::EditSettings;
@@ -34,10 +34,10 @@ pub(crate) enum UndoResult {
     /// Every file already has the content from before the call.
     NothingToDo,
     DryRun {
-        diffs: Vec<Unified>,
+        diffs: Vec<UnifiedDiff>,
     },
     Written {
-        diffs: Vec<Unified>,
+        diffs: Vec<UnifiedDiff>,
         made: AppliedChanges,
     },
 }
@@ -71,7 +71,7 @@ pub(crate) enum UndoError {
     /// The same lines changed after the call. The diff shows that later change.
     Overlap {
         shown: String,
-        later: Unified,
+        later: UnifiedDiff,
     },
     Removed {
         shown: String,
@@ -85,12 +85,12 @@ pub(crate) enum UndoError {
     /// The call was interrupted and the file has changed. The diff leads from the state before the call to now.
     Interrupted {
         shown: String,
-        diff: Unified,
+        diff: UnifiedDiff,
     },
     /// The content that the call left is no longer known. The diff leads from the state before the call to now.
     Forgotten {
         shown: String,
-        diff: Unified,
+        diff: UnifiedDiff,
     },
 }
 
@@ -131,7 +131,7 @@ pub(crate) async fn undo(
         ctx.ask(reading).await?;
         return Ok(Undone { change, notes, result: UndoResult::NothingToDo });
     }
-    let diffs: Vec<Unified> = wanted.iter().map(diff_of).collect();
+    let diffs: Vec<UnifiedDiff> = wanted.iter().map(diff_of).collect();
     if request.mode == UndoMode::DryRun {
         ctx.ask(reading).await?;
         return Ok(Undone { change, notes, result: UndoResult::DryRun { diffs } });
@@ -229,7 +229,7 @@ impl Revert<'_> {
         }
     }
 
-    fn since_before(&self) -> Unified {
+    fn since_before(&self) -> UnifiedDiff {
         let bytes = |image: &FileImage| image.bytes.clone();
         let before = self.file.before.as_ref().map(bytes);
         let current = self.current.map(bytes);
@@ -237,7 +237,7 @@ impl Revert<'_> {
     }
 }
 
-fn diff_of(want: &FileChange) -> Unified {
+fn diff_of(want: &FileChange) -> UnifiedDiff {
     let old = want.base.as_ref().map(|base: &FileImage| &base.bytes[..]);
     let new = match &want.then {
         ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => Some(&bytes[..]),

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
 use helve_core::{Ask, FileKind, ToolContext};
-use helve_text::diff::Unified;
-use helve_text::edit::left_out;
-use helve_text::view::{Encoding, Ending, View};
+use helve_text::diff::UnifiedDiff;
+use helve_text::edit::find_placeholder;
+use helve_text::view::{Encoding, LineEnding, View};
 
 use super::change::diff::difference;
 use super::change::overwrite::require_shown;
@@ -33,7 +33,7 @@ pub(crate) enum WriteOutcome {
 pub(crate) struct FileWritten {
     pub(crate) shown: String,
     pub(crate) created: bool,
-    pub(crate) diff: Unified,
+    pub(crate) diff: UnifiedDiff,
     pub(crate) made: AppliedChanges,
     pub(crate) errors: Vec<IntroducedError>,
 }
@@ -105,9 +105,9 @@ fn new_content(
     shown: &str,
     old: Option<&[u8]>,
     content: String,
-) -> Result<(Bytes, Unified), WriteError> {
+) -> Result<(Bytes, UnifiedDiff), WriteError> {
     if let Some(old) = old.and_then(|old| View::new(old).ok())
-        && let Some(line) = left_out(old.text().lines(), content.lines())
+        && let Some(line) = find_placeholder(old.text().lines(), content.lines())
     {
         return Err(WriteError::Elided { shown: shown.into(), line: line.into() });
     }
@@ -123,11 +123,13 @@ fn new_content(
 fn encoded_like(shown: &str, old: &[u8], content: &str) -> Result<Vec<u8>, WriteError> {
     let Ok(view) = View::new(old) else { return Ok(content.as_bytes().to_vec()) };
     let content = match view.usual_ending() {
-        Ending::CrLf if !content.contains('\r') => content.replace('\n', "\r\n"),
-        Ending::Cr if !content.contains('\r') => content.replace('\n', "\r"),
-        Ending::Cr | Ending::CrLf | Ending::Lf | Ending::None => content.to_string(),
+        LineEnding::CrLf if !content.contains('\r') => content.replace('\n', "\r\n"),
+        LineEnding::Cr if !content.contains('\r') => content.replace('\n', "\r"),
+        LineEnding::Cr | LineEnding::CrLf | LineEnding::Lf | LineEnding::None => {
+            content.to_string()
+        }
     };
-    let mut bytes = old[..view.mark()].to_vec();
+    let mut bytes = old[..view.bom_len()].to_vec();
     let unmarked = content.strip_prefix('\u{feff}').unwrap_or(&content);
     bytes.extend(view.encode(unmarked).map_err(|character| WriteError::CannotEncode {
         shown: shown.into(),

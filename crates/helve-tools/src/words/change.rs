@@ -4,9 +4,9 @@ use helve_core::after::WrittenFile;
 use helve_core::change::AppliedChanges;
 use helve_core::commit::HardLinks;
 use helve_core::{Diagnostic, ErrorKind, ToolError};
-use helve_text::diff::Unified;
-use helve_text::edit::{Difference, Nearest, Refusal, Tolerance, Verdict};
-use helve_text::syntax::FaultKind;
+use helve_text::diff::UnifiedDiff;
+use helve_text::edit::{EditRefusal, FirstDifference, Mismatch, NearestMatch, Tolerance};
+use helve_text::syntax::SyntaxErrorKind;
 use helve_text::{lines, visible};
 
 use super::missing_file;
@@ -55,7 +55,7 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
 }
 
 /// The answer to a change: the tool's first sentence, what became of the files, and the diffs.
-pub(crate) fn change_summary(first: &str, made: &AppliedChanges, diffs: &[Unified]) -> String {
+pub(crate) fn change_summary(first: &str, made: &AppliedChanges, diffs: &[UnifiedDiff]) -> String {
     let mut text = format!("{first}\n");
     for written in &made.written {
         text.push_str(&file_notes(written));
@@ -82,10 +82,10 @@ pub(crate) fn introduced(errors: &[IntroducedError]) -> String {
 }
 
 fn each_error(errors: &[IntroducedError]) -> String {
-    let each = errors.iter().map(|IntroducedError { shown, fault }| match &fault.kind {
-        FaultKind::Missing(what) => format!("- {shown}:{}: missing {what}\n", fault.line),
-        FaultKind::Unexpected(what) => {
-            format!("- {shown}:{}: unexpected {}\n", fault.line, clip_line(what))
+    let each = errors.iter().map(|IntroducedError { shown, error }| match &error.kind {
+        SyntaxErrorKind::Missing(what) => format!("- {shown}:{}: missing {what}\n", error.line),
+        SyntaxErrorKind::Unexpected(what) => {
+            format!("- {shown}:{}: unexpected {}\n", error.line, clip_line(what))
         }
     });
     each.collect()
@@ -117,7 +117,7 @@ fn file_notes(written: &WrittenFile) -> String {
 }
 
 /// `3 lines added, 1 removed`
-pub(crate) fn line_counts(diffs: &[Unified]) -> String {
+pub(crate) fn line_counts(diffs: &[UnifiedDiff]) -> String {
     let added: usize = diffs.iter().map(|diff| diff.additions).sum();
     let removed: usize = diffs.iter().map(|diff| diff.deletions).sum();
     let lines = if added == 1 { "line" } else { "lines" };
@@ -147,64 +147,69 @@ pub(crate) fn tolerances_text(tolerances: impl Iterator<Item = Tolerance>) -> Op
 }
 
 /// Why an edit was not made, and what to do. `which` is a prefix that names the edit if there are several.
-pub(crate) fn refused(shown: &str, which: &str, refusal: &Refusal, terms: &EditTerms) -> ToolError {
+pub(crate) fn refused(
+    shown: &str,
+    which: &str,
+    refusal: &EditRefusal,
+    terms: &EditTerms,
+) -> ToolError {
     let EditTerms { old, new, .. } = terms;
     let invalid = |text: String| unwritten(ErrorKind::InvalidArgs, which, &text);
     let stale = |text: String| unwritten(ErrorKind::Stale, which, &text);
     match refusal {
-        Refusal::Binary => {
+        EditRefusal::Binary => {
             ToolError::new(ErrorKind::Failed, format!("{shown} is not text, so it cannot be edited."))
         }
-        Refusal::Blank => {
+        EditRefusal::Blank => {
             invalid(format!("{old} is blank.")).hint("Quote the lines to replace.")
         }
-        Refusal::Same => invalid(format!("{old} and {new} are identical.")),
-        Refusal::NotFound(None) => {
+        EditRefusal::Same => invalid(format!("{old} and {new} are identical.")),
+        EditRefusal::NotFound(None) => {
             stale(format!("{old} was not found in {shown}, and nothing in it is similar."))
                 .hint("Read the file; it may be a different one, or have changed.")
         }
-        Refusal::NotFound(Some(nearest)) => not_found(shown, which, nearest, old),
-        Refusal::Ambiguous { lines, count, .. } => ambiguous(shown, which, (lines, *count), terms),
-        Refusal::WhiteSpaceOnly { line, .. } => stale(format!(
+        EditRefusal::NotFound(Some(nearest)) => not_found(shown, which, nearest, old),
+        EditRefusal::Ambiguous { lines, count, .. } => ambiguous(shown, which, (lines, *count), terms),
+        EditRefusal::WhiteSpaceOnly { line, .. } => stale(format!(
             "{new} changes only white space, and {old} does not match line {line} of {shown} exactly."
         ))
         .hint("Read the lines again and quote them exactly."),
-        Refusal::Indentation { line, text } => stale(format!(
+        EditRefusal::Indentation { line, text } => stale(format!(
             "the indentation of \"{}\" in {new} has no counterpart near line {line} of {shown}.",
             clip_line(text)
         ))
         .hint(format!("Quote {old} with the file's indentation, and use it in {new}.")),
-        Refusal::IndentationUnclear { line } => stale(format!(
+        EditRefusal::UnclearIndentation { line } => stale(format!(
             "{old} is indented differently from line {line} of {shown}, but {new} is indented like the file: it is unclear which is meant."
         ))
         .hint("Read the lines again and quote them with their own indentation."),
-        Refusal::LeftOut { text } => invalid(format!(
+        EditRefusal::Placeholder { text } => invalid(format!(
             "{new} omits code: the line \"{}\" would be written literally.",
             clip_line(text)
         ))
         .hint("Write out every line, or quote less and leave the rest alone."),
-        Refusal::Margin { line } => stale(format!(
+        EditRefusal::PartialIndentation { line } => stale(format!(
             "{old} starts after the indentation of line {line} of {shown}, so the indentation of the following lines of {new} is unclear."
         ))
         .hint(format!("Quote whole lines with their indentation, and indent {new} like the file.")),
-        Refusal::Typography { line, character } => typography(shown, which, (*line, *character), new),
-        Refusal::Escapes { line } => stale(format!(
+        EditRefusal::Typography { line, character } => typography(shown, which, (*line, *character), new),
+        EditRefusal::Escapes { line } => stale(format!(
             "{old} is escaped once too often for line {line} of {shown}, and it is unclear what {new} means."
         ))
         .hint("Send both strings without the extra backslashes."),
-        Refusal::LineNumbers { line } => stale(format!(
+        EditRefusal::LineNumbers { line } => stale(format!(
             "{old} contains line numbers (line {line}), but {new} does only in part."
         ))
         .hint("Remove the line numbers from both."),
-        Refusal::CannotEncode { line, character, encoding } => {
+        EditRefusal::CannotEncode { line, character, encoding } => {
             let (encoding, character) = (encoding.name(), character_name(*character));
             let place = format!("line {line} of {new}");
             cannot_encode(shown, encoding, &format!("{character} ({place})"))
         }
-        Refusal::NoEffect { line } => {
+        EditRefusal::NoEffect { line } => {
             stale(format!("{shown} already has {new} at line {line}."))
         }
-        Refusal::TooLarge => invalid(format!("the edit is too large to compare with {shown}."))
+        EditRefusal::TooLarge => invalid(format!("the edit is too large to compare with {shown}."))
             .hint("Split it into smaller edits."),
     }
 }
@@ -256,8 +261,8 @@ pub(crate) fn cannot_encode(shown: &str, encoding: &str, character: &str) -> Too
         .hint("Use another character, or convert the file first.")
 }
 
-fn not_found(shown: &str, which: &str, nearest: &Nearest, old: &str) -> ToolError {
-    let Nearest { first_line, last_line, excerpt, difference, verdict } = nearest;
+fn not_found(shown: &str, which: &str, nearest: &NearestMatch, old: &str) -> ToolError {
+    let NearestMatch { first_line, last_line, excerpt, difference, mismatch } = nearest;
     let place = if first_line == last_line {
         format!("line {first_line}")
     } else {
@@ -265,7 +270,7 @@ fn not_found(shown: &str, which: &str, nearest: &Nearest, old: &str) -> ToolErro
     };
     let mut text = format!(
         "{which}{old} was not found in {shown}. Nothing was written. The closest match is {place}: {}",
-        verdict_text(*verdict, old)
+        mismatch_text(*mismatch, old)
     );
     if let Some(difference) = difference {
         text.push_str(&format!("\n{}", first_difference(difference, old)));
@@ -277,8 +282,8 @@ fn not_found(shown: &str, which: &str, nearest: &Nearest, old: &str) -> ToolErro
         .hint("Quote these lines exactly, without the line numbers, and call again.")
 }
 
-fn first_difference(difference: &Difference, old: &str) -> String {
-    let Difference { line, quoted_line, column, quoted, found } = difference;
+fn first_difference(difference: &FirstDifference, old: &str) -> String {
+    let FirstDifference { line, quoted_line, column, quoted, found } = difference;
     let describe =
         |character: &Option<char>| character.map_or("the end of the line".into(), character_name);
     format!(
@@ -288,33 +293,35 @@ fn first_difference(difference: &Difference, old: &str) -> String {
     )
 }
 
-fn verdict_text(verdict: Verdict, old: &str) -> String {
-    let text = match verdict {
-        Verdict::TrailingBlanks => "only trailing white space differs.",
-        Verdict::Indentation => {
+fn mismatch_text(mismatch: Mismatch, old: &str) -> String {
+    let text = match mismatch {
+        Mismatch::TrailingBlanks => "only trailing white space differs.",
+        Mismatch::Indentation => {
             "the lines match, but their indentation differs by varying amounts."
         }
-        Verdict::TabsAgainstSpaces => "the lines match except for tabs and spaces.",
-        Verdict::Spacing => "only white space within lines differs.",
-        Verdict::BlankLines => "only blank lines differ.",
-        Verdict::LineEndings => "only line endings differ.",
-        Verdict::Typographic => "one side has typographic characters, the other plain ones.",
-        Verdict::Escapes => return format!("{old} is escaped once too often."),
-        Verdict::LineNumbers => return format!("{old} contains line numbers."),
-        Verdict::CaseOnly => "only letter case differs.",
-        Verdict::LookAlike => "a character of another script looks the same.",
-        Verdict::NormalForm => {
+        Mismatch::TabsAgainstSpaces => "the lines match except for tabs and spaces.",
+        Mismatch::Spacing => "only white space within lines differs.",
+        Mismatch::BlankLines => "only blank lines differ.",
+        Mismatch::LineEndings => "only line endings differ.",
+        Mismatch::Typographic => "one side has typographic characters, the other plain ones.",
+        Mismatch::Escapes => return format!("{old} is escaped once too often."),
+        Mismatch::LineNumbers => return format!("{old} contains line numbers."),
+        Mismatch::CaseOnly => "only letter case differs.",
+        Mismatch::LookAlike => "a character of another script looks the same.",
+        Mismatch::NormalForm => {
             "accented characters are composed on one side and decomposed on the other."
         }
-        Verdict::StaleValue => "a value has changed.",
-        Verdict::Changed => "some lines differ.",
-        Verdict::Reordered => "the lines are in a different order.",
-        Verdict::NotSeen => return format!("the file has lines in between that {old} omits."),
-        Verdict::NotThere => "some quoted lines are not in the file.",
-        Verdict::Elided => {
+        Mismatch::StaleValue => "a value has changed.",
+        Mismatch::Changed => "some lines differ.",
+        Mismatch::Reordered => "the lines are in a different order.",
+        Mismatch::OmittedLines => {
+            return format!("the file has lines in between that {old} omits.");
+        }
+        Mismatch::ExtraLines => "some quoted lines are not in the file.",
+        Mismatch::Placeholder => {
             return format!("{old} has a placeholder for omitted lines; quote every line.");
         }
-        Verdict::Different => "it is only similar.",
+        Mismatch::Different => "it is only similar.",
     };
     text.into()
 }

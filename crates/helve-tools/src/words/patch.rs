@@ -1,9 +1,9 @@
 //! Words for patches that cannot be parsed or applied.
 
 use helve_core::{ErrorKind, ToolError};
-use helve_text::edit::Refusal;
-use helve_text::patch::Malformed;
-use helve_text::patch::place::{Misplaced, Why};
+use helve_text::edit::EditRefusal;
+use helve_text::patch::PatchParseError;
+use helve_text::patch::place::{PlacementError, PlacementProblem};
 use helve_text::visible;
 
 use super::change::{EditTerms, change_error, refused};
@@ -66,7 +66,7 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
     }
 }
 
-fn malformed(err: &Malformed) -> ToolError {
+fn malformed(err: &PatchParseError) -> ToolError {
     let message = format!(
         "The patch cannot be parsed: {}. Nothing was written.",
         visible::escape_line(&err.to_string())
@@ -75,7 +75,7 @@ fn malformed(err: &Malformed) -> ToolError {
         .hint("Send the complete patch again, from *** Begin Patch to *** End Patch.")
 }
 
-fn misplaced(shown: &str, hunks: usize, err: &Misplaced) -> ToolError {
+fn misplaced(shown: &str, hunks: usize, err: &PlacementError) -> ToolError {
     let which = if hunks > 1 {
         format!("Hunk {} of {hunks} for {shown} (line {} of the patch): ", err.hunk + 1, err.row)
     } else {
@@ -84,13 +84,15 @@ fn misplaced(shown: &str, hunks: usize, err: &Misplaced) -> ToolError {
     let stale = |text: String| {
         ToolError::new(ErrorKind::Stale, format!("{which}{text} Nothing was written."))
     };
-    match &err.why {
-        Why::NotFound(nearest) => {
-            refused(shown, &which, &Refusal::NotFound(nearest.clone()), &ITS_OLD_TEXT)
+    match &err.problem {
+        PlacementProblem::NotFound(nearest) => {
+            refused(shown, &which, &EditRefusal::NotFound(nearest.clone()), &ITS_OLD_TEXT)
         }
-        Why::NoHint(hint) => stale(format!("no line matches \"{}\".", visible::escape_line(hint)))
-            .hint("Put a line of the file after @@, or omit it."),
-        Why::Ambiguous { lines, count } => {
+        PlacementProblem::HintNotFound(hint) => {
+            stale(format!("no line matches \"{}\".", visible::escape_line(hint)))
+                .hint("Put a line of the file after @@, or omit it.")
+        }
+        PlacementProblem::Ambiguous { lines, count } => {
             let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
             stale(format!(
                 "its old text occurs {count} times in the file, at lines {}.",
@@ -98,21 +100,23 @@ fn misplaced(shown: &str, hunks: usize, err: &Misplaced) -> ToolError {
             ))
             .hint("Quote more lines around it, or name the function with @@.")
         }
-        Why::OutOfOrder { line } => {
+        PlacementProblem::OutOfOrder { line } => {
             stale(format!("it belongs at line {line}, before an earlier hunk."))
                 .hint("Order the hunks as in the file.")
         }
-        Why::NotAtEnd { line } => {
+        PlacementProblem::NotAtEnd { line } => {
             stale(format!("it is marked as the end of the file, but its lines are at line {line}."))
                 .hint("Remove *** End of File, or quote the last lines.")
         }
-        Why::NoContext => stale("it only adds lines and does not say where.".into())
+        PlacementProblem::NoContext => stale("it only adds lines and does not say where.".into())
             .hint("Quote the line before them."),
-        Why::Refused { refusal, .. } => refused(shown, &which, refusal, &OLD_TEXT),
-        Why::CannotEncode { character, encoding } => stale(format!(
+        PlacementProblem::Refused { refusal, .. } => refused(shown, &which, refusal, &OLD_TEXT),
+        PlacementProblem::CannotEncode { character, encoding } => stale(format!(
             "the file is encoded in {}, which cannot represent \"{character}\".",
             encoding.name()
         )),
-        Why::TooLarge => stale("it is too large to locate.".into()).hint("Split the patch."),
+        PlacementProblem::TooLarge => {
+            stale("it is too large to locate.".into()).hint("Split the patch.")
+        }
     }
 }

@@ -1,11 +1,11 @@
-//! Files that are not plain UTF-8.
+//! Edits of files that are not plain UTF-8.
 
 use expect_test::{Expect, expect};
 
 use crate::edit::*;
 
 fn check(file: &[u8], old: &str, new: &str, expect: Expect) {
-    let seen = match apply(file, &Edit { old, new, all: false }, Match::Safe) {
+    let seen = match apply(file, &Edit { old, new, all: false }, MatchPolicy::Safe) {
         Ok(applied) => format!("{}", applied.bytes.escape_ascii()),
         Err(refusal) => format!("{refusal:?}"),
     };

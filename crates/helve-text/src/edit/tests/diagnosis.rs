@@ -1,20 +1,20 @@
-//! What a refusal says about the place that comes nearest.
+//! Diagnoses of quoted text that was not found.
 
 use expect_test::{Expect, expect};
 
 use crate::edit::*;
 
 fn check(file: &str, old: &str, expect: Expect) {
-    check_how(file, old, Match::Safe, expect);
+    check_how(file, old, MatchPolicy::Safe, expect);
 }
 
-fn check_how(file: &str, old: &str, how: Match, expect: Expect) {
-    let seen = match apply(file.as_bytes(), &Edit { old, new: "new", all: false }, how) {
-        Err(Refusal::NotFound(Some(nearest))) => {
-            let Nearest { first_line, last_line, verdict, difference, .. } = *nearest;
+fn check_how(file: &str, old: &str, policy: MatchPolicy, expect: Expect) {
+    let seen = match apply(file.as_bytes(), &Edit { old, new: "new", all: false }, policy) {
+        Err(EditRefusal::NotFound(Some(nearest))) => {
+            let NearestMatch { first_line, last_line, mismatch, difference, .. } = *nearest;
             let difference = difference
                 .map(|it| format!(", {}:{} {:?} is {:?}", it.line, it.column, it.quoted, it.found));
-            format!("{verdict:?} {first_line}-{last_line}{}", difference.unwrap_or_default())
+            format!("{mismatch:?} {first_line}-{last_line}{}", difference.unwrap_or_default())
         }
         other => format!("{other:?}"),
     };
@@ -38,12 +38,12 @@ fn verdicts() {
     check(
         FILE,
         "    let limit = 4096;\n    check(&text, limit)?;\n",
-        expect!["NotSeen 4-6, 5:5 Some('c') is Some('l')"],
+        expect!["OmittedLines 4-6, 5:5 Some('c') is Some('l')"],
     );
     check(
         FILE,
         "    let limit = 4096;\n    trace(limit);\n    let text = fs::read(path).ok()?;\n",
-        expect!["NotThere 4-5, 5:5 Some('t') is Some('l')"],
+        expect!["ExtraLines 4-5, 5:5 Some('t') is Some('l')"],
     );
     check(
         FILE,
@@ -68,7 +68,7 @@ fn verdicts() {
     check(
         FILE,
         "fn load(path: &str) -> Option<String> {\n    // ... existing code ...\n    Some(text)\n",
-        expect!["Elided 3-7, 4:5 Some('/') is Some('l')"],
+        expect!["Placeholder 3-7, 4:5 Some('/') is Some('l')"],
     );
     check(
         FILE,
@@ -108,52 +108,52 @@ fn what_tolerance_would_have_found() {
     check_how(
         "  a b\n  c\n",
         "  a b \n  c\n",
-        Match::Exact,
+        MatchPolicy::Exact,
         expect!["TrailingBlanks 1-2, 1:6 Some(' ') is None"],
     );
     check_how(
         "\ta b\n\t\tc\n",
         "    a b\n        c\n",
-        Match::Exact,
+        MatchPolicy::Exact,
         expect![[r#"TabsAgainstSpaces 1-2, 1:1 Some(' ') is Some('\t')"#]],
     );
     check_how(
         "  a b\n  c\n",
         "a b\nc\n",
-        Match::Exact,
+        MatchPolicy::Exact,
         expect!["Indentation 1-2, 1:1 Some('a') is Some(' ')"],
     );
     check_how(
         "a  b\nc\n",
         "a b\nc\n",
-        Match::Exact,
+        MatchPolicy::Exact,
         expect!["Spacing 1-2, 1:3 Some('b') is Some(' ')"],
     );
     check_how(
         "“a” b\nc\n",
         "\"a\" b\nc\n",
-        Match::Exact,
+        MatchPolicy::Exact,
         expect![[r#"Typographic 1-2, 1:1 Some('"') is Some('“')"#]],
     );
     check_how(
         "a \"b\"\nc\n",
         "a \\\"b\\\"\nc\n",
-        Match::Exact,
+        MatchPolicy::Exact,
         expect![[r#"Escapes 1-2, 1:3 Some('\\') is Some('"')"#]],
     );
     check_how(
         "a b\nc\n",
         "1: a b\n2: c\n",
-        Match::Exact,
+        MatchPolicy::Exact,
         expect!["LineNumbers 1-2, 1:1 Some('1') is Some('a')"],
     );
-    check_how("a b\nc\n", "a b\nc\n\n\n", Match::Exact, expect!["BlankLines 1-2"]);
+    check_how("a b\nc\n", "a b\nc\n\n\n", MatchPolicy::Exact, expect!["BlankLines 1-2"]);
     check_how(
         "a b\r\nc\r\n",
         "a b\nc\n",
-        Match::Exact,
+        MatchPolicy::Exact,
         expect![
-            "Ok(Applied { bytes: [110, 101, 119], change: Change { count: 1, places: [Place { before: 1..4, after: 1..2 }], tolerances: {} } })"
+            "Ok(AppliedEdit { bytes: [110, 101, 119], change: EditChange { count: 1, changed_lines: [ChangedLines { before: 1..4, after: 1..2 }], tolerances: {} } })"
         ],
     );
 }

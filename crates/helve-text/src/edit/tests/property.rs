@@ -1,10 +1,10 @@
-//! What holds for any file and any edit.
+//! Properties of any edit of any file.
 
 use proptest::prelude::*;
 
 use crate::{edit::*, view::View};
 
-/// How a generated text becomes bytes.
+/// The encoding of a generated text.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Utf8,
@@ -33,7 +33,7 @@ fn bytes(text: &str, form: Form) -> Vec<u8> {
     }
 }
 
-/// Lines of few words, so that they repeat, with endings of all kinds.
+/// Generates lines from few words, so that they repeat, with all line endings.
 fn file() -> impl Strategy<Value = String> {
     let lead = prop::sample::select(vec!["", "  ", "    ", "      ", "\t", "\t\t"]);
     let word =
@@ -62,7 +62,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Some whole lines of a text, changed a little in what tolerance overlooks and in what it does not.
+/// Returns some lines of a text with a deviation that may or may not be tolerated.
 fn quotation(text: &str, at: usize, length: usize, drift: usize) -> String {
     let lines: Vec<&str> = text.split('\n').skip(at).take(length).collect();
     match drift {
@@ -76,11 +76,11 @@ fn quotation(text: &str, at: usize, length: usize, drift: usize) -> String {
     }
 }
 
-/// All lines that no place names, each with its ending; nothing after the last ending is no line here.
-fn untouched(bytes: &[u8], places: &[Range<usize>]) -> Vec<(Vec<u8>, Vec<u8>)> {
+/// Returns all lines outside the changed ranges, each with its ending. An empty last line is ignored.
+fn untouched(bytes: &[u8], changed_lines: &[Range<usize>]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let view = View::new(bytes).expect("the bytes are text");
-    let outside =
-        (0..view.count()).filter(|index| !places.iter().any(|place| place.contains(&(index + 1))));
+    let outside = (0..view.line_count())
+        .filter(|index| !changed_lines.iter().any(|place| place.contains(&(index + 1))));
     let mut lines: Vec<(Vec<u8>, Vec<u8>)> = outside
         .map(|index| {
             let (line, whole) = (view.byte_range(index), view.whole_range(index));
@@ -91,18 +91,20 @@ fn untouched(bytes: &[u8], places: &[Range<usize>]) -> Vec<(Vec<u8>, Vec<u8>)> {
     lines
 }
 
-fn check_untouched(before: &[u8], applied: &Applied) {
-    let places = &applied.change.places;
-    let old =
-        untouched(before, &places.iter().map(|place| place.before.clone()).collect::<Vec<_>>());
+fn check_untouched(before: &[u8], applied: &AppliedEdit) {
+    let changed_lines = &applied.change.changed_lines;
+    let old = untouched(
+        before,
+        &changed_lines.iter().map(|place| place.before.clone()).collect::<Vec<_>>(),
+    );
     let new = untouched(
         &applied.bytes,
-        &places.iter().map(|place| place.after.clone()).collect::<Vec<_>>(),
+        &changed_lines.iter().map(|place| place.after.clone()).collect::<Vec<_>>(),
     );
     assert_eq!(old.len(), new.len());
     for ((old, old_ending), (new, new_ending)) in old.into_iter().zip(new) {
         assert_eq!(old, new);
-        // What was the last line may need an ending now, and what is the last line may have lost its own.
+        // The old last line may need an ending now, and the new last line may have lost its own.
         assert!(old_ending == new_ending || old_ending.is_empty() || new_ending.is_empty());
     }
     assert_ne!(before, applied.bytes);
@@ -116,22 +118,22 @@ proptest! {
         let bytes = bytes(&file, form);
         let view = View::new(&bytes).expect("text");
         let text = view.text();
-        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-        let start = places[at.index(places.len())];
+        let changed_lines: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        let start = changed_lines[at.index(changed_lines.len())];
         let old: String = text[start..].chars().take(length).collect();
         let count = (0..text.len()).filter(|at| text.as_bytes()[*at..].starts_with(old.as_bytes())).count();
-        match apply(&bytes, &Edit { old: &old, new: &new, all }, Match::Exact) {
+        match apply(&bytes, &Edit { old: &old, new: &new, all }, MatchPolicy::Exact) {
             Ok(applied) => {
                 prop_assert!(all || count == 1);
                 let naive = text.replace(&old, &new);
-                let after = view.decode(&applied.bytes[view.mark()..]).replace("\r\n", "\n");
+                let after = view.decode(&applied.bytes[view.bom_len()..]).replace("\r\n", "\n");
                 prop_assert_eq!(after, naive);
                 check_untouched(&bytes, &applied);
             }
-            Err(Refusal::Ambiguous { .. }) => prop_assert!(count > 1),
-            Err(Refusal::CannotEncode { character, .. }) => prop_assert!(new.contains(character) || text.contains(character)),
-            Err(Refusal::Same) => prop_assert_eq!(old, new),
-            Err(Refusal::Blank) => prop_assert!(old.trim().is_empty()),
+            Err(EditRefusal::Ambiguous { .. }) => prop_assert!(count > 1),
+            Err(EditRefusal::CannotEncode { character, .. }) => prop_assert!(new.contains(character) || text.contains(character)),
+            Err(EditRefusal::Same) => prop_assert_eq!(old, new),
+            Err(EditRefusal::Blank) => prop_assert!(old.trim().is_empty()),
             Err(other) => prop_assert!(false, "{other:?}"),
         }
     }
@@ -148,14 +150,14 @@ proptest! {
             4 => old.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n") + "\nend",
             _ => String::new(),
         };
-        if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all }, Match::Safe) {
+        if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all }, MatchPolicy::Safe) {
             check_untouched(&file, &applied);
         }
     }
 
     #[test]
     fn a_shifted_quotation_does_what_an_exact_one_does(file in file(), at in 0..30_usize, length in 1..6_usize, after in 0..6_usize) {
-        // A number on every line, so that none is like another.
+        // A number on every line makes the lines unique.
         let file: String = file.split_inclusive('\n').enumerate().map(|(index, line)| match line.trim_end() {
             "" => line.to_owned(),
             body => line.replacen(body, &format!("{body} #{index};"), 1),
@@ -168,8 +170,8 @@ proptest! {
         let mut new = lines.clone();
         new.insert(after + 1, &added);
         let shift = |lines: &[&str]| lines.iter().map(|line| format!("   {line}")).collect::<Vec<_>>().join("\n");
-        let plain = apply(file.as_bytes(), &Edit { old: &lines.join("\n"), new: &new.join("\n"), all: false }, Match::Safe).expect("an exact quotation");
-        let shifted = apply(file.as_bytes(), &Edit { old: &shift(&lines), new: &shift(&new), all: false }, Match::Safe).expect("a shifted one");
+        let plain = apply(file.as_bytes(), &Edit { old: &lines.join("\n"), new: &new.join("\n"), all: false }, MatchPolicy::Safe).expect("an exact quotation");
+        let shifted = apply(file.as_bytes(), &Edit { old: &shift(&lines), new: &shift(&new), all: false }, MatchPolicy::Safe).expect("a shifted one");
         prop_assert_eq!(String::from_utf8_lossy(&plain.bytes), String::from_utf8_lossy(&shifted.bytes));
     }
 
@@ -181,7 +183,7 @@ proptest! {
         let file = [&half[..], marked, &half].concat();
         let old = ["  if only_here {  \n", "  if only_here {\n", "      if only_here {\n"][drift];
         let new = format!("{old}{}    added();\n", &old[..old.len() - old.trim_start().len()]);
-        let applied = apply(&file, &Edit { old, new: &new, all: false }, Match::Safe).expect("one place");
+        let applied = apply(&file, &Edit { old, new: &new, all: false }, MatchPolicy::Safe).expect("one place");
         let line = b"      added();\r\n";
         let at = half.len() + b"\n  if only_here {  \r\n".len();
         prop_assert_eq!(&applied.bytes[..at], &file[..at]);
@@ -202,27 +204,27 @@ proptest! {
             file.extend_from_slice(b"\n\xff\xfe");
         }
         let view = View::new(&file).expect("text");
-        let index = at.index(view.count());
+        let index = at.index(view.line_count());
         let old = view.line(index).to_string();
         prop_assume!(!old.trim().is_empty() && old != new);
-        match apply(&file, &Edit { old: &old, new: &new, all: false }, Match::Safe) {
+        match apply(&file, &Edit { old: &old, new: &new, all: false }, MatchPolicy::Safe) {
             Ok(applied) => {
                 let line = view.byte_range(index);
                 prop_assert!(applied.bytes.starts_with(&file[..line.start]));
                 prop_assert!(applied.bytes.ends_with(&file[line.end..]));
                 let between = &applied.bytes[line.start..applied.bytes.len() - (file.len() - line.end)];
-                // A file that ends in the middle of its only line break has another kind of them.
+                // A file that ends in the middle of its only line break has a different kind of line ending.
                 prop_assert_eq!(view.decode(between).replace("\r\n", "\n").replace('\r', "\n"), new);
             }
-            Err(Refusal::Ambiguous { .. }) => prop_assert!(view.text().matches(&old).count() > 1),
+            Err(EditRefusal::Ambiguous { .. }) => prop_assert!(view.text().matches(&old).count() > 1),
             Err(other) => prop_assert!(false, "{other:?}"),
         }
     }
 
     #[test]
     fn nothing_panics(file in prop::collection::vec(any::<u8>(), 0..300), old in "\\PC{0,20}|[ \n\\\\nt\"1:|]{1,12}", new in "\\PC{0,20}", all: bool) {
-        for how in [Match::Safe, Match::Exact] {
-            if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all }, how) {
+        for policy in [MatchPolicy::Safe, MatchPolicy::Exact] {
+            if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all }, policy) {
                 prop_assert_ne!(&applied.bytes, &file);
             }
         }

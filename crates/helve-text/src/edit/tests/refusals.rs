@@ -1,9 +1,9 @@
-//! Edits that are not certain, and are refused.
+//! Edits that are refused because they are uncertain.
 
 use expect_test::expect;
 
 use super::{check, check_all};
-use crate::edit::{Edit, Match, Refusal, apply};
+use crate::edit::{Edit, EditRefusal, MatchPolicy, apply};
 
 #[test]
 fn nothing_to_do() {
@@ -99,7 +99,7 @@ fn several_places() {
         Ambiguous { lines: [1, 3], count: 2, tolerances: {TrailingBlanks} }
     "#]],
     );
-    // Two at the first tolerance that has any; a looser one would have a third.
+    // Two matches at the least tolerance. A higher tolerance would match a third.
     check(
         "a \nb\na  \nb\n  a\n  b\n",
         "a\nb\n",
@@ -165,16 +165,16 @@ fn indentation() {
         "a\n  b\n",
         "a\n  c\n",
         expect![[r#"
-        NotFound(Some(Nearest { first_line: 1, last_line: 2, excerpt: ["    a", "        b"], difference: Some(Difference { line: 1, quoted_line: 1, column: 1, quoted: Some('a'), found: Some(' ') }), verdict: Indentation }))
-    "#]],
+            NotFound(Some(NearestMatch { first_line: 1, last_line: 2, excerpt: ["    a", "        b"], difference: Some(FirstDifference { line: 1, quoted_line: 1, column: 1, quoted: Some('a'), found: Some(' ') }), mismatch: Indentation }))
+        "#]],
     );
     check(
         "  a\n    b\n  c\n",
         "  a\n  b\n  c\n",
         "  a\n  b\n  d\n",
         expect![[r#"
-        NotFound(Some(Nearest { first_line: 1, last_line: 3, excerpt: ["  a", "    b", "  c"], difference: Some(Difference { line: 2, quoted_line: 2, column: 3, quoted: Some('b'), found: Some(' ') }), verdict: Indentation }))
-    "#]],
+            NotFound(Some(NearestMatch { first_line: 1, last_line: 3, excerpt: ["  a", "    b", "  c"], difference: Some(FirstDifference { line: 2, quoted_line: 2, column: 3, quoted: Some('b'), found: Some(' ') }), mismatch: Indentation }))
+        "#]],
     );
     check(
         "a\n  b\n",
@@ -192,13 +192,13 @@ fn indentation() {
         Indentation { line: 1, text: "    c" }
     "#]],
     );
-    // The new text is in the file's indentation or one level further out: who knows.
+    // The new text is indented like the file, or one level less: unclear.
     check(
         "    a(1);\n    b();\n",
         "        a(1);\n        b();\n",
         "    a(2);\n    b();\n",
         expect![[r#"
-        IndentationUnclear { line: 1 }
+        UnclearIndentation { line: 1 }
     "#]],
     );
 }
@@ -234,10 +234,10 @@ fn typography() {
         "cafe\u{301} = 1\nb\n",
         "cafe\u{301} = 2\nb\n",
         expect![[r#"
-        NotFound(Some(Nearest { first_line: 1, last_line: 2, excerpt: ["café = 1", "b"], difference: Some(Difference { line: 1, quoted_line: 1, column: 4, quoted: Some('e'), found: Some('é') }), verdict: NormalForm }))
-    "#]],
+            NotFound(Some(NearestMatch { first_line: 1, last_line: 2, excerpt: ["café = 1", "b"], difference: Some(FirstDifference { line: 1, quoted_line: 1, column: 4, quoted: Some('e'), found: Some('é') }), mismatch: NormalForm }))
+        "#]],
     );
-    // Moved, and plain on the way.
+    // Moved, and rewritten with plain characters.
     check(
         "say(“a”);\nb();\nc();\n",
         "say(\"a\");\nb();\nc();\n",
@@ -299,16 +299,16 @@ fn line_numbers() {
         "404: found,",
         "404: lost,",
         expect![[r#"
-        NotFound(Some(Nearest { first_line: 3, last_line: 3, excerpt: ["found,"], difference: Some(Difference { line: 3, quoted_line: 1, column: 1, quoted: Some('4'), found: Some('f') }), verdict: Different }))
-    "#]],
+            NotFound(Some(NearestMatch { first_line: 3, last_line: 3, excerpt: ["found,"], difference: Some(FirstDifference { line: 3, quoted_line: 1, column: 1, quoted: Some('4'), found: Some('f') }), mismatch: Different }))
+        "#]],
     );
     check(
         "a\nb\n",
         "1: a\n3: b\n",
         "a\nc\n",
         expect![[r#"
-        NotFound(Some(Nearest { first_line: 1, last_line: 2, excerpt: ["a", "b"], difference: Some(Difference { line: 1, quoted_line: 1, column: 1, quoted: Some('1'), found: Some('a') }), verdict: Different }))
-    "#]],
+            NotFound(Some(NearestMatch { first_line: 1, last_line: 2, excerpt: ["a", "b"], difference: Some(FirstDifference { line: 1, quoted_line: 1, column: 1, quoted: Some('1'), found: Some('a') }), mismatch: Different }))
+        "#]],
     );
 }
 
@@ -392,9 +392,9 @@ fn blanks_do_not_stand_for_tabs_between_columns() {
     let file = "a\tb\tc\n1\t2\t3\n4\t5\t6\n";
     for new in ["1 2 3\n7 8 9\n4 5 6", "1 2 3 4\n4 5 6", "4 5 6\n1 2 3"] {
         let edit = Edit { old: "1 2 3\n4 5 6", new, all: false };
-        let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
+        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
         assert!(
-            matches!(refusal, Refusal::Typography { character: '\t', .. }),
+            matches!(refusal, EditRefusal::Typography { character: '\t', .. }),
             "{new}: {refusal:?}"
         );
     }
@@ -407,17 +407,17 @@ fn what_is_left_out_in_words_is_not_written() {
     {
         let new = format!("a();\n{mark}\nz();");
         let edit = Edit { old: "a();\nb();\nc();", new: &new, all: false };
-        let refusal = apply(b"a();\nb();\nc();\n", &edit, Match::Safe).unwrap_err();
-        assert!(matches!(refusal, Refusal::LeftOut { .. }), "{refusal:?}");
+        let refusal = apply(b"a();\nb();\nc();\n", &edit, MatchPolicy::Safe).unwrap_err();
+        assert!(matches!(refusal, EditRefusal::Placeholder { .. }), "{refusal:?}");
     }
     for new in ["a();\n...\nz();", "a();\n// wait ... then go on\nz();", "say(\"the rest...\");"] {
         let edit = Edit { old: "a();\nb();\nc();", new, all: false };
-        apply(b"a();\nb();\nc();\n", &edit, Match::Safe).unwrap();
+        apply(b"a();\nb();\nc();\n", &edit, MatchPolicy::Safe).unwrap();
     }
-    // What the file says already may be quoted and kept.
+    // A placeholder that the file already has may be quoted and kept.
     let edit =
         Edit { old: "// ... existing code ...\nb", new: "// ... existing code ...\nc", all: false };
-    apply(b"// ... existing code ...\nb\n", &edit, Match::Safe).unwrap();
+    apply(b"// ... existing code ...\nb\n", &edit, MatchPolicy::Safe).unwrap();
 }
 
 #[test]
@@ -425,8 +425,8 @@ fn a_twin_at_another_depth_is_not_what_was_meant() {
     let file = "def f():\n    x = load(9)\n    y = save(x)\n    return y\n\nclass C:\n    def g():\n        x = load(1)\n        y = save(x)\n        return y\n";
     let old = "    x = load(1)\n    y = save(x)\n    return y";
     let edit = Edit { old, new: "    x = load(1)\n    y = save(x, 2)\n    return y", all: false };
-    let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
-    let Refusal::NotFound(Some(nearest)) = refusal else { panic!("{refusal:?}") };
+    let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+    let EditRefusal::NotFound(Some(nearest)) = refusal else { panic!("{refusal:?}") };
     assert_eq!(nearest.first_line, 2);
 }
 
@@ -451,11 +451,11 @@ fn numbers_of_the_listing_are_not_written() {
 fn numbers_that_are_data_stay() {
     let file = "1\tzero\n2\tone\n3\ttwo\n";
     let edit = Edit { old: "     2\t2\tone\n     3\t3\ttwo", new: "2\tuno\n3\ttwo", all: false };
-    let applied = apply(file.as_bytes(), &edit, Match::Safe).unwrap();
+    let applied = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap();
     assert_eq!(applied.bytes, b"1\tzero\n2\tuno\n3\ttwo\n");
     let edit = Edit { new: "2\tuno\n3\tdos", ..edit };
-    let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
-    assert!(matches!(refusal, Refusal::LineNumbers { .. }), "{refusal:?}");
+    let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+    assert!(matches!(refusal, EditRefusal::LineNumbers { .. }), "{refusal:?}");
 }
 
 #[test]
@@ -467,8 +467,8 @@ fn typography_is_not_lent_to_lines_of_another_content() {
         ("// a\u{a0}b\nx();\n", "// a b\nx();", "f = a b;\nx();"),
     ] {
         let edit = Edit { old, new, all: false };
-        let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
-        assert!(matches!(refusal, Refusal::Typography { line: 1, .. }), "{file}: {refusal:?}");
+        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+        assert!(matches!(refusal, EditRefusal::Typography { line: 1, .. }), "{file}: {refusal:?}");
     }
 }
 
@@ -479,8 +479,8 @@ fn one_line_without_its_indentation_does_not_tell_how_the_next_is_meant() {
         ("\tfoo(1,  2)\n", "foo(1, 2)", "foo(1, 2)\n\tbar()"),
     ] {
         let edit = Edit { old, new, all: false };
-        let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
-        assert!(matches!(refusal, Refusal::IndentationUnclear { .. }), "{file}: {refusal:?}");
+        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+        assert!(matches!(refusal, EditRefusal::UnclearIndentation { .. }), "{file}: {refusal:?}");
     }
 }
 
@@ -492,10 +492,10 @@ fn a_line_without_its_margin_does_not_tell_how_the_rest_is_meant() {
         ("if a:\n        x = 1\n", "    x = 1\n", "    x = 2\n    y = 3\n"),
     ] {
         let edit = Edit { old, new, all: false };
-        let refusal = apply(file.as_bytes(), &edit, Match::Safe).unwrap_err();
-        assert!(matches!(refusal, Refusal::Margin { .. }), "{file}: {refusal:?}");
-        // Who chose exactness gets it.
-        apply(file.as_bytes(), &edit, Match::Exact).unwrap();
+        let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap_err();
+        assert!(matches!(refusal, EditRefusal::PartialIndentation { .. }), "{file}: {refusal:?}");
+        // Exact mode takes the edit literally.
+        apply(file.as_bytes(), &edit, MatchPolicy::Exact).unwrap();
     }
     for (file, old, new) in [
         ("    x = 1\n", "x = 1", "x = 2"),
@@ -504,6 +504,6 @@ fn a_line_without_its_margin_does_not_tell_how_the_rest_is_meant() {
         ("  a\n  b\n", "a\n  b", "a\nc\n  b"),
         ("  a = 1 + 2\n", "1 + 2", "1 +\n2"),
     ] {
-        apply(file.as_bytes(), &Edit { old, new, all: false }, Match::Safe).unwrap();
+        apply(file.as_bytes(), &Edit { old, new, all: false }, MatchPolicy::Safe).unwrap();
     }
 }

@@ -1,39 +1,46 @@
-//! The lines that a hunk names as coming before it.
+//! Uses the hint lines of a hunk (`@@ class Cat`) to narrow down its position.
 
 use std::ops::Range;
 
 use super::{
-    Hunk, Why,
-    seek::{File, LISTED},
-    spot::Spot,
+    PatchHunk, PlacementProblem,
+    candidate::HunkCandidate,
+    search::{IndexedFile, MAX_LISTED},
 };
 
-/// Lines that match a hint, beyond which it is none.
-const MOST: usize = 100;
+/// Maximum number of lines that may match a hint.
+const MAX_HINT_MATCHES: usize = 100;
 
-/// The lines that the last hint of a hunk can mean; `None` without hints.
-pub(super) fn anchors(file: &File<'_, '_>, hunk: &Hunk) -> Result<Option<Vec<usize>>, Why> {
+/// Returns the lines that the last hint of a hunk may refer to, or `None` without hints.
+pub(super) fn anchors(
+    file: &IndexedFile<'_, '_>,
+    hunk: &PatchHunk,
+) -> Result<Option<Vec<usize>>, PlacementProblem> {
     let mut anchors: Option<Vec<usize>> = None;
     for hint in &hunk.hints {
         file.spend(file.count)?;
-        let found = lines_like(file, hint);
-        let inner = stretches(file, anchors.as_deref())
-            .map(|stretch| {
-                found.iter().copied().filter(|line| stretch.starts(*line)).collect::<Vec<_>>()
+        let found = matching_lines(file, hint);
+        let inner = search_regions(file, anchors.as_deref())
+            .map(|region| {
+                found
+                    .iter()
+                    .copied()
+                    .filter(|line| region.contains_below_anchor(*line))
+                    .collect::<Vec<_>>()
             })
             .find(|inner| !inner.is_empty())
-            .ok_or_else(|| Why::NoHint(hint.clone()))?;
-        if inner.len() > MOST {
-            let lines = inner.iter().map(|line| line + 1).take(LISTED).collect();
-            return Err(Why::Ambiguous { lines, count: inner.len() });
+            .ok_or_else(|| PlacementProblem::HintNotFound(hint.clone()))?;
+        if inner.len() > MAX_HINT_MATCHES {
+            let lines = inner.iter().map(|line| line + 1).take(MAX_LISTED).collect();
+            return Err(PlacementProblem::Ambiguous { lines, count: inner.len() });
         }
         anchors = Some(inner);
     }
     Ok(anchors)
 }
 
-/// The lines that a hint quotes, as closely as any does.
-fn lines_like(file: &File<'_, '_>, hint: &str) -> Vec<usize> {
+/// Returns the lines that match a hint, at the strictest comparison that matches any.
+fn matching_lines(file: &IndexedFile<'_, '_>, hint: &str) -> Vec<usize> {
     let trimmed = hint.trim();
     let closeness: [&dyn Fn(&str) -> bool; 4] = [
         &|line| line == hint,
@@ -41,81 +48,81 @@ fn lines_like(file: &File<'_, '_>, hint: &str) -> Vec<usize> {
         &|line| line.trim() == trimmed,
         &|line| line.trim_start().starts_with(trimmed),
     ];
-    let like = |fits: &dyn Fn(&str) -> bool| {
+    let matching = |fits: &dyn Fn(&str) -> bool| {
         (0..file.count).filter(|index| fits(file.line(*index))).collect::<Vec<_>>()
     };
-    closeness.into_iter().map(like).find(|lines| !lines.is_empty()).unwrap_or_default()
+    closeness.into_iter().map(matching).find(|lines| !lines.is_empty()).unwrap_or_default()
 }
 
-/// A part of the file in which to look.
-pub(super) enum Stretch {
+/// A part of the file to search.
+pub(super) enum SearchRegion {
     Everywhere,
-    /// What belongs to one of these lines, by its indentation.
-    Scopes(Vec<Range<usize>>),
-    /// Everything from this line on. If something else belongs to the line, only what is quoted exactly and itself shows that it does
-    /// not: by a first line that is indented no further.
+    /// The blocks that belong to these lines by indentation.
+    Blocks(Vec<Range<usize>>),
+    /// Everything from this line on. If the line has a block of its own, a candidate outside it must match exactly and
+    /// start at most as deep as the line.
     From {
         anchor: usize,
-        has_scope: bool,
+        has_block: bool,
     },
 }
 
-impl Stretch {
-    pub(super) fn holds(&self, spot: &Spot) -> bool {
+impl SearchRegion {
+    pub(super) fn contains(&self, candidate: &HunkCandidate) -> bool {
         match self {
-            Stretch::Everywhere => true,
-            // The anchor may be quoted once more as the first line.
-            Stretch::Scopes(scopes) => scopes.iter().any(|scope| {
-                scope.contains(&spot.lines.start) || spot.lines.contains(&scope.start)
+            SearchRegion::Everywhere => true,
+            // The anchor may be quoted again as the first line.
+            SearchRegion::Blocks(blocks) => blocks.iter().any(|block| {
+                block.contains(&candidate.lines.start) || candidate.lines.contains(&block.start)
             }),
-            Stretch::From { anchor, .. } => spot.lines.end > *anchor,
+            SearchRegion::From { anchor, .. } => candidate.lines.end > *anchor,
         }
     }
 
-    pub(super) fn allows(&self, file: &File<'_, '_>, spot: &Spot) -> bool {
+    pub(super) fn accepts(&self, file: &IndexedFile<'_, '_>, candidate: &HunkCandidate) -> bool {
         match self {
-            Stretch::From { has_scope: true, anchor } => {
-                let says_something = |index: &usize| !file.line(*index).trim().is_empty();
-                let first = spot.lines.clone().find(says_something);
-                spot.is_exact()
+            SearchRegion::From { has_block: true, anchor } => {
+                let is_not_blank = |index: &usize| !file.line(*index).trim().is_empty();
+                let first = candidate.lines.clone().find(is_not_blank);
+                candidate.is_exact()
                     && first.is_some_and(|first| depth(file, first) <= depth(file, *anchor))
             }
-            Stretch::From { has_scope: false, .. } | Stretch::Everywhere | Stretch::Scopes(_) => {
-                true
-            }
+            SearchRegion::From { has_block: false, .. }
+            | SearchRegion::Everywhere
+            | SearchRegion::Blocks(_) => true,
         }
     }
 
-    fn starts(&self, line: usize) -> bool {
+    fn contains_below_anchor(&self, line: usize) -> bool {
         match self {
-            Stretch::Everywhere => true,
-            Stretch::Scopes(scopes) => {
-                scopes.iter().any(|scope| scope.start < line && line < scope.end)
+            SearchRegion::Everywhere => true,
+            SearchRegion::Blocks(blocks) => {
+                blocks.iter().any(|block| block.start < line && line < block.end)
             }
-            Stretch::From { anchor, .. } => line > *anchor,
+            SearchRegion::From { anchor, .. } => line > *anchor,
         }
     }
 }
 
-/// Where to look after these anchors: first in what belongs to them, then in all that follows.
-pub(super) fn stretches(
-    file: &File<'_, '_>,
+/// Returns the regions to search for these anchors: first their blocks, then everything that follows.
+pub(super) fn search_regions(
+    file: &IndexedFile<'_, '_>,
     anchors: Option<&[usize]>,
-) -> impl Iterator<Item = Stretch> {
-    let stretches = match anchors {
-        None => vec![Stretch::Everywhere],
+) -> impl Iterator<Item = SearchRegion> {
+    let regions = match anchors {
+        None => vec![SearchRegion::Everywhere],
         Some(anchors) => {
-            let scopes: Vec<_> = anchors.iter().map(|anchor| scope(file, *anchor)).collect();
+            let blocks: Vec<_> = anchors.iter().map(|anchor| block_of(file, *anchor)).collect();
             let anchor = anchors.first().copied().unwrap_or(0);
-            let has_scope = scopes.iter().any(|scope| scope.len() > 1);
-            vec![Stretch::Scopes(scopes), Stretch::From { anchor, has_scope }]
+            let has_block = blocks.iter().any(|block| block.len() > 1);
+            vec![SearchRegion::Blocks(blocks), SearchRegion::From { anchor, has_block }]
         }
     };
-    stretches.into_iter()
+    regions.into_iter()
 }
 
-/// A line and those below it that are indented further, with the brackets that open and close them.
-fn scope(file: &File<'_, '_>, anchor: usize) -> Range<usize> {
+/// Returns a line and the more indented lines below it, including brackets at the same depth.
+fn block_of(file: &IndexedFile<'_, '_>, anchor: usize) -> Range<usize> {
     let is_inside = |index: &usize| {
         let text = file.line(*index).trim_start();
         text.is_empty()
@@ -125,6 +132,6 @@ fn scope(file: &File<'_, '_>, anchor: usize) -> Range<usize> {
     anchor..anchor + 1 + (anchor + 1..file.count).take_while(is_inside).count()
 }
 
-fn depth(file: &File<'_, '_>, index: usize) -> usize {
+fn depth(file: &IndexedFile<'_, '_>, index: usize) -> usize {
     file.line(index).len() - file.line(index).trim_start().len()
 }

@@ -1,54 +1,74 @@
-//! One place for each hunk, in the order of the patch.
+//! Chooses one position for each hunk, in the order of the patch.
 
-use super::{Hunk, Misplaced, Why, seek, spot::Spot};
+use super::{PatchHunk, PlacementError, PlacementProblem, candidate::HunkCandidate, search};
 
-/// Chooses a spot for every hunk, if there is exactly one way to do so.
-pub(super) fn choose(hunks: &[Hunk], options: Vec<Vec<Spot>>) -> Result<Vec<Spot>, Misplaced> {
-    let options = by_number(hunks, options);
-    let misplaced = |hunk: usize, why: Why| Misplaced { hunk, row: hunks[hunk].row, why };
+/// Chooses a candidate for every hunk, if there is exactly one way to do so.
+pub(super) fn choose(
+    hunks: &[PatchHunk],
+    options: Vec<Vec<HunkCandidate>>,
+) -> Result<Vec<HunkCandidate>, PlacementError> {
+    let options = prefer_line_numbers(hunks, options);
+    let placement_error = |hunk: usize, problem: PlacementProblem| PlacementError {
+        hunk,
+        row: hunks[hunk].row,
+        problem,
+    };
     let mut earliest = Vec::with_capacity(hunks.len());
     let mut from = 0;
-    for (n, spots) in options.iter().enumerate() {
-        let Some(first) = spots.iter().find(|spot| spot.changes.start >= from) else {
-            let line = spots.first().map_or(0, |spot| spot.changes.start) + 1;
-            return Err(misplaced(n, Why::OutOfOrder { line }));
+    for (n, candidates) in options.iter().enumerate() {
+        let Some(first) = candidates.iter().find(|candidate| candidate.changes.start >= from)
+        else {
+            let line = candidates.first().map_or(0, |candidate| candidate.changes.start) + 1;
+            return Err(placement_error(n, PlacementProblem::OutOfOrder { line }));
         };
         from = first.changes.end;
         earliest.push(first);
     }
     let mut to = usize::MAX;
-    let mut latest: Vec<&Spot> = Vec::with_capacity(hunks.len());
-    for spots in options.iter().rev() {
-        // The earliest choice leaves at least itself to every hunk.
-        let last = spots.iter().rev().find(|spot| spot.changes.end <= to).unwrap_or(&spots[0]);
+    let mut latest: Vec<&HunkCandidate> = Vec::with_capacity(hunks.len());
+    for candidates in options.iter().rev() {
+        // The earliest choice is always possible.
+        let last = candidates
+            .iter()
+            .rev()
+            .find(|candidate| candidate.changes.end <= to)
+            .unwrap_or(&candidates[0]);
         to = last.changes.start;
         latest.push(last);
     }
     for (n, (first, last)) in earliest.iter().zip(latest.iter().rev()).enumerate() {
         if first.changes != last.changes {
-            let between = |spot: &&Spot| {
-                (first.changes.start..=last.changes.start).contains(&spot.changes.start)
+            let between = |candidate: &&HunkCandidate| {
+                (first.changes.start..=last.changes.start).contains(&candidate.changes.start)
             };
-            let between: Vec<Spot> = options[n].iter().filter(between).cloned().collect();
-            return Err(misplaced(n, seek::ambiguous(&between)));
+            let between: Vec<HunkCandidate> = options[n].iter().filter(between).cloned().collect();
+            return Err(placement_error(n, search::ambiguous(&between)));
         }
     }
     Ok(earliest.into_iter().cloned().collect())
 }
 
-/// Of several exact places takes the one at the line that the patch names, unless its other numbers are off.
-fn by_number(hunks: &[Hunk], mut options: Vec<Vec<Spot>>) -> Vec<Vec<Spot>> {
-    let is_named = |hunk: &Hunk, spot: &Spot| hunk.old_start == Some(spot.lines.start + 1);
-    let mut told = hunks.iter().zip(&options).filter(|(hunk, _)| hunk.old_start.is_some());
-    let is_reliable =
-        told.all(|(hunk, spots)| spots.len() > 1 || spots.iter().all(|spot| is_named(hunk, spot)));
+/// If a hunk has several exact candidates, takes the one at its stated line number, unless other stated numbers are
+/// wrong.
+fn prefer_line_numbers(
+    hunks: &[PatchHunk],
+    mut options: Vec<Vec<HunkCandidate>>,
+) -> Vec<Vec<HunkCandidate>> {
+    let is_named = |hunk: &PatchHunk, candidate: &HunkCandidate| {
+        hunk.old_start == Some(candidate.lines.start + 1)
+    };
+    let mut stated = hunks.iter().zip(&options).filter(|(hunk, _)| hunk.old_start.is_some());
+    let is_reliable = stated.all(|(hunk, candidates)| {
+        candidates.len() > 1 || candidates.iter().all(|candidate| is_named(hunk, candidate))
+    });
     if is_reliable {
-        for (hunk, spots) in hunks.iter().zip(&mut options) {
-            if spots.len() > 1
-                && let Some(named) =
-                    spots.iter().position(|spot| spot.is_exact() && is_named(hunk, spot))
+        for (hunk, candidates) in hunks.iter().zip(&mut options) {
+            if candidates.len() > 1
+                && let Some(named) = candidates
+                    .iter()
+                    .position(|candidate| candidate.is_exact() && is_named(hunk, candidate))
             {
-                *spots = vec![spots.swap_remove(named)];
+                *candidates = vec![candidates.swap_remove(named)];
             }
         }
     }

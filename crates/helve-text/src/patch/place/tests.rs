@@ -1,16 +1,16 @@
-//! Files and hunks in; where they stand and what the file becomes out.
+//! Applies hunks to files.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{Misplaced, Why, apply};
+use super::{PlacementError, PlacementProblem, apply};
 use crate::{
-    patch::{FilePatch, Hunk, parse},
-    view::{Ending, View},
+    patch::{FilePatch, PatchHunk, parse},
+    view::{LineEnding, View},
 };
 
-/// The hunks of a patch of one file, in either form.
-fn hunks(patch: &str) -> Vec<Hunk> {
+/// Parses the hunks of a patch of one file, in either form.
+fn hunks(patch: &str) -> Vec<PatchHunk> {
     let text = match patch.starts_with("--- ") {
         true => patch.to_owned(),
         false => format!(
@@ -24,7 +24,7 @@ fn hunks(patch: &str) -> Vec<Hunk> {
     }
 }
 
-fn patched(file: &str, patch: &str) -> Result<String, Misplaced> {
+fn patched(file: &str, patch: &str) -> Result<String, PlacementError> {
     let view = View::new(file.as_bytes()).unwrap();
     Ok(String::from_utf8(apply(&view, &hunks(patch))?.bytes).unwrap())
 }
@@ -33,11 +33,11 @@ fn patched(file: &str, patch: &str) -> Result<String, Misplaced> {
 fn check(file: &str, patch: &str, expect: Expect) {
     expect.assert_eq(&match patched(file, patch) {
         Ok(text) => text.replace('\r', "␍").replace('\n', "|"),
-        Err(Misplaced { hunk, why, .. }) => match why {
-            Why::NotFound(Some(near)) => {
+        Err(PlacementError { hunk, problem, .. }) => match problem {
+            PlacementProblem::NotFound(Some(near)) => {
                 format!("hunk {hunk}: not found, near line {}", near.first_line)
             }
-            why => format!("hunk {hunk}: {why:?}"),
+            problem => format!("hunk {hunk}: {problem:?}"),
         },
     });
 }
@@ -62,7 +62,7 @@ fn insertions() {
     check("a\nb\n", "+x\n b", expect!["a|x|b|"]);
     check("a\nb\n", "@@ a\n+x\n*** End of File", expect!["a|b|x|"]);
     check("a\nf\nb\nf\n", "@@ f\n+x", expect!["hunk 0: Ambiguous { lines: [3, 5], count: 2 }"]);
-    check("a\n", "@@ nowhere\n+x", expect![[r#"hunk 0: NoHint("nowhere")"#]]);
+    check("a\n", "@@ nowhere\n+x", expect![[r#"hunk 0: HintNotFound("nowhere")"#]]);
     check("a\nb\n", "--- f\n+++ f\n@@ -0,0 +1 @@\n+x\n", expect!["x|a|b|"]);
     check("a\nb\n", "--- f\n+++ f\n@@ -1,0 +2 @@\n+x\n", expect!["hunk 0: NoContext"]);
 }
@@ -91,7 +91,7 @@ fn hints_narrow() {
         expect!["hunk 0: Ambiguous { lines: [2, 6], count: 2 }"],
     );
     check(two, "@@ def a():\n-    z\n+    x = 2", expect!["hunk 0: NotFound(None)"]);
-    check(two, "@@ def c():\n-    y\n+    x = 2", expect![[r#"hunk 0: NoHint("def c():")"#]]);
+    check(two, "@@ def c():\n-    y\n+    x = 2", expect![[r#"hunk 0: HintNotFound("def c():")"#]]);
     let nested = "class A\n  def f\n    x\n  end\nend\nclass B\n  def f\n    x\n  end\nend\n";
     check(
         nested,
@@ -179,7 +179,7 @@ fn line_numbers_break_ties_only() {
         expect!["hunk 0: Ambiguous { lines: [1, 3, 5], count: 3 }"],
     );
     check(file, "--- f\n+++ f\n@@ -9 +9 @@\n-2\n+y\n", expect!["x|1|x|y|x|"]);
-    // The first hunk shows that the file has moved on, so that the number of the second says nothing.
+    // The first hunk shows that the file has changed, so the number of the second is unreliable.
     check(
         file,
         "--- f\n+++ f\n@@ -1 +1 @@\n-1\n+y\n@@ -3 +3 @@\n-x\n+y\n",
@@ -239,8 +239,11 @@ fn other_encodings() {
     assert_eq!(apply(&view, &hunks(" é\n-b\n+ç\n+x")).unwrap().bytes, new);
     let latin = b"caf\xe9 cr\xe8me br\xfbl\xe9e d\xe9j\xe0 vu\nb\n";
     let view = View::new(latin).unwrap();
-    let misplaced = apply(&view, &hunks("-b\n+日本")).unwrap_err();
-    assert!(matches!(misplaced.why, Why::CannotEncode { character: '日', .. }), "{misplaced:?}");
+    let placement_error = apply(&view, &hunks("-b\n+日本")).unwrap_err();
+    assert!(
+        matches!(placement_error.problem, PlacementProblem::CannotEncode { character: '日', .. }),
+        "{placement_error:?}"
+    );
 }
 
 #[test]
@@ -249,12 +252,15 @@ fn repetition_costs_little() {
     let patch = " }\n".repeat(2_000) + "-}\n+]\n@@\n-}\n+]";
     assert!(matches!(
         patched(&file, &patch),
-        Err(Misplaced { why: Why::TooLarge | Why::Ambiguous { .. }, .. })
+        Err(PlacementError {
+            problem: PlacementProblem::TooLarge | PlacementProblem::Ambiguous { .. },
+            ..
+        })
     ));
     let file = " }\n".repeat(200_000);
     assert!(matches!(
         patched(&file, "-}\n+]"),
-        Err(Misplaced { why: Why::Ambiguous { count: 200_000, .. }, .. })
+        Err(PlacementError { problem: PlacementProblem::Ambiguous { count: 200_000, .. }, .. })
     ));
 }
 
@@ -274,7 +280,7 @@ impl Step {
     }
 }
 
-/// Steps of which at least one changes something.
+/// Generates steps of which at least one changes something.
 fn script() -> impl Strategy<Value = Vec<Step>> {
     let line = "[ab]?|[a-c ]{0,3}";
     let change = || prop_oneof![line.prop_map(Step::Remove), line.prop_map(Step::Add)];
@@ -290,7 +296,7 @@ enum Form {
     Marked,
 }
 
-/// A file before and after a script, and the patch that leads from one to the other.
+/// A file before and after a script, and the patch between them.
 struct Case {
     old: String,
     new: String,
@@ -300,7 +306,7 @@ struct Case {
 fn case(script: &[Step], context: usize, form: Form, open: (bool, bool)) -> Case {
     let is_old = |step: &Step| !matches!(step, Step::Add(_));
     let is_new = |step: &Step| !matches!(step, Step::Remove(_));
-    // An empty last line without a newline would be no line.
+    // An empty last line without a newline would not be a line.
     let can_open = |side: &dyn Fn(&Step) -> bool| {
         script.iter().rfind(|step| side(step)).is_some_and(|step| !step.line().is_empty())
     };
@@ -328,7 +334,7 @@ fn case(script: &[Step], context: usize, form: Form, open: (bool, bool)) -> Case
     Case { old: text(&is_old, old_open), new: text(&is_new, new_open), patch }
 }
 
-/// A kept line that has a newline on one side only is not kept.
+/// Splits a context line that has a newline on one side only into a removal and an addition.
 fn split(script: &[Step], old_open: bool, new_open: bool) -> Vec<Step> {
     let last_old = script.iter().rposition(|step| !matches!(step, Step::Add(_)));
     let last_new = script.iter().rposition(|step| !matches!(step, Step::Remove(_)));
@@ -403,8 +409,8 @@ proptest! {
         let case = case(&script, context, Form::Unified, open);
         match patched(&case.old, &case.patch) {
             Ok(text) => prop_assert_eq!(text, case.new, "{}", case.patch),
-            Err(Misplaced { why: Why::NoContext, .. }) if context == 0 => {}
-            Err(misplaced) => return Err(TestCaseError::fail(format!("{misplaced:?}\n{}", case.patch))),
+            Err(PlacementError { problem: PlacementProblem::NoContext, .. }) if context == 0 => {}
+            Err(placement_error) => return Err(TestCaseError::fail(format!("{placement_error:?}\n{}", case.patch))),
         }
     }
 
@@ -413,8 +419,8 @@ proptest! {
         let case = case(&script, context, Form::Marked, (open, false));
         match patched(&case.old, &case.patch) {
             Ok(text) => prop_assert_eq!(text, case.new, "{}", case.patch),
-            Err(Misplaced { why: Why::Ambiguous { .. }, .. }) => {}
-            Err(misplaced) => return Err(TestCaseError::fail(format!("{misplaced:?}\n{}", case.patch))),
+            Err(PlacementError { problem: PlacementProblem::Ambiguous { .. }, .. }) => {}
+            Err(placement_error) => return Err(TestCaseError::fail(format!("{placement_error:?}\n{}", case.patch))),
         }
     }
 
@@ -425,12 +431,12 @@ proptest! {
         let Ok(done) = apply(&view, &hunks(&case.patch)) else { return Ok(()) };
         let after = View::new(&done.bytes).unwrap();
         let mut at = (0, 0);
-        for place in &done.places {
+        for place in &done.changed_lines {
             let (before, now) = (at.0..place.before.start - 1, at.1..place.after.start - 1);
             prop_assert_eq!(before.len(), now.len());
             for (own, new) in before.zip(now) {
                 prop_assert_eq!(view.line(own), after.line(new));
-                prop_assert!(view.ending(own) == after.ending(new) || view.ending(own) == Ending::None);
+                prop_assert!(view.ending(own) == after.ending(new) || view.ending(own) == LineEnding::None);
             }
             at = (place.before.end - 1, place.after.end - 1);
         }
@@ -445,7 +451,7 @@ fn file() -> impl Strategy<Value = String> {
 }
 
 fn start(view: &View<'_>, line: usize) -> usize {
-    if line < view.count() { view.text_range(line).start } else { view.text().len() }
+    if line < view.line_count() { view.text_range(line).start } else { view.text().len() }
 }
 
 #[test]
@@ -465,7 +471,7 @@ fn bytes_that_mean_nothing_stay_in_a_line_that_is_changed() {
 fn what_a_named_line_does_not_hold_is_not_sought_in_its_neighbour() {
     let file = "def f():\n  q\ndef g():\n  x\n";
     check(file, "@@ def f():\n-  x\n+  y", expect!["hunk 0: NotFound(None)"]);
-    // It quotes where it stands.
+    // The hunk quotes its own position.
     check(file, "@@ def f():\n def g():\n-  x\n+  y", expect!["def f():|  q|def g():|  y|"]);
 }
 
@@ -475,7 +481,7 @@ fn what_is_left_out_in_words_is_not_written() {
         "a\nb\n",
         " a\n-b\n+// ... existing code ...",
         expect![[
-            r#"hunk 0: Refused { line: 0, refusal: LeftOut { text: "// ... existing code ..." } }"#
+            r#"hunk 0: Refused { line: 0, refusal: Placeholder { text: "// ... existing code ..." } }"#
         ]],
     );
 }

@@ -1,86 +1,91 @@
-//! The bytes of a file after its hunks.
+//! Writes a file with its hunks applied.
 
-use super::{End, Out, Placement, Why};
-use crate::edit::write::{Like, Pen};
-use crate::edit::{Place, Refusal};
-use crate::view::{Ending, View};
+use super::{PatchedLine, PatchedLineEnd, Placement, PlacementProblem};
+use crate::edit::write::{LineWriter, SourceLines};
+use crate::edit::{ChangedLines, EditRefusal};
+use crate::view::{LineEnding, View};
 
-/// Writes the file with all hunks carried out; they are in order and do not overlap. The number is that of a hunk.
+/// Writes the file with all hunks applied. They must be in order and must not overlap. An error has the index of its
+/// hunk.
 pub(super) fn write(
     view: &View<'_>,
     placements: &[Placement],
-) -> Result<(Vec<u8>, Vec<Place>), (usize, Why)> {
-    let mut paper = Paper { view, pen: Pen::new(view) };
-    let mut places = Vec::new();
+) -> Result<(Vec<u8>, Vec<ChangedLines>), (usize, PlacementProblem)> {
+    let mut patch_writer = PatchWriter { view, writer: LineWriter::new(view) };
+    let mut changed_lines = Vec::new();
     let mut at = 0;
     for (n, placement) in placements.iter().enumerate() {
-        paper.copy(at..placement.lines.start);
+        patch_writer.copy(at..placement.lines.start);
         at = placement.lines.end;
         let before = placement.lines.start + 1..placement.lines.end + 1;
-        let first = paper.pen.line + 1;
+        let first = patch_writer.writer.line + 1;
         for out in &placement.out {
-            paper.out(out, at).map_err(|why| (n, why))?;
+            patch_writer.put_line(out, at).map_err(|problem| (n, problem))?;
         }
         if !before.is_empty() || !placement.out.is_empty() {
-            places.push(Place { before, after: first..paper.pen.line + 1 });
+            changed_lines.push(ChangedLines { before, after: first..patch_writer.writer.line + 1 });
         }
     }
-    let open = usize::from(view.line(view.count() - 1).is_empty());
-    paper.copy(at..view.count() - open);
-    Ok((paper.pen.bytes, places))
+    let open = usize::from(view.line(view.line_count() - 1).is_empty());
+    patch_writer.copy(at..view.line_count() - open);
+    Ok((patch_writer.writer.bytes, changed_lines))
 }
 
-struct Paper<'a> {
+struct PatchWriter<'a> {
     view: &'a View<'a>,
-    pen: Pen<'a>,
+    writer: LineWriter<'a>,
 }
 
-impl Paper<'_> {
+impl PatchWriter<'_> {
     fn copy(&mut self, lines: std::ops::Range<usize>) {
         if !lines.is_empty() {
             self.end_line(lines.start);
-            self.pen.copy(lines);
+            self.writer.copy(lines);
         }
     }
 
-    /// Writes one line; `next` is the line of the file that follows the hunk.
-    fn out(&mut self, out: &Out, next: usize) -> Result<(), Why> {
-        let (text, instead, end) = match out {
-            Out::Keep(index) => {
+    /// Writes one line. `next` is the line of the file that follows the hunk.
+    fn put_line(&mut self, out: &PatchedLine, next: usize) -> Result<(), PlacementProblem> {
+        let (text, replaces, end) = match out {
+            PatchedLine::Keep(index) => {
                 self.copy(*index..index + 1);
                 return Ok(());
             }
-            Out::New { text, instead, end } => (text, *instead, *end),
+            PatchedLine::New { text, replaces, end } => (text, *replaces, *end),
         };
         self.end_line(next);
-        let like = instead.map(Like::line).unwrap_or_default();
-        self.pen.text(text, like).map_err(|refusal| match refusal {
-            Refusal::CannotEncode { character, encoding, .. } => {
-                Why::CannotEncode { character, encoding }
+        let source = replaces.map(SourceLines::line).unwrap_or_default();
+        self.writer.put_text(text, source).map_err(|refusal| match refusal {
+            EditRefusal::CannotEncode { character, encoding, .. } => {
+                PlacementProblem::CannotEncode { character, encoding }
             }
-            refusal => Why::Refused { refusal: Box::new(refusal), line: next },
+            refusal => PlacementProblem::Refused { refusal: Box::new(refusal), line: next },
         })?;
-        let own = instead.map_or(Ending::None, |index| self.view.ending(index));
-        let is_open = match end {
-            End::Newline => false,
-            End::Nothing => true,
-            End::AsItIs => !self.view.line(self.view.count() - 1).is_empty(),
+        let own = replaces.map_or(LineEnding::None, |index| self.view.ending(index));
+        let no_newline = match end {
+            PatchedLineEnd::Newline => false,
+            PatchedLineEnd::Nothing => true,
+            PatchedLineEnd::Unchanged => !self.view.line(self.view.line_count() - 1).is_empty(),
         };
-        let ending =
-            if is_open { Ending::None } else { self.pen.or_neighbour(own, self.below(next)) };
-        self.pen.put(ending);
-        self.pen.line += 1;
+        let ending = if no_newline {
+            LineEnding::None
+        } else {
+            self.writer.ending_or_neighbour(own, self.below(next))
+        };
+        self.writer.put_ending(ending);
+        self.writer.line += 1;
         Ok(())
     }
 
-    /// Ends the last line of the old file, now that another follows it.
+    /// Adds an ending to the old last line if another line follows it now.
     fn end_line(&mut self, next: usize) {
-        if self.pen.line > 0 && self.pen.ending == Ending::None {
-            self.pen.put(self.pen.or_neighbour(Ending::None, self.below(next)));
+        if self.writer.line > 0 && self.writer.ending == LineEnding::None {
+            self.writer
+                .put_ending(self.writer.ending_or_neighbour(LineEnding::None, self.below(next)));
         }
     }
 
-    fn below(&self, next: usize) -> Ending {
-        if next < self.view.count() { self.view.ending(next) } else { Ending::None }
+    fn below(&self, next: usize) -> LineEnding {
+        if next < self.view.line_count() { self.view.ending(next) } else { LineEnding::None }
     }
 }

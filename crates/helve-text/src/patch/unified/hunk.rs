@@ -1,129 +1,130 @@
-//! The hunks of a unified diff.
+//! Parses the hunks of a unified diff.
 
-use super::{has_names, is_signature, starts_git};
+use super::{has_names, is_git_header, is_signature};
 use crate::patch::{
-    Hunk, Kind, Malformed, Problem,
-    head::{HunkHead, hunk_head},
-    rows::{Reader, Row},
+    PatchHunk, PatchLineKind, PatchParseError, PatchProblem,
+    hunk_header::{HunkHeader, parse_hunk_header},
+    source::{PatchRow, RowReader},
 };
 
-/// How many lines the head still promises; a head may promise nothing.
+/// The number of lines that the header still announces.
 #[derive(Clone, Copy)]
-struct Left {
+struct LinesLeft {
     old: usize,
     new: usize,
 }
 
-/// Reads a hunk with its head.
+/// Parses a hunk with its header.
 ///
-/// Those who write diffs by hand miscount. The lines themselves say where a hunk ends, so the counts only tell what
-/// could be both a line and the next file, and whether the last hunk was cut short.
-pub(super) fn read(reader: &mut Reader<'_, '_>) -> Result<Hunk, Malformed> {
-    let Some(head) = reader.next() else { return Ok(Hunk::default()) };
-    let mut hunk = Hunk { row: head.number, ..Hunk::default() };
+/// Counts in hand-written diffs are often wrong, so the lines themselves determine where a hunk ends. The counts only
+/// decide whether a row is a line or the start of the next file, and whether the last hunk is incomplete.
+pub(super) fn read(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchParseError> {
+    let Some(header) = reader.next() else { return Ok(PatchHunk::default()) };
+    let mut hunk = PatchHunk { row: header.number, ..PatchHunk::default() };
     let mut left = None;
-    match hunk_head(head.text()) {
-        Some(HunkHead::Numbers { old_start, old, new }) => {
+    match parse_hunk_header(header.text()) {
+        Some(HunkHeader::Numbers { old_start, old, new }) => {
             hunk.old_start = Some(old_start);
-            left = Some(Left { old, new });
+            left = Some(LinesLeft { old, new });
         }
-        Some(HunkHead::Hint(hint)) => hunk.hints.push(hint.to_owned()),
-        Some(HunkHead::Bare) => {}
-        None => return Err(head.malformed(Problem::BadHunkHead)),
+        Some(HunkHeader::Hint(hint)) => hunk.hints.push(hint.to_owned()),
+        Some(HunkHeader::Bare) => {}
+        None => return Err(header.error(PatchProblem::BadHunkHeader)),
     }
-    let mut body: Vec<Row<'_>> = Vec::new();
-    // What the lines that no newline follows have ended.
+    let mut body: Vec<PatchRow<'_>> = Vec::new();
+    // Sides that have ended with a line without a newline.
     let mut ended = Vec::new();
     while let Some(row) = reader.peek() {
         if row.raw.starts_with('\\') {
             let Some(line) = hunk.lines.last_mut() else {
-                return Err(row.malformed(Problem::NoHunkLine));
+                return Err(row.error(PatchProblem::NoHunkLine));
             };
-            line.is_open = true;
+            line.no_newline = true;
             hunk.at_end = true;
             ended.push(line.kind);
             reader.next();
             continue;
         }
-        let Some(line) = row.line().filter(|_| !is_over(reader.rows, left)) else { break };
+        let Some(line) = row.line().filter(|_| !ends_hunk(reader.rows, left)) else { break };
         if ended.iter().any(|kind| shares_side(*kind, line.kind)) {
-            return Err(row.malformed(Problem::AfterLast));
+            return Err(row.error(PatchProblem::AfterLast));
         }
         if let Some(left) = &mut left {
-            left.old = left.old.saturating_sub(usize::from(line.kind != Kind::Add));
-            left.new = left.new.saturating_sub(usize::from(line.kind != Kind::Remove));
+            left.old = left.old.saturating_sub(usize::from(line.kind != PatchLineKind::Add));
+            left.new = left.new.saturating_sub(usize::from(line.kind != PatchLineKind::Remove));
         }
         hunk.lines.push(line);
         body.push(row);
         reader.next();
     }
-    check_whole(&hunk, head, reader, left)?;
-    // A diff that travelled with its own carriage returns says nothing about the file's.
-    if !head.raw.ends_with('\r') {
+    check_complete(&hunk, header, reader, left)?;
+    // A diff that uses CRLF itself says nothing about the file's endings.
+    if !header.raw.ends_with('\r') {
         check_endings(&hunk, &body)?;
     }
     Ok(hunk)
 }
 
-/// Whether the first row belongs to something else although it may look like a line.
-fn is_over(rows: &[Row<'_>], left: Option<Left>) -> bool {
+/// Whether the first row ends the hunk although it may look like a line.
+fn ends_hunk(rows: &[PatchRow<'_>], left: Option<LinesLeft>) -> bool {
     let Some(row) = rows.first() else { return true };
     match left {
-        Some(Left { old: 0, new: 0 }) => {
+        Some(LinesLeft { old: 0, new: 0 }) => {
             row.text().is_empty() || is_signature(*row) || has_names(rows)
         }
-        // Two lines that look like the names of the next file, unless they are just what is missing.
-        Some(Left { old: 1, new: 1 }) => false,
+        // Two rows that look like the names of the next file, unless they are exactly what is missing.
+        Some(LinesLeft { old: 1, new: 1 }) => false,
         Some(_) => has_names(rows) && rows.get(2).is_some_and(|row| row.raw.starts_with("@@")),
-        None => is_signature(*row) || has_names(rows) || is_separating(rows),
+        None => is_signature(*row) || has_names(rows) || is_separator(rows),
     }
 }
 
-/// Blank rows up to the next file or the end of the text, where no count says that they are lines.
-fn is_separating(rows: &[Row<'_>]) -> bool {
-    // Not far, because this is asked at every row.
+/// Whether only blank rows follow up to the next file or the end, where no count says that they are lines.
+fn is_separator(rows: &[PatchRow<'_>]) -> bool {
+    // The lookahead is short, because this runs for every row.
     let blanks = rows.iter().take(8).take_while(|row| row.text().is_empty()).count();
     let after = &rows[blanks..];
-    blanks > 0 && (after.is_empty() || starts_git(after[0]) || has_names(after))
+    blanks > 0 && (after.is_empty() || is_git_header(after[0]) || has_names(after))
 }
 
-fn shares_side(one: Kind, other: Kind) -> bool {
-    one == Kind::Keep || other == Kind::Keep || one == other
+fn shares_side(one: PatchLineKind, other: PatchLineKind) -> bool {
+    one == PatchLineKind::Keep || other == PatchLineKind::Keep || one == other
 }
 
-fn check_whole(
-    hunk: &Hunk,
-    head: Row<'_>,
-    reader: &Reader<'_, '_>,
-    left: Option<Left>,
-) -> Result<(), Malformed> {
+fn check_complete(
+    hunk: &PatchHunk,
+    header: PatchRow<'_>,
+    reader: &RowReader<'_, '_>,
+    left: Option<LinesLeft>,
+) -> Result<(), PatchParseError> {
     if hunk.lines.is_empty() {
-        let problem = if reader.rows.is_empty() { Problem::EmptyHunk } else { Problem::NoHunkLine };
-        return Err(reader.peek().unwrap_or(head).malformed(problem));
+        let problem =
+            if reader.rows.is_empty() { PatchProblem::EmptyHunk } else { PatchProblem::NoHunkLine };
+        return Err(reader.peek().unwrap_or(header).error(problem));
     }
     match left {
-        Some(Left { old, new }) if reader.rows.is_empty() && old + new > 0 => {
-            Err(head.malformed(Problem::CutShort { old, new }))
+        Some(LinesLeft { old, new }) if reader.rows.is_empty() && old + new > 0 => {
+            Err(header.error(PatchProblem::CutShort { old, new }))
         }
         Some(_) | None => Ok(()),
     }
 }
 
-/// Refuses lines that go and come again with another ending: the ending of a new line is its neighbour's.
-fn check_endings(hunk: &Hunk, body: &[Row<'_>]) -> Result<(), Malformed> {
+/// Refuses lines that are removed and added with another ending, because new lines take the ending of their neighbours.
+fn check_endings(hunk: &PatchHunk, body: &[PatchRow<'_>]) -> Result<(), PatchParseError> {
     let lines: Vec<_> = hunk.lines.iter().zip(body).collect();
-    for change in lines.split(|(line, _)| line.kind == Kind::Keep) {
-        let side = |kind: Kind| change.iter().filter(move |(line, _)| line.kind == kind);
-        let (old, new) = (side(Kind::Remove), side(Kind::Add));
+    for change in lines.split(|(line, _)| line.kind == PatchLineKind::Keep) {
+        let side = |kind: PatchLineKind| change.iter().filter(move |(line, _)| line.kind == kind);
+        let (old, new) = (side(PatchLineKind::Remove), side(PatchLineKind::Add));
         let is_same = old
             .clone()
-            .map(|(line, _)| (&line.text, line.is_open))
-            .eq(new.clone().map(|(line, _)| (&line.text, line.is_open)));
+            .map(|(line, _)| (&line.text, line.no_newline))
+            .eq(new.clone().map(|(line, _)| (&line.text, line.no_newline)));
         let differs = old
             .zip(new)
             .find(|((_, old), (_, new))| old.raw != new.raw && old.raw[1..] != new.raw[1..]);
         if let Some(((_, row), _)) = differs.filter(|_| is_same) {
-            return Err(row.malformed(Problem::OnlyEndings));
+            return Err(row.error(PatchProblem::OnlyEndings));
         }
     }
     Ok(())

@@ -1,29 +1,30 @@
-//! What a diff says about one file.
+//! Parses the part of a diff that describes one file.
 
-use super::{super::name, hunk};
+use super::{super::file_name, hunk};
 use crate::patch::{
-    FilePatch, Hunk, Kind, Line, Malformed, Problem, Unsupported,
-    name::{BadName, Name},
-    rows::{Reader, Row},
+    FilePatch, PatchHunk, PatchLine, PatchLineKind, PatchParseError, PatchProblem,
+    UnsupportedChange,
+    file_name::{BadDiffName, DiffName},
+    source::{PatchRow, RowReader},
 };
 
-pub(super) struct Section<'a> {
-    head: Row<'a>,
-    /// Without the letters that git puts before them.
-    names: Option<(Name, Name)>,
+pub(super) struct FileSection<'a> {
+    header: PatchRow<'a>,
+    /// Without git's prefixes.
+    names: Option<(DiffName, DiffName)>,
     git: Option<(String, String)>,
     rename: (Option<String>, Option<String>),
     is_new: bool,
     is_deleted: bool,
     executable: Option<bool>,
-    hunks: Vec<Hunk>,
+    hunks: Vec<PatchHunk>,
 }
 
-impl<'a> Section<'a> {
-    pub(super) fn new(head: Row<'a>) -> Section<'a> {
-        let git = head.text().strip_prefix("diff --git ").and_then(name::pair);
-        Section {
-            head,
+impl<'a> FileSection<'a> {
+    pub(super) fn new(header: PatchRow<'a>) -> FileSection<'a> {
+        let git = header.text().strip_prefix("diff --git ").and_then(file_name::split_git_names);
+        FileSection {
+            header,
             names: None,
             git,
             rename: (None, None),
@@ -38,25 +39,37 @@ impl<'a> Section<'a> {
         self.names.is_some()
     }
 
-    pub(super) fn take_names(&mut self, reader: &mut Reader<'_, 'a>) -> Result<(), Malformed> {
+    pub(super) fn take_names(
+        &mut self,
+        reader: &mut RowReader<'_, 'a>,
+    ) -> Result<(), PatchParseError> {
         let (Some(old), Some(new)) = (reader.next(), reader.next()) else { return Ok(()) };
         let names = (read_name(old, &old.text()[4..])?, read_name(new, &new.text()[4..])?);
         self.names = Some(match names {
-            (Name::File(old), Name::File(new)) => match name::prefixed(&old, &new) {
-                Some((old, new)) => (Name::File(old.to_owned()), Name::File(new.to_owned())),
-                None => (Name::File(old), Name::File(new)),
-            },
-            (Name::Nothing, Name::File(new)) => (Name::Nothing, Name::File(self.one_sided(new))),
-            (Name::File(old), Name::Nothing) => (Name::File(self.one_sided(old)), Name::Nothing),
-            (Name::Nothing, Name::Nothing) => return Err(new.malformed(Problem::NoPath)),
+            (DiffName::File(old), DiffName::File(new)) => {
+                match file_name::strip_prefixes(&old, &new) {
+                    Some((old, new)) => {
+                        (DiffName::File(old.to_owned()), DiffName::File(new.to_owned()))
+                    }
+                    None => (DiffName::File(old), DiffName::File(new)),
+                }
+            }
+            (DiffName::Nothing, DiffName::File(new)) => {
+                (DiffName::Nothing, DiffName::File(self.strip_single_prefix(new)))
+            }
+            (DiffName::File(old), DiffName::Nothing) => {
+                (DiffName::File(self.strip_single_prefix(old)), DiffName::Nothing)
+            }
+            (DiffName::Nothing, DiffName::Nothing) => return Err(new.error(PatchProblem::NoPath)),
         });
         Ok(())
     }
 
-    /// A name beside `/dev/null`, where only git's own line or custom tells whether it has a letter before it.
-    fn one_sided(&self, name: String) -> String {
+    /// Removes the prefix from a name beside `/dev/null`. Git's header says whether there is one, otherwise `a/` and
+    /// `b/` count.
+    fn strip_single_prefix(&self, name: String) -> String {
         let has_prefix = match &self.git {
-            Some((old, new)) => name::prefixed(old, new).is_some(),
+            Some((old, new)) => file_name::strip_prefixes(old, new).is_some(),
             None => name.starts_with("a/") || name.starts_with("b/"),
         };
         match name.split_once('/') {
@@ -67,31 +80,34 @@ impl<'a> Section<'a> {
 
     pub(super) fn take_hunk(
         &mut self,
-        head: Row<'a>,
-        reader: &mut Reader<'_, 'a>,
-    ) -> Result<(), Malformed> {
+        header: PatchRow<'a>,
+        reader: &mut RowReader<'_, 'a>,
+    ) -> Result<(), PatchParseError> {
         if self.names.is_none() {
-            return Err(head.malformed(Problem::NoFileNames));
+            return Err(header.error(PatchProblem::NoFileNames));
         }
         self.hunks.push(hunk::read(reader)?);
         Ok(())
     }
 
-    /// Takes one of git's lines between `diff --git` and the names.
-    pub(super) fn take_head(&mut self, row: Row<'a>) -> Result<(), Malformed> {
+    /// Parses one of git's rows between `diff --git` and the names.
+    pub(super) fn take_header(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
         let text = row.text();
         if text.starts_with("GIT binary patch") || text.starts_with("Binary files ") {
-            return Err(row.malformed(Problem::Binary));
+            return Err(row.error(PatchProblem::Binary));
         }
         if row.is_blank() {
             return Ok(());
         }
         if self.names.is_some() {
-            let expected =
-                if self.hunks.is_empty() { Problem::BadHunkHead } else { Problem::NoHunkStart };
-            return Err(row.malformed(expected));
+            let expected = if self.hunks.is_empty() {
+                PatchProblem::BadHunkHeader
+            } else {
+                PatchProblem::NoHunkStart
+            };
+            return Err(row.error(expected));
         }
-        const SAY_NOTHING: [&str; 3] = ["index ", "similarity index ", "dissimilarity index "];
+        const IGNORED: [&str; 3] = ["index ", "similarity index ", "dissimilarity index "];
         if let Some(mode) = text.strip_prefix("new file mode ") {
             self.is_new = true;
             self.set_mode(row, mode)?;
@@ -104,19 +120,19 @@ impl<'a> Section<'a> {
         } else if let Some(to) = text.strip_prefix("rename to ") {
             self.rename.1 = Some(file_name(row, to)?);
         } else if text.starts_with("copy from ") || text.starts_with("copy to ") {
-            return Err(row.malformed(Problem::Unsupported(Unsupported::Copy)));
+            return Err(row.error(PatchProblem::Unsupported(UnsupportedChange::Copy)));
         } else if !text.starts_with("old mode ")
-            && !SAY_NOTHING.iter().any(|it| text.starts_with(it))
+            && !IGNORED.iter().any(|prefix| text.starts_with(prefix))
         {
-            return Err(row.malformed(Problem::NoFileNames));
+            return Err(row.error(PatchProblem::NoFileNames));
         }
         Ok(())
     }
 
-    fn set_mode(&mut self, row: Row<'_>, mode: &str) -> Result<(), Malformed> {
+    fn set_mode(&mut self, row: PatchRow<'_>, mode: &str) -> Result<(), PatchParseError> {
         match mode.trim() {
-            "120000" => Err(row.malformed(Problem::Unsupported(Unsupported::Link))),
-            "160000" => Err(row.malformed(Problem::Unsupported(Unsupported::Submodule))),
+            "120000" => Err(row.error(PatchProblem::Unsupported(UnsupportedChange::Link))),
+            "160000" => Err(row.error(PatchProblem::Unsupported(UnsupportedChange::Submodule))),
             mode => {
                 self.executable = Some(mode.ends_with("755"));
                 Ok(())
@@ -124,22 +140,22 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> Result<FilePatch, Malformed> {
-        let head = self.head;
+    pub(super) fn finish(self) -> Result<FilePatch, PatchParseError> {
+        let header = self.header;
         let (old, new) = self.sides()?;
         match (old, new) {
-            (Name::Nothing, Name::File(path)) => {
-                let text = one_side(head, &self.hunks, Kind::Add)?;
+            (DiffName::Nothing, DiffName::File(path)) => {
+                let text = one_sided_text(header, &self.hunks, PatchLineKind::Add)?;
                 Ok(FilePatch::Add { path, text, executable: self.executable })
             }
-            (Name::File(path), Name::Nothing) => {
-                let was = one_side(head, &self.hunks, Kind::Remove)?;
-                Ok(FilePatch::Delete { path, was: (!self.hunks.is_empty()).then_some(was) })
+            (DiffName::File(path), DiffName::Nothing) => {
+                let content = one_sided_text(header, &self.hunks, PatchLineKind::Remove)?;
+                Ok(FilePatch::Delete { path, content: (!self.hunks.is_empty()).then_some(content) })
             }
-            (Name::File(path), Name::File(new)) => {
+            (DiffName::File(path), DiffName::File(new)) => {
                 let move_to = Some(new).filter(|new| *new != path);
                 if self.hunks.is_empty() && move_to.is_none() && self.executable.is_none() {
-                    return Err(head.malformed(Problem::EmptyUpdate { path }));
+                    return Err(header.error(PatchProblem::EmptyUpdate { path }));
                 }
                 Ok(FilePatch::Update {
                     path,
@@ -148,67 +164,75 @@ impl<'a> Section<'a> {
                     hunks: self.hunks,
                 })
             }
-            (Name::Nothing, Name::Nothing) => Err(head.malformed(Problem::NoPath)),
+            (DiffName::Nothing, DiffName::Nothing) => Err(header.error(PatchProblem::NoPath)),
         }
     }
 
-    /// The names of the two sides, from whichever line says them.
-    fn sides(&self) -> Result<(Name, Name), Malformed> {
+    /// Returns the names of the two sides, from whichever row has them.
+    fn sides(&self) -> Result<(DiffName, DiffName), PatchParseError> {
         let (old, new) = match (&self.names, &self.rename, &self.git) {
-            (_, (Some(from), Some(to)), _) => (Name::File(from.clone()), Name::File(to.clone())),
-            (Some((Name::File(old), Name::File(new))), _, None) if old != new => {
+            (_, (Some(from), Some(to)), _) => {
+                (DiffName::File(from.clone()), DiffName::File(to.clone()))
+            }
+            (Some((DiffName::File(old), DiffName::File(new))), _, None) if old != new => {
                 return self.two_names(old, new);
             }
             (Some(names), ..) => names.clone(),
             (None, _, Some((old, new))) => {
-                let (old, new) = name::prefixed(old, new).unwrap_or((old, new));
-                (Name::File(old.to_owned()), Name::File(new.to_owned()))
+                let (old, new) = file_name::strip_prefixes(old, new).unwrap_or((old, new));
+                (DiffName::File(old.to_owned()), DiffName::File(new.to_owned()))
             }
-            (None, _, None) => return Err(self.head.malformed(Problem::NoPath)),
+            (None, _, None) => return Err(self.header.error(PatchProblem::NoPath)),
         };
         Ok(match (self.is_new, self.is_deleted) {
-            (true, _) => (Name::Nothing, new),
-            (false, true) => (old, Name::Nothing),
+            (true, _) => (DiffName::Nothing, new),
+            (false, true) => (old, DiffName::Nothing),
             (false, false) => (old, new),
         })
     }
 
-    /// Two names without a word about renaming: a copy kept aside, or who knows.
-    fn two_names(&self, old: &str, new: &str) -> Result<(Name, Name), Malformed> {
+    /// Handles two different names without a rename. The old one may be a backup copy.
+    fn two_names(&self, old: &str, new: &str) -> Result<(DiffName, DiffName), PatchParseError> {
         let is_kept_aside =
             [".orig", ".bak", ".old", "~"].iter().any(|end| old.strip_suffix(end) == Some(new));
         if is_kept_aside {
-            return Ok((Name::File(new.to_owned()), Name::File(new.to_owned())));
+            return Ok((DiffName::File(new.to_owned()), DiffName::File(new.to_owned())));
         }
-        Err(self.head.malformed(Problem::TwoNames { old: old.to_owned(), new: new.to_owned() }))
+        Err(self.header.error(PatchProblem::TwoNames { old: old.to_owned(), new: new.to_owned() }))
     }
 }
 
-fn read_name(row: Row<'_>, text: &str) -> Result<Name, Malformed> {
-    name::name(text).map_err(|bad| {
-        row.malformed(match bad {
-            BadName::Empty => Problem::NoPath,
-            BadName::Quoting => Problem::BadQuoting,
+fn read_name(row: PatchRow<'_>, text: &str) -> Result<DiffName, PatchParseError> {
+    file_name::parse_name(text).map_err(|bad| {
+        row.error(match bad {
+            BadDiffName::Empty => PatchProblem::NoPath,
+            BadDiffName::Quoting => PatchProblem::BadQuoting,
         })
     })
 }
 
-fn file_name(row: Row<'_>, text: &str) -> Result<String, Malformed> {
+fn file_name(row: PatchRow<'_>, text: &str) -> Result<String, PatchParseError> {
     match read_name(row, text)? {
-        Name::File(name) => Ok(name),
-        Name::Nothing => Err(row.malformed(Problem::NoPath)),
+        DiffName::File(name) => Ok(name),
+        DiffName::Nothing => Err(row.error(PatchProblem::NoPath)),
     }
 }
 
-/// The whole text of a file that is there on one side only.
-fn one_side(head: Row<'_>, hunks: &[Hunk], kind: Kind) -> Result<String, Malformed> {
+/// Returns the text of a file that exists on one side only.
+fn one_sided_text(
+    header: PatchRow<'_>,
+    hunks: &[PatchHunk],
+    kind: PatchLineKind,
+) -> Result<String, PatchParseError> {
     let mut text = String::new();
-    for Line { kind: found, text: line, is_open } in hunks.iter().flat_map(|hunk| &hunk.lines) {
+    for PatchLine { kind: found, text: line, no_newline } in
+        hunks.iter().flat_map(|hunk| &hunk.lines)
+    {
         if *found != kind {
-            return Err(head.malformed(Problem::OneSided));
+            return Err(header.error(PatchProblem::OneSided));
         }
         text.push_str(line);
-        if !is_open {
+        if !no_newline {
             text.push('\n');
         }
     }

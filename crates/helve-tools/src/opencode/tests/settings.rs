@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use helve_core::NoMedia;
-use helve_text::edit::Match;
+use helve_text::edit::MatchPolicy;
 
 use crate::opencode::{DIALECT, tools_with};
 use crate::{EditSettings, SyntaxPolicy};
@@ -91,7 +91,7 @@ fn the_syntax_check_can_be_off() {
 
 #[test]
 fn exact_matching_refuses_tolerances() {
-    let exact = EditSettings { matching: Match::Exact, ..EditSettings::DEFAULT };
+    let exact = EditSettings { matching: MatchPolicy::Exact, ..EditSettings::DEFAULT };
     check(
         exact,
         r#"

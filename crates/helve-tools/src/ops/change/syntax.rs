@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use helve_core::ToolContext;
-use helve_text::syntax::{self, Fault};
+use helve_text::syntax::{self, SyntaxError};
 use helve_text::view::View;
 
 use super::{ChangeError, SyntaxPolicy};
@@ -19,7 +19,7 @@ pub(crate) struct Draft {
 #[derive(Debug)]
 pub(crate) struct IntroducedError {
     pub(crate) shown: String,
-    pub(crate) fault: Fault,
+    pub(crate) error: SyntaxError,
 }
 
 /// Refuses drafts with new syntax errors if the user chose that. Call it before asking.
@@ -66,7 +66,7 @@ fn introduced_by(draft: &Draft) -> Vec<IntroducedError> {
     let text = |bytes: &[u8]| View::new(bytes).ok().map(|view| view.text().to_string());
     let Some(after) = draft.new.as_deref().and_then(text) else { return Vec::new() };
     let before = draft.old.as_deref().and_then(text);
-    let faults = syntax::introduced(language, before.as_deref(), &after);
-    let error = |fault| IntroducedError { shown: draft.shown.clone(), fault };
-    faults.into_iter().map(error).collect()
+    let errors = syntax::introduced(language, before.as_deref(), &after);
+    let error = |error| IntroducedError { shown: draft.shown.clone(), error };
+    errors.into_iter().map(error).collect()
 }

@@ -1,13 +1,13 @@
-//! From a file's name to its language.
+//! Maps file names to languages.
 
 use super::Language;
 
-/// Endings anywhere in a name that say it is a template for the language that follows or precedes.
-const TEMPLATES: &[&str] =
+/// Extensions that mark a template, anywhere in a name.
+const TEMPLATE_EXTENSIONS: &[&str] =
     &["ejs", "erb", "hbs", "in", "j2", "jinja", "jinja2", "mustache", "template", "tmpl", "tpl"];
 
-/// Files whose readers skip comments, although they are called JSON.
-const COMMENTED: &[&str] = &[
+/// JSON files whose readers accept comments.
+const JSON_WITH_COMMENTS: &[&str] = &[
     ".babelrc",
     ".eslintrc",
     ".eslintrc.json",
@@ -34,8 +34,8 @@ const COMMENTED: &[&str] = &[
     "wrangler.json",
 ];
 
-/// Folders of such files.
-const COMMENTED_FOLDERS: &[&str] = &[".vscode", ".devcontainer", ".zed"];
+/// Directories of such files.
+const JSON_WITH_COMMENTS_FOLDERS: &[&str] = &[".vscode", ".devcontainer", ".zed"];
 
 pub(super) fn language(path: &str) -> Option<Language> {
     if path.contains("{{") || path.contains("{%") {
@@ -43,15 +43,15 @@ pub(super) fn language(path: &str) -> Option<Language> {
     }
     let mut parts = path.rsplit(['/', '\\']);
     let name = parts.next()?.to_ascii_lowercase();
-    if name.split('.').skip(1).any(|ending| TEMPLATES.contains(&ending)) {
+    if name.split('.').skip(1).any(|extension| TEMPLATE_EXTENSIONS.contains(&extension)) {
         return None;
     }
-    let language = by_name(&name).or_else(|| by_ending(name.rsplit_once('.')?.1))?;
+    let language = by_name(&name).or_else(|| by_extension(name.rsplit_once('.')?.1))?;
     let commented = language == Language::Json
-        && (COMMENTED.contains(&name.as_str())
+        && (JSON_WITH_COMMENTS.contains(&name.as_str())
             || name.starts_with("tsconfig")
             || name.starts_with("jsconfig")
-            || parts.any(|folder| COMMENTED_FOLDERS.contains(&folder)));
+            || parts.any(|folder| JSON_WITH_COMMENTS_FOLDERS.contains(&folder)));
     Some(if commented { Language::JsonWithComments } else { language })
 }
 
@@ -70,11 +70,11 @@ fn by_name(name: &str) -> Option<Language> {
     })
 }
 
-fn by_ending(ending: &str) -> Option<Language> {
-    Some(match ending {
+fn by_extension(extension: &str) -> Option<Language> {
+    Some(match extension {
         "sh" | "bash" => Language::Bash,
         "c" => Language::C,
-        // A header may be either; what is C is nearly always C++ too.
+        // Headers may be C or C++. Valid C is nearly always valid C++.
         "h" | "cc" | "cpp" | "cxx" | "c++" | "hh" | "hpp" | "hxx" | "h++" => Language::Cpp,
         "go" => Language::Go,
         "java" => Language::Java,

@@ -1,23 +1,23 @@
-//! Which texts can be checked, and how they are made ready for it.
+//! Decides which texts can be checked, and prepares them.
 
 use std::borrow::Cow;
 
-use super::{LONGEST, Language};
+use super::{Language, MAX_LENGTH};
 
-pub(super) fn checkable(language: Language, text: &str) -> bool {
-    // A grammar takes NUL for the end of the text.
-    text.len() <= LONGEST
+pub(super) fn is_checkable(language: Language, text: &str) -> bool {
+    // Grammars take NUL for the end of the text.
+    text.len() <= MAX_LENGTH
         && u32::try_from(text.len()).is_ok()
         && !text.contains('\0')
-        && !template(text)
+        && !is_template(text)
         && match language {
-            Language::Bash => shell(text),
+            Language::Bash => is_supported_shell(text),
             Language::JavaScript => !head(text).contains("@flow"),
-            Language::Python => shallow(text),
-            Language::Ruby => few_documents(text),
-            // Translations of Qt end in `.ts` too.
+            Language::Python => is_shallow(text),
+            Language::Ruby => has_few_documents(text),
+            // Qt translation files end in `.ts` too.
             Language::TypeScript => !text.trim_start().starts_with('<'),
-            Language::Yaml => !text.lines().any(placeholder),
+            Language::Yaml => !text.lines().any(has_placeholder),
             Language::C
             | Language::Cpp
             | Language::Go
@@ -33,22 +33,22 @@ fn head(text: &str) -> &str {
     &text[..text.floor_char_boundary(1024)]
 }
 
-/// Lines that only a template engine understands.
-fn template(text: &str) -> bool {
+/// Whether any line is template syntax.
+fn is_template(text: &str) -> bool {
     const STARTS: [&str; 6] = ["{%", "{{#", "{{/", "{{-", "<%", "%}"];
     text.lines().any(|line| STARTS.iter().any(|start| line.trim_start().starts_with(start)))
 }
 
-/// A value to be filled in that YAML itself cannot read: `{{` outside quotes and not part of `${{`.
-fn placeholder(line: &str) -> bool {
+/// Whether a line has a template placeholder that YAML cannot parse: `{{` outside quotes and not part of `${{`.
+fn has_placeholder(line: &str) -> bool {
     line.match_indices("{{").any(|(at, _)| {
         let before = &line[..at];
         !before.ends_with('$') && !before.contains(['"', '\''])
     })
 }
 
-/// Other shells call their scripts `.sh` too.
-fn shell(text: &str) -> bool {
+/// Whether a script is for a supported shell. Scripts for other shells end in `.sh` too.
+fn is_supported_shell(text: &str) -> bool {
     let Some(first) = text.lines().next().filter(|line| line.starts_with("#!")) else {
         return true;
     };
@@ -56,9 +56,10 @@ fn shell(text: &str) -> bool {
     matches!(program, Some("sh" | "bash" | "dash" | "ash"))
 }
 
-/// The scanner of Python keeps one entry per level of indentation in a small buffer that it can overrun.
-fn shallow(text: &str) -> bool {
-    const DEEPEST: usize = 200;
+/// Whether indentation is shallow enough. Python's scanner stores one entry per level in a small buffer that can
+/// overflow.
+fn is_shallow(text: &str) -> bool {
+    const MAX_INDENT: usize = 200;
     let mut run = 0;
     let mut last = '\n';
     text.chars().all(|c| {
@@ -66,15 +67,16 @@ fn shallow(text: &str) -> bool {
             matches!(c, ' ' | '\t' | '\\' | '\r') || c == '\n' && matches!(last, '\\' | '\r');
         run = if goes_on { run + 1 } else { 0 };
         last = c;
-        run <= DEEPEST
+        run <= MAX_INDENT
     })
 }
 
-/// The scanner of Ruby keeps the end words of open here-documents in a small buffer that it can overrun.
-fn few_documents(text: &str) -> bool {
-    const LONGEST_WORD: usize = 64;
-    const IN_LINE: usize = 4;
-    const INSIDE: usize = 8;
+/// Whether here-documents are few and short enough. Ruby's scanner stores their delimiters in a small buffer that can
+/// overflow.
+fn has_few_documents(text: &str) -> bool {
+    const MAX_DELIMITER: usize = 64;
+    const MAX_IN_LINE: usize = 4;
+    const MAX_NESTED: usize = 8;
     let mut inside = 0;
     let mut start = 0;
     text.split_inclusive('\n').all(|line| {
@@ -88,18 +90,18 @@ fn few_documents(text: &str) -> bool {
                 }
                 Some(_) | None => continue,
             };
-            if length > LONGEST_WORD {
+            if length > MAX_DELIMITER {
                 return false;
             }
             count += 1;
         }
         start += line.len();
         inside += usize::from(count > 0 && line.contains("#{"));
-        count <= IN_LINE && inside <= INSIDE
+        count <= MAX_IN_LINE && inside <= MAX_NESTED
     })
 }
 
-/// The text as its grammar can read it, each byte at its place.
+/// Returns the text in a form that the grammar can parse, with unchanged byte offsets.
 pub(super) fn prepared(language: Language, text: &str) -> Cow<'_, str> {
     match language {
         Language::JsonWithComments => Cow::Owned(without_trailing_commas(text)),
@@ -119,7 +121,7 @@ pub(super) fn prepared(language: Language, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The grammar of JSON knows comments, but no comma before a closing bracket.
+/// Replaces trailing commas by spaces. The JSON grammar supports comments, but not trailing commas.
 fn without_trailing_commas(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -164,7 +166,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Where `what` ends, from `from` on; the end of the text without it.
+/// Returns the end of the first `what` from `from` on, or the end of the text.
 fn find_from(text: &str, from: usize, what: &str) -> usize {
     let rest = text.as_bytes().get(from..).unwrap_or(&[]);
     memchr::memmem::find(rest, what.as_bytes())

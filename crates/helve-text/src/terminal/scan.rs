@@ -1,7 +1,7 @@
-//! How much of a text needs no second look.
+//! Fast scan for text without control characters.
 
-/// The length of the beginning that is whole characters of UTF-8, none of them a control but tabs and newlines.
-pub(super) fn prefix(bytes: &[u8]) -> usize {
+/// Returns the length of the prefix that is valid UTF-8 without control characters other than tabs and newlines.
+pub(super) fn plain_prefix(bytes: &[u8]) -> usize {
     let mut length = 0;
     loop {
         length += ascii(&bytes[length..]);
@@ -20,7 +20,7 @@ fn ascii(bytes: &[u8]) -> usize {
     let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) | (byte == b'\n') | (byte == b'\t');
     let mut length = 0;
     for chunk in bytes.chunks(64) {
-        // Without a branch for each byte, so that many are looked at together.
+        // No branch per byte, so that the loop can be vectorized.
         if !chunk.iter().fold(true, |all, byte| all & is_plain(*byte)) {
             return length + chunk.iter().take_while(|byte| is_plain(**byte)).count();
         }
@@ -29,14 +29,14 @@ fn ascii(bytes: &[u8]) -> usize {
     length
 }
 
-/// So much is decoded at once, because what lies behind a control would have to be decoded again.
+/// Number of bytes decoded at once. Text after a control character would have to be decoded again.
 const WINDOW: usize = 256;
 
 fn beyond_ascii(bytes: &[u8]) -> usize {
     let window = &bytes[..bytes.len().min(WINDOW)];
     let valid = match std::str::from_utf8(window) {
         Ok(text) => text,
-        // The part before the first fault is valid, by the meaning of `valid_up_to`.
+        // The part before the first error is valid, by definition of `valid_up_to`.
         Err(fault) => std::str::from_utf8(&window[..fault.valid_up_to()]).unwrap_or_default(),
     };
     crate::visible::find_control(valid).unwrap_or(valid.len())

@@ -1,62 +1,62 @@
-//! File names as diffs write them: quoted, prefixed, followed by a time.
+//! Parses file names in diffs: quoted, prefixed, or followed by a timestamp.
 
-/// A name in a diff.
+/// A file name in a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Name {
-    /// `/dev/null`: there is no file on this side.
+pub(super) enum DiffName {
+    /// `/dev/null`: the file does not exist on this side.
     Nothing,
     File(String),
 }
 
-/// A name that is quoted and cannot be read, or that is no name.
+/// A name that is empty or has invalid quoting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BadName {
+pub(super) enum BadDiffName {
     Empty,
     Quoting,
 }
 
-/// The name after `---`, `+++`, `rename from` and their like; what follows a tab is a time.
-pub(super) fn name(text: &str) -> Result<Name, BadName> {
+/// Parses the name after `---`, `+++`, `rename from` and the like. Text after a tab is a timestamp.
+pub(super) fn parse_name(text: &str) -> Result<DiffName, BadDiffName> {
     let text = text.trim_start();
     let file = match text.strip_prefix('"') {
-        Some(quoted) => unquoted(quoted).ok_or(BadName::Quoting)?.0,
+        Some(quoted) => unquote(quoted).ok_or(BadDiffName::Quoting)?.0,
         None => text.split('\t').next().unwrap_or_default().trim_end().to_owned(),
     };
     match file.as_str() {
-        "" => Err(BadName::Empty),
-        "/dev/null" => Ok(Name::Nothing),
-        name if name.contains('\0') => Err(BadName::Quoting),
-        _ => Ok(Name::File(file)),
+        "" => Err(BadDiffName::Empty),
+        "/dev/null" => Ok(DiffName::Nothing),
+        name if name.contains('\0') => Err(BadDiffName::Quoting),
+        _ => Ok(DiffName::File(file)),
     }
 }
 
-/// The two names after `diff --git`, if they can be told apart: where nothing else names the file, both are the same.
-pub(super) fn pair(text: &str) -> Option<(String, String)> {
+/// Splits the two names after `diff --git`. Unquoted names can be split only if they are the same.
+pub(super) fn split_git_names(text: &str) -> Option<(String, String)> {
     if let Some(quoted) = text.strip_prefix('"') {
-        let (old, rest) = unquoted(quoted)?;
+        let (old, rest) = unquote(quoted)?;
         let rest = rest.strip_prefix(' ')?;
         let new = match rest.strip_prefix('"') {
-            Some(quoted) => unquoted(quoted)?.0,
+            Some(quoted) => unquote(quoted)?.0,
             None => rest.to_owned(),
         };
         return Some((old, new));
     }
     if let Some((old, quoted)) = text.split_once(" \"") {
-        return Some((old.to_owned(), unquoted(quoted)?.0));
+        return Some((old.to_owned(), unquote(quoted)?.0));
     }
     let mut gaps = text.match_indices(' ').map(|(gap, _)| (&text[..gap], &text[gap + 1..]));
-    let (old, new) = gaps.find(|(old, new)| match prefixed(old, new) {
+    let (old, new) = gaps.find(|(old, new)| match strip_prefixes(old, new) {
         Some((old, new)) => old == new,
         None => old == new,
     })?;
     Some((old.to_owned(), new.to_owned()))
 }
 
-/// Both names without the letters that git puts before them, if it did.
-pub(super) fn prefixed<'a>(old: &'a str, new: &'a str) -> Option<(&'a str, &'a str)> {
+/// Returns both names without git's prefixes, if they have them.
+pub(super) fn strip_prefixes<'a>(old: &'a str, new: &'a str) -> Option<(&'a str, &'a str)> {
     let (before, old) = old.split_once('/')?;
     let (after, new) = new.split_once('/')?;
-    // a and b, or commit, index, object and work tree.
+    // `a` and `b`, or commit, index, object and work tree.
     let is_pair = matches!(
         (before, after),
         ("a", "b") | ("b", "a") | ("c" | "i" | "o", "i" | "o" | "w") | ("w", "c" | "i")
@@ -64,8 +64,8 @@ pub(super) fn prefixed<'a>(old: &'a str, new: &'a str) -> Option<(&'a str, &'a s
     (is_pair && before != after).then_some((old, new))
 }
 
-/// What stands before the closing quote, and what follows it. Bytes above ASCII are written in octal.
-fn unquoted(text: &str) -> Option<(String, &str)> {
+/// Returns the text before the closing quote, and the rest. Bytes above ASCII are written in octal.
+fn unquote(text: &str) -> Option<(String, &str)> {
     let mut bytes = Vec::new();
     let mut rest = text;
     loop {
@@ -81,7 +81,7 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// The byte that an escape stands for, and how long it is after its backslash.
+/// Returns the byte that an escape stands for, and its length without the backslash.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let byte = match after.first()? {
         b'a' => 7,
@@ -105,29 +105,29 @@ fn escape(after: &[u8]) -> Option<(u8, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadName, Name, name, pair, prefixed};
+    use super::{BadDiffName, DiffName, parse_name, split_git_names, strip_prefixes};
 
     #[test]
     fn names() {
-        let file = |name: &str| Ok(Name::File(name.to_owned()));
+        let file = |name: &str| Ok(DiffName::File(name.to_owned()));
         for (text, expected) in [
             ("a/x.rs", file("a/x.rs")),
             ("x y.rs\t2024-01-01 10:00:00 +0100", file("x y.rs")),
             ("with space\t", file("with space")),
             (r#""a/\303\251\t\"\\.txt""#, file("a/é\t\"\\.txt")),
             (r#""x"	2024-01-01"#, file("x")),
-            ("/dev/null", Ok(Name::Nothing)),
-            ("/dev/null\t1970-01-01", Ok(Name::Nothing)),
-            ("", Err(BadName::Empty)),
-            (r#""open"#, Err(BadName::Quoting)),
-            (r#""\q""#, Err(BadName::Quoting)),
-            (r#""\400""#, Err(BadName::Quoting)),
-            (r#""\30""#, Err(BadName::Quoting)),
-            (r#""\000""#, Err(BadName::Quoting)),
-            (r#""\377""#, Err(BadName::Quoting)),
-            (r#""é\""#, Err(BadName::Quoting)),
+            ("/dev/null", Ok(DiffName::Nothing)),
+            ("/dev/null\t1970-01-01", Ok(DiffName::Nothing)),
+            ("", Err(BadDiffName::Empty)),
+            (r#""open"#, Err(BadDiffName::Quoting)),
+            (r#""\q""#, Err(BadDiffName::Quoting)),
+            (r#""\400""#, Err(BadDiffName::Quoting)),
+            (r#""\30""#, Err(BadDiffName::Quoting)),
+            (r#""\000""#, Err(BadDiffName::Quoting)),
+            (r#""\377""#, Err(BadDiffName::Quoting)),
+            (r#""é\""#, Err(BadDiffName::Quoting)),
         ] {
-            assert_eq!(name(text), expected, "{text}");
+            assert_eq!(parse_name(text), expected, "{text}");
         }
     }
 
@@ -145,10 +145,10 @@ mod tests {
         ] {
             let expected =
                 expected.map(|(old, new): (&str, &str)| (old.to_owned(), new.to_owned()));
-            assert_eq!(pair(text), expected, "{text}");
+            assert_eq!(split_git_names(text), expected, "{text}");
         }
-        assert_eq!(prefixed("a/x", "b/y"), Some(("x", "y")));
-        assert_eq!(prefixed("a/x", "a/x"), None);
-        assert_eq!(prefixed("old/x", "new/x"), None);
+        assert_eq!(strip_prefixes("a/x", "b/y"), Some(("x", "y")));
+        assert_eq!(strip_prefixes("a/x", "a/x"), None);
+        assert_eq!(strip_prefixes("old/x", "new/x"), None);
     }
 }

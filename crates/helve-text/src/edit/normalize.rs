@@ -1,87 +1,87 @@
-//! What counts as blank and as typography, and the parts of a line.
+//! Classes of characters (blank, typographic), and the parts of a line.
 
-/// What a typographic character stands in for.
+/// The plain character that a typographic one replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GlyphKind {
     Single,
     Double,
     Dash,
     Space,
 }
 
-impl Kind {
-    /// Quotes are quotes, single or double.
-    pub(super) fn is_like(self, other: Kind) -> bool {
-        let quote = |kind| matches!(kind, Kind::Single | Kind::Double);
+impl GlyphKind {
+    /// Single and double quotes count as alike.
+    pub(super) fn is_like(self, other: GlyphKind) -> bool {
+        let quote = |glyph_kind| matches!(glyph_kind, GlyphKind::Single | GlyphKind::Double);
         self == other || quote(self) && quote(other)
     }
 }
 
-/// The kind of a typographic character; `None` for any other, plain quotes and dashes included.
-pub(super) fn typographic(character: char) -> Option<Kind> {
+/// Returns the kind of a typographic character. Plain quotes and dashes are not typographic.
+pub(super) fn typographic_kind(character: char) -> Option<GlyphKind> {
     match character {
-        '\u{2018}'..='\u{201b}' | '\u{2032}' => Some(Kind::Single),
-        '\u{201c}'..='\u{201f}' | '\u{2033}' => Some(Kind::Double),
-        '\u{2010}'..='\u{2015}' | '\u{2212}' => Some(Kind::Dash),
+        '\u{2018}'..='\u{201b}' | '\u{2032}' => Some(GlyphKind::Single),
+        '\u{201c}'..='\u{201f}' | '\u{2033}' => Some(GlyphKind::Double),
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => Some(GlyphKind::Dash),
         '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => {
-            Some(Kind::Space)
+            Some(GlyphKind::Space)
         }
         _ => None,
     }
 }
 
-/// The kind of a character that typography knows, plain or not.
-pub(super) fn kind(character: char) -> Option<Kind> {
+/// Returns the kind of a character that has typographic forms, whether it is plain or typographic itself.
+pub(super) fn glyph_kind(character: char) -> Option<GlyphKind> {
     match character {
-        '\'' => Some(Kind::Single),
-        '"' => Some(Kind::Double),
-        '-' => Some(Kind::Dash),
-        ' ' => Some(Kind::Space),
-        other => typographic(other),
+        '\'' => Some(GlyphKind::Single),
+        '"' => Some(GlyphKind::Double),
+        '-' => Some(GlyphKind::Dash),
+        ' ' => Some(GlyphKind::Space),
+        other => typographic_kind(other),
     }
 }
 
-pub(super) fn plain(kind: Kind) -> char {
-    match kind {
-        Kind::Single => '\'',
-        Kind::Double => '"',
-        Kind::Dash => '-',
-        Kind::Space => ' ',
+pub(super) fn plain_char(glyph_kind: GlyphKind) -> char {
+    match glyph_kind {
+        GlyphKind::Single => '\'',
+        GlyphKind::Double => '"',
+        GlyphKind::Dash => '-',
+        GlyphKind::Space => ' ',
     }
 }
 
-/// The character as a plain keyboard has it.
-pub(super) fn fold(character: char) -> char {
-    typographic(character).map_or(character, plain)
+/// Returns the plain form of a character.
+pub(super) fn to_plain(character: char) -> char {
+    typographic_kind(character).map_or(character, plain_char)
 }
 
 pub(super) fn is_blank(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\r') || typographic(character) == Some(Kind::Space)
+    matches!(character, ' ' | '\t' | '\r') || typographic_kind(character) == Some(GlyphKind::Space)
 }
 
-/// Indentation, what the line says, and blanks at its end.
+/// Indentation, content and trailing white space of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parts<'a> {
+pub(super) struct LineParts<'a> {
     pub(super) lead: &'a str,
     pub(super) body: &'a str,
     pub(super) trail: &'a str,
 }
 
-pub(super) fn parts(line: &str) -> Parts<'_> {
+pub(super) fn split_line(line: &str) -> LineParts<'_> {
     let body = line.trim_start_matches(is_blank);
     let (lead, body) = line.split_at(line.len() - body.len());
     let (body, trail) = body.split_at(body.trim_end_matches(is_blank).len());
-    Parts { lead, body, trail }
+    LineParts { lead, body, trail }
 }
 
 pub(super) fn is_blank_line(line: &str) -> bool {
     line.chars().all(is_blank)
 }
 
-/// A hash that lines share when nothing but blanks and typography tells them apart.
-pub(super) fn key(line: &str) -> u64 {
-    let body = parts(line).body;
-    let mut hash = Packed::new();
+/// Hashes a line so that lines differing only in white space and typography get the same hash.
+pub(super) fn line_key(line: &str) -> u64 {
+    let body = split_line(line).body;
+    let mut hash = PackedHasher::new();
     let mut blank = false;
     let mut at = 0;
     while let Some(&byte) = body.as_bytes().get(at) {
@@ -91,7 +91,7 @@ pub(super) fn key(line: &str) -> u64 {
         } else {
             let character = body[at..].chars().next().unwrap_or_default();
             at += character.len_utf8();
-            fold(character)
+            to_plain(character)
         };
         if matches!(character, ' ' | '\t' | '\r') {
             blank = true;
@@ -106,16 +106,16 @@ pub(super) fn key(line: &str) -> u64 {
     hash.end()
 }
 
-/// A hash of characters that takes in eight of ASCII at a time.
-struct Packed {
-    hash: Hash,
+/// Hashes characters, eight ASCII characters at a time.
+struct PackedHasher {
+    hash: LineHasher,
     word: u64,
     count: u32,
 }
 
-impl Packed {
-    fn new() -> Packed {
-        Packed { hash: Hash::new(), word: 0, count: 0 }
+impl PackedHasher {
+    fn new() -> PackedHasher {
+        PackedHasher { hash: LineHasher::new(), word: 0, count: 0 }
     }
 
     fn add(&mut self, character: char) {
@@ -144,12 +144,12 @@ impl Packed {
     }
 }
 
-/// Fast, and good enough where every hit is compared afterwards.
-pub(super) struct Hash(u64);
+/// A fast hash. Collisions are harmless, because every hit is compared afterwards.
+pub(super) struct LineHasher(u64);
 
-impl Hash {
-    pub(super) fn new() -> Hash {
-        Hash(0)
+impl LineHasher {
+    pub(super) fn new() -> LineHasher {
+        LineHasher(0)
     }
 
     pub(super) fn add(&mut self, value: u64) {
@@ -161,7 +161,7 @@ impl Hash {
     }
 }
 
-/// Words, runs of blanks, and every other character by itself.
+/// Splits text into words, runs of blanks, and single other characters.
 pub(super) fn tokens(text: &str) -> Vec<&str> {
     #[derive(PartialEq)]
     enum Class {

@@ -1,12 +1,13 @@
-//! Escapes that rather belong to a string, a pattern or a path than being a line's end or its indentation.
+//! Detects escapes that belong to a string, a pattern or a path rather than to the layout of lines.
 
-/// Whether un-escaping would break a line of `new` inside a string or a pattern, or put a tab in its middle where `old` has none.
-pub(super) fn breaks(old: &str, new: &str) -> bool {
+/// Whether unescaping would break a line of `new` inside a string or pattern, or put a tab inside a line where `old`
+/// has none.
+pub(super) fn breaks_content(old: &str, new: &str) -> bool {
     let has_inner_tab = |text| escapes(text).iter().any(Escape::is_inner_tab);
     escapes(new).iter().any(Escape::is_inner_break) || has_inner_tab(new) && !has_inner_tab(old)
 }
 
-/// An escaped newline or tab, with what stands before and after it up to the next newline, escaped or not.
+/// An escaped newline or tab, with the rest of its line before and after it.
 struct Escape<'a> {
     letter: char,
     before: &'a str,
@@ -19,13 +20,14 @@ impl Escape<'_> {
     }
 
     fn is_inner_break(&self) -> bool {
-        let quoted = ['"', '\'', '`']
-            .iter()
-            .any(|quote| marks(self.before, *quote) % 2 == 1 && marks(self.after, *quote) % 2 == 1);
+        let quoted = ['"', '\'', '`'].iter().any(|quote| {
+            count_delimiters(self.before, *quote) % 2 == 1
+                && count_delimiters(self.after, *quote) % 2 == 1
+        });
         self.letter == 'n' && (quoted || self.is_in_pattern())
     }
 
-    /// Between slashes, without a blank.
+    /// Whether the escape is between slashes without white space, as in a regular expression.
     fn is_in_pattern(&self) -> bool {
         let near = |word: Option<&str>| word.is_some_and(|word| word.contains('/'));
         near(self.before.rsplit(char::is_whitespace).next())
@@ -34,7 +36,7 @@ impl Escape<'_> {
 }
 
 fn escapes(text: &str) -> Vec<Escape<'_>> {
-    // Where lines end, escaped or not: the end itself and what follows it.
+    // Start and end of each line ending, escaped or not.
     let mut ends = Vec::new();
     let mut tabs = Vec::new();
     let bytes = text.as_bytes();
@@ -65,14 +67,14 @@ fn escapes(text: &str) -> Vec<Escape<'_>> {
     breaks.chain(tabs.iter().map(escape('t'))).collect()
 }
 
-/// How often a quote stands there as one: not as an apostrophe, and not before a lifetime.
-fn marks(text: &str, quote: char) -> usize {
-    let is_mark = |(at, _): &(usize, &str)| {
+/// Counts the quotes that delimit strings, without apostrophes and Rust lifetimes.
+fn count_delimiters(text: &str, quote: char) -> usize {
+    let is_delimiter = |(at, _): &(usize, &str)| {
         let before = text[..*at].chars().next_back();
         let after = text[at + quote.len_utf8()..].chars().next();
         let letter = |side: Option<char>| side.is_some_and(char::is_alphanumeric);
         let is_apostrophe = letter(before) && letter(after);
         quote != '\'' || !(is_apostrophe || matches!(before, Some('&' | '<')))
     };
-    text.match_indices(quote).filter(is_mark).count()
+    text.match_indices(quote).filter(is_delimiter).count()
 }

@@ -1,29 +1,29 @@
-//! Faults that are more likely the grammar's than the text's are dropped.
+//! Drops errors that are likely caused by the grammar, not by the text.
 
-use super::{FaultKind, Language, Spot};
+use super::{Language, LocatedError, SyntaxErrorKind};
 use crate::shell::{self, DoubtKind, ShellContext};
 
-pub(super) fn keep_certain(language: Language, text: &str, spots: &mut Vec<Spot>) {
+pub(super) fn drop_false_positives(language: Language, text: &str, errors: &mut Vec<LocatedError>) {
     match language {
         Language::Bash => {
-            if !spots.is_empty() && !refused_by_our_reader(text) {
-                spots.clear();
+            if !errors.is_empty() && !refused_by_our_parser(text) {
+                errors.clear();
             }
         }
         Language::C | Language::Cpp => {
-            let balanced = balanced(text);
-            spots.retain(|spot| {
-                if balanced {
-                    unfinished_statement(text, spot)
+            let has_balanced_brackets = has_balanced_brackets(text);
+            errors.retain(|located| {
+                if has_balanced_brackets {
+                    lacks_semicolon(text, located)
                 } else {
-                    is_bracket(&spot.fault.kind)
+                    is_bracket(&located.error.kind)
                 }
             });
         }
-        // The grammar misses `()` as a type in a `where` clause.
-        Language::Rust => spots.retain(|spot| match &spot.fault.kind {
-            FaultKind::Missing(what) => what != "type_identifier",
-            FaultKind::Unexpected(_) => true,
+        // The grammar does not support `()` as a type in a `where` clause.
+        Language::Rust => errors.retain(|located| match &located.error.kind {
+            SyntaxErrorKind::Missing(what) => what != "type_identifier",
+            SyntaxErrorKind::Unexpected(_) => true,
         }),
         Language::Go
         | Language::Java
@@ -38,29 +38,29 @@ pub(super) fn keep_certain(language: Language, text: &str, spots: &mut Vec<Spot>
     }
 }
 
-/// The grammar stumbles over much that a shell reads; what both readers refuse is wrong.
-fn refused_by_our_reader(text: &str) -> bool {
+/// The bash grammar fails on many valid scripts. Only what our own parser refuses too is an error.
+fn refused_by_our_parser(text: &str) -> bool {
     let script = shell::analyze(text, &ShellContext::default());
     script.doubts.iter().any(|doubt| doubt.kind == DoubtKind::Syntax)
 }
 
-/// Without the preprocessor, macros look like words too many and semicolons too few. Where brackets match, only a
-/// statement that no macro could be is believed to lack its semicolon.
-fn unfinished_statement(text: &str, spot: &Spot) -> bool {
-    let before = text.get(..spot.byte).unwrap_or(text);
+/// Without the preprocessor, macros look like extra words and missing semicolons. If brackets match, a missing
+/// semicolon is reported only after a statement that cannot be a macro.
+fn lacks_semicolon(text: &str, located: &LocatedError) -> bool {
+    let before = text.get(..located.byte).unwrap_or(text);
     let line = before.lines().next_back().unwrap_or("").trim_start();
     let jumps = ["return ", "break", "continue", "goto "].iter().any(|word| line.starts_with(word));
     let assigns = line.contains(" = ") && !line.contains(['#', '@']);
-    spot.fault.kind == FaultKind::Missing(";".to_string()) && (jumps || assigns)
+    located.error.kind == SyntaxErrorKind::Missing(";".to_string()) && (jumps || assigns)
 }
 
-fn is_bracket(kind: &FaultKind) -> bool {
-    let (FaultKind::Missing(what) | FaultKind::Unexpected(what)) = kind;
+fn is_bracket(kind: &SyntaxErrorKind) -> bool {
+    let (SyntaxErrorKind::Missing(what) | SyntaxErrorKind::Unexpected(what)) = kind;
     matches!(what.as_str(), "}" | ")" | "]")
 }
 
-/// Whether as many brackets of each kind close as open, strings and comments aside.
-fn balanced(text: &str) -> bool {
+/// Whether all kinds of brackets are balanced, outside strings and comments.
+fn has_balanced_brackets(text: &str) -> bool {
     let mut depth = [0_isize; 3];
     let mut rest = text.bytes().peekable();
     while let Some(byte) = rest.next() {

@@ -1,42 +1,42 @@
-//! Ways in which a quoted line and one of the file are the same after all.
+//! Equivalences between a quoted line and a line of the file.
 
-use super::Verdict;
-use crate::edit::fold;
+use super::Mismatch;
+use crate::edit::normalize;
 
-/// Whether two lines, without the blanks around them, are the same in some way.
-pub(super) type Same = fn(&str, &str) -> bool;
+/// Whether two trimmed lines are equivalent in some respect.
+pub(super) type Equivalence = fn(&str, &str) -> bool;
 
-/// What lines can be the same in, the narrowest first.
-pub(super) const WAYS: [(Same, Verdict); 6] = [
-    (same_but_returns, Verdict::LineEndings),
-    (same_but_white_space, Verdict::Spacing),
-    (same_but_case, Verdict::CaseOnly),
-    (same_looking, Verdict::LookAlike),
-    (same_but_accents, Verdict::NormalForm),
-    (same_but_values, Verdict::StaleValue),
+/// All equivalences, strictest first, with the diagnosis for each.
+pub(super) const EQUIVALENCES: [(Equivalence, Mismatch); 6] = [
+    (ignoring_carriage_returns, Mismatch::LineEndings),
+    (ignoring_white_space, Mismatch::Spacing),
+    (ignoring_case, Mismatch::CaseOnly),
+    (ignoring_script, Mismatch::LookAlike),
+    (ignoring_normalization, Mismatch::NormalForm),
+    (ignoring_values, Mismatch::StaleValue),
 ];
 
-fn same_but_returns(a: &str, b: &str) -> bool {
+fn ignoring_carriage_returns(a: &str, b: &str) -> bool {
     without(a, |character| character == '\r').eq(without(b, |character| character == '\r'))
 }
 
-fn same_but_white_space(a: &str, b: &str) -> bool {
+fn ignoring_white_space(a: &str, b: &str) -> bool {
     without(a, char::is_whitespace).eq(without(b, char::is_whitespace))
 }
 
-fn same_but_case(a: &str, b: &str) -> bool {
+fn ignoring_case(a: &str, b: &str) -> bool {
     a.chars().flat_map(char::to_lowercase).eq(b.chars().flat_map(char::to_lowercase))
 }
 
-fn same_looking(a: &str, b: &str) -> bool {
+fn ignoring_script(a: &str, b: &str) -> bool {
     a.chars().map(latin).eq(b.chars().map(latin))
 }
 
-fn without(text: &str, left_out: impl Fn(char) -> bool) -> impl Iterator<Item = char> {
-    text.chars().filter(move |character| !left_out(*character))
+fn without(text: &str, find_placeholder: impl Fn(char) -> bool) -> impl Iterator<Item = char> {
+    text.chars().filter(move |character| !find_placeholder(*character))
 }
 
-/// The Latin letter that a Cyrillic or Greek one looks like.
+/// Maps a Cyrillic or Greek letter to the Latin letter that it looks like.
 fn latin(character: char) -> char {
     match character {
         'а' | 'α' => 'a',
@@ -68,8 +68,8 @@ fn latin(character: char) -> char {
     }
 }
 
-/// Composed against decomposed: equal once marks are dropped and accented letters are passed over for the letter before the mark.
-fn same_but_accents(a: &str, b: &str) -> bool {
+/// Whether the lines are equal if a composed character matches a base letter with combining marks.
+fn ignoring_normalization(a: &str, b: &str) -> bool {
     let is_mark = |character: char| matches!(character, '\u{300}'..='\u{36f}');
     if a.contains(is_mark) == b.contains(is_mark) {
         return a == b;
@@ -90,15 +90,15 @@ fn is_composed(character: char) -> bool {
     matches!(character, '\u{c0}'..='\u{24f}' | '\u{370}'..='\u{52f}' | '\u{1e00}'..='\u{1fff}')
 }
 
-/// Numbers and quoted texts aside, the lines are the same.
-fn same_but_values(a: &str, b: &str) -> bool {
+/// Whether the lines are equal apart from numbers and strings.
+fn ignoring_values(a: &str, b: &str) -> bool {
     shape(a) == shape(b)
 }
 
 fn shape(line: &str) -> String {
     let mut shape = String::with_capacity(line.len());
     let mut quote = None;
-    for token in fold::tokens(line) {
+    for token in normalize::tokens(line) {
         match (quote, token) {
             (Some(open), token) if token == open => quote = None,
             (Some(_), _) => continue,

@@ -1,12 +1,12 @@
-//! Other readings of what was sent: escaped once too often, or with line numbers in front.
+//! Alternative interpretations of an edit: escaped once too often, or with line numbers in front.
 
-mod inner;
+mod inner_escapes;
 
 use std::{borrow::Cow, collections::HashSet};
 
 use super::{Edit, Tolerance, Tolerances};
 
-/// How the sent text is read.
+/// How the text of an edit is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     AsSent,
@@ -20,20 +20,20 @@ impl Reading {
         [Reading::AsSent, Reading::Unescaped, Reading::Unnumbered, Reading::UnescapedUnnumbered];
 }
 
-/// One reading of an edit.
+/// An edit under one interpretation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Variant<'a> {
+pub(super) struct Interpretation<'a> {
     pub(super) old: Cow<'a, str>,
-    /// `None` when `new` does not let itself be read in the same way.
+    /// `None` if `new` cannot be interpreted in the same way.
     pub(super) new: Option<Cow<'a, str>>,
     pub(super) tolerances: Tolerances,
-    /// The only line, from 1, at which the quotation may stand.
+    /// The only line, from 1, at which the quoted text may match.
     pub(super) at: Option<usize>,
 }
 
-/// The variants of a reading, none where the reading changes nothing.
-pub(super) fn variants<'a>(reading: Reading, edit: &Edit<'a>) -> Vec<Variant<'a>> {
-    let sent = Variant {
+/// Returns the alternatives of a reading. Empty if the reading changes nothing.
+pub(super) fn interpretations<'a>(reading: Reading, edit: &Edit<'a>) -> Vec<Interpretation<'a>> {
+    let sent = Interpretation {
         old: Cow::Borrowed(edit.old),
         new: Some(Cow::Borrowed(edit.new)),
         tolerances: Tolerances::NONE,
@@ -47,17 +47,17 @@ pub(super) fn variants<'a>(reading: Reading, edit: &Edit<'a>) -> Vec<Variant<'a>
     }
 }
 
-/// Which escapes were one too many.
+/// Which escapes to undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Escapes {
+enum EscapeClass {
     Controls,
     Quotes,
     All,
 }
 
-fn unescaped<'a>(sent: &Variant<'_>) -> Vec<Variant<'a>> {
-    let mut variants: Vec<Variant<'a>> = Vec::new();
-    for escapes in [Escapes::Controls, Escapes::Quotes, Escapes::All] {
+fn unescaped<'a>(sent: &Interpretation<'_>) -> Vec<Interpretation<'a>> {
+    let mut interpretations: Vec<Interpretation<'a>> = Vec::new();
+    for escapes in [EscapeClass::Controls, EscapeClass::Quotes, EscapeClass::All] {
         let old = unescape(&sent.old, escapes);
         if old == sent.old {
             continue;
@@ -68,31 +68,31 @@ fn unescaped<'a>(sent: &Variant<'_>) -> Vec<Variant<'a>> {
             .and_then(|new| unescape_alike(&sent.old, new, escapes))
             .map(Cow::Owned);
         let tolerances = sent.tolerances.with(Tolerance::Escapes);
-        let variant = Variant { old: Cow::Owned(old), new, tolerances, at: sent.at };
-        if !variants.contains(&variant) {
-            variants.push(variant);
+        let interpretation = Interpretation { old: Cow::Owned(old), new, tolerances, at: sent.at };
+        if !interpretations.contains(&interpretation) {
+            interpretations.push(interpretation);
         }
     }
-    variants
+    interpretations
 }
 
-/// `new` without the escapes that `old` had too many; `None` when either also has, bare, what `old` had escaped, when `new` escapes
-/// quotes that `old` did not, or a line of it would be broken inside a string.
-fn unescape_alike(old: &str, new: &str, escapes: Escapes) -> Option<String> {
+/// Undoes in `new` the escapes that `old` had too many. Returns `None` if either text also has the unescaped character,
+/// if `new` escapes quotes that `old` does not, or if a line would be broken inside a string.
+fn unescape_alike(old: &str, new: &str, escapes: EscapeClass) -> Option<String> {
     let read = unescape(new, escapes);
     if read == new {
         return Some(read);
     }
-    let (controls, quotes) = (escapes != Escapes::Quotes, escapes != Escapes::Controls);
-    let is_twofold = |letter: char, mark: char| {
+    let (controls, quotes) = (escapes != EscapeClass::Quotes, escapes != EscapeClass::Controls);
+    let is_mixed = |letter: char, mark: char| {
         has_escape(old, letter) && (has_bare(old, mark) || has_bare(new, mark))
     };
     let unclear = controls
-        && (is_twofold('n', '\n') || is_twofold('t', '\t') || inner::breaks(old, new))
+        && (is_mixed('n', '\n') || is_mixed('t', '\t') || inner_escapes::breaks_content(old, new))
         || quotes
             && ['"', '\'', '`'].iter().any(|quote| {
-                is_twofold(*quote, *quote)
-                    || escapes == Escapes::Quotes
+                is_mixed(*quote, *quote)
+                    || escapes == EscapeClass::Quotes
                         && has_escape(new, *quote)
                         && !has_escape(old, *quote)
             });
@@ -109,15 +109,15 @@ fn has_escape(text: &str, letter: char) -> bool {
     false
 }
 
-/// Whether a mark stands anywhere without a backslash before it. A newline at the very end says nothing.
+/// Whether a character occurs without a backslash before it. A newline at the very end is ignored.
 fn has_bare(text: &str, mark: char) -> bool {
     let text = if mark == '\n' { text.strip_suffix(mark).unwrap_or(text) } else { text };
     text.match_indices(mark).any(|(at, _)| !text[..at].ends_with('\\'))
 }
 
-fn unescape(text: &str, escapes: Escapes) -> String {
-    let controls = escapes != Escapes::Quotes;
-    let quotes = escapes != Escapes::Controls;
+fn unescape(text: &str, escapes: EscapeClass) -> String {
+    let controls = escapes != EscapeClass::Quotes;
+    let quotes = escapes != EscapeClass::Controls;
     let mut read = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -129,7 +129,7 @@ fn unescape(text: &str, escapes: Escapes) -> String {
             Some('t') if controls => read.push('\t'),
             Some('r') if controls && escape.starts_with("\\r\\n") => {}
             Some(quote @ ('"' | '\'' | '`')) if quotes => read.push(quote),
-            Some(mark @ ('\\' | '/')) if escapes == Escapes::All => read.push(mark),
+            Some(mark @ ('\\' | '/')) if escapes == EscapeClass::All => read.push(mark),
             Some(_) | None => read.push_str(&escape[..length]),
         }
         rest = &escape[length..];
@@ -138,24 +138,24 @@ fn unescape(text: &str, escapes: Escapes) -> String {
     read
 }
 
-/// What stands between a line's number and its text.
-const MARKS: [&str; 6] = [": ", "| ", "|", "\t", "\u{2192}", ":"];
+/// Separators between a line number and the line.
+const NUMBER_SEPARATORS: [&str; 6] = [": ", "| ", "|", "\t", "\u{2192}", ":"];
 
-fn unnumbered<'a>(sent: &Variant<'_>) -> Option<Variant<'a>> {
+fn unnumbered<'a>(sent: &Interpretation<'_>) -> Option<Interpretation<'a>> {
     let (mark, lines) =
-        MARKS.into_iter().find_map(|mark| Some((mark, numbered(&sent.old, mark)?)))?;
+        NUMBER_SEPARATORS.into_iter().find_map(|mark| Some((mark, numbered(&sent.old, mark)?)))?;
     let consecutive = lines.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
     if !consecutive {
         return None;
     }
     let new = sent.new.as_ref().and_then(|new| unnumbered_alike(&lines, new, mark));
-    // One number before one line may be part of it, unless it is that line's own.
+    // A single number may be part of the line, unless it is the right line number.
     let at = match lines.as_slice() {
         [(only, _)] => Some(*only),
         _ => sent.at,
     };
     let tolerances = sent.tolerances.with(Tolerance::LineNumbers);
-    Some(Variant {
+    Some(Interpretation {
         old: Cow::Owned(joined(&lines, &sent.old)),
         new: new.map(Cow::Owned),
         tolerances,
@@ -163,12 +163,13 @@ fn unnumbered<'a>(sent: &Variant<'_>) -> Option<Variant<'a>> {
     })
 }
 
-/// `new` without the numbers that `old` had; `None` when it has some, and it is not clear that they are line numbers or that they are not.
+/// Removes from `new` the line numbers that `old` had. Returns `None` if it is unclear whether numbers in `new` are
+/// line numbers.
 fn unnumbered_alike(old: &[(usize, &str)], new: &str, mark: &str) -> Option<String> {
     let texts: HashSet<&str> =
         old.iter().map(|(_, text)| *text).filter(|text| !text.trim().is_empty()).collect();
     if texts.iter().any(|text| number(text, mark).is_some()) {
-        // What the lines say begins with a number, too: only a line that stays tells which of them `new` has.
+        // The lines themselves start with numbers. Only an unchanged line shows whether `new` has line numbers.
         return new.lines().any(|line| texts.contains(line)).then(|| new.to_owned());
     }
     if let Some(lines) = numbered(new, mark)
@@ -189,7 +190,7 @@ fn unnumbered_alike(old: &[(usize, &str)], new: &str, mark: &str) -> Option<Stri
     clear.then(|| new.to_owned())
 }
 
-/// The number and the text of every line, if every line has both.
+/// Returns the number and the text of every line, if every line has both.
 fn numbered<'a>(text: &'a str, mark: &str) -> Option<Vec<(usize, &'a str)>> {
     if text.is_empty() {
         return None;

@@ -1,0 +1,369 @@
+//! Applies the difference between `old` and `new` to the actual lines of the file.
+
+mod tokens;
+
+use std::{borrow::Cow, ops::Range};
+
+use self::tokens::Spelling;
+use super::{
+    EditRefusal,
+    find::{self, Candidate},
+    normalize::{LineParts, split_line},
+    write::{Block, BlockLine, SourceLines},
+};
+use crate::{diff, view::View};
+
+/// Computes the replacement for the lines of a match.
+pub(super) fn merge(
+    view: &View<'_>,
+    all_old: &[&str],
+    all_new: &[&str],
+    candidate: &Candidate,
+) -> Result<Block, EditRefusal> {
+    let (old_head, old_foot) = find::blank_margins(all_old);
+    let (new_head, new_foot) = find::blank_margins(all_new);
+    // Blank lines at the edges that are quoted but missing in the file are dropped from the result too.
+    let head = if candidate.quoted.start > 0 { old_head.min(new_head) } else { 0 };
+    let foot = if candidate.quoted.end < all_old.len() { old_foot.min(new_foot) } else { 0 };
+    let foot = foot.min(all_new.len() - head);
+    let old: Vec<LineParts<'_>> =
+        all_old[candidate.quoted.clone()].iter().map(|line| split_line(line)).collect();
+    let new: Vec<LineParts<'_>> =
+        all_new[head..all_new.len() - foot].iter().map(|line| split_line(line)).collect();
+    let actual: Vec<LineParts<'_>> =
+        candidate.lines.clone().map(|index| split_line(view.line(index))).collect();
+    let spelling = Spelling::learn(&old, &actual);
+    let has_typographic_indent = old.iter().any(|line| !line.lead.is_ascii());
+    let drops_trailing = old.iter().all(|line| line.body.is_empty() || !line.trail.is_empty())
+        && actual.iter().all(|line| line.trail.is_empty());
+    let mut merge = LineMerge {
+        candidate,
+        old,
+        new,
+        actual,
+        spelling,
+        has_typographic_indent,
+        drops_trailing,
+        replacement: Vec::new(),
+        indent_votes: IndentVotes::default(),
+        changes: Vec::new(),
+    };
+    merge.run()?;
+    merge.check_moved()?;
+    let same_depth = shallowest(&merge.old) == shallowest(&merge.new);
+    let is_doubtful =
+        merge.indent_votes.is_doubtful() && !same_depth || merge.is_first_line_trimmed();
+    if candidate.indent.is_shifted() && is_doubtful {
+        return Err(EditRefusal::UnclearIndentation { line: candidate.lines.start + 1 });
+    }
+    Ok(Block { lines: candidate.lines.clone(), replacement: merge.replacement, count: 1 })
+}
+
+/// Returns the least indentation of the non-blank lines.
+fn shallowest<'a>(lines: &[LineParts<'a>]) -> Option<&'a str> {
+    lines
+        .iter()
+        .filter(|line| !line.body.is_empty())
+        .map(|line| line.lead)
+        .min_by_key(|lead| lead.len())
+}
+
+struct LineMerge<'a> {
+    candidate: &'a Candidate,
+    /// The quoted lines, the new lines, and the file's lines for the quoted ones.
+    old: Vec<LineParts<'a>>,
+    new: Vec<LineParts<'a>>,
+    actual: Vec<LineParts<'a>>,
+    spelling: Spelling,
+    /// Whether the quoted text is indented with typographic spaces.
+    has_typographic_indent: bool,
+    /// Whether every quoted line has trailing blanks and no line of the file does. Then trailing blanks in `new` are
+    /// dropped.
+    drops_trailing: bool,
+    replacement: Vec<BlockLine>,
+    indent_votes: IndentVotes,
+    /// Ranges of `old` with the ranges of `new` that replace them.
+    changes: Vec<(Range<usize>, Range<usize>)>,
+}
+
+/// Counts lines of `new` that are indented like the quoted text, and lines that are indented like the file.
+#[derive(Default)]
+struct IndentVotes {
+    as_quoted: usize,
+    as_in_file: usize,
+}
+
+impl IndentVotes {
+    fn count(&mut self, old: LineParts<'_>, actual: LineParts<'_>, new: LineParts<'_>) {
+        let is_not_blank = !new.body.is_empty();
+        self.as_quoted += usize::from(is_not_blank && new.lead == old.lead);
+        self.as_in_file +=
+            usize::from(is_not_blank && new.lead != old.lead && new.lead == actual.lead);
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.as_quoted == 0 && self.as_in_file > 0
+    }
+}
+
+impl LineMerge<'_> {
+    fn run(&mut self) -> Result<(), EditRefusal> {
+        let [old, new] = [&self.old, &self.new]
+            .map(|lines| lines.iter().map(|line| (lead(line), line.body)).collect::<Vec<_>>());
+        let hunks = diff::hunks(&old, &new);
+        let (mut at, mut to) = (0, 0);
+        for hunk in hunks {
+            self.unchanged(at..hunk.old.start, to)?;
+            self.reindented(hunk.old.clone(), hunk.new.clone())?;
+            (at, to) = (hunk.old.end, hunk.new.end);
+        }
+        self.unchanged(at..self.old.len(), to)
+    }
+
+    /// Handles lines that are equal in `old` and `new`, apart from trailing white space.
+    fn unchanged(&mut self, old: Range<usize>, new: usize) -> Result<(), EditRefusal> {
+        for (index, to) in old.zip(new..) {
+            self.indent_votes.count(self.old[index], self.actual[index], self.new[to]);
+            self.same_body(index, to)?;
+        }
+        Ok(())
+    }
+
+    /// Handles a hunk, in which some lines may only have changed their indentation.
+    fn reindented(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
+        let (mut at, mut to) = (old.start, new.start);
+        let hunks = diff::hunks(&bodies(&self.old[old.clone()]), &bodies(&self.new[new.clone()]));
+        for hunk in hunks {
+            let (from, into) = (
+                hunk.old.start + old.start..hunk.old.end + old.start,
+                hunk.new.start + new.start..hunk.new.end + new.start,
+            );
+            self.unchanged(at..from.start, to)?;
+            (at, to) = (from.end, into.end);
+            self.changed(from, into)?;
+        }
+        self.unchanged(at..old.end, to)
+    }
+
+    /// Whether one line was quoted without its indentation while all following lines of `new` have it. They may be
+    /// meant literally.
+    fn is_first_line_trimmed(&self) -> bool {
+        let is_not_blank = |line: &&LineParts<'_>| !line.body.is_empty();
+        let Some(prefix) = self.candidate.indent.added() else { return false };
+        let mut following = self.new.iter().filter(is_not_blank).skip(1).peekable();
+        self.old.iter().filter(is_not_blank).count() == 1
+            && following.peek().is_some()
+            && following.all(|line| line.lead.starts_with(prefix))
+    }
+
+    fn same_body(&mut self, index: usize, to: usize) -> Result<(), EditRefusal> {
+        let (old, actual, new) = (self.old[index], self.actual[index], self.new[to]);
+        let line = self.candidate.lines.start + index;
+        let trail = merge_trail(old.trail, actual.trail, new.trail);
+        if actual.body.is_empty() || lead(&old) == lead(&new) && trail == actual.trail {
+            self.replacement.push(BlockLine::Keep(line));
+            return Ok(());
+        }
+        let lead = if lead(&old) == lead(&new) { actual.lead.to_owned() } else { self.lead(to)? };
+        self.replacement.push(BlockLine::New {
+            text: format!("{lead}{}{trail}", actual.body),
+            source: SourceLines::line(line),
+        });
+        Ok(())
+    }
+
+    fn changed(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
+        let first = self.candidate.lines.start;
+        self.changes.push((old.clone(), new.clone()));
+        let bodies = tokens::merge(
+            &bodies(&self.old[old.clone()]),
+            &bodies(&self.actual[old.clone()]),
+            &bodies(&self.new[new.clone()]),
+            &self.spelling,
+        );
+        let respelled =
+            |character| EditRefusal::Typography { line: first + old.start + 1, character };
+        let bodies = bodies.map_err(respelled)?;
+        self.check_typography(old.clone(), new.clone()).map_err(respelled)?;
+        let pairs = pair_lines(&self.old[old.clone()], &self.new[new.clone()]);
+        for ((to, body), pair) in new.zip(bodies).zip(pairs) {
+            let pair = pair.map(|step| old.start + step);
+            let (pair, body) = match self.moved(to) {
+                Some(from) => (Some(from), Cow::Borrowed(self.actual[from].body)),
+                None => (pair, Cow::Owned(body)),
+            };
+            let text = self.changed_line(pair, to, &body)?;
+            let source =
+                pair.map_or(SourceLines::default(), |index| SourceLines::line(first + index));
+            self.replacement.push(BlockLine::New { text, source });
+        }
+        Ok(())
+    }
+
+    fn changed_line(
+        &mut self,
+        pair: Option<usize>,
+        to: usize,
+        body: &str,
+    ) -> Result<String, EditRefusal> {
+        let new = self.new[to];
+        if new.body.is_empty() {
+            return Ok(String::new());
+        }
+        let trail = if self.drops_trailing { "" } else { new.trail };
+        let Some(index) = pair else {
+            return Ok(format!("{}{body}{trail}", self.lead(to)?));
+        };
+        let (old, actual) = (self.old[index], self.actual[index]);
+        if old.body.is_empty() {
+            return Ok(format!("{}{body}{trail}", self.lead(to)?));
+        }
+        self.indent_votes.count(old, actual, new);
+        let lead = if lead(&old) == lead(&new) { actual.lead.to_owned() } else { self.lead(to)? };
+        let same_line = similarity(old.body, new.body) > 0.0;
+        let trail = if same_line { merge_trail(old.trail, actual.trail, new.trail) } else { trail };
+        Ok(format!("{lead}{body}{trail}"))
+    }
+
+    /// Returns the quoted line that a new line repeats elsewhere. The new line keeps the file's white space.
+    fn moved(&self, to: usize) -> Option<usize> {
+        let body = self.new[to].body;
+        let mut same = (0..self.old.len()).filter(|index| self.old[*index].body == body);
+        let only = same.next().filter(|_| !body.is_empty() && same.next().is_none())?;
+        let (old, actual) = (self.old[only], self.actual[only]);
+        ((old.body, old.trail) != (actual.body, actual.trail)
+            && tokens::lost_typography(old.body, actual.body).is_none())
+        .then_some(only)
+    }
+
+    /// Refuses a typographic character that would pass to new lines unlike the line it comes from.
+    fn check_typography(&self, lines: Range<usize>, new: Range<usize>) -> Result<(), char> {
+        for index in lines {
+            let (old, actual) = (self.old[index].body, self.actual[index].body);
+            let Some(character) = tokens::lost_typography(old, actual) else { continue };
+            let writes = |to: &usize| tokens::writes_like(self.new[*to].body, character);
+            let mut successors = new.clone().filter(writes).peekable();
+            if successors.peek().is_some()
+                && successors.all(|to| similarity(old, self.new[to].body) == 0.0)
+            {
+                return Err(character);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a line with typographic characters that is removed in one place and added with plain ones in another.
+    fn check_moved(&self) -> Result<(), EditRefusal> {
+        let mut budget = MAX_COMPARISONS;
+        for (place, (gone, here)) in self.changes.iter().enumerate() {
+            for index in gone.clone() {
+                let (old, actual) = (self.old[index].body, self.actual[index].body);
+                let Some(character) = tokens::lost_typography(old, actual) else { continue };
+                let mut best = |new: Range<usize>| {
+                    budget = budget.saturating_sub(new.len());
+                    new.map(|to| similarity(old, self.new[to].body)).fold(0.0, f64::max)
+                };
+                let stays = best(here.clone()).max(MIN_MOVED_SIMILARITY);
+                let elsewhere =
+                    self.changes.iter().enumerate().filter(|(other, _)| *other != place);
+                let moves = elsewhere
+                    .map(|(_, (_, new))| best(new.clone()))
+                    .any(|similarity| similarity > stays);
+                if moves || budget == 0 {
+                    let line = self.candidate.lines.start + index + 1;
+                    return Err(EditRefusal::Typography { line, character });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lead(&self, to: usize) -> Result<String, EditRefusal> {
+        let line = &self.new[to];
+        let lead = if self.has_typographic_indent {
+            find::plain_spaces(line.lead)
+        } else {
+            Cow::Borrowed(line.lead)
+        };
+        let mapped = if to == 0 {
+            self.candidate.indent.map_first(&lead)
+        } else {
+            self.candidate.indent.map(&lead)
+        };
+        mapped.map_err(|_| EditRefusal::Indentation {
+            line: self.candidate.lines.start + 1,
+            text: format!("{}{}", line.lead, line.body),
+        })
+    }
+}
+
+fn bodies<'a>(lines: &[LineParts<'a>]) -> Vec<&'a str> {
+    lines.iter().map(|line| line.body).collect()
+}
+
+/// Returns the indentation of a line, or an empty string for a blank line.
+fn lead<'a>(line: &LineParts<'a>) -> Cow<'a, str> {
+    if line.body.is_empty() { Cow::Borrowed("") } else { find::plain_spaces(line.lead) }
+}
+
+/// Three-way merge: takes the side that changed, and the file's if both did.
+fn merge_trail<'a>(old: &str, actual: &'a str, new: &'a str) -> &'a str {
+    if actual == old { new } else { actual }
+}
+
+/// Maximum number of comparisons to detect moved lines.
+const MAX_COMPARISONS: usize = 100_000;
+/// Minimum similarity of a moved line.
+const MIN_MOVED_SIMILARITY: f64 = 0.6;
+
+/// Above this many lines on either side, lines are paired in order.
+const MAX_PAIRED_LINES: usize = 40;
+/// Above this many bytes in total, lines are paired in order.
+const MAX_PAIRED_BYTES: usize = 32 * 1024;
+
+/// Returns for each new line the old line that it replaces, if that is clear.
+fn pair_lines(old: &[LineParts<'_>], new: &[LineParts<'_>]) -> Vec<Option<usize>> {
+    if old.len() == new.len() {
+        return (0..new.len()).map(Some).collect();
+    }
+    let bytes: usize = old.iter().chain(new).map(|line| line.body.len()).sum();
+    if old.len().max(new.len()) > MAX_PAIRED_LINES || bytes > MAX_PAIRED_BYTES {
+        return (0..new.len()).map(|to| (to < old.len()).then_some(to)).collect();
+    }
+    let similarities: Vec<Vec<f64>> = new
+        .iter()
+        .map(|new| old.iter().map(|old| similarity(old.body, new.body)).collect())
+        .collect();
+    // `best[to][at]` is the highest total similarity of the lines from `to` and `at` on, paired in order.
+    let mut best = vec![vec![0.0_f64; old.len() + 1]; new.len() + 1];
+    for to in (0..new.len()).rev() {
+        for at in (0..old.len()).rev() {
+            let taken = best[to + 1][at + 1] + similarities[to][at];
+            best[to][at] = taken.max(best[to + 1][at]).max(best[to][at + 1]);
+        }
+    }
+    let mut pairs = vec![None; new.len()];
+    let (mut to, mut at) = (0, 0);
+    while to < new.len() && at < old.len() {
+        if similarities[to][at] > 0.0 && best[to][at] <= best[to + 1][at + 1] + similarities[to][at]
+        {
+            pairs[to] = Some(at);
+            (to, at) = (to + 1, at + 1);
+        } else if best[to][at] <= best[to + 1][at] {
+            to += 1;
+        } else {
+            at += 1;
+        }
+    }
+    pairs
+}
+
+/// Returns the share of two lines that is common prefix or suffix, from 0 to 1. A small share counts as 0.
+fn similarity(old: &str, new: &str) -> f64 {
+    let head = old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count();
+    let tail = old.chars().rev().zip(new.chars().rev()).take_while(|(a, b)| a == b).count();
+    let (old, new) = (old.chars().count(), new.chars().count());
+    let shared = (head + tail).min(old).min(new);
+    let share = shared as f64 / old.max(new).max(1) as f64;
+    if share < 0.3 { 0.0 } else { share }
+}

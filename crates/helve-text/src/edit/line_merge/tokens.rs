@@ -1,0 +1,301 @@
+//! Merges changed lines token by token. The file's spelling is kept wherever `old` and `new` agree.
+
+use std::collections::HashMap;
+
+use super::bodies;
+use crate::{
+    diff,
+    edit::normalize::{self, GlyphKind, LineParts},
+};
+
+/// How typographic characters of the quoted text correspond to characters of the file.
+#[derive(Debug, Default)]
+pub(super) struct Spelling {
+    /// The file's character for each typographic character of the quoted text. `None` if it varies.
+    actual: HashMap<char, Option<char>>,
+    /// Kinds that are plain in both the quoted text and the file.
+    plain: Vec<GlyphKind>,
+    /// Whether the file has tabs wherever the quoted text has spaces between words, as in aligned columns.
+    has_columns: bool,
+}
+
+impl Spelling {
+    pub(super) fn learn(old: &[LineParts<'_>], actual: &[LineParts<'_>]) -> Spelling {
+        let mut spelling =
+            Spelling { has_columns: has_columns(old, actual), ..Spelling::default() };
+        for (old, actual) in old.iter().zip(actual) {
+            if old.body.is_ascii() && actual.body.is_ascii() && spelling.plain.len() == 4 {
+                continue;
+            }
+            for (quoted, actual) in
+                normalize::tokens(old.body).iter().zip(normalize::tokens(actual.body))
+            {
+                for (quoted, actual) in quoted.chars().zip(actual.chars()) {
+                    spelling.observe(quoted, actual);
+                }
+            }
+        }
+        spelling
+    }
+
+    fn observe(&mut self, quoted: char, actual: char) {
+        if normalize::typographic_kind(quoted).is_some() {
+            let known = self.actual.entry(quoted).or_insert(Some(actual));
+            if *known != Some(actual) {
+                *known = None;
+            }
+        } else if quoted == actual
+            && let Some(kind) = normalize::glyph_kind(actual)
+            && !self.plain.contains(&kind)
+        {
+            self.plain.push(kind);
+        }
+    }
+
+    /// Whether the quoted text has typographic characters where the file does not.
+    fn is_typographic(&self) -> bool {
+        self.actual.iter().any(|(quoted, actual)| *actual != Some(*quoted))
+    }
+
+    /// Returns new text in the file's spelling, or the character whose spelling is unknown.
+    fn spell(&self, piece: &str) -> Result<String, char> {
+        if !self.is_typographic() {
+            return Ok(piece.to_owned());
+        }
+        piece.chars().map(|character| self.spell_one(character)).collect()
+    }
+
+    fn spell_one(&self, character: char) -> Result<char, char> {
+        let Some(kind) = normalize::typographic_kind(character) else { return Ok(character) };
+        match self.actual.get(&character) {
+            Some(known) => known.ok_or(character),
+            None if self.actual.iter().any(|(quoted, actual)| {
+                normalize::typographic_kind(*quoted) == Some(kind)
+                    && *actual == Some(normalize::plain_char(kind))
+            }) =>
+            {
+                Ok(normalize::plain_char(kind))
+            }
+            None if self.plain.contains(&kind) => Ok(character),
+            None => Err(character),
+        }
+    }
+}
+
+/// Returns the new lines in the file's spelling, or a character whose spelling is unclear.
+pub(super) fn merge(
+    old: &[&str],
+    actual: &[&str],
+    new: &[&str],
+    spelling: &Spelling,
+) -> Result<Vec<String>, char> {
+    if old == actual && !spelling.is_typographic() && !spelling.has_columns {
+        return Ok(new.iter().map(|line| (*line).to_owned()).collect());
+    }
+    if new.is_empty() {
+        return Ok(Vec::new());
+    }
+    let [old, actual, new] = [old, actual, new].map(words);
+    if old.len() != actual.len() {
+        return Err(char::REPLACEMENT_CHARACTER);
+    }
+    let sides = MergeSides { old: &old, actual: &actual, new: &new, spelling };
+    let merged = sides.merge(&align(&old, &new))?;
+    if old.iter().zip(&actual).any(|(old, actual)| old.is_respelled(actual))
+        && merged != sides.merge(&align_backwards(&old, &new))?
+    {
+        // Equal words can be aligned in more than one way, so the spelling of each is unclear.
+        return Err(first_typographic(&actual));
+    }
+    Ok(merged.split('\n').map(str::to_owned).collect())
+}
+
+fn has_columns(old: &[LineParts<'_>], actual: &[LineParts<'_>]) -> bool {
+    if !actual.iter().any(|line| line.body.contains('\t')) {
+        return false;
+    }
+    let [old, actual] = [old, actual].map(|lines| words(&bodies(lines)));
+    let mut gaps = old.iter().zip(&actual).filter(|(old, _)| !old.gap.is_empty()).peekable();
+    old.len() == actual.len()
+        && gaps.peek().is_some()
+        && gaps.all(|(old, actual)| actual.gap.contains('\t') && !old.gap.contains('\t'))
+}
+
+/// Returns a typographic character of the file's line that the quoted line lacks.
+pub(super) fn lost_typography(old: &str, actual: &str) -> Option<char> {
+    if respelled(old, actual) { typographic_char(actual) } else { None }
+}
+
+/// Whether a line has characters of the same kind, typographic or plain.
+pub(super) fn writes_like(line: &str, character: char) -> bool {
+    normalize::typographic_kind(character).is_some_and(|wanted| {
+        line.chars().filter_map(normalize::glyph_kind).any(|kind| kind.is_like(wanted))
+    })
+}
+
+/// A token and the blanks before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Word<'a> {
+    gap: &'a str,
+    text: &'a str,
+}
+
+impl Word<'_> {
+    /// Whether two words differ in typography. The number of blanks may differ.
+    fn is_respelled(&self, actual: &Word<'_>) -> bool {
+        respelled(self.text, actual.text) || respelled(self.gap, actual.gap)
+    }
+}
+
+fn respelled(old: &str, actual: &str) -> bool {
+    let typography = |text: &str| {
+        text.chars()
+            .filter(|character| normalize::typographic_kind(*character).is_some())
+            .collect::<String>()
+    };
+    old != actual && typography(old) != typography(actual)
+}
+
+fn words<'a>(lines: &[&'a str]) -> Vec<Word<'a>> {
+    let mut words = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        if index > 0 {
+            words.push(Word { gap: "", text: "\n" });
+        }
+        let mut gap = "";
+        for token in normalize::tokens(line) {
+            if token.starts_with(normalize::is_blank) {
+                gap = token;
+            } else {
+                words.push(Word { gap, text: token });
+                gap = "";
+            }
+        }
+    }
+    words
+}
+
+/// Returns for each new word the old word that it corresponds to.
+fn align<'a>(old: &[Word<'a>], new: &[Word<'a>]) -> Vec<Option<usize>> {
+    let [old_texts, new_texts] =
+        [old, new].map(|words| words.iter().map(|word| word.text).collect::<Vec<_>>());
+    let mut aligned = Vec::with_capacity(new.len());
+    let mut at = 0;
+    for hunk in diff::hunks(&old_texts, &new_texts) {
+        aligned.extend((at..hunk.old.start).map(Some));
+        aligned.extend(hunk.new.map(|_| None));
+        at = hunk.old.end;
+    }
+    aligned.extend((at..old.len()).map(Some));
+    aligned
+}
+
+fn align_backwards<'a>(old: &[Word<'a>], new: &[Word<'a>]) -> Vec<Option<usize>> {
+    let [old_back, new_back] =
+        [old, new].map(|words| words.iter().rev().copied().collect::<Vec<_>>());
+    let backward = align(&old_back, &new_back);
+    backward.into_iter().rev().map(|at| at.map(|at| old.len() - 1 - at)).collect()
+}
+
+struct MergeSides<'a> {
+    old: &'a [Word<'a>],
+    actual: &'a [Word<'a>],
+    new: &'a [Word<'a>],
+    spelling: &'a Spelling,
+}
+
+impl MergeSides<'_> {
+    fn merge(&self, aligned: &[Option<usize>]) -> Result<String, char> {
+        self.check(aligned)?;
+        let mut merged = String::new();
+        for (to, word) in self.new.iter().enumerate() {
+            merged.push_str(&self.gap(aligned, to)?);
+            match aligned[to] {
+                Some(at) => merged.push_str(self.actual[at].text),
+                None => merged.push_str(&self.spelling.spell(word.text)?),
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Returns the blanks before a new word: the file's, if `old` and `new` have the same before this word or after the
+    /// last.
+    fn gap(&self, aligned: &[Option<usize>], to: usize) -> Result<String, char> {
+        let gap = self.new[to].gap;
+        let here = aligned[to];
+        let after_last = to
+            .checked_sub(1)
+            .and_then(|last| aligned[last])
+            .map(|at| at + 1)
+            .filter(|at| *at < self.old.len());
+        let same = |at: Option<usize>| {
+            at.filter(|at| self.old[*at].gap == gap).map(|at| self.actual[at].gap)
+        };
+        match (same(here), same(after_last)) {
+            (Some(actual), None) | (None, Some(actual)) => Ok(actual.to_owned()),
+            (Some(actual), Some(other)) if actual == other => Ok(actual.to_owned()),
+            (Some(actual), Some(other)) if respelled(actual, other) => {
+                Err(typographic_char(actual).or(typographic_char(other)).unwrap_or(' '))
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                let lost_typography = [here, after_last]
+                    .into_iter()
+                    .flatten()
+                    .find(|at| respelled(self.old[*at].gap, self.actual[*at].gap));
+                match lost_typography.and_then(|at| typographic_char(self.actual[at].gap)) {
+                    None if self.spelling.has_columns && gap.contains(' ') => Err('\t'),
+                    Some(character) if !gap.is_empty() => Err(character),
+                    Some(_) | None => self.spelling.spell(gap),
+                }
+            }
+        }
+    }
+
+    /// Refuses to rewrite typographic characters of the file that are quoted differently.
+    fn check(&self, aligned: &[Option<usize>]) -> Result<(), char> {
+        let (mut next, mut to) = (0, 0);
+        while next < self.old.len() || to < self.new.len() {
+            let end =
+                (to..self.new.len()).find(|to| aligned[*to].is_some()).unwrap_or(self.new.len());
+            let stop = aligned.get(end).copied().flatten().unwrap_or(self.old.len());
+            if let Some(character) = rewritten_typographic(
+                &self.old[next..stop],
+                &self.actual[next..stop],
+                &self.new[to..end],
+            ) {
+                return Err(character);
+            }
+            next = stop + 1;
+            to = end + 1;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a typographic character of the file that is quoted differently and replaced by others of its kind.
+fn rewritten_typographic(old: &[Word<'_>], actual: &[Word<'_>], new: &[Word<'_>]) -> Option<char> {
+    if actual.iter().map(|word| word.text).eq(new.iter().map(|word| word.text)) {
+        return None;
+    }
+    let changed = old.iter().zip(actual).filter(|(old, actual)| respelled(old.text, actual.text));
+    let mut kinds = changed
+        .flat_map(|(_, actual)| actual.text.chars())
+        .filter_map(|character| Some((character, normalize::typographic_kind(character)?)));
+    let writes = |wanted: GlyphKind| {
+        new.iter().any(|word| {
+            word.text.chars().filter_map(normalize::glyph_kind).any(|kind| kind.is_like(wanted))
+        })
+    };
+    kinds.find(|(_, kind)| writes(*kind)).map(|(character, _)| character)
+}
+
+fn typographic_char(text: &str) -> Option<char> {
+    text.chars().find(|character| normalize::typographic_kind(*character).is_some())
+}
+
+fn first_typographic(words: &[Word<'_>]) -> char {
+    words
+        .iter()
+        .find_map(|word| typographic_char(word.gap).or(typographic_char(word.text)))
+        .unwrap_or(char::REPLACEMENT_CHARACTER)
+}

@@ -1,0 +1,248 @@
+//! Determines how the quoted text differs from the lines closest to it.
+
+use std::ops::Range;
+
+use super::{
+    FirstDifference, Mismatch, NearestMatch,
+    equivalence::{EQUIVALENCES, Equivalence},
+};
+use crate::{
+    diff,
+    edit::{
+        find::LineKeys,
+        normalize::{self, split_line},
+        placeholder::is_placeholder,
+    },
+    view::View,
+};
+
+/// Maximum number of lines in an excerpt.
+const EXCERPT_LINES: usize = 20;
+/// Maximum number of characters in each line of an excerpt.
+const EXCERPT_CHARS: usize = 200;
+/// Number of lines around the quoted number of lines that are examined.
+const CONTEXT: usize = 4;
+
+/// Builds the closest match for a known diagnosis.
+pub(super) fn with_mismatch(
+    view: &View<'_>,
+    quoted: &[&str],
+    lines: Range<usize>,
+    mismatch: Mismatch,
+) -> NearestMatch {
+    let difference = quoted
+        .iter()
+        .zip(lines.clone())
+        .enumerate()
+        .find_map(|(at, (quoted, index))| difference(quoted, at, view.line(index), index));
+    nearest_match(view, lines, difference, mismatch)
+}
+
+/// Diagnoses lines that are all present with inconsistent indentation.
+pub(super) fn indentation_mismatch(view: &View<'_>, quoted: &[&str], start: usize) -> Mismatch {
+    let has_tab = |line: &str| split_line(line).lead.contains('\t');
+    let actual = (start..start + quoted.len())
+        .filter(|index| *index < view.line_count())
+        .any(|index| has_tab(view.line(index)));
+    if quoted.iter().any(|line| has_tab(line)) == actual {
+        Mismatch::Indentation
+    } else {
+        Mismatch::TabsAgainstSpaces
+    }
+}
+
+/// Diagnoses the quoted text against the lines that share most with it.
+pub(super) fn diagnose(
+    view: &View<'_>,
+    keys: &LineKeys,
+    quoted: &[&str],
+    start: usize,
+) -> NearestMatch {
+    let quoted_keys: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
+    let end = start + quoted.len();
+    if keys.0.get(start..end).is_some_and(|found| sorted(found) == sorted(&quoted_keys)) {
+        return with_mismatch(view, quoted, start..end, Mismatch::Reordered);
+    }
+    let around = start.saturating_sub(CONTEXT)..(end + CONTEXT).min(real_lines(view));
+    let found = &keys.0[around.clone()];
+    let equivalence = same_lines(&quoted_keys, found);
+    let Some(lines) = extent(&equivalence, quoted.len(), around.clone()) else {
+        let lines = start..end.min(around.end).max(start + 1);
+        return compare_lines(view, quoted, &lines);
+    };
+    let actual: Vec<&str> = lines.clone().map(|index| view.line(index)).collect();
+    let mismatch = mismatch(quoted, &actual, &quoted_keys, &keys.0[lines.clone()]);
+    let hunks = diff::hunks(&quoted_keys, &keys.0[lines.clone()]);
+    let difference = hunks.first().and_then(|hunk| {
+        let (old, new) = (quoted.get(hunk.old.start), actual.get(hunk.new.start));
+        body_difference(
+            old.unwrap_or(&""),
+            hunk.old.start,
+            new.unwrap_or(&""),
+            lines.start + hunk.new.start,
+        )
+    });
+    nearest_match(view, lines, difference, mismatch)
+}
+
+fn real_lines(view: &View<'_>) -> usize {
+    if view.ends_with_newline() { view.line_count() - 1 } else { view.line_count() }
+}
+
+/// Returns the pairs of quoted and found lines that are equal.
+fn same_lines(quoted_keys: &[u64], found: &[u64]) -> Vec<(usize, usize)> {
+    let (mut pairs, mut at, mut to) = (Vec::new(), 0, 0);
+    for hunk in diff::hunks(quoted_keys, found) {
+        pairs.extend((at..hunk.old.start).zip(to..));
+        (at, to) = (hunk.old.end, hunk.new.end);
+    }
+    pairs.extend((at..quoted_keys.len()).zip(to..found.len()));
+    pairs
+}
+
+/// Extends the equal lines by as many lines before and after as are quoted.
+fn extent(
+    equivalence: &[(usize, usize)],
+    quoted: usize,
+    around: Range<usize>,
+) -> Option<Range<usize>> {
+    let ((old, new), (last_old, last_new)) = (equivalence.first()?, equivalence.last()?);
+    let start = (around.start + new).saturating_sub(*old);
+    let end = around.start + last_new + (quoted - last_old);
+    Some(start.max(around.start)..end.min(around.end))
+}
+
+/// Compares the lines one by one, if no line is equal.
+fn compare_lines(view: &View<'_>, quoted: &[&str], lines: &Range<usize>) -> NearestMatch {
+    let actual: Vec<&str> = lines.clone().map(|index| view.line(index)).collect();
+    let mut mismatch = line_mismatch(quoted, &actual).unwrap_or_else(|| {
+        if are_similar(quoted, &actual) { Mismatch::Changed } else { Mismatch::Different }
+    });
+    let difference =
+        match (quoted, actual.as_slice()) {
+            // The quoted text may be part of a line.
+            ([only], [line]) if mismatch == Mismatch::Different => {
+                let (shared, difference) = compare_within(only, line, lines.start);
+                if shared * 2 >= split_line(only).body.len() {
+                    mismatch = Mismatch::Changed;
+                }
+                Some(difference)
+            }
+            _ => quoted.iter().zip(&actual).enumerate().find_map(|(at, (quoted, line))| {
+                body_difference(quoted, at, line, lines.start + at)
+            }),
+        };
+    nearest_match(view, lines.clone(), difference, mismatch)
+}
+
+fn mismatch(quoted: &[&str], actual: &[&str], quoted_keys: &[u64], found: &[u64]) -> Mismatch {
+    if quoted.iter().any(|line| is_placeholder(line)) {
+        return Mismatch::Placeholder;
+    }
+    if let Some(mismatch) = line_mismatch(quoted, actual) {
+        return mismatch;
+    }
+    let hunks = diff::hunks(quoted_keys, found);
+    if hunks.iter().all(|hunk| hunk.old.is_empty()) {
+        return Mismatch::OmittedLines;
+    }
+    if hunks.iter().all(|hunk| hunk.new.is_empty()) {
+        return Mismatch::ExtraLines;
+    }
+    if sorted(quoted_keys) == sorted(found) {
+        return Mismatch::Reordered;
+    }
+    let changed: usize = hunks.iter().map(|hunk| hunk.old.len()).sum();
+    if changed * 2 > quoted_keys.len() { Mismatch::Different } else { Mismatch::Changed }
+}
+
+fn sorted(keys: &[u64]) -> Vec<u64> {
+    let mut keys = keys.to_vec();
+    keys.sort_unstable();
+    keys
+}
+
+/// Returns the first equivalence that holds for all pairs of lines.
+fn line_mismatch(quoted: &[&str], actual: &[&str]) -> Option<Mismatch> {
+    if quoted.len() != actual.len() {
+        return None;
+    }
+    let all = |equivalence: Equivalence| {
+        quoted
+            .iter()
+            .zip(actual)
+            .all(|(quoted, actual)| equivalence(split_line(quoted).body, split_line(actual).body))
+    };
+    EQUIVALENCES
+        .into_iter()
+        .find(|(equivalence, _)| all(*equivalence))
+        .map(|(_, mismatch)| mismatch)
+}
+
+/// Minimum similarity, from 0 to 1, of two lines of which one is a misremembered form of the other.
+const MIN_SIMILARITY: f64 = 0.7;
+
+fn are_similar(quoted: &[&str], actual: &[&str]) -> bool {
+    let cut = |line: &str| split_line(line).body.chars().take(EXCERPT_CHARS).collect::<String>();
+    quoted.len() == actual.len()
+        && quoted.len() <= EXCERPT_LINES
+        && quoted.iter().zip(actual).all(|(quoted, actual)| {
+            strsim::normalized_levenshtein(&cut(quoted), &cut(actual)) >= MIN_SIMILARITY
+        })
+}
+
+fn nearest_match(
+    view: &View<'_>,
+    lines: Range<usize>,
+    difference: Option<FirstDifference>,
+    mismatch: Mismatch,
+) -> NearestMatch {
+    let cut = |line: &str| line.chars().take(EXCERPT_CHARS).collect();
+    let excerpt = lines.clone().take(EXCERPT_LINES).map(|index| cut(view.line(index))).collect();
+    NearestMatch {
+        first_line: lines.start + 1,
+        last_line: lines.end.max(lines.start + 1),
+        excerpt,
+        difference,
+        mismatch,
+    }
+}
+
+fn difference(quoted: &str, at: usize, actual: &str, index: usize) -> Option<FirstDifference> {
+    let equivalence = quoted.chars().zip(actual.chars()).take_while(|(a, b)| a == b).count();
+    let (quoted, found) = (quoted.chars().nth(equivalence), actual.chars().nth(equivalence));
+    (quoted != found).then_some(FirstDifference {
+        line: index + 1,
+        quoted_line: at + 1,
+        column: equivalence + 1,
+        quoted,
+        found,
+    })
+}
+
+/// Like [`difference`], but ignores indentation and trailing white space, which would have been tolerated.
+fn body_difference(quoted: &str, at: usize, actual: &str, index: usize) -> Option<FirstDifference> {
+    let (quoted, actual) = (split_line(quoted), split_line(actual));
+    let found = difference(quoted.body, at, actual.body, index)?;
+    Some(FirstDifference { column: found.column + actual.lead.chars().count(), ..found })
+}
+
+/// Returns how much of the quoted text occurs in the line, and where they diverge.
+fn compare_within(quoted: &str, actual: &str, index: usize) -> (usize, FirstDifference) {
+    let body = split_line(quoted).body;
+    let edges: Vec<usize> = body.char_indices().map(|(at, _)| at).chain([body.len()]).collect();
+    let longest = edges.partition_point(|edge| actual.contains(&body[..*edge])).saturating_sub(1);
+    let edge = edges[longest];
+    let at = actual.find(&body[..edge]).unwrap_or(0) + edge;
+    let column = actual[..at].chars().count() + 1;
+    (
+        edge,
+        FirstDifference {
+            line: index + 1,
+            quoted_line: 1,
+            column,
+            quoted: body[edge..].chars().next(),
+            found: actual[at..].chars().next(),
+        },
+    )
+}

@@ -1,0 +1,54 @@
+//! Placeholder lines for omitted code, such as `// ... existing code ...`.
+
+use std::collections::HashSet;
+
+use super::normalize::split_line;
+
+pub(super) fn is_placeholder(line: &str) -> bool {
+    words_around_ellipsis(line).is_some_and(|words_around_ellipsis| {
+        words_around_ellipsis.is_empty() || mentions_omission(&words_around_ellipsis)
+    })
+}
+
+/// Returns the first new line that is a worded placeholder and does not occur among the old lines.
+pub fn find_placeholder<'a>(
+    old: impl IntoIterator<Item = &'a str>,
+    new: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let mut placeholders = new
+        .into_iter()
+        .map(|line| split_line(line).body)
+        .filter(|line| is_worded_placeholder(line))
+        .peekable();
+    placeholders.peek()?;
+    let old: HashSet<&str> = old.into_iter().map(|line| split_line(line).body).collect();
+    placeholders.find(|line| !old.contains(line))
+}
+
+/// Maximum number of words. A longer comment is an ordinary sentence.
+const MAX_WORDS: usize = 8;
+
+/// Whether a line is a comment, or only dots and words, that says that code is omitted.
+fn is_worded_placeholder(line: &str) -> bool {
+    let opens =
+        ["//", "#", "--", "/*", "<!--", "{/*", ";", "%", "*", "...", "\u{2026}", "(...", "[..."];
+    opens.iter().any(|open| line.starts_with(open))
+        && words_around_ellipsis(line).is_some_and(|words_around_ellipsis| {
+            words_around_ellipsis.len() <= MAX_WORDS && mentions_omission(&words_around_ellipsis)
+        })
+}
+
+/// Returns the words around an ellipsis, or `None` without one.
+fn words_around_ellipsis(line: &str) -> Option<Vec<String>> {
+    let line = split_line(line).body;
+    let dots = ["...", "\u{2026}"].into_iter().find(|dots| line.contains(dots))?;
+    let rest = line.replace(dots, " ");
+    let words_around_ellipsis = rest.split(|character: char| !character.is_alphanumeric());
+    Some(words_around_ellipsis.filter(|word| !word.is_empty()).map(str::to_lowercase).collect())
+}
+
+fn mentions_omission(words_around_ellipsis: &[String]) -> bool {
+    const OMISSION_WORDS: [&str; 6] =
+        ["existing", "rest", "unchanged", "remaining", "omitted", "same"];
+    words_around_ellipsis.iter().any(|word| OMISSION_WORDS.contains(&word.as_str()))
+}

@@ -1,0 +1,116 @@
+//! Errors in the text of a patch.
+
+use std::fmt;
+
+/// The row at which a patch cannot be parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchParseError {
+    /// Row of the patch text, from 1.
+    pub row: usize,
+    pub problem: PatchProblem,
+    /// The row, clipped. Empty at the end of the text.
+    pub found: String,
+}
+
+/// What is wrong with a row of a patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PatchProblem {
+    TooLarge,
+    /// The patch changes nothing.
+    Nothing,
+    /// The first row is not `*** Begin Patch`.
+    NoBegin,
+    /// The last row is not `*** PatchedLineEnd Patch`.
+    NoEnd,
+    AfterEnd,
+    /// A row that should start a file does not.
+    NoHeader,
+    NoPath,
+    BadQuoting,
+    /// A row of a new file does not start with `+`.
+    NoAddition,
+    EmptyUpdate {
+        path: String,
+    },
+    EmptyHunk,
+    /// The first row of a hunk is not a hunk line.
+    NoHunkLine,
+    /// A row is neither a hunk line nor the start of the next hunk.
+    NoHunkStart,
+    /// A hunk header (`@@ -1,2 +1,3 @@`) is invalid.
+    BadHunkHeader,
+    /// A hunk comes before any `---` and `+++`.
+    NoFileNames,
+    /// `---` and `+++` name two files, and it is unclear which is meant.
+    TwoNames {
+        old: String,
+        new: String,
+    },
+    /// The text ends before the number of lines in the hunk header.
+    CutShort {
+        old: usize,
+        new: usize,
+    },
+    /// A hunk of a new file has old lines, or one of a deleted file has new lines.
+    OneSided,
+    /// A line follows one that the patch marks as the last of the file.
+    AfterLast,
+    /// The change affects only line endings, which patches do not carry reliably.
+    OnlyEndings,
+    Binary,
+    Unsupported(UnsupportedChange),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnsupportedChange {
+    Copy,
+    Link,
+    Submodule,
+    /// The diff of a merge, with several old sides.
+    Merge,
+}
+
+impl fmt::Display for PatchParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.row, self.problem)?;
+        if self.found.is_empty() { Ok(()) } else { write!(f, ", found {:?}", self.found) }
+    }
+}
+
+impl std::error::Error for PatchParseError {}
+
+impl fmt::Display for PatchProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PatchProblem::TooLarge => "expected a patch of at most 16 MiB and 1,000,000 lines",
+            PatchProblem::Nothing => "expected a patch that changes at least one file",
+            PatchProblem::NoBegin => "expected `*** Begin Patch`, or a unified diff",
+            PatchProblem::NoEnd => "expected `*** End Patch` as the last line",
+            PatchProblem::AfterEnd => "expected nothing after `*** End Patch`",
+            PatchProblem::NoHeader => "expected `*** Add File: `, `*** Delete File: ` or `*** Update File: `",
+            PatchProblem::NoPath => "expected a path",
+            PatchProblem::BadQuoting => "expected a path with C escapes between double quotes",
+            PatchProblem::NoAddition => "expected a line of the new file, starting with `+`, or the next file",
+            PatchProblem::EmptyUpdate { path } => return write!(f, "expected a change of {path:?}"),
+            PatchProblem::EmptyHunk => "expected the lines of a hunk",
+            PatchProblem::NoHunkLine => "expected a line starting with a space (kept), `+` (added) or `-` (removed)",
+            PatchProblem::NoHunkStart => {
+                "expected a line starting with a space, `+` or `-`, or `@@` for the next hunk, or the next file"
+            }
+            PatchProblem::BadHunkHeader => "expected `@@ -LINE,COUNT +LINE,COUNT @@`",
+            PatchProblem::NoFileNames => "expected `--- PATH` and `+++ PATH` before the first hunk",
+            PatchProblem::TwoNames { old, new } => return write!(f, "expected one file, not {old:?} and {new:?}"),
+            PatchProblem::CutShort { old, new } => {
+                return write!(f, "expected {old} more old and {new} more new lines in this hunk");
+            }
+            PatchProblem::OneSided => "expected only `+` lines in a new file and only `-` lines in a deleted one",
+            PatchProblem::AfterLast => "expected no line after the one that ends the file without a newline",
+            PatchProblem::OnlyEndings => "expected a change of more than line endings",
+            PatchProblem::Binary => "expected text, not a binary patch",
+            PatchProblem::Unsupported(UnsupportedChange::Copy) => "expected no copied file",
+            PatchProblem::Unsupported(UnsupportedChange::Link) => "expected no symbolic link",
+            PatchProblem::Unsupported(UnsupportedChange::Submodule) => "expected no submodule",
+            PatchProblem::Unsupported(UnsupportedChange::Merge) => "expected a diff with one old side, not that of a merge",
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! One candidate position for a hunk, and its effect there.
+
+use std::ops::Range;
+
+use super::{PatchHunk, PatchLineKind, PatchedLine, PatchedLineEnd, Placement};
+use crate::{edit::Tolerance, patch::PatchLine};
+
+/// A position at which a hunk could apply.
+#[derive(Debug, Clone)]
+pub(super) struct HunkCandidate {
+    /// Lines of the file that the hunk quotes.
+    pub(super) lines: Range<usize>,
+    /// Lines of the hunk that count. Blank ones at either end that the file lacks are excluded.
+    pub(super) quoted: Range<usize>,
+    /// Lines of the file that change.
+    pub(super) changes: Range<usize>,
+    pub(super) tolerances: Vec<Tolerance>,
+    /// The new lines, if they differ from those of the hunk.
+    pub(super) new: Option<Vec<String>>,
+}
+
+impl HunkCandidate {
+    pub(super) fn is_exact(&self) -> bool {
+        self.tolerances.is_empty()
+    }
+
+    /// Sorts by number of tolerances, then by the order in [`Tolerance::ALL`].
+    pub(super) fn rank(&self) -> (usize, Vec<Option<usize>>) {
+        let order = |it: &Tolerance| Tolerance::ALL.iter().position(|other| other == it);
+        (self.tolerances.len(), self.tolerances.iter().map(order).collect())
+    }
+
+    pub(super) fn placement(self, hunk: &PatchHunk) -> Placement {
+        let mut out = Vec::new();
+        let mut at = self.lines.start;
+        // The removed lines that have no replacement yet.
+        let mut free = 0..0;
+        let mut new = self.new.into_iter().flatten();
+        let was_open =
+            hunk.lines.iter().any(|line| line.no_newline && line.kind != PatchLineKind::Add);
+        for line in &hunk.lines[self.quoted.clone()] {
+            let text = if line.kind == PatchLineKind::Remove { None } else { new.next() };
+            match line.kind {
+                PatchLineKind::Keep => {
+                    out.push(PatchedLine::Keep(at));
+                    at += 1;
+                    free = at..at;
+                }
+                PatchLineKind::Remove => {
+                    free = if free.end == at { free.start..at + 1 } else { at..at + 1 };
+                    at += 1;
+                }
+                PatchLineKind::Add => {
+                    let text = text.unwrap_or_else(|| line.text.clone());
+                    let end = match (line.no_newline, was_open) {
+                        (false, _) => PatchedLineEnd::Newline,
+                        (true, false) => PatchedLineEnd::Nothing,
+                        (true, true) => PatchedLineEnd::Unchanged,
+                    };
+                    out.push(PatchedLine::New { text, replaces: free.next(), end });
+                }
+            }
+        }
+        let changes = self.changes;
+        out.retain(|out| match out {
+            PatchedLine::Keep(index) => changes.contains(index),
+            PatchedLine::New { .. } => true,
+        });
+        Placement { lines: changes, out, tolerances: self.tolerances }
+    }
+}
+
+/// Returns the lines of the file between the context lines at either end of a hunk.
+pub(super) fn changes(
+    hunk: &PatchHunk,
+    quoted: &Range<usize>,
+    lines: &Range<usize>,
+) -> Range<usize> {
+    let is_kept = |line: &&PatchLine| line.kind == PatchLineKind::Keep;
+    let head = hunk.lines[quoted.clone()].iter().take_while(is_kept).count();
+    if head == quoted.len() {
+        return lines.start..lines.start;
+    }
+    let foot = hunk.lines[quoted.clone()].iter().rev().take_while(is_kept).count();
+    lines.start + head..lines.end - foot
+}

@@ -1,0 +1,304 @@
+//! Finds the positions at which a hunk could apply.
+
+use std::{cell::Cell, collections::HashMap, ops::Range};
+
+use super::{
+    PatchHunk, PatchLineKind, PlacementProblem,
+    candidate::{self, HunkCandidate},
+    hints,
+};
+use crate::{
+    edit::{self, Edit, EditRefusal, MatchPolicy, Tolerance, find_placeholder},
+    patch::PatchLine,
+    view::View,
+};
+
+/// Maximum number of lines compared for one patch, and of candidates tried with tolerance for one hunk.
+const MAX_COMPARED: usize = 20_000_000;
+const MAX_TRIED: usize = 64;
+/// Maximum number of positions listed in a message.
+pub(super) const MAX_LISTED: usize = 100;
+
+pub(super) struct IndexedFile<'v, 'a> {
+    pub(super) view: &'v View<'a>,
+    /// Number of lines, without the empty one after the last newline.
+    pub(super) count: usize,
+    keys: Vec<u64>,
+    /// Positions of the keys that occur in the patch.
+    index: HashMap<u64, Vec<usize>>,
+    budget: Cell<usize>,
+}
+
+impl<'v, 'a> IndexedFile<'v, 'a> {
+    pub(super) fn new(view: &'v View<'a>, hunks: &[PatchHunk]) -> IndexedFile<'v, 'a> {
+        let open = usize::from(view.line(view.line_count() - 1).is_empty());
+        let count = view.line_count() - open;
+        let keys: Vec<u64> = (0..count).map(|index| key(view.line(index))).collect();
+        let mut index: HashMap<u64, Vec<usize>> = hunks
+            .iter()
+            .flat_map(PatchHunk::old_lines)
+            .map(|line| (key(&line.text), Vec::new()))
+            .collect();
+        for (at, key) in keys.iter().enumerate() {
+            if let Some(positions) = index.get_mut(key) {
+                positions.push(at);
+            }
+        }
+        IndexedFile { view, count, keys, index, budget: Cell::new(MAX_COMPARED) }
+    }
+
+    pub(super) fn line(&self, index: usize) -> &'v str {
+        self.view.line(index)
+    }
+
+    pub(super) fn spend(&self, lines: usize) -> Result<(), PlacementProblem> {
+        self.budget.set(self.budget.get().checked_sub(lines).ok_or(PlacementProblem::TooLarge)?);
+        Ok(())
+    }
+
+    /// Returns the positions at which lines with these keys follow one another.
+    fn starts(&self, wanted: &[u64]) -> Result<Vec<usize>, PlacementProblem> {
+        let positions = |key: &u64| self.index.get(key).map_or(&[][..], Vec::as_slice);
+        let rarest = wanted.iter().enumerate().min_by_key(|(_, key)| positions(key).len());
+        let Some((offset, rarest)) = rarest else { return Ok(Vec::new()) };
+        let mut starts = Vec::new();
+        for start in positions(rarest).iter().filter_map(|at| at.checked_sub(offset)) {
+            let Some(given) = self.keys.get(start..start + wanted.len()) else { continue };
+            let same =
+                wanted.iter().zip(given).take_while(|(wanted, given)| wanted == given).count();
+            self.spend(same + 1)?;
+            starts.extend((same == wanted.len()).then_some(start));
+        }
+        Ok(starts)
+    }
+}
+
+/// Hashes a line so that lines that any tolerance could equate get the same key: blanks are ignored, and all characters
+/// with typographic forms count as one.
+fn key(line: &str) -> u64 {
+    const VARIES: char = '-';
+    let mut key: u64 = 0;
+    for c in line.chars() {
+        let normalized = match c {
+            '\'' | '"' | '-' => VARIES,
+            c if c.is_ascii_graphic() => c,
+            c if c.is_ascii() || c.is_whitespace() => continue,
+            c if c.is_alphanumeric() => c,
+            _ => VARIES,
+        };
+        key = (key.rotate_left(5) ^ u64::from(normalized)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    key
+}
+
+/// Returns all candidates that need the least tolerance. At least one.
+pub(super) fn candidates(
+    file: &IndexedFile<'_, '_>,
+    hunk: &PatchHunk,
+) -> Result<Vec<HunkCandidate>, PlacementProblem> {
+    fn text(line: &PatchLine) -> &str {
+        &line.text
+    }
+    if let Some(text) = find_placeholder(hunk.old_lines().map(text), hunk.new_lines().map(text)) {
+        let refusal = Box::new(EditRefusal::Placeholder { text: text.to_owned() });
+        return Err(PlacementProblem::Refused { line: 0, refusal });
+    }
+    if hunk.old_lines().next().is_none() {
+        return insertions(file, hunk);
+    }
+    let found = possible_candidates(file, hunk)?;
+    let anchors = hints::anchors(file, hunk)?;
+    let is_at_end = |candidate: &HunkCandidate| candidate.lines.end == file.count;
+    for region in hints::search_regions(file, anchors.as_deref()) {
+        let inside = found.iter().filter(|candidate| {
+            region.contains(candidate) && (!hunk.at_end || is_at_end(candidate))
+        });
+        let mut best = best_candidates(file, hunk, inside.cloned().collect())?;
+        best.retain(|candidate| region.accepts(file, candidate));
+        if !best.is_empty() {
+            return Ok(best);
+        }
+    }
+    if hunk.at_end
+        && let Some(candidate) = best_candidates(file, hunk, found)?.first()
+    {
+        return Err(PlacementProblem::NotAtEnd { line: candidate.lines.start + 1 });
+    }
+    Err(not_found(file, hunk))
+}
+
+/// Returns the positions for a hunk without old lines.
+fn insertions(
+    file: &IndexedFile<'_, '_>,
+    hunk: &PatchHunk,
+) -> Result<Vec<HunkCandidate>, PlacementProblem> {
+    let lines = match (hints::anchors(file, hunk)?, hunk.old_start) {
+        _ if hunk.at_end || file.count == 0 => vec![file.count],
+        (Some(anchors), _) => anchors.into_iter().map(|anchor| anchor + 1).collect(),
+        (None, None) => vec![file.count],
+        // Inserting before the first line is well defined. Any other number is unreliable, because the file may have
+        // changed.
+        (None, Some(1)) => vec![0],
+        (None, Some(_)) => return Err(PlacementProblem::NoContext),
+    };
+    let candidate = |line| HunkCandidate {
+        lines: line..line,
+        quoted: 0..hunk.lines.len(),
+        changes: line..line,
+        tolerances: Vec::new(),
+        new: None,
+    };
+    Ok(lines.into_iter().map(candidate).collect())
+}
+
+/// Returns the lines of a hunk without blank context lines at either end. Keeps one if there is nothing else to search
+/// for.
+fn core(hunk: &PatchHunk) -> Range<usize> {
+    let is_blank =
+        |line: &&PatchLine| line.kind == PatchLineKind::Keep && line.text.trim().is_empty();
+    let head = hunk.lines.iter().take_while(is_blank).count();
+    let foot = hunk.lines[head..].iter().rev().take_while(is_blank).count();
+    let core = head..hunk.lines.len() - foot;
+    match hunk.lines[core.clone()].iter().any(|line| line.kind != PatchLineKind::Add) {
+        true => core,
+        false if head > 0 => head - 1..core.end,
+        false => core.start..core.end + 1,
+    }
+}
+
+/// Returns the positions whose lines could match those of the hunk, with or without tolerance.
+fn possible_candidates(
+    file: &IndexedFile<'_, '_>,
+    hunk: &PatchHunk,
+) -> Result<Vec<HunkCandidate>, PlacementProblem> {
+    let core = core(hunk);
+    let old = |range: Range<usize>| {
+        hunk.lines[range].iter().filter(|line| line.kind != PatchLineKind::Add)
+    };
+    let wanted: Vec<u64> = old(core.clone()).map(|line| key(&line.text)).collect();
+    let (head, foot) = (core.start, hunk.lines.len() - core.end);
+    let is_blank = |index: usize| index < file.count && file.line(index).trim().is_empty();
+    let mut candidates = Vec::new();
+    for start in file.starts(&wanted)? {
+        let end = start + wanted.len();
+        let above = start >= head && (start - head..start).all(is_blank);
+        let below = (end..end + foot).all(is_blank);
+        let lines = start - if above { head } else { 0 }..end + if below { foot } else { 0 };
+        let quoted =
+            if above { 0 } else { core.start }..if below { hunk.lines.len() } else { core.end };
+        let changes = candidate::changes(hunk, &quoted, &lines);
+        let tolerances = if above && below { Vec::new() } else { vec![Tolerance::BoundaryLines] };
+        candidates.push(HunkCandidate { lines, quoted, changes, tolerances, new: None });
+    }
+    Ok(candidates)
+}
+
+/// Returns the candidates at which the hunk fits best.
+fn best_candidates(
+    file: &IndexedFile<'_, '_>,
+    hunk: &PatchHunk,
+    candidates: Vec<HunkCandidate>,
+) -> Result<Vec<HunkCandidate>, PlacementProblem> {
+    let is_equal = |candidate: &HunkCandidate| {
+        let old = hunk.lines[candidate.quoted.clone()]
+            .iter()
+            .filter(|line| line.kind != PatchLineKind::Add);
+        old.zip(candidate.lines.clone()).all(|(line, index)| line.text == file.line(index))
+    };
+    let (equal, other): (Vec<HunkCandidate>, Vec<HunkCandidate>) =
+        candidates.into_iter().partition(is_equal);
+    if equal.iter().any(HunkCandidate::is_exact) {
+        return Ok(equal.into_iter().filter(HunkCandidate::is_exact).collect());
+    }
+    if other.len() > MAX_TRIED {
+        return Err(ambiguous(&other));
+    }
+    file.spend(other.len() * hunk.lines.len())?;
+    let mut refused = None;
+    let mut fitting = equal;
+    for candidate in &other {
+        match try_with_tolerance(file, hunk, candidate) {
+            Ok(fit) => fitting.extend(fit),
+            Err(refusal) => {
+                refused =
+                    Some(PlacementProblem::Refused { line: candidate.lines.start + 1, refusal })
+            }
+        }
+    }
+    // A refused candidate may be the intended one.
+    match refused {
+        Some(_) if !fitting.is_empty() => return Err(ambiguous(&other)),
+        Some(problem) => return Err(problem),
+        None => {}
+    }
+    let least = fitting.iter().map(HunkCandidate::rank).min();
+    fitting.retain(|candidate| Some(candidate.rank()) == least);
+    fitting.sort_by_key(|candidate| candidate.lines.start);
+    Ok(fitting)
+}
+
+pub(super) fn ambiguous(candidates: &[HunkCandidate]) -> PlacementProblem {
+    let lines =
+        candidates.iter().map(|candidate| candidate.changes.start + 1).take(MAX_LISTED).collect();
+    PlacementProblem::Ambiguous { lines, count: candidates.len() }
+}
+
+/// Uses the edit engine to decide whether a hunk fits a position with tolerance, and to compute the new lines.
+fn try_with_tolerance(
+    file: &IndexedFile<'_, '_>,
+    hunk: &PatchHunk,
+    candidate: &HunkCandidate,
+) -> Result<Option<HunkCandidate>, Box<EditRefusal>> {
+    // Surrounded by newlines, so that whole lines are compared.
+    let block = |lines: &mut dyn Iterator<Item = &str>| {
+        lines.fold("\n".to_owned(), |mut block, line| {
+            block.push_str(line);
+            block.push('\n');
+            block
+        })
+    };
+    let side = |excluded: PatchLineKind| {
+        hunk.lines[candidate.quoted.clone()]
+            .iter()
+            .filter(move |line| line.kind != excluded)
+            .map(|line| line.text.as_str())
+    };
+    let actual = block(&mut candidate.lines.clone().map(|index| file.line(index)));
+    let (old, new) =
+        (block(&mut side(PatchLineKind::Add)), block(&mut side(PatchLineKind::Remove)));
+    let applied = match edit::apply(
+        actual.as_bytes(),
+        &Edit { old: &old, new: &new, all: false },
+        MatchPolicy::Safe,
+    ) {
+        Ok(applied) => applied,
+        Err(EditRefusal::NotFound(_) | EditRefusal::Blank | EditRefusal::Same) => return Ok(None),
+        Err(refusal) => return Err(Box::new(refusal)),
+    };
+    let result = String::from_utf8_lossy(&applied.bytes);
+    let lines: Vec<String> = result
+        .strip_prefix('\n')
+        .unwrap_or(&result)
+        .split_terminator('\n')
+        .map(str::to_owned)
+        .collect();
+    if lines.len() != side(PatchLineKind::Remove).count() {
+        return Ok(None);
+    }
+    let tolerances =
+        applied.change.tolerances.iter().chain(candidate.tolerances.iter().copied()).collect();
+    Ok(Some(HunkCandidate { tolerances, new: Some(lines), ..candidate.clone() }))
+}
+
+fn not_found(file: &IndexedFile<'_, '_>, hunk: &PatchHunk) -> PlacementProblem {
+    let side = |excluded: PatchLineKind| {
+        hunk.lines.iter().filter(move |line| line.kind != excluded).map(|line| line.text.as_str())
+    };
+    let text = |excluded: PatchLineKind| side(excluded).collect::<Vec<_>>().join("\n");
+    let (old, new) = (text(PatchLineKind::Add), text(PatchLineKind::Remove));
+    match edit::apply_to(file.view, &Edit { old: &old, new: &new, all: false }, MatchPolicy::Exact)
+    {
+        Err(EditRefusal::NotFound(nearest)) => PlacementProblem::NotFound(nearest),
+        Ok(_) | Err(_) => PlacementProblem::NotFound(None),
+    }
+}

@@ -1,0 +1,142 @@
+//! Finds the errors that an edit introduced.
+
+use super::{Language, LocatedError, MAX_ERRORS, SyntaxErrorKind};
+use crate::diff::{DiffHunk, hunks};
+
+/// With more old errors than this, the grammar does not support the dialect of the file.
+const MAX_OLD_ERRORS: usize = 3;
+
+/// Returns the errors of a new file. With too many of them, the file is not in the language that its name suggests.
+pub(super) fn of_new_file(new_errors: Vec<LocatedError>) -> Vec<LocatedError> {
+    if new_errors.len() > MAX_ERRORS { Vec::new() } else { new_errors }
+}
+
+pub(super) fn of_edit(
+    language: Language,
+    old_errors: &[LocatedError],
+    new_errors: Vec<LocatedError>,
+    before: &str,
+    after: &str,
+) -> Vec<LocatedError> {
+    // The YAML parser stops at the first error, so a later one cannot be compared.
+    if old_errors.len() > MAX_OLD_ERRORS || language == Language::Yaml && !old_errors.is_empty() {
+        return Vec::new();
+    }
+    let old: Vec<&str> = before.lines().collect();
+    let new: Vec<&str> = after.lines().collect();
+    let hunks = hunks(&old, &new);
+    let sides = EditSides { old: &old, new: &new, hunks: &hunks };
+    let mut introduced = sides.unmatched(old_errors, new_errors);
+    for located in &mut introduced {
+        sides.point_at_change(located);
+    }
+    introduced
+}
+
+struct EditSides<'a> {
+    old: &'a [&'a str],
+    new: &'a [&'a str],
+    hunks: &'a [DiffHunk],
+}
+
+/// The origin of a line of the new text.
+enum LineOrigin<'a> {
+    /// The line number in the old text, from 1.
+    Kept(usize),
+    Changed(&'a DiffHunk),
+}
+
+impl EditSides<'_> {
+    fn unmatched(
+        &self,
+        old_errors: &[LocatedError],
+        mut new_errors: Vec<LocatedError>,
+    ) -> Vec<LocatedError> {
+        let grown = new_errors.len().saturating_sub(old_errors.len());
+        let mut left: Vec<&LocatedError> = old_errors.iter().collect();
+        for same in [Self::stayed, Self::reworded, Self::moved, Self::shifted] {
+            new_errors.retain(|new| match left.iter().position(|old| same(self, old, new)) {
+                Some(index) => {
+                    left.swap_remove(index);
+                    false
+                }
+                None => true,
+            });
+        }
+        // Next to an old error, a grammar may fail differently after any edit. Outside changed lines, only as many
+        // errors are reported as there are more than before.
+        let mut elsewhere = 0;
+        new_errors.retain(|located| {
+            let changed = matches!(self.origin(located.error.line), LineOrigin::Changed(_));
+            elsewhere += usize::from(!changed);
+            changed || elsewhere <= grown
+        });
+        new_errors
+    }
+
+    /// Moves a missing closing bracket to the change that lost it. Grammars report it far below.
+    fn point_at_change(&self, located: &mut LocatedError) {
+        let SyntaxErrorKind::Missing(what) = &located.error.kind else { return };
+        let pair = match what.as_str() {
+            "}" => ['{', '}'],
+            ")" => ['(', ')'],
+            "]" => ['[', ']'],
+            _ => return,
+        };
+        if matches!(self.origin(located.error.line), LineOrigin::Changed(_)) {
+            return;
+        }
+        let lost = |hunk: &&DiffHunk| {
+            let (old, new) = (&self.old[hunk.old.clone()], &self.new[hunk.new.clone()]);
+            bracket_surplus(new, pair) > bracket_surplus(old, pair)
+        };
+        if let Some(hunk) = self.hunks.iter().find(lost) {
+            located.error.line = (hunk.new.start + 1).min(self.new.len().max(1));
+        }
+    }
+
+    fn origin(&self, line: usize) -> LineOrigin<'_> {
+        let index = line.saturating_sub(1);
+        let before = self.hunks.partition_point(|hunk| hunk.new.end <= index);
+        match self.hunks.get(before) {
+            Some(hunk) if hunk.new.contains(&index) => LineOrigin::Changed(hunk),
+            Some(_) | None => {
+                LineOrigin::Kept(match before.checked_sub(1).map(|last| &self.hunks[last]) {
+                    Some(last) => index - last.new.end + last.old.end + 1,
+                    None => line,
+                })
+            }
+        }
+    }
+
+    fn stayed(&self, old: &LocatedError, new: &LocatedError) -> bool {
+        old.error.kind == new.error.kind && self.shifted(old, new)
+    }
+
+    fn shifted(&self, old: &LocatedError, new: &LocatedError) -> bool {
+        matches!(self.origin(new.error.line), LineOrigin::Kept(line) if line == old.error.line)
+    }
+
+    /// Whether this is the same error in a line that was changed for another reason.
+    fn reworded(&self, old: &LocatedError, new: &LocatedError) -> bool {
+        let LineOrigin::Changed(hunk) = self.origin(new.error.line) else { return false };
+        old.error.kind == new.error.kind && hunk.old.contains(&(old.error.line - 1))
+    }
+
+    /// Whether this is the same error of an equal line elsewhere, or again at the very end.
+    fn moved(&self, old: &LocatedError, new: &LocatedError) -> bool {
+        let (from, to) = (old.error.line, new.error.line);
+        let same_text = match (self.old.get(from - 1), self.new.get(to - 1)) {
+            (Some(from), Some(to)) => from.trim() == to.trim(),
+            (Some(_) | None, _) => false,
+        };
+        let at_end = from >= self.old.len() && to >= self.new.len();
+        old.error.kind == new.error.kind && (same_text || at_end)
+    }
+}
+
+/// Counts opening minus closing brackets.
+fn bracket_surplus(lines: &[&str], [open, close]: [char; 2]) -> isize {
+    let weight = |c: char| isize::from(c == open) - isize::from(c == close);
+    lines.iter().flat_map(|line| line.chars()).map(weight).sum()
+}
