@@ -45,9 +45,9 @@ fn servers_are_listed_and_checked_without_showing_secrets() {
         small not started  local, yours: python3 -c (script) {env:HOME}
         web not started  remote, yours: http://127.0.0.1:1/mcp
         off off  local, yours: false
-          it is switched off; set "mcp": {"off": {"enabled": true}} to enable it
+          the server is switched off; set "mcp": {"off": {"enabled": true}} to enable it
         theirs needs trust  local, this folder's: touch started
-          the folder that brings it is not trusted; review what it would run, then run `helve trust`
+          the folder that configures it is not trusted; review what it would run, then run `helve trust`
     "#]]
     .assert_eq(&listed.out.replace(&SERVER.replace('\n', "\\n"), "(script)"));
     let mut printed = listed.shown();

@@ -32,7 +32,7 @@ async fn a_hanging_call_times_out() {
     let servers = json!({"odd": server_with(&["plain"], json!({"timeout": 8000}))});
     let toolbox = stage.toolbox(&servers).await;
     expect![[r#"
-        ! The MCP server "odd" could not do this: it did not answer to the call within 8 s.
+        ! The MCP server "odd" could not do this: no answer to the call within 8 s.
         It may still be working. Check before calling again; the user can raise "timeout" of mcp.odd."#]]
     .assert_eq(&call(&toolbox, "odd_hang", json!({})).await);
     assert_eq!(call(&toolbox, "odd_echo", json!({"text": "still there"})).await, "still there");
@@ -46,7 +46,7 @@ async fn a_crash_during_a_call_is_reported_and_the_server_restarted() {
         json!({"odd": server_with(&["plain"], json!({"environment": {"TOKEN": "sesame-open"}}))});
     let toolbox = stage.toolbox(&servers).await;
     expect![[r#"
-        ! The MCP server "odd" could not do this: it ended: exit status: 3; last output: Traceback: the token is (secret).
+        ! The MCP server "odd" could not do this: it exited: exit status: 3; last output: Traceback: the token is (secret).
         What the call did before that is unknown. The server is being restarted; retry if that is safe."#]]
     .assert_eq(&call(&toolbox, "odd_die", json!({})).await);
     check_builtin_tools(&toolbox).await;
@@ -75,7 +75,7 @@ async fn a_server_that_always_crashes_is_given_up() {
         }
     };
     let server = tokio::time::timeout(LONG, gave_up).await.unwrap();
-    expect!["it failed 5 times in a row, the last time because it ended: exit status: 4; last output: cannot start: bad token (secret)"]
+    expect!["it failed 5 times in a row; last error: it exited: exit status: 4; last output: cannot start: bad token (secret)"]
         .assert_eq(&match server.status {
             helve::servers::ServerStatus::Down(trouble) => trouble.to_string(),
             other => format!("{other:?}"),
@@ -103,7 +103,7 @@ async fn a_message_without_end_closes_the_connection() {
     let stage = Stage::new();
     let toolbox = stage.toolbox(&json!({"odd": server(&["plain"])})).await;
     expect![[r#"
-        ! The MCP server "odd" could not do this: it sent a message of more than 16777216 bytes, and the connection was closed.
+        ! The MCP server "odd" could not do this: it sent a message larger than 16777216 bytes, and the connection was closed.
         Request less at a time. The server is being restarted."#]]
     .assert_eq(&call(&toolbox, "odd_giant", json!({})).await);
     check_builtin_tools(&toolbox).await;

@@ -63,7 +63,7 @@ async fn a_remote_server_is_used_and_its_failures_are_reported() {
     }
     expect![[r#"
         good is at http://here/mcp
-        login: it wants a login: 401 Unauthorized Bearer resource_metadata="http://127.0.0.1/x"
+        login: it requires a login: 401 Unauthorized Bearer resource_metadata="http://127.0.0.1/x"
         moved: it could not be reached: unexpected server response: HTTP 307 Temporary Redirect
         leaky: it could not be reached: unexpected server response: HTTP 500 Internal Server Error
         gone: it could not be reached: Client error: error sending request: client error (Connect): tcp connect error: Connection refused (os error 111)
