@@ -28,7 +28,7 @@ async fn a_read_only_folder_is_not_changed() {
             ("edit", json!({"filePath": "d/a.txt", "oldString": "one", "newString": "two"})),
         ] {
             let words = call(&toolbox, tool, input).await.unwrap_err();
-            assert!(words.contains("d/") && words.contains("not permit"), "{words}");
+            assert!(words.contains("d/") && words.contains("denied access"), "{words}");
         }
         return toolbox.close().await;
     }
