@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_alone() {
+    fn fitting_text_is_not_cut() {
         check("", Keep::Head, (0, 0), expect!["fits"]);
         check("a\nb\n", Keep::Head, (2, 4), expect!["fits"]);
         check("a\nb", Keep::Tail, (2, 3), expect!["fits"]);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_megabytes_at_once() {
+    fn a_hundred_megabytes() {
         let text = "0123456789abcde\n".repeat(100 << 20 >> 4);
         for keep in [Keep::Head, Keep::Tail, Keep::Middle] {
             let result = cut(&text, keep, Limits { lines: 2_000, bytes: 50 << 10 }).unwrap();
@@ -234,7 +234,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn pieces_are_ends_within_limits(text in "[aé日\n\n]{0,40}", keep in keep(), lines in 0..8_usize, bytes in 0..40_usize) {
+        fn kept_ends_are_within_limits(text in "[aé日\n\n]{0,40}", keep in keep(), lines in 0..8_usize, bytes in 0..40_usize) {
             let Some(result) = cut(&text, keep, Limits { lines, bytes }) else {
                 prop_assert!(count_lines(&text) <= lines && text.len() <= bytes);
                 return Ok(());

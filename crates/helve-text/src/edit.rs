@@ -284,7 +284,7 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
         if found.needed.contains(Tolerance::Indentation)
             && let Some(start) = find::find_all_but_one(view, &interpretation.old, found)
         {
-            return Err(nearest::changed_since(view, &keys, &interpretation.old, start));
+            return Err(nearest::refuse_changed(view, &keys, &interpretation.old, start));
         }
         return apply_match(view, &keys, interpretation, found, edit.all);
     }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn clips_around_what_was_found() {
+    fn clips_around_a_match() {
         check_around("0123456789", "45", 20, expect!["0123456789"]);
         check_around("0123456789", "45", 6, expect!["…234567…"]);
         check_around("0123456789", "0", 5, expect!["01234…"]);
@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_clip_holds_the_match(line in "[aé日]{0,30}", from in 0..99_usize, length in 0..20_usize, max in 0..20_usize) {
+        fn the_clip_contains_the_match(line in "[aé日]{0,30}", from in 0..99_usize, length in 0..20_usize, max in 0..20_usize) {
             let clipped = clip_around(&line, from..from + length, max);
             let total = line.chars().count();
             prop_assert_eq!(clipped.text.chars().count(), max.min(total));

@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_path_comes_back(path in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn any_path_round_trips(path in proptest::collection::vec(any::<u8>(), 0..40)) {
             let shown = show_path(&path);
             prop_assert!(!shown.contains(char::is_control));
             let parsed = parse_path(&shown);
@@ -137,7 +137,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_some_path(text in "[\"\\\\/a-fnx0-9{}u.]{0,12}") {
+        fn any_text_parses_as_a_path(text in "[\"\\\\/a-fnx0-9{}u.]{0,12}") {
             let path = parse_path(&text);
             let again = parse_path(&show_path(&path)).into_owned();
             prop_assert_eq!(&again[..], &path[..]);

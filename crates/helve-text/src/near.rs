@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn little_names_suggest_little() {
+    fn short_names_match_little() {
         check("", "a ab abc", expect![""]);
         check("a", "b A ab", expect!["A ab"]);
         check("ls", "rs lsp lst l", expect!["l lsp lst"]);
@@ -151,12 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn equal_names_are_named_once() {
+    fn duplicates_are_removed() {
         check("read", "Read Read read", expect!["Read read"]);
     }
 
     #[test]
-    fn long_names_and_lists_cost_little() {
+    fn long_names_and_lists_are_fast() {
         let long = "a".repeat(1_000_000);
         let list = vec!["abcdefghijklmnopqrstuvwxyz"; 100_000];
         assert!(nearest(&"b".repeat(1_000_000), [long.as_str()], 3).is_empty());

@@ -116,8 +116,9 @@ impl Redactor {
         while let Some(at) = self.search.find(bytes, from)
             && at < certain_end
         {
-            let here = self.secrets.iter().filter(|secret| bytes[at..].starts_with(&secret.bytes));
-            let Some(length) = here.map(|secret| secret.bytes.len()).max() else {
+            let matching =
+                self.secrets.iter().filter(|secret| bytes[at..].starts_with(&secret.bytes));
+            let Some(length) = matching.map(|secret| secret.bytes.len()).max() else {
                 from = at + 1;
                 continue;
             };
@@ -145,19 +146,17 @@ impl Redactor {
 }
 
 impl Search {
-    fn new<'a>(beginnings: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
-        if beginnings.clone().next().is_none() {
+    fn new<'a>(prefixes: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        if prefixes.clone().next().is_none() {
             return Search::Nothing;
         }
         let mut packed = Config::new().match_kind(MatchKind::LeftmostFirst).builder();
-        match packed.extend(beginnings.clone()).build() {
+        match packed.extend(prefixes.clone()).build() {
             Some(searcher) => Search::Packed(searcher),
-            None => {
-                match AhoCorasick::builder().match_kind(Kind::LeftmostFirst).build(beginnings) {
-                    Ok(automaton) => Search::Automaton(automaton),
-                    Err(_) => Search::Everything,
-                }
-            }
+            None => match AhoCorasick::builder().match_kind(Kind::LeftmostFirst).build(prefixes) {
+                Ok(automaton) => Search::Automaton(automaton),
+                Err(_) => Search::Everything,
+            },
         }
     }
 
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_go() {
+    fn secrets_are_replaced() {
         check(&["hunter22"], &["is hunter22.", "hunter22"], expect!["is [redacted].[redacted] 2"]);
         check(
             &["hunter22"],
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_goes_first() {
+    fn the_longest_secret_wins() {
         check(&["abc", "abcdef"], &["abcdef abc", "d"], expect!["[redacted] [redacted]d 2"]);
         check(&["cde", "abcdefgh"], &["abcde", "fgh abcde"], expect!["[redacted] ab[redacted] 2"]);
         check(&["aab"], &["aaa", "ab"], expect!["aa[redacted] 1"]);
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_beginning_is_held_back() {
+    fn only_a_prefix_is_held_back() {
         let (mut redactor, mut out) = (Redactor::new(&["hunter22"]), Vec::new());
         redactor.push(b"the hunt", &mut out);
         assert_eq!(out, b"the ");
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn long_secrets_cost_little() {
+    fn long_secrets_are_fast() {
         let secret = "a".repeat(100_000);
         let output = "a".repeat(99_999);
         let (text, replaced) = redact(&[&secret], [output.as_str(); 9]);
@@ -271,12 +270,12 @@ mod tests {
     }
 
     /// Reference implementation: replaces the longest secret at each position, or copies one character.
-    fn naive(secrets: &[&str], text: &str) -> (String, u64) {
+    fn reference(secrets: &[&str], text: &str) -> (String, u64) {
         let (mut out, mut replaced, mut rest) = (String::new(), 0, text);
         while let Some(first) = rest.chars().next() {
-            let here =
+            let matching =
                 secrets.iter().filter(|secret| !secret.is_empty() && rest.starts_with(**secret));
-            let length = match here.map(|secret| secret.len()).max() {
+            let length = match matching.map(|secret| secret.len()).max() {
                 Some(length) => {
                     out.push_str("[redacted]");
                     replaced += 1;
@@ -309,10 +308,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
         #[test]
-        fn does_what_it_says(secrets in prop::collection::vec("[ab]{0,5}", 0..4), pieces in prop::collection::vec("[abc]{0,6}", 0..8)) {
+        fn agrees_with_the_reference(secrets in prop::collection::vec("[ab]{0,5}", 0..4), pieces in prop::collection::vec("[abc]{0,6}", 0..8)) {
             let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
             let redacted_output = redact(&secrets, pieces.iter().map(String::as_str));
-            prop_assert_eq!(redacted_output, naive(&secrets, &pieces.concat()));
+            prop_assert_eq!(redacted_output, reference(&secrets, &pieces.concat()));
         }
     }
 }

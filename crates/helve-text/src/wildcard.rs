@@ -3,8 +3,8 @@
 /// Whether the whole of `text` matches `pattern`.
 ///
 /// `*` matches any run of characters, including `/` and newlines. `?` matches exactly one character. Everything else,
-/// including backslashes and brackets, is literal. A trailing ` *` is optional: `git status *` also matches `git
-/// status`.
+/// including backslashes and brackets, is literal. A trailing ` *` is optional:
+/// `git status *` also matches `git status`.
 pub fn matches(pattern: &str, text: &str) -> bool {
     readings(pattern).any(|reading| glob(reading, text))
 }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn star_takes_any_run() {
+    fn star_matches_any_run() {
         check("*", &["", "a", "a/b\nc"], &[]);
         check("src/*.rs", &["src/.rs", "src/a.rs", "src/a/b.rs"], &["src/a.rsx", "rc/a.rs"]);
         check("*a*b*", &["ab", "xaxbx", "aab"], &["ba", ""]);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn question_mark_takes_one_character() {
+    fn question_mark_matches_one_character() {
         check("?", &["a", "é", "日", "\n", "/"], &["", "ab", "日本"]);
         check("a?c", &["abc", "a日c"], &["ac", "abbc"]);
         check("*?", &["a", "日本"], &[""]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn trailing_space_star_may_be_absent() {
+    fn trailing_space_star_is_optional() {
         check(
             "git status *",
             &["git status", "git status -s", "git status "],
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_blow_up() {
+    fn no_exponential_blow_up() {
         let pattern = "*a".repeat(200) + "b";
         assert!(!matches(&pattern, &"a".repeat(20_000)));
         assert!(!covers(&pattern, &("a".repeat(2_000) + "*")));
@@ -284,7 +284,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
         #[test]
-        fn covers_never_says_yes_wrongly(wide in "[aé *?]{0,5}", narrow in "[aé *?]{0,5}") {
+        fn covers_is_never_wrong(wide in "[aé *?]{0,5}", narrow in "[aé *?]{0,5}") {
             let counterexample = texts().into_iter().find(|t| matches(&narrow, t) && !matches(&wide, t));
             prop_assert!(!covers(&wide, &narrow) || counterexample.is_none(), "{counterexample:?}");
         }

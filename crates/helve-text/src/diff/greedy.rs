@@ -14,8 +14,8 @@ pub(super) fn common_items(old: &[usize], new: &[usize]) -> Option<Vec<(usize, u
         let reached = search.round(rounds.last().map(Vec::as_slice), round)?;
         // The end lies on the diagonal on which both sides are used up.
         let end =
-            (round + old.len()).checked_sub(new.len()).filter(|place| place.is_multiple_of(2));
-        let done = end.and_then(|place| reached.get(place)).is_some_and(|at| *at >= old.len());
+            (round + old.len()).checked_sub(new.len()).filter(|index| index.is_multiple_of(2));
+        let done = end.and_then(|index| reached.get(index)).is_some_and(|at| *at >= old.len());
         rounds.push(reached);
         if done {
             return Some(walk_back(&rounds, old.len(), new.len()));
@@ -31,13 +31,13 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns how far along the old side each diagonal gets with one more difference. Diagonal `k` is at index `k +
-    /// round`.
+    /// Returns how far along the old side each diagonal gets with one more difference. Diagonal `k` is at index
+    /// `k + round`.
     fn round(&mut self, last: Option<&[usize]>, round: usize) -> Option<Vec<usize>> {
         let mut reached = vec![0; 2 * round + 1];
-        for place in (0..=2 * round).step_by(2) {
-            let start = last.map_or(0, |last| from(last, place, round).0);
-            let diagonal = place.cast_signed() - round.cast_signed();
+        for index in (0..=2 * round).step_by(2) {
+            let start = last.map_or(0, |last| diagonal_start(last, index, round).0);
+            let diagonal = index.cast_signed() - round.cast_signed();
             let mut at = start;
             while let Some(to) = at.checked_add_signed(-diagonal)
                 && at < self.old.len()
@@ -47,17 +47,17 @@ impl Search<'_> {
                 at += 1;
             }
             self.steps += at - start + 1;
-            reached[place] = at;
+            reached[index] = at;
         }
         (self.steps <= MAX_STEPS).then_some(reached)
     }
 }
 
 /// Returns where a diagonal starts in a round, and whether the step to it consumed an item of the old side.
-fn from(last: &[usize], place: usize, round: usize) -> (usize, bool) {
-    // Relative to the last round, indices shift: the diagonal below is at `place - 2`, the one above at `place`.
-    let below = place.checked_sub(2).map(|below| last[below] + 1);
-    let above = (place < 2 * round).then(|| last[place]);
+fn diagonal_start(last: &[usize], index: usize, round: usize) -> (usize, bool) {
+    // Relative to the last round, indices shift: the diagonal below is at `index - 2`, the one above at `index`.
+    let below = index.checked_sub(2).map(|below| last[below] + 1);
+    let above = (index < 2 * round).then(|| last[index]);
     match (below, above) {
         (Some(below), Some(above)) if below > above => (below, true),
         (_, Some(above)) => (above, false),
@@ -70,9 +70,10 @@ fn walk_back(rounds: &[Vec<usize>], old: usize, new: usize) -> Vec<(usize, usize
     let mut common = Vec::new();
     let (mut at, mut to) = (old, new);
     for round in (0..rounds.len()).rev() {
-        let place = round + at - to.min(round + at);
-        let (start, took_old) =
-            round.checked_sub(1).map_or((0, false), |last| from(&rounds[last], place, round));
+        let index = round + at - to.min(round + at);
+        let (start, took_old) = round
+            .checked_sub(1)
+            .map_or((0, false), |last| diagonal_start(&rounds[last], index, round));
         while at > start {
             (at, to) = (at - 1, to.saturating_sub(1));
             common.push((at, to));

@@ -225,7 +225,7 @@ fn large_files() {
     assert_eq!(rebuilt(&hunks(&old, &other), &old, &other), other);
 }
 
-fn few() -> impl Strategy<Value = Vec<u8>> {
+fn few_values() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..4_u8, 0..60)
 }
 
@@ -252,7 +252,7 @@ fn patched(old: &str, diff: &str) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn the_diff_of_a_large_file_says_where(edits in prop::collection::vec((0..3000_usize, 0..3_usize), 1..4)) {
+    fn a_diff_of_a_large_file_applies(edits in prop::collection::vec((0..3000_usize, 0..3_usize), 1..4)) {
         let old: Vec<String> = (0..3000).map(|number| format!("line {number}\n")).collect();
         let mut new = old.clone();
         for (at, kind) in edits {
@@ -273,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn hunks_lead_from_old_to_new(old in few(), new in few()) {
+    fn hunks_turn_old_into_new(old in few_values(), new in few_values()) {
         let hunks = hunks(&old, &new);
         prop_assert!(hunks.iter().all(|hunk| !hunk.old.is_empty() || !hunk.new.is_empty()));
         prop_assert!(hunks.windows(2).all(|pair| pair[0].old.end < pair[1].old.start));
@@ -292,7 +292,7 @@ proptest! {
 
     #[test]
     fn greedy_is_shortest(old in prop::collection::vec(0..4_usize, 0..60), new in prop::collection::vec(0..4_usize, 0..60)) {
-        let common = greedy::common_items(&old, &new).expect("few items");
+        let common = greedy::common_items(&old, &new).expect("within the limits");
         prop_assert!(common.iter().all(|(at, to)| old[*at] == new[*to]));
         prop_assert!(common.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
         let changed: usize = hunks(&old, &new).iter().map(|hunk| hunk.old.len() + hunk.new.len()).sum();
@@ -300,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn a_diff_stays_within_its_bounds(old in "[ab\n\r]{0,80}", new in "[ab\n\r]{0,80}", bytes in 0..300_usize) {
+    fn a_diff_stays_within_its_limits(old in "[ab\n\r]{0,80}", new in "[ab\n\r]{0,80}", bytes in 0..300_usize) {
         let diff = unified(old.as_bytes(), new.as_bytes(), DiffLabels { old: "a", new: "b" }, DiffLimits { context: 3, bytes }).expect("text");
         prop_assert!(diff.text.len() <= bytes);
         prop_assert_eq!(diff.additions + diff.deletions == 0, old == new);

@@ -63,6 +63,7 @@ pub(super) struct MatchSet {
 /// Maximum number of characters compared for one quoted text. Large blocks that repeat all over a file are refused.
 const MAX_CHARACTERS: usize = 16 << 20;
 
+/// Finds all matches of an interpretation that need the smallest set of tolerances.
 pub(super) fn best_matches(
     view: &View<'_>,
     keys: &LineKeys,
@@ -73,7 +74,7 @@ pub(super) fn best_matches(
     let mut best: Option<MatchSet> = None;
     let mut budget = MAX_CHARACTERS;
     for start in match_starts(keys, &quoted[head..quoted.len() - foot]) {
-        if interpretation.at.is_some_and(|line| line != start + 1) {
+        if interpretation.only_line.is_some_and(|line| line != start + 1) {
             continue;
         }
         budget = budget.checked_sub(interpretation.old.len() + 1).ok_or(EditRefusal::TooLarge)?;
@@ -95,12 +96,12 @@ pub(super) fn find_all_but_one(view: &View<'_>, old: &str, found: &MatchSet) -> 
     let quoted = lines(old);
     let (head, _) = blank_margins(&quoted);
     let non_blank = quoted.iter().filter(|line| !normalize::is_blank_line(line)).count();
-    let windows = view.line_count().checked_sub(quoted.len())?;
-    if non_blank < 3 || windows.saturating_mul(quoted.len()) > MAX_COMPARED {
+    let last_start = view.line_count().checked_sub(quoted.len())?;
+    if non_blank < 3 || last_start.saturating_mul(quoted.len()) > MAX_COMPARED {
         return None;
     }
     let elsewhere = |start: &usize| found.starts.binary_search(&(start + head)).is_err();
-    (0..=windows).filter(elsewhere).find(|start| {
+    (0..=last_start).filter(elsewhere).find(|start| {
         let mut differing =
             quoted.iter().zip(*start..).filter(|(line, at)| **line != view.line(*at));
         differing.next().is_some() && differing.next().is_none()
@@ -112,35 +113,35 @@ const MAX_COMPARED: usize = 4_000_000;
 
 /// Returns the lines of the file at which the keys of all quoted lines follow one another.
 pub(super) fn match_starts(keys: &LineKeys, quoted: &[&str]) -> Vec<usize> {
-    let wanted: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
+    let quoted_keys: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
     let keys = &keys.0;
     let mut starts = Vec::new();
-    if wanted.is_empty() || wanted.len() > keys.len() {
+    if quoted_keys.is_empty() || quoted_keys.len() > keys.len() {
         return starts;
     }
     // Knuth–Morris–Pratt, so that a file of equal lines costs no more than any other.
-    let mut borders = vec![0; wanted.len()];
-    for at in 1..wanted.len() {
-        borders[at] = advance(&wanted, &borders, borders[at - 1], wanted[at]);
+    let mut borders = vec![0; quoted_keys.len()];
+    for at in 1..quoted_keys.len() {
+        borders[at] = advance(&quoted_keys, &borders, borders[at - 1], quoted_keys[at]);
     }
     let mut matched = 0;
     for (at, key) in keys.iter().enumerate() {
-        if matched == wanted.len() {
+        if matched == quoted_keys.len() {
             matched = borders[matched - 1];
         }
-        matched = advance(&wanted, &borders, matched, *key);
-        if matched == wanted.len() {
+        matched = advance(&quoted_keys, &borders, matched, *key);
+        if matched == quoted_keys.len() {
             starts.push(at + 1 - matched);
         }
     }
     starts
 }
 
-fn advance(wanted: &[u64], borders: &[usize], mut matched: usize, next: u64) -> usize {
-    while matched > 0 && wanted[matched] != next {
+fn advance(quoted_keys: &[u64], borders: &[usize], mut matched: usize, next: u64) -> usize {
+    while matched > 0 && quoted_keys[matched] != next {
         matched = borders[matched - 1];
     }
-    matched + usize::from(wanted[matched] == next)
+    matched + usize::from(quoted_keys[matched] == next)
 }
 
 /// Matches the quoted lines against the file's lines from `start` on.

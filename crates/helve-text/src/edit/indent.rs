@@ -38,8 +38,8 @@ pub(super) struct Unmapped;
 /// Indentation of a non-blank line: as quoted, and in the file.
 type IndentPair<'a> = (&'a str, &'a str);
 
-/// Infers the one mapping that explains all pairs. `is_level_width` says whether the file is indented by a number of spaces per
-/// level.
+/// Infers the one mapping that explains all pairs. `is_level_width` says whether the file may be indented by a number
+/// of spaces per level.
 pub(super) fn infer(
     pairs: &[IndentPair<'_>],
     is_level_width: impl Fn(usize) -> bool,

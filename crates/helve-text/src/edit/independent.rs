@@ -64,9 +64,9 @@ fn changed_regions(old: &[u8], new: &[u8], edit: usize) -> Vec<Region> {
     let region = |hunk: diff::DiffHunk| {
         let from = old_starts[hunk.old.start]..old_starts[hunk.old.end];
         let to = &new[new_starts[hunk.new.start]..new_starts[hunk.new.end]];
-        let was = &old[from.clone()];
-        let head = was.iter().zip(to).take_while(|(a, b)| a == b).count();
-        let tails = was[head..].iter().rev().zip(to[head..].iter().rev());
+        let replaced = &old[from.clone()];
+        let head = replaced.iter().zip(to).take_while(|(a, b)| a == b).count();
+        let tails = replaced[head..].iter().rev().zip(to[head..].iter().rev());
         let tail = tails.take_while(|(a, b)| a == b).count();
         let range = from.start + head..from.end - tail;
         Region { range, new: to[head..to.len() - tail].to_vec(), edit }

@@ -28,7 +28,7 @@ pub(super) struct Interpretation<'a> {
     pub(super) new: Option<Cow<'a, str>>,
     pub(super) tolerances: Tolerances,
     /// The only line, from 1, at which the quoted text may match.
-    pub(super) at: Option<usize>,
+    pub(super) only_line: Option<usize>,
 }
 
 /// Returns the alternatives of a reading. Empty if the reading changes nothing.
@@ -37,7 +37,7 @@ pub(super) fn interpretations<'a>(reading: Reading, edit: &Edit<'a>) -> Vec<Inte
         old: Cow::Borrowed(edit.old),
         new: Some(Cow::Borrowed(edit.new)),
         tolerances: Tolerances::NONE,
-        at: None,
+        only_line: None,
     };
     match reading {
         Reading::AsSent => vec![sent],
@@ -68,7 +68,8 @@ fn unescaped<'a>(sent: &Interpretation<'_>) -> Vec<Interpretation<'a>> {
             .and_then(|new| unescape_alike(&sent.old, new, escapes))
             .map(Cow::Owned);
         let tolerances = sent.tolerances.with(Tolerance::Escapes);
-        let interpretation = Interpretation { old: Cow::Owned(old), new, tolerances, at: sent.at };
+        let interpretation =
+            Interpretation { old: Cow::Owned(old), new, tolerances, only_line: sent.only_line };
         if !interpretations.contains(&interpretation) {
             interpretations.push(interpretation);
         }
@@ -84,8 +85,8 @@ fn unescape_alike(old: &str, new: &str, escapes: EscapeClass) -> Option<String> 
         return Some(read);
     }
     let (controls, quotes) = (escapes != EscapeClass::Quotes, escapes != EscapeClass::Controls);
-    let is_mixed = |letter: char, mark: char| {
-        has_escape(old, letter) && (has_bare(old, mark) || has_bare(new, mark))
+    let is_mixed = |letter: char, character: char| {
+        has_escape(old, letter) && (has_bare(old, character) || has_bare(new, character))
     };
     let unclear = controls
         && (is_mixed('n', '\n') || is_mixed('t', '\t') || inner_escapes::breaks_content(old, new))
@@ -110,9 +111,9 @@ fn has_escape(text: &str, letter: char) -> bool {
 }
 
 /// Whether a character occurs without a backslash before it. A newline at the very end is ignored.
-fn has_bare(text: &str, mark: char) -> bool {
-    let text = if mark == '\n' { text.strip_suffix(mark).unwrap_or(text) } else { text };
-    text.match_indices(mark).any(|(at, _)| !text[..at].ends_with('\\'))
+fn has_bare(text: &str, character: char) -> bool {
+    let text = if character == '\n' { text.strip_suffix(character).unwrap_or(text) } else { text };
+    text.match_indices(character).any(|(at, _)| !text[..at].ends_with('\\'))
 }
 
 fn unescape(text: &str, escapes: EscapeClass) -> String {
@@ -129,7 +130,7 @@ fn unescape(text: &str, escapes: EscapeClass) -> String {
             Some('t') if controls => read.push('\t'),
             Some('r') if controls && escape.starts_with("\\r\\n") => {}
             Some(quote @ ('"' | '\'' | '`')) if quotes => read.push(quote),
-            Some(mark @ ('\\' | '/')) if escapes == EscapeClass::All => read.push(mark),
+            Some(character @ ('\\' | '/')) if escapes == EscapeClass::All => read.push(character),
             Some(_) | None => read.push_str(&escape[..length]),
         }
         rest = &escape[length..];
@@ -142,37 +143,38 @@ fn unescape(text: &str, escapes: EscapeClass) -> String {
 const NUMBER_SEPARATORS: [&str; 6] = [": ", "| ", "|", "\t", "\u{2192}", ":"];
 
 fn unnumbered<'a>(sent: &Interpretation<'_>) -> Option<Interpretation<'a>> {
-    let (mark, lines) =
-        NUMBER_SEPARATORS.into_iter().find_map(|mark| Some((mark, numbered(&sent.old, mark)?)))?;
+    let (separator, lines) = NUMBER_SEPARATORS
+        .into_iter()
+        .find_map(|separator| Some((separator, numbered(&sent.old, separator)?)))?;
     let consecutive = lines.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
     if !consecutive {
         return None;
     }
-    let new = sent.new.as_ref().and_then(|new| unnumbered_alike(&lines, new, mark));
+    let new = sent.new.as_ref().and_then(|new| unnumbered_alike(&lines, new, separator));
     // A single number may be part of the line, unless it is the right line number.
-    let at = match lines.as_slice() {
+    let only_line = match lines.as_slice() {
         [(only, _)] => Some(*only),
-        _ => sent.at,
+        _ => sent.only_line,
     };
     let tolerances = sent.tolerances.with(Tolerance::LineNumbers);
     Some(Interpretation {
         old: Cow::Owned(joined(&lines, &sent.old)),
         new: new.map(Cow::Owned),
         tolerances,
-        at,
+        only_line,
     })
 }
 
 /// Removes from `new` the line numbers that `old` had. Returns `None` if it is unclear whether numbers in `new` are
 /// line numbers.
-fn unnumbered_alike(old: &[(usize, &str)], new: &str, mark: &str) -> Option<String> {
+fn unnumbered_alike(old: &[(usize, &str)], new: &str, separator: &str) -> Option<String> {
     let texts: HashSet<&str> =
         old.iter().map(|(_, text)| *text).filter(|text| !text.trim().is_empty()).collect();
-    if texts.iter().any(|text| number(text, mark).is_some()) {
+    if texts.iter().any(|text| number(text, separator).is_some()) {
         // The lines themselves start with numbers. Only an unchanged line shows whether `new` has line numbers.
         return new.lines().any(|line| texts.contains(line)).then(|| new.to_owned());
     }
-    if let Some(lines) = numbered(new, mark)
+    if let Some(lines) = numbered(new, separator)
         && lines[0].0 == old[0].0
     {
         return Some(joined(&lines, new));
@@ -180,7 +182,7 @@ fn unnumbered_alike(old: &[(usize, &str)], new: &str, mark: &str) -> Option<Stri
     let last = old[old.len() - 1].0.saturating_add(new.lines().count());
     let mut numbers = new
         .lines()
-        .filter_map(|line| number(line, mark))
+        .filter_map(|line| number(line, separator))
         .filter(|(_, text)| !text.is_empty())
         .map(|(number, _)| number)
         .peekable();
@@ -191,18 +193,23 @@ fn unnumbered_alike(old: &[(usize, &str)], new: &str, mark: &str) -> Option<Stri
 }
 
 /// Returns the number and the text of every line, if every line has both.
-fn numbered<'a>(text: &'a str, mark: &str) -> Option<Vec<(usize, &'a str)>> {
+fn numbered<'a>(text: &'a str, separator: &str) -> Option<Vec<(usize, &'a str)>> {
     if text.is_empty() {
         return None;
     }
-    text.strip_suffix('\n').unwrap_or(text).split('\n').map(|line| number(line, mark)).collect()
+    text.strip_suffix('\n')
+        .unwrap_or(text)
+        .split('\n')
+        .map(|line| number(line, separator))
+        .collect()
 }
 
-fn number<'a>(line: &'a str, mark: &str) -> Option<(usize, &'a str)> {
+fn number<'a>(line: &'a str, separator: &str) -> Option<(usize, &'a str)> {
     let line = line.trim_start_matches(' ');
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = line.split_at(digits);
-    let text = rest.strip_prefix(mark).or_else(|| (rest == mark.trim_end()).then_some(""))?;
+    let text =
+        rest.strip_prefix(separator).or_else(|| (rest == separator.trim_end()).then_some(""))?;
     Some((number.parse().ok()?, text))
 }
 

@@ -109,28 +109,28 @@ impl IndentVotes {
 impl LineMerge<'_> {
     fn run(&mut self) -> Result<(), EditRefusal> {
         let [old, new] = [&self.old, &self.new]
-            .map(|lines| lines.iter().map(|line| (lead(line), line.body)).collect::<Vec<_>>());
+            .map(|lines| lines.iter().map(|line| (lead_of(line), line.body)).collect::<Vec<_>>());
         let hunks = diff::hunks(&old, &new);
         let (mut at, mut to) = (0, 0);
         for hunk in hunks {
-            self.unchanged(at..hunk.old.start, to)?;
-            self.reindented(hunk.old.clone(), hunk.new.clone())?;
+            self.put_unchanged(at..hunk.old.start, to)?;
+            self.put_hunk(hunk.old.clone(), hunk.new.clone())?;
             (at, to) = (hunk.old.end, hunk.new.end);
         }
-        self.unchanged(at..self.old.len(), to)
+        self.put_unchanged(at..self.old.len(), to)
     }
 
     /// Handles lines that are equal in `old` and `new`, apart from trailing white space.
-    fn unchanged(&mut self, old: Range<usize>, new: usize) -> Result<(), EditRefusal> {
+    fn put_unchanged(&mut self, old: Range<usize>, new: usize) -> Result<(), EditRefusal> {
         for (index, to) in old.zip(new..) {
             self.indent_votes.count(self.old[index], self.actual[index], self.new[to]);
-            self.same_body(index, to)?;
+            self.put_same_body(index, to)?;
         }
         Ok(())
     }
 
     /// Handles a hunk, in which some lines may only have changed their indentation.
-    fn reindented(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
+    fn put_hunk(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
         let (mut at, mut to) = (old.start, new.start);
         let hunks = diff::hunks(&bodies(&self.old[old.clone()]), &bodies(&self.new[new.clone()]));
         for hunk in hunks {
@@ -138,11 +138,11 @@ impl LineMerge<'_> {
                 hunk.old.start + old.start..hunk.old.end + old.start,
                 hunk.new.start + new.start..hunk.new.end + new.start,
             );
-            self.unchanged(at..from.start, to)?;
+            self.put_unchanged(at..from.start, to)?;
             (at, to) = (from.end, into.end);
-            self.changed(from, into)?;
+            self.put_changed(from, into)?;
         }
-        self.unchanged(at..old.end, to)
+        self.put_unchanged(at..old.end, to)
     }
 
     /// Whether one line was quoted without its indentation while all following lines of `new` have it. They may be
@@ -156,15 +156,20 @@ impl LineMerge<'_> {
             && following.all(|line| line.lead.starts_with(prefix))
     }
 
-    fn same_body(&mut self, index: usize, to: usize) -> Result<(), EditRefusal> {
+    /// Adds a line whose content is equal in `old` and `new`.
+    fn put_same_body(&mut self, index: usize, to: usize) -> Result<(), EditRefusal> {
         let (old, actual, new) = (self.old[index], self.actual[index], self.new[to]);
         let line = self.candidate.lines.start + index;
         let trail = merge_trail(old.trail, actual.trail, new.trail);
-        if actual.body.is_empty() || lead(&old) == lead(&new) && trail == actual.trail {
+        if actual.body.is_empty() || lead_of(&old) == lead_of(&new) && trail == actual.trail {
             self.replacement.push(BlockLine::Keep(line));
             return Ok(());
         }
-        let lead = if lead(&old) == lead(&new) { actual.lead.to_owned() } else { self.lead(to)? };
+        let lead = if lead_of(&old) == lead_of(&new) {
+            actual.lead.to_owned()
+        } else {
+            self.mapped_lead(to)?
+        };
         self.replacement.push(BlockLine::New {
             text: format!("{lead}{}{trail}", actual.body),
             source: SourceLines::line(line),
@@ -172,7 +177,8 @@ impl LineMerge<'_> {
         Ok(())
     }
 
-    fn changed(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
+    /// Adds the new lines of a change.
+    fn put_changed(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
         let first = self.candidate.lines.start;
         self.changes.push((old.clone(), new.clone()));
         let bodies = tokens::merge(
@@ -188,7 +194,7 @@ impl LineMerge<'_> {
         let pairs = pair_lines(&self.old[old.clone()], &self.new[new.clone()]);
         for ((to, body), pair) in new.zip(bodies).zip(pairs) {
             let pair = pair.map(|step| old.start + step);
-            let (pair, body) = match self.moved(to) {
+            let (pair, body) = match self.moved_from(to) {
                 Some(from) => (Some(from), Cow::Borrowed(self.actual[from].body)),
                 None => (pair, Cow::Owned(body)),
             };
@@ -212,21 +218,25 @@ impl LineMerge<'_> {
         }
         let trail = if self.drops_trailing { "" } else { new.trail };
         let Some(index) = pair else {
-            return Ok(format!("{}{body}{trail}", self.lead(to)?));
+            return Ok(format!("{}{body}{trail}", self.mapped_lead(to)?));
         };
         let (old, actual) = (self.old[index], self.actual[index]);
         if old.body.is_empty() {
-            return Ok(format!("{}{body}{trail}", self.lead(to)?));
+            return Ok(format!("{}{body}{trail}", self.mapped_lead(to)?));
         }
         self.indent_votes.count(old, actual, new);
-        let lead = if lead(&old) == lead(&new) { actual.lead.to_owned() } else { self.lead(to)? };
+        let lead = if lead_of(&old) == lead_of(&new) {
+            actual.lead.to_owned()
+        } else {
+            self.mapped_lead(to)?
+        };
         let same_line = similarity(old.body, new.body) > 0.0;
         let trail = if same_line { merge_trail(old.trail, actual.trail, new.trail) } else { trail };
         Ok(format!("{lead}{body}{trail}"))
     }
 
     /// Returns the quoted line that a new line repeats elsewhere. The new line keeps the file's white space.
-    fn moved(&self, to: usize) -> Option<usize> {
+    fn moved_from(&self, to: usize) -> Option<usize> {
         let body = self.new[to].body;
         let mut same = (0..self.old.len()).filter(|index| self.old[*index].body == body);
         let only = same.next().filter(|_| !body.is_empty() && same.next().is_none())?;
@@ -255,17 +265,17 @@ impl LineMerge<'_> {
     /// Refuses a line with typographic characters that is removed in one place and added with plain ones in another.
     fn check_moved(&self) -> Result<(), EditRefusal> {
         let mut budget = MAX_COMPARISONS;
-        for (place, (gone, here)) in self.changes.iter().enumerate() {
-            for index in gone.clone() {
+        for (change, (removed, added)) in self.changes.iter().enumerate() {
+            for index in removed.clone() {
                 let (old, actual) = (self.old[index].body, self.actual[index].body);
                 let Some(character) = tokens::lost_typography(old, actual) else { continue };
                 let mut best = |new: Range<usize>| {
                     budget = budget.saturating_sub(new.len());
                     new.map(|to| similarity(old, self.new[to].body)).fold(0.0, f64::max)
                 };
-                let stays = best(here.clone()).max(MIN_MOVED_SIMILARITY);
+                let stays = best(added.clone()).max(MIN_MOVED_SIMILARITY);
                 let elsewhere =
-                    self.changes.iter().enumerate().filter(|(other, _)| *other != place);
+                    self.changes.iter().enumerate().filter(|(other, _)| *other != change);
                 let moves = elsewhere
                     .map(|(_, (_, new))| best(new.clone()))
                     .any(|similarity| similarity > stays);
@@ -278,7 +288,8 @@ impl LineMerge<'_> {
         Ok(())
     }
 
-    fn lead(&self, to: usize) -> Result<String, EditRefusal> {
+    /// Returns the file's indentation for a new line.
+    fn mapped_lead(&self, to: usize) -> Result<String, EditRefusal> {
         let line = &self.new[to];
         let lead = if self.has_typographic_indent {
             find::plain_spaces(line.lead)
@@ -302,7 +313,7 @@ fn bodies<'a>(lines: &[LineParts<'a>]) -> Vec<&'a str> {
 }
 
 /// Returns the indentation of a line, or an empty string for a blank line.
-fn lead<'a>(line: &LineParts<'a>) -> Cow<'a, str> {
+fn lead_of<'a>(line: &LineParts<'a>) -> Cow<'a, str> {
     if line.body.is_empty() { Cow::Borrowed("") } else { find::plain_spaces(line.lead) }
 }
 

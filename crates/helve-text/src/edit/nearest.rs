@@ -74,7 +74,7 @@ pub enum Mismatch {
 }
 
 /// Refuses an edit whose location is known but has changed.
-pub(super) fn changed_since(
+pub(super) fn refuse_changed(
     view: &View<'_>,
     keys: &LineKeys,
     old: &str,

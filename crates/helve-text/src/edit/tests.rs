@@ -100,7 +100,7 @@ fn exact() {
 }
 
 #[test]
-fn exact_is_literal_about_white_space() {
+fn an_exact_match_keeps_white_space() {
     check(
         "if a:\n  b\n",
         "  b",
@@ -134,7 +134,7 @@ fn exact_is_literal_about_white_space() {
 }
 
 #[test]
-fn every_place() {
+fn all_occurrences() {
     check_all(
         "a b a\nc\na\n",
         "a",
@@ -304,7 +304,7 @@ fn indentation_shift() {
 }
 
 #[test]
-fn tabs_against_spaces() {
+fn tabs_versus_spaces() {
     check(
         "f() {\n\tif a {\n\t\tb();\n\t}\n}\n",
         "    if a {\n        b();\n    }\n",
@@ -670,7 +670,7 @@ fn several_changes_at_once() {
 }
 
 #[test]
-fn one_line_of_two_that_are_alike() {
+fn one_of_two_similar_lines() {
     check(
         "f(\n  usize,\n  usize,  \n)\n",
         "  usize,\n  usize,\n)\n",
@@ -888,7 +888,7 @@ fn edits_in_sequence() {
 }
 
 #[test]
-fn half_an_ending_at_the_end_is_none() {
+fn half_a_line_ending_at_the_end_is_ignored() {
     let row = "\r".repeat(1 << 20);
     let (old, new) = (format!("b{row}"), format!("c{row}"));
     check(
@@ -926,7 +926,7 @@ fn half_an_ending_at_the_end_is_none() {
 }
 
 #[test]
-fn escaped_lines_may_hold_apostrophes_lifetimes_and_strings() {
+fn escaped_lines_may_contain_apostrophes_lifetimes_and_strings() {
     check(
         "if a {\n\t\tb()\n}\n",
         r"if a {\n\t\tb()\n}",
@@ -954,7 +954,7 @@ fn escaped_lines_may_hold_apostrophes_lifetimes_and_strings() {
 }
 
 #[test]
-fn blanks_that_every_quoted_line_has_at_its_end_are_not_put_into_new_ones() {
+fn trailing_blanks_on_every_quoted_line_are_not_added() {
     check(
         "foo(1);\nbar();\n",
         "foo(1);  \nbar();  ",
@@ -969,7 +969,7 @@ fn blanks_that_every_quoted_line_has_at_its_end_are_not_put_into_new_ones() {
 }
 
 #[test]
-fn a_line_that_moves_keeps_its_own_blanks() {
+fn a_moved_line_keeps_its_white_space() {
     check(
         "one two  \nthree four\nfive\n",
         "one two\nthree four\nfive",

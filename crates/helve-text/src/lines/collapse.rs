@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_steers() {
+    fn other_sequences_are_dropped() {
         check("\x1b[32mok\x1b[0m\x07 \x1b]0;title\x07here\0\n", expect![[r#""ok here\n""#]]);
         check("\x1b[1A\x1b[31", expect![[r#""31""#]]);
         check("a\x1b]unfinished\nb", expect![[r#""aunfinished\nb""#]]);
     }
 
     #[test]
-    fn a_line_is_held_only_so_far() {
+    fn a_held_line_is_bounded() {
         let mut state = LineCollapser::default();
         let mut shown = String::new();
         for _ in 0..100 {
@@ -249,7 +249,7 @@ mod tests {
         }
 
         #[test]
-        fn plain_text_stays(text in "[a-zé \n\t]{0,40}") {
+        fn plain_text_is_unchanged(text in "[a-zé \n\t]{0,40}") {
             prop_assert_eq!(collapse(&text), text.as_str());
             prop_assert_eq!(collapse(&text.replace('\n', "\r\n")), text);
         }

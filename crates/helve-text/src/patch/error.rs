@@ -89,28 +89,28 @@ impl fmt::Display for PatchProblem {
             PatchProblem::AfterEnd => "expected nothing after `*** End Patch`",
             PatchProblem::NoHeader => "expected `*** Add File: `, `*** Delete File: ` or `*** Update File: `",
             PatchProblem::NoPath => "expected a path",
-            PatchProblem::BadQuoting => "expected a path with C escapes between double quotes",
+            PatchProblem::BadQuoting => "expected a double-quoted path with C escapes",
             PatchProblem::NoAddition => "expected a line of the new file, starting with `+`, or the next file",
-            PatchProblem::EmptyUpdate { path } => return write!(f, "expected a change of {path:?}"),
-            PatchProblem::EmptyHunk => "expected the lines of a hunk",
+            PatchProblem::EmptyUpdate { path } => return write!(f, "expected a change to {path:?}"),
+            PatchProblem::EmptyHunk => "expected hunk lines",
             PatchProblem::NoHunkLine => "expected a line starting with a space (kept), `+` (added) or `-` (removed)",
             PatchProblem::NoHunkStart => {
                 "expected a line starting with a space, `+` or `-`, or `@@` for the next hunk, or the next file"
             }
             PatchProblem::BadHunkHeader => "expected `@@ -LINE,COUNT +LINE,COUNT @@`",
             PatchProblem::NoFileNames => "expected `--- PATH` and `+++ PATH` before the first hunk",
-            PatchProblem::TwoNames { old, new } => return write!(f, "expected one file, not {old:?} and {new:?}"),
+            PatchProblem::TwoNames { old, new } => return write!(f, "expected one file name, not {old:?} and {new:?}"),
             PatchProblem::CutShort { old, new } => {
                 return write!(f, "expected {old} more old and {new} more new lines in this hunk");
             }
             PatchProblem::OneSided => "expected only `+` lines in a new file and only `-` lines in a deleted one",
             PatchProblem::AfterLast => "expected no line after the one that ends the file without a newline",
-            PatchProblem::OnlyEndings => "expected a change of more than line endings",
-            PatchProblem::Binary => "expected text, not a binary patch",
-            PatchProblem::Unsupported(UnsupportedChange::Copy) => "expected no copied file",
-            PatchProblem::Unsupported(UnsupportedChange::Link) => "expected no symbolic link",
-            PatchProblem::Unsupported(UnsupportedChange::Submodule) => "expected no submodule",
-            PatchProblem::Unsupported(UnsupportedChange::Merge) => "expected a diff with one old side, not that of a merge",
+            PatchProblem::OnlyEndings => "changes of only line endings are not supported",
+            PatchProblem::Binary => "binary patches are not supported",
+            PatchProblem::Unsupported(UnsupportedChange::Copy) => "copying files is not supported",
+            PatchProblem::Unsupported(UnsupportedChange::Link) => "symbolic links are not supported",
+            PatchProblem::Unsupported(UnsupportedChange::Submodule) => "submodules are not supported",
+            PatchProblem::Unsupported(UnsupportedChange::Merge) => "merge diffs are not supported",
         })
     }
 }

@@ -133,6 +133,6 @@ pub fn apply(view: &View<'_>, hunks: &[PatchHunk]) -> Result<AppliedPatch, Place
     Ok(AppliedPatch {
         bytes,
         changed_lines,
-        tolerances: placements.into_iter().map(|it| it.tolerances).collect(),
+        tolerances: placements.into_iter().map(|placement| placement.tolerances).collect(),
     })
 }

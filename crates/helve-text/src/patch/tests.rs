@@ -421,7 +421,7 @@ mod unified {
     }
 
     #[test]
-    fn open_last_lines() {
+    fn last_lines_without_a_newline() {
         check(
             "--- a\n+++ a\n@@ -1,2 +1,2 @@\n x\n-y\n\\ No newline at end of file\n+y\n",
             expect![[r#"
@@ -455,7 +455,7 @@ mod unified {
     }
 
     #[test]
-    fn lines_that_look_like_heads() {
+    fn lines_that_look_like_headers() {
         check(
             "--- a\n+++ a\n@@ -1,2 +1,2 @@\n x\n--- old\n+++ new\n",
             expect![[r#"
@@ -682,18 +682,18 @@ mod unified {
 }
 
 #[test]
-fn errors_are_worded() {
+fn error_messages() {
     let error = |text: &str| parse(text).unwrap_err().to_string();
     let body = |body: &str| error(&format!("*** Begin Patch\n{body}\n*** End Patch"));
     expect!["line 1: expected `*** Begin Patch`, or a unified diff"].assert_eq(&error(""));
-    expect![[r#"line 2: expected a change of "a", found "*** Update File: a""#]]
+    expect![[r#"line 2: expected a change to "a", found "*** Update File: a""#]]
         .assert_eq(&body("*** Update File: a"));
     expect![[r#"line 4: expected a line starting with a space, `+` or `-`, or `@@` for the next hunk, or the next file, found "y""#]].assert_eq(&body("*** Update File: a\n x\ny"));
     expect![[
         r#"line 3: expected 8 more old and 7 more new lines in this hunk, found "@@ -1,9 +1,8 @@""#
     ]]
     .assert_eq(&error("--- a\n+++ a\n@@ -1,9 +1,8 @@\n-y\n+z\n"));
-    expect![[r#"line 1: expected one file, not "a" and "b", found "--- a""#]]
+    expect![[r#"line 1: expected one file name, not "a" and "b", found "--- a""#]]
         .assert_eq(&error("--- a\n+++ b\n@@ -1 +1 @@\n-y\n+z\n"));
 }
 
@@ -705,7 +705,7 @@ fn too_large() {
 }
 
 #[test]
-fn repetition_costs_little() {
+fn repetition_is_fast() {
     for row in [
         "\n",
         "```\n",
@@ -773,7 +773,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn any_rows_are_read_or_refused(text in rows()) {
+    fn any_rows_parse_or_fail(text in rows()) {
         match parse(&text) {
             Ok(patch) => prop_assert!(!patch.files.is_empty()),
             Err(error) => prop_assert!((1..=text.lines().count().max(1)).contains(&error.row), "{error}"),
@@ -781,12 +781,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC{0,60}") {
+    fn any_text_parses_or_fails(text in "\\PC{0,60}") {
         prop_assert!(parse(&text).is_err());
     }
 
     #[test]
-    fn marked_lines_come_through(
+    fn marked_lines_round_trip(
         added in prop::collection::vec("[a-z+*@ -]{0,8}", 0..6),
         lines in prop::collection::vec((prop::sample::select(vec![' ', '-', '+']), "[a-z+*@ -]{1,8}"), 1..8),
     ) {

@@ -176,7 +176,7 @@ fn bash() {
 
 #[test]
 fn names() {
-    let told = |path: &str| match language(path) {
+    let describe = |path: &str| match language(path) {
         Some(language) => format!("{language:?}"),
         None => "-".to_string(),
     };
@@ -194,7 +194,7 @@ fn names() {
         ("config.h.in", "-"),
         ("{{cookiecutter.name}}/a.py", "-"),
     ] {
-        assert_eq!(told(path), expected, "{path}");
+        assert_eq!(describe(path), expected, "{path}");
     }
 }
 
@@ -227,8 +227,8 @@ fn an_old_error_is_not_reported() {
 
 #[test]
 fn an_unsupported_dialect_is_not_reported() {
-    let strange = "let = ;\n".repeat(5);
-    check_edit("a.rs", &strange, &format!("{strange}fn a( {{\n"), expect![[""]]);
+    let broken = "let = ;\n".repeat(5);
+    check_edit("a.rs", &broken, &format!("{broken}fn a( {{\n"), expect![[""]]);
     assert_eq!(introduced(Language::Rust, None, &"let = ;\n".repeat(MAX_ERRORS + 1)), []);
     assert_eq!(introduced(Language::Rust, None, "fn a() {").len(), 1);
     assert_eq!(

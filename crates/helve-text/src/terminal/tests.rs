@@ -21,7 +21,7 @@ fn check(output: impl AsRef<[u8]>, expect: Expect) {
 }
 
 #[test]
-fn sequences_go() {
+fn sequences_are_removed() {
     check("\x1b[31mred\x1b[0m\n\x1b[?25lx\x1b[1 qy", expect![[r#"red\nxy"#]]);
     check("\x1b]0;title\x07a\x1b]8;;http://x/\x1b\\b\x1bPq~\x1b\\c\x1b(Bd\x1b7", expect!["abcd"]);
     check("\u{9b}1mbold\u{9d}0;t\u{9c}!\u{85}", expect!["bold!"]);
@@ -29,7 +29,7 @@ fn sequences_go() {
 }
 
 #[test]
-fn broken_sequences_swallow_nothing() {
+fn invalid_sequences_lose_no_text() {
     check("\x1b[31\nnext", expect![[r#"31\nnext"#]]);
     check("\x1b]0;never ends\nnext line", expect![[r#"0;never ends\nnext line"#]]);
     check("\x1b]0;cut short\x1b[0mnext", expect!["0;cut shortnext"]);
@@ -41,7 +41,7 @@ fn broken_sequences_swallow_nothing() {
 }
 
 #[test]
-fn bytes_that_are_not_utf_8_stay() {
+fn invalid_utf_8_is_kept() {
     check(b"caf\xe9 \xff\xfe\xc2", expect![[r#"caf\xe9 \xff\xfe\xc2"#]]);
     // In Shift_JIS, 0x93, 0x96 and 0x9d are lead bytes.
     check(b"\x93\xfa\x96{\x9d\x82\x9b", expect![[r#"\x93\xfa\x96{\x9d\x82\x9b"#]]);
@@ -49,7 +49,7 @@ fn bytes_that_are_not_utf_8_stay() {
 }
 
 #[test]
-fn rewritten_lines_are_told_once() {
+fn rewritten_lines_are_printed_once() {
     check("10%\r20%\r100%\n", expect![[r#"100%\n"#]]);
     check("a\r\nb\r\r\nc\r", expect![[r#"a\nb\nc"#]]);
     check("building 1\x1b[2K\x1b[1Gbuilding 2\x1b[2K\x1b[1Gdone\n", expect![[r#"done\n"#]]);
@@ -57,7 +57,7 @@ fn rewritten_lines_are_told_once() {
 }
 
 #[test]
-fn backspaces_take_back() {
+fn backspaces_remove_characters() {
     check("|\x08/\x08-\x08done", expect!["done"]);
     check("b\x08bo\x08ol\x08ld _\x08u", expect!["bold u"]);
     check("50%\x08\x08\x0875%\n", expect![[r#"75%\n"#]]);
@@ -65,12 +65,12 @@ fn backspaces_take_back() {
 }
 
 #[test]
-fn other_controls_go() {
+fn other_controls_are_removed() {
     check("a\0b\x07c\x0bd\x0ce\x7ff\tg\n", expect![[r#"abcdef\tg\n"#]]);
 }
 
 #[test]
-fn a_line_rewritten_for_ever_costs_nothing() {
+fn an_endlessly_rewritten_line_is_bounded() {
     let (mut filter, mut out) = (TerminalFilter::new(), Vec::new());
     for step in 0..100_000 {
         filter.push(format!("{step} of 100000\r").as_bytes(), &mut out);
@@ -82,7 +82,7 @@ fn a_line_rewritten_for_ever_costs_nothing() {
 }
 
 #[test]
-fn a_long_line_flows_through() {
+fn a_long_line_is_passed_through() {
     let (mut filter, mut out) = (TerminalFilter::new(), Vec::new());
     filter.push(&vec![b'x'; MAX_LINE], &mut out);
     assert!(out.is_empty());
@@ -94,7 +94,7 @@ fn a_long_line_flows_through() {
 }
 
 #[test]
-fn a_line_that_waits_can_be_told() {
+fn a_pending_line_can_be_flushed() {
     let (mut filter, mut out) = (TerminalFilter::new(), Vec::new());
     filter.push(b"Name: ", &mut out);
     assert_eq!((filter.pending(), out.len()), (&b"Name: "[..], 0));
@@ -142,7 +142,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn cuts_change_nothing(output in output(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+    fn pieces_do_not_matter(output in output(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
         let whole = filtered([output.as_slice()]);
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(output.len() + 1)).collect();
         cuts.extend([0, output.len()]);
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_of_control_is_left(output in output()) {
+    fn no_control_characters_are_left(output in output()) {
         let clean = filtered([output.as_slice()]);
         let is_control = |byte: &u8| (*byte < 0x20 && !b"\n\t".contains(byte)) || *byte == 0x7f;
         prop_assert!(!clean.iter().any(is_control));
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn text_that_rewrites_nothing_is_stripped(text in "[a-z0-9;?é\n\t\0\u{1b}\u{7}\u{9b}\u{9c}\u{9d}\\]\\[]{0,30}") {
+    fn text_without_rewriting_is_only_stripped(text in "[a-z0-9;?é\n\t\0\u{1b}\u{7}\u{9b}\u{9c}\u{9d}\\]\\[]{0,30}") {
         let clean = visible::strip(&text);
         prop_assert_eq!(filtered([text.as_bytes()]), clean.as_bytes());
     }

@@ -16,8 +16,8 @@ fn check(bytes: &[u8], expect: Expect) {
                     view.byte_range(index)
                 )
             });
-            let damage = if view.is_damaged() { " damaged" } else { "" };
-            format!("{}{damage}{}", view.encoding().name(), lines.collect::<String>())
+            let invalid_bytes = if view.is_damaged() { " damaged" } else { "" };
+            format!("{}{invalid_bytes}{}", view.encoding().name(), lines.collect::<String>())
         }
         Err(Binary) => "binary".to_owned(),
     };
@@ -78,7 +78,7 @@ fn endings() {
 }
 
 #[test]
-fn marks() {
+fn byte_order_marks() {
     check(
         b"\xef\xbb\xbfa\n",
         expect![[r#"
@@ -104,7 +104,7 @@ fn marks() {
 }
 
 #[test]
-fn wide_without_a_mark() {
+fn utf16_without_a_byte_order_mark() {
     check(
         &wide("ab\ncd", u16::to_le_bytes),
         expect![[r#"
@@ -157,7 +157,7 @@ fn other_encodings() {
 }
 
 #[test]
-fn damage() {
+fn invalid_bytes() {
     check(
         b"\xc3\xa9t\xc3\xa9 \xff\n",
         expect![[r#"

@@ -26,7 +26,7 @@ fn plain_text_is_borrowed() {
 }
 
 #[test]
-fn control_sequences_go() {
+fn control_sequences_are_removed() {
     check_strip("\x1b[31mred\x1b[0m", expect![[r#""red""#]]);
     check_strip("\x1b[38;2;1;2;3mx\x1b[1 q\x1b[?25l\x1b[2Ky", expect![[r#""xy""#]]);
     check_strip("\u{9b}1mbold", expect![[r#""bold""#]]);
@@ -34,7 +34,7 @@ fn control_sequences_go() {
 }
 
 #[test]
-fn strings_go_with_their_contents() {
+fn control_strings_are_removed() {
     check_strip("\x1b]0;title\x07text", expect![[r#""text""#]]);
     check_strip("\x1b]8;;http://x/\x1b\\link\x1b]8;;\x1b\\!", expect![[r#""link!""#]]);
     check_strip("\u{9d}0;title\u{9c}text", expect![[r#""text""#]]);
@@ -42,7 +42,7 @@ fn strings_go_with_their_contents() {
 }
 
 #[test]
-fn other_controls_go() {
+fn other_controls_are_removed() {
     check_strip("a\0b\x07c\x08d\x0be\x0cf\x7fg\u{85}h\u{8d}i", expect![[r#""abcdefghi""#]]);
     check_strip("tab\tstays\n", expect![[r#""tab\tstays\n""#]]);
 }
@@ -55,7 +55,7 @@ fn carriage_returns() {
 }
 
 #[test]
-fn broken_sequences_swallow_nothing() {
+fn invalid_sequences_lose_no_text() {
     check_strip("\x1b[31", expect![[r#""31""#]]);
     check_strip("\x1b[31\nnext", expect![[r#""31\nnext""#]]);
     check_strip("\x1b[3日", expect![[r#""3日""#]]);
@@ -69,7 +69,7 @@ fn broken_sequences_swallow_nothing() {
 }
 
 #[test]
-fn hidden_characters_are_shown() {
+fn invisible_characters_are_escaped() {
     check_escape("rm \u{202e}gpj.exe", expect![[r#"rm \u{202e}gpj.exe"#]]);
     check_escape(
         "\u{2066}a\u{2069}\u{200e}\u{200f}\u{61c}",
@@ -92,7 +92,7 @@ fn hidden_characters_are_shown() {
 }
 
 #[test]
-fn many_introducers_cost_little() {
+fn many_introducers_are_fast() {
     for introducer in ["\x1b]", "\u{9d}", "\x1b[", "\x1b", "\r"] {
         let text = introducer.repeat(100_000);
         assert!(strip(&text).len() < text.len());
@@ -115,7 +115,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn nothing_of_control_is_left(text in terminal_text()) {
+    fn no_control_characters_are_left(text in terminal_text()) {
         let clean = strip(&text);
         prop_assert!(!clean.contains(is_control));
         prop_assert_eq!(strip(&clean), clean.as_ref());
@@ -123,14 +123,14 @@ proptest! {
     }
 
     #[test]
-    fn without_escapes_all_printable_text_stays(text in "[a-zé\r\n\t\0]{0,30}") {
+    fn printable_text_without_escapes_is_kept(text in "[a-zé\r\n\t\0]{0,30}") {
         let printable = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
         prop_assert_eq!(printable(&strip(&text)), printable(&text));
         prop_assert_eq!(strip(&text).matches('\t').count(), text.matches('\t').count());
     }
 
     #[test]
-    fn whole_lines_survive_broken_sequences(before in terminal_text(), line in "[a-z]{1,9}") {
+    fn whole_lines_survive_invalid_sequences(before in terminal_text(), line in "[a-z]{1,9}") {
         let text = format!("{before}\n{line}\n");
         let expected = format!("\n{line}\n");
         prop_assert!(strip(&text).ends_with(&expected));

@@ -41,10 +41,10 @@ pub(super) fn with_mismatch(
 /// Diagnoses lines that are all present with inconsistent indentation.
 pub(super) fn indentation_mismatch(view: &View<'_>, quoted: &[&str], start: usize) -> Mismatch {
     let has_tab = |line: &str| split_line(line).lead.contains('\t');
-    let actual = (start..start + quoted.len())
+    let file_has_tab = (start..start + quoted.len())
         .filter(|index| *index < view.line_count())
         .any(|index| has_tab(view.line(index)));
-    if quoted.iter().any(|line| has_tab(line)) == actual {
+    if quoted.iter().any(|line| has_tab(line)) == file_has_tab {
         Mismatch::Indentation
     } else {
         Mismatch::TabsAgainstSpaces
@@ -65,13 +65,13 @@ pub(super) fn diagnose(
     }
     let around = start.saturating_sub(CONTEXT)..(end + CONTEXT).min(real_lines(view));
     let found = &keys.0[around.clone()];
-    let equivalence = same_lines(&quoted_keys, found);
-    let Some(lines) = extent(&equivalence, quoted.len(), around.clone()) else {
+    let equal = equal_lines(&quoted_keys, found);
+    let Some(lines) = extent(&equal, quoted.len(), around.clone()) else {
         let lines = start..end.min(around.end).max(start + 1);
         return compare_lines(view, quoted, &lines);
     };
     let actual: Vec<&str> = lines.clone().map(|index| view.line(index)).collect();
-    let mismatch = mismatch(quoted, &actual, &quoted_keys, &keys.0[lines.clone()]);
+    let mismatch = block_mismatch(quoted, &actual, &quoted_keys, &keys.0[lines.clone()]);
     let hunks = diff::hunks(&quoted_keys, &keys.0[lines.clone()]);
     let difference = hunks.first().and_then(|hunk| {
         let (old, new) = (quoted.get(hunk.old.start), actual.get(hunk.new.start));
@@ -85,12 +85,13 @@ pub(super) fn diagnose(
     nearest_match(view, lines, difference, mismatch)
 }
 
+/// Returns the number of lines without the empty one after a final newline.
 fn real_lines(view: &View<'_>) -> usize {
     if view.ends_with_newline() { view.line_count() - 1 } else { view.line_count() }
 }
 
 /// Returns the pairs of quoted and found lines that are equal.
-fn same_lines(quoted_keys: &[u64], found: &[u64]) -> Vec<(usize, usize)> {
+fn equal_lines(quoted_keys: &[u64], found: &[u64]) -> Vec<(usize, usize)> {
     let (mut pairs, mut at, mut to) = (Vec::new(), 0, 0);
     for hunk in diff::hunks(quoted_keys, found) {
         pairs.extend((at..hunk.old.start).zip(to..));
@@ -101,12 +102,8 @@ fn same_lines(quoted_keys: &[u64], found: &[u64]) -> Vec<(usize, usize)> {
 }
 
 /// Extends the equal lines by as many lines before and after as are quoted.
-fn extent(
-    equivalence: &[(usize, usize)],
-    quoted: usize,
-    around: Range<usize>,
-) -> Option<Range<usize>> {
-    let ((old, new), (last_old, last_new)) = (equivalence.first()?, equivalence.last()?);
+fn extent(equal: &[(usize, usize)], quoted: usize, around: Range<usize>) -> Option<Range<usize>> {
+    let ((old, new), (last_old, last_new)) = (equal.first()?, equal.last()?);
     let start = (around.start + new).saturating_sub(*old);
     let end = around.start + last_new + (quoted - last_old);
     Some(start.max(around.start)..end.min(around.end))
@@ -135,7 +132,12 @@ fn compare_lines(view: &View<'_>, quoted: &[&str], lines: &Range<usize>) -> Near
     nearest_match(view, lines.clone(), difference, mismatch)
 }
 
-fn mismatch(quoted: &[&str], actual: &[&str], quoted_keys: &[u64], found: &[u64]) -> Mismatch {
+fn block_mismatch(
+    quoted: &[&str],
+    actual: &[&str],
+    quoted_keys: &[u64],
+    found: &[u64],
+) -> Mismatch {
     if quoted.iter().any(|line| is_placeholder(line)) {
         return Mismatch::Placeholder;
     }

@@ -84,7 +84,7 @@ fn invalid_bytes_stay() {
 }
 
 #[test]
-fn few_bytes_tell_nothing() {
+fn too_few_bytes_to_detect_an_encoding() {
     check(b"a \xff b\nc\n", "c", "d", expect![[r#"a \xff b\nd\n"#]]);
     check(
         b"a \xff b\nc\n",
@@ -95,7 +95,7 @@ fn few_bytes_tell_nothing() {
 }
 
 #[test]
-fn two_characters_in_one_byte() {
+fn two_characters_encoded_as_one_byte() {
     let file = "設定を読み込む時の注意事項です\nprice = 1\n";
     let (bytes, _, _) = encoding_rs::SHIFT_JIS.encode(file);
     check(

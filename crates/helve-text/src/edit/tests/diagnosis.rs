@@ -12,8 +12,9 @@ fn check_how(file: &str, old: &str, policy: MatchPolicy, expect: Expect) {
     let seen = match apply(file.as_bytes(), &Edit { old, new: "new", all: false }, policy) {
         Err(EditRefusal::NotFound(Some(nearest))) => {
             let NearestMatch { first_line, last_line, mismatch, difference, .. } = *nearest;
-            let difference = difference
-                .map(|it| format!(", {}:{} {:?} is {:?}", it.line, it.column, it.quoted, it.found));
+            let difference = difference.map(|first| {
+                format!(", {}:{} {:?} is {:?}", first.line, first.column, first.quoted, first.found)
+            });
             format!("{mismatch:?} {first_line}-{last_line}{}", difference.unwrap_or_default())
         }
         other => format!("{other:?}"),
@@ -24,7 +25,7 @@ fn check_how(file: &str, old: &str, policy: MatchPolicy, expect: Expect) {
 const FILE: &str = "use std::fs;\n\nfn load(path: &str) -> Option<String> {\n    let limit = 4096;\n    let text = fs::read(path).ok()?;\n    check(&text, limit)?;\n    Some(text)\n}\n";
 
 #[test]
-fn verdicts() {
+fn mismatches() {
     check(
         FILE,
         "    let limit = 1024;\n    let text = fs::read(path).ok()?;\n",
@@ -88,7 +89,7 @@ fn verdicts() {
 }
 
 #[test]
-fn a_piece_of_a_line() {
+fn part_of_a_line() {
     check(FILE, "fs::read(paths).ok()", expect!["Changed 5-5, 5:29 Some('s') is Some(')')"]);
     check(FILE, "colour = mauve", expect!["Err(NotFound(None))"]);
 }
@@ -104,7 +105,7 @@ fn first_and_last_line() {
 }
 
 #[test]
-fn what_tolerance_would_have_found() {
+fn exact_mode_reports_the_tolerant_match() {
     check_how(
         "  a b\n  c\n",
         "  a b \n  c\n",

@@ -63,7 +63,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Returns some lines of a text with a deviation that may or may not be tolerated.
-fn quotation(text: &str, at: usize, length: usize, drift: usize) -> String {
+fn drifted_quote(text: &str, at: usize, length: usize, drift: usize) -> String {
     let lines: Vec<&str> = text.split('\n').skip(at).take(length).collect();
     match drift {
         0 => lines.join("\n"),
@@ -78,7 +78,7 @@ fn quotation(text: &str, at: usize, length: usize, drift: usize) -> String {
 
 /// Returns all lines outside the changed ranges, each with its ending. An empty last line is ignored.
 fn untouched(bytes: &[u8], changed_lines: &[Range<usize>]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let view = View::new(bytes).expect("the bytes are text");
+    let view = View::new(bytes).expect("text");
     let outside = (0..view.line_count())
         .filter(|index| !changed_lines.iter().any(|place| place.contains(&(index + 1))));
     let mut lines: Vec<(Vec<u8>, Vec<u8>)> = outside
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig { max_global_rejects: 10_000, ..ProptestConfig::with_cases(128) })]
 
     #[test]
-    fn exact_is_replacing_a_piece(file in file(), form in form(), at in any::<prop::sample::Index>(), length in 1..30_usize, new in "[a-c\n“]{0,9}", all: bool) {
+    fn an_exact_edit_replaces_a_substring(file in file(), form in form(), at in any::<prop::sample::Index>(), length in 1..30_usize, new in "[a-c\n“]{0,9}", all: bool) {
         let bytes = bytes(&file, form);
         let view = View::new(&bytes).expect("text");
         let text = view.text();
@@ -139,9 +139,9 @@ proptest! {
     }
 
     #[test]
-    fn the_rest_of_the_file_stays(file in damaged(), at in 0..30_usize, length in 1..6_usize, drift in 0..7_usize, change in 0..6_usize, all: bool) {
+    fn other_lines_keep_their_bytes(file in damaged(), at in 0..30_usize, length in 1..6_usize, drift in 0..7_usize, change in 0..6_usize, all: bool) {
         let view = View::new(&file).expect("text");
-        let old = quotation(view.text(), at, length, drift);
+        let old = drifted_quote(view.text(), at, length, drift);
         let new = match change {
             0 => old.replacen("foo", "qux", 1),
             1 => format!("{old}\nadded();"),
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shifted_quotation_does_what_an_exact_one_does(file in file(), at in 0..30_usize, length in 1..6_usize, after in 0..6_usize) {
+    fn shifted_indentation_gives_the_same_result(file in file(), at in 0..30_usize, length in 1..6_usize, after in 0..6_usize) {
         // A number on every line makes the lines unique.
         let file: String = file.split_inclusive('\n').enumerate().map(|(index, line)| match line.trim_end() {
             "" => line.to_owned(),
@@ -170,8 +170,8 @@ proptest! {
         let mut new = lines.clone();
         new.insert(after + 1, &added);
         let shift = |lines: &[&str]| lines.iter().map(|line| format!("   {line}")).collect::<Vec<_>>().join("\n");
-        let plain = apply(file.as_bytes(), &Edit { old: &lines.join("\n"), new: &new.join("\n"), all: false }, MatchPolicy::Safe).expect("an exact quotation");
-        let shifted = apply(file.as_bytes(), &Edit { old: &shift(&lines), new: &shift(&new), all: false }, MatchPolicy::Safe).expect("a shifted one");
+        let plain = apply(file.as_bytes(), &Edit { old: &lines.join("\n"), new: &new.join("\n"), all: false }, MatchPolicy::Safe).expect("the exact edit applies");
+        let shifted = apply(file.as_bytes(), &Edit { old: &shift(&lines), new: &shift(&new), all: false }, MatchPolicy::Safe).expect("the shifted edit applies");
         prop_assert_eq!(String::from_utf8_lossy(&plain.bytes), String::from_utf8_lossy(&shifted.bytes));
     }
 
@@ -183,7 +183,7 @@ proptest! {
         let file = [&half[..], marked, &half].concat();
         let old = ["  if only_here {  \n", "  if only_here {\n", "      if only_here {\n"][drift];
         let new = format!("{old}{}    added();\n", &old[..old.len() - old.trim_start().len()]);
-        let applied = apply(&file, &Edit { old, new: &new, all: false }, MatchPolicy::Safe).expect("one place");
+        let applied = apply(&file, &Edit { old, new: &new, all: false }, MatchPolicy::Safe).expect("the edit matches once");
         let line = b"      added();\r\n";
         let at = half.len() + b"\n  if only_here {  \r\n".len();
         prop_assert_eq!(&applied.bytes[..at], &file[..at]);
@@ -193,12 +193,12 @@ proptest! {
 
     #[test]
     fn from_one_byte_to_a_megabyte(power in 0..=20_u32, more in 0..1000_usize, form in form(), at in any::<prop::sample::Index>(), endings in prop::collection::vec(prop::sample::select(vec!["\n", "\r\n", " \n", "\t\r\n"]), 1..7), bad in any::<bool>(), new in "[a-z]{0,9}(\n[a-z]{0,9}){0,2}") {
-        let (most, mut text, mut lines) = ((1usize << power) * (1000 + more) / 1000, String::new(), 0);
-        while text.len() < most {
+        let (size, mut text, mut lines) = ((1usize << power) * (1000 + more) / 1000, String::new(), 0);
+        while text.len() < size {
             text.push_str(&format!("line {lines} é{}", endings[lines % endings.len()]));
             lines += 1;
         }
-        text.truncate(text.floor_char_boundary(most.max(1)));
+        text.truncate(text.floor_char_boundary(size.max(1)));
         let mut file = bytes(&text, form);
         if bad && matches!(form, Form::Utf8 | Form::Marked) {
             file.extend_from_slice(b"\n\xff\xfe");

@@ -66,7 +66,7 @@ fn nothing_to_do() {
 }
 
 #[test]
-fn several_places() {
+fn several_matches() {
     check(
         "a\nb\na\n",
         "a",
@@ -325,7 +325,7 @@ fn too_large() {
 }
 
 #[test]
-fn an_escape_inside_a_string_is_not_known_to_be_one_too_many() {
+fn an_escape_inside_a_string_is_ambiguous() {
     for new in [
         r#"a();\nprint("x\n");\nb();"#,
         r#"a();\nopen("C:\new\temp");\nb();"#,
@@ -360,7 +360,7 @@ fn an_escape_inside_a_string_is_not_known_to_be_one_too_many() {
 }
 
 #[test]
-fn one_depth_does_not_tell_how_wide_a_tab_is() {
+fn one_depth_does_not_determine_the_tab_width() {
     check(
         "def f():\n    if a:\n        foo()\n        bar()\n",
         "\tfoo()\n\tbar()",
@@ -388,7 +388,7 @@ fn one_depth_does_not_tell_how_wide_a_tab_is() {
 }
 
 #[test]
-fn blanks_do_not_stand_for_tabs_between_columns() {
+fn spaces_do_not_match_tabs_between_columns() {
     let file = "a\tb\tc\n1\t2\t3\n4\t5\t6\n";
     for new in ["1 2 3\n7 8 9\n4 5 6", "1 2 3 4\n4 5 6", "4 5 6\n1 2 3"] {
         let edit = Edit { old: "1 2 3\n4 5 6", new, all: false };
@@ -401,7 +401,7 @@ fn blanks_do_not_stand_for_tabs_between_columns() {
 }
 
 #[test]
-fn what_is_left_out_in_words_is_not_written() {
+fn placeholders_are_not_written() {
     for mark in
         ["// ... existing code ...", "# ... rest unchanged", "<!-- … rest of the page … -->"]
     {
@@ -421,7 +421,7 @@ fn what_is_left_out_in_words_is_not_written() {
 }
 
 #[test]
-fn a_twin_at_another_depth_is_not_what_was_meant() {
+fn a_copy_at_another_depth_is_not_edited() {
     let file = "def f():\n    x = load(9)\n    y = save(x)\n    return y\n\nclass C:\n    def g():\n        x = load(1)\n        y = save(x)\n        return y\n";
     let old = "    x = load(1)\n    y = save(x)\n    return y";
     let edit = Edit { old, new: "    x = load(1)\n    y = save(x, 2)\n    return y", all: false };
@@ -431,7 +431,7 @@ fn a_twin_at_another_depth_is_not_what_was_meant() {
 }
 
 #[test]
-fn numbers_of_the_listing_are_not_written() {
+fn line_numbers_are_not_written() {
     for (old, new) in [
         ("10| if x {\n11|   a();\n12| }", "10| if x {\n  b();\n}"),
         ("00001| if x {\n00002|   a();\n00003| }", "if x {\n00002|   b();\n00003| }\n00004| y();"),
@@ -448,7 +448,7 @@ fn numbers_of_the_listing_are_not_written() {
 }
 
 #[test]
-fn numbers_that_are_data_stay() {
+fn numbers_that_are_data_are_kept() {
     let file = "1\tzero\n2\tone\n3\ttwo\n";
     let edit = Edit { old: "     2\t2\tone\n     3\t3\ttwo", new: "2\tuno\n3\ttwo", all: false };
     let applied = apply(file.as_bytes(), &edit, MatchPolicy::Safe).unwrap();
@@ -459,7 +459,7 @@ fn numbers_that_are_data_stay() {
 }
 
 #[test]
-fn typography_is_not_lent_to_lines_of_another_content() {
+fn typography_does_not_pass_to_unrelated_lines() {
     for (file, old, new) in [
         ("// use “foo” here\nx();\n", "// use \"foo\" here\nx();", "call(\"foo\", \"bar\");\nx();"),
         ("// a — b\nx();\n", "// a - b\nx();", "y = a - b;\nx();"),
@@ -473,7 +473,7 @@ fn typography_is_not_lent_to_lines_of_another_content() {
 }
 
 #[test]
-fn one_line_without_its_indentation_does_not_tell_how_the_next_is_meant() {
+fn a_first_line_without_indentation_leaves_the_rest_unclear() {
     for (file, old, new) in [
         ("def f():\n    foo(1)  \n    z()\n", "foo(1)\n", "foo(1)\n    bar()\n"),
         ("\tfoo(1,  2)\n", "foo(1, 2)", "foo(1, 2)\n\tbar()"),
@@ -485,7 +485,7 @@ fn one_line_without_its_indentation_does_not_tell_how_the_next_is_meant() {
 }
 
 #[test]
-fn a_line_without_its_margin_does_not_tell_how_the_rest_is_meant() {
+fn partial_indentation_leaves_the_rest_unclear() {
     for (file, old, new) in [
         ("def f():\n    a()\n    b()\n", "a()\n", ""),
         ("    x = 1\n", "x = 1", "x = 1\ny = 2"),

@@ -247,7 +247,7 @@ fn other_encodings() {
 }
 
 #[test]
-fn repetition_costs_little() {
+fn repetition_is_fast() {
     let file = "}\n".repeat(20_000);
     let patch = " }\n".repeat(2_000) + "-}\n+]\n@@\n-}\n+]";
     assert!(matches!(
@@ -405,7 +405,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_diff_leads_from_old_to_new(script in script(), context in 0..4_usize, open: (bool, bool)) {
+    fn a_diff_turns_old_into_new(script in script(), context in 0..4_usize, open: (bool, bool)) {
         let case = case(&script, context, Form::Unified, open);
         match patched(&case.old, &case.patch) {
             Ok(text) => prop_assert_eq!(text, case.new, "{}", case.patch),
@@ -415,7 +415,7 @@ proptest! {
     }
 
     #[test]
-    fn without_numbers_it_does_so_or_refuses(script in script(), context in 1..4_usize, open: bool) {
+    fn a_marked_patch_turns_old_into_new_or_is_ambiguous(script in script(), context in 1..4_usize, open: bool) {
         let case = case(&script, context, Form::Marked, (open, false));
         match patched(&case.old, &case.patch) {
             Ok(text) => prop_assert_eq!(text, case.new, "{}", case.patch),
@@ -425,7 +425,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_beside_the_places_keep_their_bytes(file in file(), old in script(), context in 0..3_usize) {
+    fn unchanged_lines_keep_their_bytes(file in file(), old in script(), context in 0..3_usize) {
         let case = case(&old, context, Form::Marked, (false, false));
         let view = View::new(file.as_bytes()).unwrap();
         let Ok(done) = apply(&view, &hunks(&case.patch)) else { return Ok(()) };
@@ -434,9 +434,9 @@ proptest! {
         for place in &done.changed_lines {
             let (before, now) = (at.0..place.before.start - 1, at.1..place.after.start - 1);
             prop_assert_eq!(before.len(), now.len());
-            for (own, new) in before.zip(now) {
-                prop_assert_eq!(view.line(own), after.line(new));
-                prop_assert!(view.ending(own) == after.ending(new) || view.ending(own) == LineEnding::None);
+            for (old_index, new) in before.zip(now) {
+                prop_assert_eq!(view.line(old_index), after.line(new));
+                prop_assert!(view.ending(old_index) == after.ending(new) || view.ending(old_index) == LineEnding::None);
             }
             at = (place.before.end - 1, place.after.end - 1);
         }
@@ -455,7 +455,7 @@ fn start(view: &View<'_>, line: usize) -> usize {
 }
 
 #[test]
-fn bytes_that_mean_nothing_stay_in_a_line_that_is_changed() {
+fn invalid_bytes_stay_in_a_changed_line() {
     let file = b"caf\xe9 \xff one\ntwo\n";
     let view = View::new(file).unwrap();
     let shown = view.line(0).to_string();
@@ -468,7 +468,7 @@ fn bytes_that_mean_nothing_stay_in_a_line_that_is_changed() {
 }
 
 #[test]
-fn what_a_named_line_does_not_hold_is_not_sought_in_its_neighbour() {
+fn a_hunk_is_not_placed_outside_its_hint() {
     let file = "def f():\n  q\ndef g():\n  x\n";
     check(file, "@@ def f():\n-  x\n+  y", expect!["hunk 0: NotFound(None)"]);
     // The hunk quotes its own position.
@@ -476,7 +476,7 @@ fn what_a_named_line_does_not_hold_is_not_sought_in_its_neighbour() {
 }
 
 #[test]
-fn what_is_left_out_in_words_is_not_written() {
+fn placeholders_are_not_written() {
     check(
         "a\nb\n",
         " a\n-b\n+// ... existing code ...",
@@ -487,7 +487,7 @@ fn what_is_left_out_in_words_is_not_written() {
 }
 
 #[test]
-fn a_newline_that_neither_side_has_is_left_as_it_is() {
+fn no_newline_on_either_side_changes_nothing() {
     let patch = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n x\n-y\n\\ No newline at end of file\n+z\n\\ No newline at end of file\n";
     check("x\ny\n", patch, expect!["x|z|"]);
     check("x\ny", patch, expect!["x|z"]);

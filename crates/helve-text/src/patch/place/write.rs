@@ -61,7 +61,7 @@ impl PatchWriter<'_> {
             }
             refusal => PlacementProblem::Refused { refusal: Box::new(refusal), line: next },
         })?;
-        let own = replaces.map_or(LineEnding::None, |index| self.view.ending(index));
+        let replaced = replaces.map_or(LineEnding::None, |index| self.view.ending(index));
         let no_newline = match end {
             PatchedLineEnd::Newline => false,
             PatchedLineEnd::Nothing => true,
@@ -70,7 +70,7 @@ impl PatchWriter<'_> {
         let ending = if no_newline {
             LineEnding::None
         } else {
-            self.writer.ending_or_neighbour(own, self.below(next))
+            self.writer.ending_or_neighbour(replaced, self.below(next))
         };
         self.writer.put_ending(ending);
         self.writer.line += 1;
