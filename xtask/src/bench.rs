@@ -1,150 +1,149 @@
-//! `cargo xtask bench`: our calls beside the floors of this machine, measured in the same minutes.
+//! `cargo xtask bench`: measures Helve's calls against a floor, a simple program that does the least possible work.
 
 mod calls;
 mod edit;
+mod fixture;
 mod measure;
 mod search;
 mod shell;
-mod stage;
 mod tree;
 
 use serde_json::{Value, json};
 
 use crate::options::Options;
 use crate::{Outcome, Verdict};
-use stage::Stage;
+use fixture::Fixture;
 
 struct Bench {
     name: &'static str,
-    what: &'static str,
+    description: &'static str,
     bar: Bar,
-    run: fn(&mut Stage) -> Result<Figures, String>,
+    run: fn(&mut Fixture) -> Result<Measurement, String>,
 }
 
-/// What a figure is held to. Printed, never asserted: time belongs to the machine.
+/// The target of a measurement. It is printed but not enforced, because times depend on the machine.
 #[derive(Clone, Copy)]
 enum Bar {
     Milliseconds(f64),
     TimesFloor(f64),
     Mebibytes(f64),
-    Open,
+    None,
 }
 
-/// The order matters for the last one only: memory is looked at when the calls have been made.
-/// To add one: a function in `calls.rs` (edit, grep, glob, list, bash go there), its files in `stage.rs`, a line here.
+/// The last one measures memory after all other calls; otherwise the order does not matter.
 const BENCHES: &[Bench] = &[
     Bench {
         name: "start",
-        what: "spawn to tools listed",
+        description: "spawn to tools listed",
         bar: Bar::Milliseconds(25.0),
         run: calls::start,
     },
     Bench {
         name: "read-small",
-        what: "read a small file",
+        description: "read a small file",
         bar: Bar::Milliseconds(1.0),
         run: calls::read_small,
     },
     Bench {
         name: "read-tail",
-        what: "last 2,000 of 1,000,000 lines",
+        description: "last 2,000 of 1,000,000 lines",
         bar: Bar::TimesFloor(1.5),
         run: calls::read_tail,
     },
     Bench {
         name: "call-read",
-        what: "`helve call read`, cold",
-        bar: Bar::Open,
+        description: "`helve call read`, cold",
+        bar: Bar::None,
         run: calls::call_read,
     },
     Bench {
         name: "grep-rare",
-        what: "grep a rare literal, 6,500 files",
+        description: "grep a rare literal, 6,500 files",
         bar: Bar::TimesFloor(1.0),
         run: search::grep_rare,
     },
     Bench {
         name: "grep-common",
-        what: "grep a common regex, 6,500 files",
+        description: "grep a common regex, 6,500 files",
         bar: Bar::TimesFloor(1.0),
         run: search::grep_common,
     },
     Bench {
         name: "glob",
-        what: "glob **/*.rs, 6,500 files",
+        description: "glob **/*.rs, 6,500 files",
         bar: Bar::TimesFloor(1.0),
         run: search::glob,
     },
     Bench {
         name: "glob-many",
-        what: "glob **/*.rs, 200,000 files",
+        description: "glob **/*.rs, 200,000 files",
         bar: Bar::TimesFloor(1.25),
         run: search::glob_many,
     },
     Bench {
         name: "list",
-        what: "list a tree of 6,500 files",
+        description: "list a tree of 6,500 files",
         bar: Bar::TimesFloor(1.0),
         run: search::list,
     },
     Bench {
         name: "bash-true",
-        what: "bash `true`",
+        description: "bash `true`",
         bar: Bar::TimesFloor(1.5),
-        run: shell::nothing,
+        run: shell::empty_command,
     },
     Bench {
         name: "bash-much",
-        what: "bash with 10 MB of output",
+        description: "bash with 10 MB of output",
         bar: Bar::TimesFloor(3.0),
-        run: shell::much,
+        run: shell::ten_megabytes,
     },
     Bench {
         name: "bash-much-memory",
-        what: "memory that 10 MB of output take",
+        description: "memory for 10 MB of output",
         bar: Bar::Mebibytes(8.0),
-        run: shell::memory_of_ten_megabytes,
+        run: shell::memory_for_ten_megabytes,
     },
     Bench {
         name: "bash-vast-memory",
-        what: "memory that 1 GB of output takes",
+        description: "memory for 1 GB of output",
         bar: Bar::Mebibytes(64.0),
-        run: shell::memory_of_a_gigabyte,
+        run: shell::memory_for_a_gigabyte,
     },
     Bench {
         name: "edit-exact",
-        what: "edit in a 1 MB file, quoted exactly",
+        description: "edit in a 1 MB file, exact quotation",
         bar: Bar::Milliseconds(10.0),
         run: edit::exact,
     },
     Bench {
         name: "edit-tolerant",
-        what: "edit in a 1 MB file, indentation off",
+        description: "edit in a 1 MB file, different indentation",
         bar: Bar::Milliseconds(10.0),
         run: edit::tolerant,
     },
     Bench {
         name: "edit-small",
-        what: "edit in a small file",
+        description: "edit in a small file",
         bar: Bar::TimesFloor(3.0),
         run: edit::small,
     },
     Bench {
         name: "edit-nearest",
-        what: "nearest place to a quotation, 1 MB file",
+        description: "nearest place to a quotation, 1 MB file",
         bar: Bar::Milliseconds(100.0),
         run: edit::nearest,
     },
     Bench {
         name: "memory",
-        what: "peak memory over all of these",
+        description: "peak memory of all calls",
         bar: Bar::Mebibytes(64.0),
         run: calls::memory,
     },
 ];
 
-/// Medians. `ours` and the floor are milliseconds, or mebibytes where the bar is.
-struct Figures {
+/// Medians, in milliseconds or, where the bar is in mebibytes, in mebibytes.
+struct Measurement {
     ours: f64,
     floor: Option<Floor>,
     rounds: usize,
@@ -158,15 +157,15 @@ struct Floor {
 pub(crate) fn run(options: &Options) -> Outcome {
     let chosen = options.choose(BENCHES, |bench| bench.name)?;
     if options.list {
-        chosen.iter().for_each(|bench| println!("{:<12} {}", bench.name, bench.what));
+        chosen.iter().for_each(|bench| println!("{:<17} {}", bench.name, bench.description));
         return Ok(Verdict::Good);
     }
-    let mut stage = Stage::set(options)?;
+    let mut fixture = Fixture::new(options)?;
     let mut rows = Vec::new();
     let mut verdict = Verdict::Good;
     for bench in chosen {
-        match (bench.run)(&mut stage) {
-            Ok(figures) => rows.push((bench, figures)),
+        match (bench.run)(&mut fixture) {
+            Ok(measurement) => rows.push((bench, measurement)),
             Err(why) => {
                 eprintln!("{}: {why}", bench.name);
                 verdict = Verdict::Bad;
@@ -176,7 +175,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     if options.json {
         println!(
             "{}",
-            Value::from_iter(rows.iter().map(|(bench, figures)| as_json(bench, figures)))
+            Value::from_iter(rows.iter().map(|(bench, measurement)| as_json(bench, measurement)))
         );
     } else {
         print!("{}", table(&rows));
@@ -184,46 +183,46 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(verdict)
 }
 
-impl Figures {
+impl Measurement {
     fn ratio(&self) -> Option<f64> {
         self.floor.as_ref().filter(|floor| floor.value > 0.0).map(|floor| self.ours / floor.value)
     }
 
-    /// `None` where there is no bar, or no floor to hold it against.
+    /// Returns whether the bar is met, or `None` without a bar or without the floor that it refers to.
     fn meets(&self, bar: Bar) -> Option<bool> {
         match bar {
-            Bar::Milliseconds(most) | Bar::Mebibytes(most) => Some(self.ours <= most),
-            Bar::TimesFloor(most) => self.ratio().map(|ratio| ratio <= most),
-            Bar::Open => None,
+            Bar::Milliseconds(max) | Bar::Mebibytes(max) => Some(self.ours <= max),
+            Bar::TimesFloor(max) => self.ratio().map(|ratio| ratio <= max),
+            Bar::None => None,
         }
     }
 }
 
-fn table(rows: &[(&Bench, Figures)]) -> String {
+fn table(rows: &[(&Bench, Measurement)]) -> String {
     let mut lines = vec![["what", "ours", "floor", "ratio", "bar", "met"].map(str::to_owned)];
-    for (bench, figures) in rows {
+    for (bench, measurement) in rows {
         let (unit, bar) = match bench.bar {
-            Bar::Milliseconds(most) => ("ms", format!("≤ {most} ms")),
-            Bar::TimesFloor(most) => ("ms", format!("≤ {most} × floor")),
-            Bar::Mebibytes(most) => ("MiB", format!("≤ {most} MiB")),
-            Bar::Open => ("ms", "–".into()),
+            Bar::Milliseconds(max) => ("ms", format!("≤ {max} ms")),
+            Bar::TimesFloor(max) => ("ms", format!("≤ {max} × floor")),
+            Bar::Mebibytes(max) => ("MiB", format!("≤ {max} MiB")),
+            Bar::None => ("ms", "–".into()),
         };
-        let floor = figures.floor.as_ref();
+        let floor = measurement.floor.as_ref();
         lines.push([
-            format!("{} (median of {})", bench.what, figures.rounds),
-            format!("{:.2} {unit}", figures.ours),
+            format!("{} (median of {})", bench.description, measurement.rounds),
+            format!("{:.2} {unit}", measurement.ours),
             floor.map_or("–".into(), |floor| {
                 format!("{:.2} {unit} `{}`", floor.value, floor.command)
             }),
-            figures.ratio().map_or("–".into(), |ratio| format!("{ratio:.2} ×")),
+            measurement.ratio().map_or("–".into(), |ratio| format!("{ratio:.2} ×")),
             bar,
-            figures.meets(bench.bar).map_or("–", |met| if met { "yes" } else { "NO" }).into(),
+            measurement.meets(bench.bar).map_or("–", |met| if met { "yes" } else { "NO" }).into(),
         ]);
     }
-    aligned(&lines)
+    align_columns(&lines)
 }
 
-fn aligned(lines: &[[String; 6]]) -> String {
+fn align_columns(lines: &[[String; 6]]) -> String {
     let mut widths = [0; 6];
     for line in lines {
         for (width, cell) in widths.iter_mut().zip(line) {
@@ -240,18 +239,18 @@ fn aligned(lines: &[[String; 6]]) -> String {
     text
 }
 
-fn as_json(bench: &Bench, figures: &Figures) -> Value {
+fn as_json(bench: &Bench, measurement: &Measurement) -> Value {
     let (unit, bar) = match bench.bar {
-        Bar::Milliseconds(most) => ("ms", json!({"ms": most})),
-        Bar::TimesFloor(most) => ("ms", json!({"times_floor": most})),
-        Bar::Mebibytes(most) => ("MiB", json!({"MiB": most})),
-        Bar::Open => ("ms", Value::Null),
+        Bar::Milliseconds(max) => ("ms", json!({"ms": max})),
+        Bar::TimesFloor(max) => ("ms", json!({"times_floor": max})),
+        Bar::Mebibytes(max) => ("MiB", json!({"MiB": max})),
+        Bar::None => ("ms", Value::Null),
     };
     json!({
-        "name": bench.name, "what": bench.what, "unit": unit, "rounds": figures.rounds, "ours": figures.ours,
-        "floor": figures.floor.as_ref().map(|floor| floor.value),
-        "floor_command": figures.floor.as_ref().map(|floor| floor.command),
-        "ratio": figures.ratio(), "bar": bar, "met": figures.meets(bench.bar),
+        "name": bench.name, "what": bench.description, "unit": unit, "rounds": measurement.rounds, "ours": measurement.ours,
+        "floor": measurement.floor.as_ref().map(|floor| floor.value),
+        "floor_command": measurement.floor.as_ref().map(|floor| floor.command),
+        "ratio": measurement.ratio(), "bar": bar, "met": measurement.meets(bench.bar),
     })
 }
 
@@ -260,21 +259,21 @@ mod tests {
     use super::*;
 
     fn bench(bar: Bar) -> Bench {
-        Bench { name: "x", what: "x", bar, run: |_| Err("not run".into()) }
+        Bench { name: "x", description: "x", bar, run: |_| Err("not run".into()) }
     }
 
-    fn figures(ours: f64, floor: Option<f64>) -> Figures {
-        Figures { ours, floor: floor.map(|value| Floor { command: "true", value }), rounds: 3 }
+    fn measurement(ours: f64, floor: Option<f64>) -> Measurement {
+        Measurement { ours, floor: floor.map(|value| Floor { command: "true", value }), rounds: 3 }
     }
 
     #[test]
-    fn the_table_says_whether_a_bar_is_met() {
+    fn the_table_shows_whether_a_bar_is_met() {
         let (near, far, open) =
-            (bench(Bar::TimesFloor(1.5)), bench(Bar::Milliseconds(1.0)), bench(Bar::Open));
+            (bench(Bar::TimesFloor(1.5)), bench(Bar::Milliseconds(1.0)), bench(Bar::None));
         let rows = [
-            (&near, figures(3.0, Some(2.0))),
-            (&far, figures(1.25, None)),
-            (&open, figures(1.0, None)),
+            (&near, measurement(3.0, Some(2.0))),
+            (&far, measurement(1.25, None)),
+            (&open, measurement(1.0, None)),
         ];
         let expected = "\
 what             ours     floor           ratio   bar            met
@@ -287,13 +286,13 @@ x (median of 3)  1.00 ms  –               –       –              –
 
     #[test]
     fn a_ratio_without_a_floor_is_neither_met_nor_missed() {
-        assert_eq!(figures(3.0, None).meets(Bar::TimesFloor(1.5)), None);
-        assert_eq!(figures(3.0, Some(0.0)).meets(Bar::TimesFloor(1.5)), None);
+        assert_eq!(measurement(3.0, None).meets(Bar::TimesFloor(1.5)), None);
+        assert_eq!(measurement(3.0, Some(0.0)).meets(Bar::TimesFloor(1.5)), None);
     }
 
     #[test]
-    fn figures_go_out_as_json() {
-        let value = as_json(&bench(Bar::TimesFloor(1.5)), &figures(4.0, Some(2.0)));
+    fn measurements_are_printed_as_json() {
+        let value = as_json(&bench(Bar::TimesFloor(1.5)), &measurement(4.0, Some(2.0)));
         assert_eq!(
             (&value["ratio"], &value["met"], &value["bar"]["times_floor"]),
             (&json!(2.0), &json!(false), &json!(1.5))

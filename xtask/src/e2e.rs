@@ -1,12 +1,12 @@
-//! `cargo xtask e2e`: the binary beside other people's programs: MCP clients, servers, agents. Fetches them once, into the
-//! target folder.
+//! `cargo xtask e2e`: runs the binary with MCP clients, servers and agents of other projects. They are downloaded once,
+//! into the target folder.
 
 mod agents;
 mod conformance;
 mod inspector;
+mod interactive;
 mod model;
 mod npm;
-mod people;
 mod python;
 mod ripgrep;
 mod servers;
@@ -22,86 +22,91 @@ use crate::options::Options;
 use crate::scratch::Scratch;
 use crate::{Outcome, Verdict, repository};
 
-struct Run {
+struct E2eTest {
     name: &'static str,
-    what: &'static str,
-    run: fn(&Helve) -> Result<Said, String>,
+    description: &'static str,
+    run: fn(&Helve) -> Result<E2eResult, String>,
 }
 
-const RUNS: &[Run] = &[
-    Run {
+const TESTS: &[E2eTest] = &[
+    E2eTest {
         name: "python-1",
-        what: "the official Python client, 1.x",
-        run: |helve| python::run(helve, &python::FIRST),
+        description: "the official Python client, 1.x",
+        run: |helve| python::run(helve, &python::VERSION_1),
     },
-    Run {
+    E2eTest {
         name: "python-2",
-        what: "the official Python client, 2.x",
-        run: |helve| python::run(helve, &python::SECOND),
+        description: "the official Python client, 2.x",
+        run: |helve| python::run(helve, &python::VERSION_2),
     },
-    Run {
+    E2eTest {
         name: "inspector",
-        what: "the official inspector, which also judges the schemas",
+        description: "the official inspector, which also checks the schemas",
         run: inspector::over_pipes,
     },
-    Run {
+    E2eTest {
         name: "inspector-http",
-        what: "the official inspector, over HTTP",
+        description: "the official inspector, over HTTP",
         run: inspector::over_http,
     },
-    Run {
+    E2eTest {
         name: "conformance-server",
-        what: "the protocol's conformance suite, over HTTP",
+        description: "the MCP conformance suite as a client, over HTTP",
         run: conformance::as_server,
     },
-    Run {
+    E2eTest {
         name: "ripgrep",
-        what: "grep and glob beside the program `rg`, over three trees",
+        description: "grep and glob compared with the program `rg`, on three trees",
         run: ripgrep::run,
     },
-    Run {
+    E2eTest {
         name: "conformance-client",
-        what: "the protocol's conformance suite, as a server inside Helve",
+        description: "the MCP conformance suite as a server that Helve uses",
         run: conformance::as_client,
     },
-    Run {
+    E2eTest {
         name: "servers",
-        what: "other people's servers as tools inside Helve",
+        description: "published MCP servers that Helve uses",
         run: servers::run,
     },
-    Run {
-        name: "people",
-        what: "programs that want a person at a terminal, without one",
-        run: people::run,
+    E2eTest {
+        name: "interactive",
+        description: "programs that expect a user at a terminal",
+        run: interactive::run,
     },
-    Run { name: "codex", what: "the agent codex with a scripted model", run: agents::codex },
-    Run {
+    E2eTest {
+        name: "codex",
+        description: "the agent codex with a scripted model",
+        run: agents::codex,
+    },
+    E2eTest {
         name: "opencode",
-        what: "the agent opencode with a scripted model",
+        description: "the agent opencode with a scripted model",
         run: agents::opencode,
     },
 ];
 
-/// How a run ended that did not fail.
-enum Said {
+/// The result of a test that did not fail.
+enum E2eResult {
+    /// With what was checked.
     Passed(String),
-    /// The machine lacks what the run needs, and what that is.
+    /// With what is missing on this machine.
     Skipped(String),
 }
 
-const FETCH_LIMIT: Duration = Duration::from_secs(600);
+const DOWNLOAD_LIMIT: Duration = Duration::from_secs(600);
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
-/// What every client reads back, from a file of this name.
+/// A file in the workspace and its content, which every client reads.
 const FILE: &str = "hello.txt";
 const LINE: &str = "a line that only this file has";
-/// Without these it is not Helve that answers.
+/// Tools that every client must see.
 const TOOLS: &[&str] = &["read", "todowrite", "todoread"];
 
 pub(crate) fn run(options: &Options) -> Outcome {
-    let chosen = options.choose(RUNS, |run| run.name)?;
+    let chosen = options.choose(TESTS, |test| test.name)?;
     if options.list {
-        chosen.iter().for_each(|run| println!("{:<15} {}", run.name, run.what));
+        chosen.iter().for_each(|test| println!("{:<18} {}", test.name, test.description));
         return Ok(Verdict::Good);
     }
     let scratch = Scratch::new("e2e")?;
@@ -109,14 +114,14 @@ pub(crate) fn run(options: &Options) -> Outcome {
     fs::write(helve.workspace.join(FILE), format!("{LINE}\n"))
         .map_err(|error| format!("{FILE}: {error}"))?;
     let (mut passed, mut skipped, mut failed) = (0, 0, 0);
-    for run in chosen {
-        println!("── {}: {}", run.name, run.what);
-        match (run.run)(&helve) {
-            Ok(Said::Passed(how)) => {
-                println!("   passed: {how}");
+    for test in chosen {
+        println!("── {}: {}", test.name, test.description);
+        match (test.run)(&helve) {
+            Ok(E2eResult::Passed(report)) => {
+                println!("   passed: {report}");
                 passed += 1;
             }
-            Ok(Said::Skipped(why)) => {
+            Ok(E2eResult::Skipped(why)) => {
                 println!("   SKIPPED: {why}");
                 skipped += 1;
             }
@@ -130,22 +135,23 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(if failed == 0 { Verdict::Good } else { Verdict::Bad })
 }
 
-/// Where fetched clients are kept between runs.
-fn shelf(name: &str) -> PathBuf {
+/// Returns a folder for downloaded programs, which is kept between runs.
+fn download_folder(name: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| repository::root().join("target"), PathBuf::from);
     repository::root().join(target).join("e2e").join(name)
 }
 
-/// Whether all of our tools are among the listed names.
+/// Checks that all of `TOOLS` are listed.
 fn check_tools(names: &[&str]) -> Result<(), String> {
     match TOOLS.iter().find(|tool| !names.contains(tool)) {
         None => Ok(()),
-        Some(missing) => Err(format!("`{missing}` is not listed; these are: {}", names.join(", "))),
+        Some(missing) => Err(format!("`{missing}` is not listed, only: {}", names.join(", "))),
     }
 }
 
-fn names(tools: &Value) -> Vec<&str> {
+/// Returns the names in a list of tools, which are objects or strings.
+fn tool_names(tools: &Value) -> Vec<&str> {
     tools
         .as_array()
         .into_iter()
@@ -164,13 +170,13 @@ mod tests {
         assert_eq!(check_tools(&["todowrite", "read", "todoread", "more"]), Ok(()));
         assert_eq!(
             check_tools(&["read", "todoread"]).unwrap_err(),
-            "`todowrite` is not listed; these are: read, todoread"
+            "`todowrite` is not listed, only: read, todoread"
         );
     }
 
     #[test]
     fn names_are_read_from_objects_and_from_strings() {
-        assert_eq!(names(&json!([{"name": "read"}, "write", 3])), ["read", "write"]);
-        assert_eq!(names(&Value::Null), [""; 0]);
+        assert_eq!(tool_names(&json!([{"name": "read"}, "write", 3])), ["read", "write"]);
+        assert_eq!(tool_names(&Value::Null), [""; 0]);
     }
 }

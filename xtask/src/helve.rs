@@ -1,4 +1,4 @@
-//! The binary under test, with a home and a workspace of its own.
+//! The `helve` binary under test, with its own home and workspace folders.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::mcp::Server;
+use crate::mcp::McpProcess;
 use crate::options::Options;
-use crate::process::{self, Finished};
-use crate::repository;
+use crate::process::{self, ProcessOutput};
 use crate::scratch::Scratch;
 
-/// How long one `helve call` may take before it counts as hung.
+/// A `helve call` that takes longer counts as hung.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(60);
-/// How long one server may live.
+/// A server that runs longer is killed.
 const SERVER_LIMIT: Duration = Duration::from_secs(600);
 
 pub(crate) struct Helve {
@@ -24,7 +23,7 @@ pub(crate) struct Helve {
 }
 
 impl Helve {
-    /// The binary that `--helve` names, else a fresh release build; its files go below `scratch`.
+    /// Uses the binary named by `--helve`, or else a fresh release build. Its files are below `scratch`.
     pub(crate) fn prepare(options: &Options, scratch: &Scratch) -> Result<Helve, String> {
         let binary = match &options.helve {
             Some(path) => {
@@ -43,7 +42,7 @@ impl Helve {
         self.home.join("data")
     }
 
-    /// The environment that keeps a run away from the user's own files.
+    /// Returns variables that keep Helve away from the user's own files.
     pub(crate) fn environment(&self) -> Vec<(&'static str, PathBuf)> {
         vec![
             ("HOME", self.home.clone()),
@@ -73,75 +72,64 @@ impl Helve {
         session: &str,
         tool: &str,
         arguments: &Value,
-    ) -> Result<Finished, String> {
-        process::finish(&mut self.call_command(session, tool, arguments), CALL_LIMIT)
+    ) -> Result<ProcessOutput, String> {
+        process::run(&mut self.call_command(session, tool, arguments), CALL_LIMIT)
     }
 
-    /// `helve serve`, which says where it listens; edits are allowed.
+    /// Builds `helve serve`, which prints where it listens. Edits are allowed.
     pub(crate) fn serve_command(&self) -> Command {
         let mut command = self.command();
         command.env_remove("HELVE_TOKEN").args(["--json", "--allow", "edit", "serve"]);
         command
     }
 
-    /// The same home, in a workspace of its own beside this one.
-    pub(crate) fn in_folder(&self, name: &str) -> Result<Helve, String> {
+    /// Returns an instance with the same home and a new workspace next to this one.
+    pub(crate) fn with_workspace(&self, name: &str) -> Result<Helve, String> {
         let workspace = self.workspace.with_file_name(name);
         std::fs::create_dir_all(&workspace)
             .map_err(|error| format!("{}: {error}", workspace.display()))?;
         Ok(Helve { binary: self.binary.clone(), home: self.home.clone(), workspace })
     }
 
-    /// `helve` with any arguments.
-    pub(crate) fn command_line(&self, arguments: &[&str]) -> Result<Finished, String> {
-        process::finish(self.command().args(arguments), CALL_LIMIT)
+    /// Runs `helve` with these arguments.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Result<ProcessOutput, String> {
+        process::run(self.command().args(arguments), CALL_LIMIT)
     }
 
-    /// `helve mcp`.
+    /// Builds `helve mcp`.
     pub(crate) fn mcp_command(&self) -> Command {
         let mut command = self.command();
         command.arg("mcp");
         command
     }
 
-    /// A running `helve mcp` with options of its own.
-    pub(crate) fn serve_with(&self, options: &[&str]) -> Result<Server, String> {
+    /// Starts `helve mcp` with these options.
+    pub(crate) fn start_mcp_with(&self, options: &[&str]) -> Result<McpProcess, String> {
         let mut command = self.command();
-        Server::start(command.args(options).arg("mcp").stderr(Stdio::null()), SERVER_LIMIT)
+        McpProcess::start(command.args(options).arg("mcp").stderr(Stdio::null()), SERVER_LIMIT)
     }
 
-    /// A running `helve mcp` that has not been spoken to yet.
-    pub(crate) fn serve(&self) -> Result<Server, String> {
-        self.serve_with(&[])
+    /// Starts `helve mcp`. The client is not initialized yet.
+    pub(crate) fn start_mcp(&self) -> Result<McpProcess, String> {
+        self.start_mcp_with(&[])
     }
 }
 
 fn build() -> Result<PathBuf, String> {
     eprintln!("building helve (release) …");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args([
-            "build",
-            "--release",
-            "--package",
-            "helve-cli",
-            "--bin",
-            "helve",
-            "--message-format",
-            "json",
-        ])
-        .current_dir(repository::root())
+    let line = "build --release --package helve-cli --bin helve --message-format json";
+    let output = process::cargo(line)
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cargo build: {error}"))?;
     if !output.status.success() {
-        return Err("helve could not be built".into());
+        return Err("cargo could not build `helve`".into());
     }
     built_executable(&String::from_utf8_lossy(&output.stdout))
-        .ok_or_else(|| "cargo built no `helve`".into())
+        .ok_or_else(|| "cargo did not report the path of `helve`".into())
 }
 
-/// Where cargo says it put the binary, which depends on CARGO_TARGET_DIR and the like.
+/// Finds the path of the binary in cargo's messages. It depends on CARGO_TARGET_DIR and the like.
 fn built_executable(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     messages
@@ -157,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn cargo_says_where_the_binary_is() {
+    fn the_binary_is_found_in_cargo_messages() {
         let messages = [
             json!({"reason": "compiler-artifact", "target": {"name": "helve"}, "executable": null}),
             json!({"reason": "compiler-artifact", "target": {"name": "other"}, "executable": "/t/other"}),
@@ -169,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_made_in_a_home_of_their_own() {
+    fn calls_use_their_own_home() {
         let helve = Helve {
             binary: "/t/helve".into(),
             home: "/t/home".into(),

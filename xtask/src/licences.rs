@@ -15,11 +15,11 @@ pub(crate) fn run(_: &Options) -> Outcome {
         .map_err(|error| format!("deny.toml: {error}"))?;
     let policy = Policy::read(&text)?;
     let workspace = workspace::load(&root)?;
-    let complaints = check(&policy, &workspace);
-    for complaint in &complaints {
-        println!("{complaint}");
+    let violations = check(&policy, &workspace);
+    for violation in &violations {
+        println!("{violation}");
     }
-    if complaints.is_empty() {
+    if violations.is_empty() {
         println!("licences: {} packages comply with deny.toml", workspace.packages.len());
         return Ok(Verdict::Good);
     }
@@ -27,28 +27,28 @@ pub(crate) fn run(_: &Options) -> Outcome {
 }
 
 fn check(policy: &Policy, workspace: &Workspace) -> Vec<String> {
-    let mut complaints = Vec::new();
+    let mut violations = Vec::new();
     let purposes = [Purpose::Product, Purpose::Build, Purpose::Tests];
     for (id, path) in workspace.paths_from(&workspace.members, &purposes) {
         let Some(package) = workspace.packages.get(id) else { continue };
-        let faults = [
-            licence_fault(policy, package),
-            ban_fault(policy, package),
-            source_fault(policy, package, workspace.members.contains(id)),
+        let problems = [
+            licence_problem(policy, package),
+            ban_problem(policy, package),
+            source_problem(policy, package, workspace.members.contains(id)),
         ];
-        for fault in faults.into_iter().flatten() {
-            complaints.push(format!(
-                "{} {}: {fault} ({})",
+        for problem in problems.into_iter().flatten() {
+            violations.push(format!(
+                "{} {}: {problem} ({})",
                 package.name,
                 package.version,
                 path.join(" → ")
             ));
         }
     }
-    complaints
+    violations
 }
 
-fn licence_fault(policy: &Policy, package: &Package) -> Option<String> {
+fn licence_problem(policy: &Policy, package: &Package) -> Option<String> {
     let Some(text) = &package.licence else {
         return Some("states no licence; check it, then leave it out or replace it".into());
     };
@@ -62,12 +62,12 @@ fn licence_fault(policy: &Policy, package: &Package) -> Option<String> {
     Some(format!("`{text}` is not allowed; choose another crate, or allow it in deny.toml"))
 }
 
-fn ban_fault(policy: &Policy, package: &Package) -> Option<String> {
+fn ban_problem(policy: &Policy, package: &Package) -> Option<String> {
     let reason = policy.ban(&package.name)?;
     Some(format!("is banned: {reason}; turn off the feature that needs it"))
 }
 
-fn source_fault(policy: &Policy, package: &Package, is_ours: bool) -> Option<String> {
+fn source_problem(policy: &Policy, package: &Package, is_ours: bool) -> Option<String> {
     match package.source.as_deref() {
         None if is_ours => None,
         None => Some("is a folder outside the workspace; depend on a published version".into()),

@@ -51,7 +51,7 @@ enum Command {
     /// Drive the binary with other projects' MCP clients
     E2e(Options),
     /// The MCP server of a torture run; Helve starts it
-    #[command(name = torture::server_flood::SERVER, hide = true)]
+    #[command(name = torture::server_flood::SERVER_COMMAND, hide = true)]
     FloodServer { arguments: Vec<String> },
 }
 

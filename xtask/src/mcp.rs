@@ -1,4 +1,4 @@
-//! A small MCP client: JSON-RPC in lines over the pipes of a child process.
+//! A small MCP client: one JSON-RPC message per line, over the pipes of a child process.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,57 +12,57 @@ use serde_json::{Value, json};
 
 use crate::process;
 
-const REVISION: &str = "2025-06-18";
-const LONGEST_MESSAGE: u64 = 64 << 20;
-/// Messages that are not the answer, and pages of a list, before we give up.
-const MOST_ASIDES: usize = 10_000;
-const MOST_PAGES: usize = 1_000;
+const PROTOCOL_VERSION: &str = "2025-06-18";
+const MAX_MESSAGE_BYTES: u64 = 64 << 20;
+/// Messages that may arrive before the response to a request.
+const MAX_UNRELATED: usize = 10_000;
+const MAX_PAGES: usize = 1_000;
 
-pub(crate) struct Client<R, W> {
+pub(crate) struct McpClient<R, W> {
     reader: R,
     writer: W,
     last_id: u64,
-    /// Requests that were begun, and what they were answered with.
-    begun: HashMap<u64, Option<Value>>,
+    /// Requests sent with `send_request`, with their results once those have arrived.
+    pending: HashMap<u64, Option<Value>>,
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ToolAnswer {
     pub text: String,
     pub is_error: bool,
 }
 
-impl Answer {
-    pub(crate) fn of(tool: &str, result: &Value) -> Result<Answer, String> {
+impl ToolAnswer {
+    pub(crate) fn from_result(tool: &str, result: &Value) -> Result<ToolAnswer, String> {
         let content = result["content"]
             .as_array()
-            .ok_or_else(|| format!("{tool}: an answer without content: {result}"))?;
+            .ok_or_else(|| format!("{tool}: a result without content: {result}"))?;
         let texts: Vec<_> = content.iter().filter_map(|part| part["text"].as_str()).collect();
         let is_error = result["isError"].as_bool().unwrap_or(false);
-        Ok(Answer { text: texts.join("\n"), is_error })
+        Ok(ToolAnswer { text: texts.join("\n"), is_error })
     }
 }
 
-impl<R: BufRead, W: Write> Client<R, W> {
+impl<R: BufRead, W: Write> McpClient<R, W> {
     pub(crate) fn new(reader: R, writer: W) -> Self {
-        Client { reader, writer, last_id: 0, begun: HashMap::new() }
+        McpClient { reader, writer, last_id: 0, pending: HashMap::new() }
     }
 
     pub(crate) fn initialize(&mut self) -> Result<Value, String> {
         let client = json!({"name": "helve-xtask", "version": env!("CARGO_PKG_VERSION")});
         let parameters =
-            json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client});
+            json!({"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client});
         let answer = self.request("initialize", &parameters)?;
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
         Ok(answer)
     }
 
-    /// All tools, over all pages.
+    /// Returns all tools, over all pages.
     pub(crate) fn list_tools(&mut self) -> Result<Vec<Value>, String> {
         let mut tools = Vec::new();
         let mut parameters = json!({});
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let mut page = self.request("tools/list", &parameters)?;
             match page["tools"].take() {
                 Value::Array(more) => tools.extend(more),
@@ -73,56 +73,56 @@ impl<R: BufRead, W: Write> Client<R, W> {
                 cursor => parameters = json!({"cursor": cursor}),
             }
         }
-        Err(format!("tools/list: more than {MOST_PAGES} pages"))
+        Err(format!("tools/list: more than {MAX_PAGES} pages"))
     }
 
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Answer, String> {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Result<ToolAnswer, String> {
         let result = self.request("tools/call", &json!({"name": tool, "arguments": arguments}))?;
-        Answer::of(tool, &result)
+        ToolAnswer::from_result(tool, &result)
     }
 
-    /// Sends a request whose answer is not waited for; it comes while others are.
-    pub(crate) fn begin(&mut self, method: &str, parameters: &Value) -> Result<u64, String> {
+    /// Sends a request without waiting for its response, which arrives while later requests wait for theirs.
+    pub(crate) fn send_request(&mut self, method: &str, parameters: &Value) -> Result<u64, String> {
         self.last_id += 1;
         let id = self.last_id;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}))?;
-        self.begun.insert(id, None);
+        self.pending.insert(id, None);
         Ok(id)
     }
 
-    /// The result of a request that was begun, once it has come.
-    pub(crate) fn ended(&mut self, id: u64) -> Option<Value> {
-        self.begun.get_mut(&id)?.take()
+    /// Takes the result of a request sent with `send_request`, if its response has arrived.
+    pub(crate) fn take_result(&mut self, id: u64) -> Option<Value> {
+        self.pending.get_mut(&id)?.take()
     }
 
-    /// The result of a request; an error of the server is an error here.
+    /// Sends a request and returns its result. A JSON-RPC error is returned as an error.
     pub(crate) fn request(&mut self, method: &str, parameters: &Value) -> Result<Value, String> {
         self.last_id += 1;
         let id = self.last_id;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}))?;
-        for _ in 0..MOST_ASIDES {
+        for _ in 0..MAX_UNRELATED {
             let mut message = self.receive(method)?;
             if message["method"].is_string() {
-                self.answer_aside(&message)?;
+                self.handle_server_message(&message)?;
             } else if message["id"] == id {
                 return match message["error"].take() {
                     Value::Null => Ok(message["result"].take()),
                     error => Err(format!(
                         "{method}: {}",
-                        error["message"].as_str().unwrap_or("an error without words")
+                        error["message"].as_str().unwrap_or("an error without a message")
                     )),
                 };
-            } else if let Some(begun) =
-                message["id"].as_u64().and_then(|id| self.begun.get_mut(&id))
+            } else if let Some(pending) =
+                message["id"].as_u64().and_then(|id| self.pending.get_mut(&id))
             {
-                *begun = Some(message["result"].take());
+                *pending = Some(message["result"].take());
             }
         }
-        Err(format!("{method}: no answer among {MOST_ASIDES} messages"))
+        Err(format!("{method}: no response among {MAX_UNRELATED} messages"))
     }
 
-    /// Notifications are passed over; of the server's own requests only `ping` is served.
-    fn answer_aside(&mut self, message: &Value) -> Result<(), String> {
+    /// Ignores notifications. Of the server's own requests only `ping` is supported.
+    fn handle_server_message(&mut self, message: &Value) -> Result<(), String> {
         let id = &message["id"];
         if id.is_null() {
             return Ok(());
@@ -130,41 +130,41 @@ impl<R: BufRead, W: Write> Client<R, W> {
         if message["method"] == "ping" {
             return self.send(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
         }
-        let error = json!({"code": -32601, "message": "this client does not do that"});
+        let error = json!({"code": -32601, "message": "not supported by this client"});
         self.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
     }
 
     fn send(&mut self, message: &Value) -> Result<(), String> {
         let line = format!("{message}\n");
         let sent = self.writer.write_all(line.as_bytes()).and_then(|()| self.writer.flush());
-        sent.map_err(|error| format!("the server takes no more: {error}"))
+        sent.map_err(|error| format!("could not write to the server: {error}"))
     }
 
     fn receive(&mut self, method: &str) -> Result<Value, String> {
         let mut line = Vec::new();
-        let read = self.reader.by_ref().take(LONGEST_MESSAGE).read_until(b'\n', &mut line);
+        let read = self.reader.by_ref().take(MAX_MESSAGE_BYTES).read_until(b'\n', &mut line);
         read.map_err(|error| format!("{method}: {error}"))?;
         if line.last() != Some(&b'\n') {
             return Err(format!(
-                "{method}: the server ended, or hung and was killed, before it answered"
+                "{method}: the server exited, or was killed at its time limit, before it responded"
             ));
         }
         serde_json::from_slice(&line)
-            .map_err(|error| format!("{method}: a line that is no JSON: {error}"))
+            .map_err(|error| format!("{method}: a line is not JSON: {error}"))
     }
 }
 
-/// A server process and the client that talks to it. Dropping it ends the process.
-pub(crate) struct Server {
-    client: Option<Client<BufReader<ChildStdout>, ChildStdin>>,
+/// An MCP server process and a client connected to it. Dropping it stops the process.
+pub(crate) struct McpProcess {
+    client: Option<McpClient<BufReader<ChildStdout>, ChildStdin>>,
     child: Arc<Mutex<Child>>,
-    /// Held for its drop, which sends the watchman home.
-    _watch: Sender<()>,
+    /// Dropping it ends the thread that enforces the time limit.
+    _limit_guard: Sender<()>,
 }
 
-impl Server {
-    /// Starts a server, which is killed after `limit`: so no read of ours waits for ever.
-    pub(crate) fn start(command: &mut Command, limit: Duration) -> Result<Server, String> {
+impl McpProcess {
+    /// Starts a server that is killed after `limit`, so that no read waits forever.
+    pub(crate) fn start(command: &mut Command, limit: Duration) -> Result<McpProcess, String> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -172,34 +172,34 @@ impl Server {
             .map_err(|error| format!("{}: {error}", command.get_program().to_string_lossy()))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             process::kill(&mut child);
-            return Err("a child without pipes".into());
+            return Err("the server has no pipes".into());
         };
         let child = Arc::new(Mutex::new(child));
-        let (watch, watched) = mpsc::channel();
-        let watched_child = Arc::clone(&child);
+        let (limit_guard, stopped) = mpsc::channel();
+        let limited = Arc::clone(&child);
         thread::spawn(move || {
-            if watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-                process::kill(&mut lock(&watched_child));
+            if stopped.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                process::kill(&mut lock(&limited));
             }
         });
-        Ok(Server {
-            client: Some(Client::new(BufReader::with_capacity(1 << 20, output), input)),
+        Ok(McpProcess {
+            client: Some(McpClient::new(BufReader::with_capacity(1 << 20, output), input)),
             child,
-            _watch: watch,
+            _limit_guard: limit_guard,
         })
     }
 
     pub(crate) fn client(
         &mut self,
-    ) -> Result<&mut Client<BufReader<ChildStdout>, ChildStdin>, String> {
-        self.client.as_mut().ok_or_else(|| "the server was ended".into())
+    ) -> Result<&mut McpClient<BufReader<ChildStdout>, ChildStdin>, String> {
+        self.client.as_mut().ok_or_else(|| "the server was stopped".into())
     }
 
     pub(crate) fn id(&self) -> u32 {
         lock(&self.child).id()
     }
 
-    /// Kills the process from elsewhere.
+    /// Returns a handle that can kill the process from another thread.
     pub(crate) fn killer(&self) -> Killer {
         Killer(Arc::clone(&self.child))
     }
@@ -210,7 +210,7 @@ impl Server {
     }
 }
 
-/// Kills a server while somebody talks to it.
+/// Kills a server while its client is in use.
 pub(crate) struct Killer(Arc<Mutex<Child>>);
 
 impl Killer {
@@ -219,9 +219,9 @@ impl Killer {
     }
 }
 
-impl Drop for Server {
+impl Drop for McpProcess {
     fn drop(&mut self) {
-        // Closing its input is how a stdio server is told to end.
+        // A stdio server exits when its input is closed.
         self.client = None;
         process::wait(&mut lock(&self.child), Duration::from_secs(5)).ok();
     }

@@ -10,6 +10,9 @@ pub(crate) struct Options {
     /// Number of rounds of a long run
     #[arg(long, value_name = "N")]
     pub count: Option<usize>,
+    /// torture: small counts, about five minutes in all
+    #[arg(long)]
+    pub short: bool,
     /// Seed of random choices, to repeat a run
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

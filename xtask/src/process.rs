@@ -1,4 +1,4 @@
-//! Starting programs, with a limit on how long they may take.
+//! Runs programs with a time limit, and reads the memory use of a process.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -6,37 +6,39 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Output beyond this is read and thrown away.
-const MOST_OUTPUT: u64 = 64 << 20;
+use crate::repository;
+
+/// Output beyond this is read and discarded.
+const MAX_OUTPUT: u64 = 64 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct ProcessOutput {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
     pub took: Duration,
 }
 
-impl Finished {
-    /// What it printed, if it went well; else what it was and what it said.
-    pub(crate) fn good(self, what: &str) -> Result<String, String> {
+impl ProcessOutput {
+    /// Returns the standard output if the program succeeded, otherwise an error that ends with what it printed.
+    pub(crate) fn success(self, name: &str) -> Result<String, String> {
         if self.status.success() {
             return Ok(self.stdout);
         }
-        let said = format!("{}{}", self.stdout, self.stderr);
-        Err(format!("{what}: {}\n{}", self.status, last_lines(&said)))
+        let printed = format!("{}{}", self.stdout, self.stderr);
+        Err(format!("{name}: {}\n{}", self.status, last_lines(&printed)))
     }
 }
 
-/// A program that fails says why at its end.
-fn last_lines(said: &str) -> String {
-    const MOST: usize = 15;
-    let lines: Vec<_> = said.trim_end().lines().collect();
-    lines[lines.len().saturating_sub(MOST)..].join("\n")
+/// Returns the last lines, where a program usually explains its failure.
+fn last_lines(printed: &str) -> String {
+    const MAX_LINES: usize = 15;
+    let lines: Vec<_> = printed.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(MAX_LINES)..].join("\n")
 }
 
-/// Runs a program to its end with closed standard input; one that takes longer than `limit` is killed and an error.
-pub(crate) fn finish(command: &mut Command, limit: Duration) -> Result<Finished, String> {
+/// Runs a program with empty standard input until it exits. After `limit` it is killed, which is an error.
+pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<ProcessOutput, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let start = Instant::now();
     let mut child = command
@@ -47,16 +49,16 @@ pub(crate) fn finish(command: &mut Command, limit: Duration) -> Result<Finished,
         .map_err(|error| format!("{name}: {error}"))?;
     let stdout = read_all(child.stdout.take());
     let stderr = read_all(child.stderr.take());
-    let left = || limit.saturating_sub(start.elapsed());
-    let printed = stdout.recv_timeout(left());
-    let Some(status) = wait(&mut child, left())? else {
-        return Err(format!("{name} did not end within {} s", limit.as_secs_f32()));
+    let remaining = || limit.saturating_sub(start.elapsed());
+    let stdout = stdout.recv_timeout(remaining());
+    let Some(status) = wait(&mut child, remaining())? else {
+        return Err(format!("{name} did not exit within {} s", limit.as_secs_f32()));
     };
     let took = start.elapsed();
-    // A grandchild may hold the pipes open after the program has ended; what it says is not waited for.
-    let printed = printed.unwrap_or_default();
-    let complained = stderr.recv_timeout(Duration::from_secs(1).min(left())).unwrap_or_default();
-    Ok(Finished { status, stdout: lossy(printed), stderr: lossy(complained), took })
+    // A grandchild may keep the pipes open after the program has exited. Its output is not waited for.
+    let stdout = stdout.unwrap_or_default();
+    let stderr = stderr.recv_timeout(Duration::from_secs(1).min(remaining())).unwrap_or_default();
+    Ok(ProcessOutput { status, stdout: lossy(stdout), stderr: lossy(stderr), took })
 }
 
 fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
@@ -64,8 +66,8 @@ fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            let kept = pipe.by_ref().take(MOST_OUTPUT).read_to_end(&mut bytes);
-            if kept.is_ok() {
+            let read = pipe.by_ref().take(MAX_OUTPUT).read_to_end(&mut bytes);
+            if read.is_ok() {
                 std::io::copy(&mut pipe, &mut std::io::sink()).ok();
             }
         }
@@ -74,10 +76,10 @@ fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// Waits for the end of a program for at most `limit`, then kills it and answers `None`.
+/// Waits until a process exits. After `limit` it is killed and `None` is returned.
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>, String> {
     let start = Instant::now();
-    let mut pause = Duration::from_micros(20);
+    let mut interval = Duration::from_micros(20);
     loop {
         if let Some(status) = child.try_wait().map_err(|error| format!("waiting: {error}"))? {
             return Ok(Some(status));
@@ -86,16 +88,50 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStat
             kill(child);
             return Ok(None);
         }
-        thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(5));
+        thread::sleep(interval);
+        interval = (interval * 2).min(Duration::from_millis(5));
     }
 }
 
-/// Ends a program at once, as `kill -9` does.
+/// Kills a process as `kill -9` does, and reaps it.
 pub(crate) fn kill(child: &mut Child) {
-    // Both fail only if it has ended and been waited for already.
+    // Both fail only if the process has already been reaped.
     child.kill().ok();
     child.wait().ok();
+}
+
+/// Builds a cargo command from words without spaces.
+pub(crate) fn cargo(line: &str) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(line.split_whitespace()).current_dir(repository::root()).stdin(Stdio::null());
+    // `cargo run` sets these for xtask; they must not reach the builds of other packages.
+    for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"]
+    {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Returns the resident memory of a process, in MiB.
+pub(crate) fn resident_memory(id: u32) -> Result<f64, String> {
+    memory(id, "VmRSS:")
+}
+
+/// Returns the highest resident memory that a process has had, in MiB.
+pub(crate) fn peak_memory(id: u32) -> Result<f64, String> {
+    memory(id, "VmHWM:")
+}
+
+fn memory(id: u32, field: &str) -> Result<f64, String> {
+    let path = format!("/proc/{id}/status");
+    let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    mebibytes(&status, field).ok_or_else(|| format!("{path} has no {field}"))
+}
+
+fn mebibytes(status: &str, field: &str) -> Option<f64> {
+    let value = status.lines().find_map(|line| line.strip_prefix(field))?;
+    let kibibytes: f64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes / 1024.0)
 }
 
 fn lossy(bytes: Vec<u8>) -> String {
@@ -107,39 +143,46 @@ fn lossy(bytes: Vec<u8>) -> String {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, limit: Duration) -> Result<Finished, String> {
-        finish(Command::new("sh").args(["-c", script]), limit)
+    fn shell(script: &str, limit: Duration) -> Result<ProcessOutput, String> {
+        run(Command::new("sh").args(["-c", script]), limit)
     }
 
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn output_and_status_are_kept() {
+    fn output_and_status_are_returned() {
         let finished = shell("echo out; echo err >&2; exit 3", LONG).unwrap();
         assert_eq!(
             (&*finished.stdout, &*finished.stderr, finished.status.code()),
             ("out\n", "err\n", Some(3))
         );
-        assert_eq!(finished.good("it"), Err("it: exit status: 3\nout\nerr".into()));
+        assert_eq!(finished.success("sh"), Err("sh: exit status: 3\nout\nerr".into()));
     }
 
     #[test]
-    fn a_failure_is_told_by_its_last_lines() {
-        let told = shell("seq 100; exit 1", LONG).unwrap().good("seq").unwrap_err();
-        assert!(told.starts_with("seq: exit status: 1\n86\n") && told.ends_with("\n100"), "{told}");
+    fn a_failure_shows_the_last_lines() {
+        let error = shell("seq 100; exit 1", LONG).unwrap().success("seq").unwrap_err();
+        assert!(error.starts_with("seq: exit status: 1\n86\n"), "{error}");
+        assert!(error.ends_with("\n100"), "{error}");
     }
 
     #[test]
-    fn one_that_never_ends_is_killed() {
+    fn a_program_that_does_not_exit_is_killed() {
         assert_eq!(
             shell("read x < /dev/zero; exec tail -f /dev/null", Duration::ZERO).unwrap_err(),
-            "sh did not end within 0 s"
+            "sh did not exit within 0 s"
         );
     }
 
     #[test]
+    fn memory_is_read_from_the_process_status() {
+        assert_eq!(mebibytes("Name:\thelve\nVmHWM:\t    2048 kB\n", "VmHWM:"), Some(2.0));
+        assert_eq!(mebibytes("Name:\thelve\n", "VmHWM:"), None);
+    }
+
+    #[test]
     fn a_missing_program_is_named() {
-        let error = finish(&mut Command::new("no-such-program"), LONG).unwrap_err();
+        let error = run(&mut Command::new("no-such-program"), LONG).unwrap_err();
         assert!(error.starts_with("no-such-program: "), "{error}");
     }
 }

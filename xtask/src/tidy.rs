@@ -126,7 +126,7 @@ mod tests {
         let found: Vec<_> =
             found.iter().map(|it| format!("{}:{}: {}", it.path, it.line, it.what)).collect();
         let expected = [
-            "ARCHITECTURE.md:1: the map is missing",
+            "ARCHITECTURE.md:1: the file is missing",
             "crates/helve-text/Cargo.toml:1: `edition` is not inherited",
             "crates/helve-text/Cargo.toml:1: `license` is not inherited",
             "crates/helve-text/Cargo.toml:1: `rust-version` is not inherited",

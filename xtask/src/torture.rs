@@ -1,4 +1,4 @@
-//! `cargo xtask torture`: long runs in which processes are killed and compete, and nothing said may be lost.
+//! `cargo xtask torture`: long tests with killed and competing processes, in which no reported result may be lost.
 
 mod clients;
 mod edit_kills;
@@ -6,183 +6,221 @@ mod edit_rounds;
 mod edit_swaps;
 mod http_flood;
 mod kills;
-mod neighbours;
+mod measurements;
 mod nets;
 mod pipe_flood;
 mod programs;
-mod random;
 pub(crate) mod server_flood;
+mod shared_data;
 mod todos;
-mod watch;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use fastrand::Rng;
 
 use crate::helve::Helve;
 use crate::options::Options;
 use crate::scratch::Scratch;
 use crate::{Outcome, Verdict};
 
-struct Run {
+struct TortureTest {
     name: &'static str,
-    what: &'static str,
-    /// How many rounds, unless `--count` says otherwise.
+    description: &'static str,
+    /// Number of rounds. What a round is depends on the test.
     count: usize,
-    /// Says what was done, or what was lost.
-    run: fn(&Ground<'_>) -> Result<String, String>,
+    /// Number of rounds with `--short`. All tests together take about five minutes then.
+    short_count: usize,
+    /// Returns a report. The error says what was lost.
+    run: fn(&Context<'_>) -> Result<String, String>,
 }
 
-const RUNS: &[Run] = &[
-    Run { name: "kills", what: "kill -9 of parallel writers", count: 500, run: kills::run },
-    Run {
-        name: "neighbours",
-        what: "two servers and two callers on one data folder",
-        count: 200,
-        run: neighbours::run,
+const TESTS: &[TortureTest] = &[
+    TortureTest {
+        name: "kills",
+        description: "kill -9 of parallel writers",
+        count: 500,
+        short_count: 100,
+        run: kills::run,
     },
-    Run {
+    TortureTest {
+        name: "shared-data",
+        description: "two servers and two callers with one data folder",
+        count: 200,
+        short_count: 100,
+        run: shared_data::run,
+    },
+    TortureTest {
         name: "clients",
-        what: "64 calls at once of 8 clients over HTTP; rounds are seconds",
+        description: "64 parallel calls of 8 clients over HTTP; the count is in seconds",
         count: 60,
+        short_count: 10,
         run: clients::run,
     },
-    Run {
+    TortureTest {
         name: "http-flood",
-        what: "10,000 slow connections, bodies and heads of 1 GiB, streams asked for, and a client at work",
+        description: "10,000 slow connections, requests of 1 GiB and many streams, while clients work",
         count: 1_000_000,
+        short_count: 20_000,
         run: http_flood::run,
     },
-    Run {
+    TortureTest {
         name: "pipe-flood",
-        what: "messages to `helve mcp` without reading, then large ones and one without end",
+        description: "messages to `helve mcp` from a client that does not read, oversized ones included",
         count: 1_000_000,
+        short_count: 100_000,
         run: pipe_flood::run,
     },
-    Run {
+    TortureTest {
         name: "server-flood",
-        what: "messages of an MCP server that floods us, while our own tools are used",
+        description: "messages from an MCP server that floods Helve, while other tools are used",
         count: 1_000_000,
+        short_count: 50_000,
         run: server_flood::run,
     },
-    Run {
+    TortureTest {
         name: "programs",
-        what: "programs that do not want to end, and kill -9 of their Helve",
+        description: "programs that resist being ended, and kill -9 of their Helve",
         count: 1000,
+        short_count: 50,
         run: programs::run,
     },
-    Run {
+    TortureTest {
         name: "edit-kills",
-        what: "kill -9 of servers that change files",
+        description: "kill -9 of servers that change files",
         count: 10_000,
+        short_count: 200,
         run: edit_kills::run,
     },
-    Run {
+    TortureTest {
         name: "edit-rounds",
-        what: "two servers that change different lines of the same files",
+        description: "two servers that change different lines of the same files",
         count: 100_000,
+        short_count: 1_000,
         run: edit_rounds::run,
     },
-    Run {
+    TortureTest {
         name: "edit-swaps",
-        what: "files that become links to the outside under the writer",
+        description: "files that are replaced by links to the outside during a write",
         count: 100_000,
+        short_count: 5_000,
         run: edit_swaps::run,
     },
-    Run {
+    TortureTest {
         name: "traced",
-        what: "every harmless flag, run under a tracer",
+        description: "every harmless flag, run under a tracer; a sample with --short",
         count: 1,
+        short_count: 1,
         run: nets::traced,
     },
-    Run {
+    TortureTest {
         name: "mutants",
-        what: "changed attacks on the shell decision; those it allows are run under a tracer",
+        description: "mutated attacks on the shell decision; those it allows run under a tracer",
         count: 100_000,
+        short_count: 5_000,
         run: nets::mutants,
     },
-    Run {
+    TortureTest {
         name: "flows",
-        what: "scripts that set variables and change folders in every way, and then use them; those allowed are run, too",
+        description: "scripts that set variables and change folders; those allowed run under a tracer",
         count: 1_000_000,
+        short_count: 50_000,
         run: nets::flows,
     },
-    Run {
+    TortureTest {
         name: "bytes",
-        what: "seconds of random texts for the shell decision",
+        description: "random texts for the shell decision; the count is in seconds",
         count: 60,
+        short_count: 10,
         run: nets::bytes,
     },
 ];
 
-/// What a run works with: how often, and where its choices start; the binary in a fresh home is made when asked for.
-struct Ground<'o> {
+/// What a test works with.
+struct Context<'o> {
     options: &'o Options,
     scratch: Scratch,
-    prepared: OnceLock<Helve>,
+    helve: OnceLock<Helve>,
     count: usize,
     seed: u64,
 }
 
-/// Says ten times how far a run has come.
+impl Context<'_> {
+    /// Returns the binary, which is built for the first test that needs it.
+    fn helve(&self) -> Result<&Helve, String> {
+        if let Some(helve) = self.helve.get() {
+            return Ok(helve);
+        }
+        let helve = Helve::prepare(self.options, &self.scratch)?;
+        Ok(self.helve.get_or_init(|| helve))
+    }
+
+    /// Returns a random number generator that repeats its choices for the same seed. Each thread uses its own `stream`.
+    fn rng(&self, stream: u64) -> Rng {
+        Rng::with_seed(self.seed.wrapping_add(stream))
+    }
+}
+
+/// Prints ten times how many rounds are done.
 struct Progress {
-    whole: usize,
+    total: usize,
     done: AtomicUsize,
     start: Instant,
 }
 
 impl Progress {
-    fn new(whole: usize) -> Progress {
-        Progress { whole: whole.max(1), done: AtomicUsize::new(0), start: Instant::now() }
+    fn new(total: usize) -> Progress {
+        Progress { total: total.max(1), done: AtomicUsize::new(0), start: Instant::now() }
     }
 
     fn step(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        let tenth = self.whole.div_ceil(10);
-        if done.is_multiple_of(tenth) && done <= self.whole {
-            println!(
-                "   {done} of {} after {:.0} s",
-                self.whole,
-                self.start.elapsed().as_secs_f32()
-            );
+        let tenth = self.total.div_ceil(10);
+        if done.is_multiple_of(tenth) && done <= self.total {
+            let seconds = self.start.elapsed().as_secs_f32();
+            println!("   {done} of {} after {seconds:.0} s", self.total);
         }
     }
 }
 
-impl Ground<'_> {
-    /// Built and set up for the first run that asks.
-    fn helve(&self) -> Result<&Helve, String> {
-        if let Some(helve) = self.prepared.get() {
-            return Ok(helve);
-        }
-        let helve = Helve::prepare(self.options, &self.scratch)?;
-        Ok(self.prepared.get_or_init(|| helve))
-    }
+fn random_duration(rng: &mut Rng, max: Duration) -> Duration {
+    Duration::from_micros(rng.u64(..u64::try_from(max.as_micros()).unwrap_or(u64::MAX).max(1)))
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
-    let chosen = options.choose(RUNS, |run| run.name)?;
+    let chosen = options.choose(TESTS, |test| test.name)?;
+    let count_of = |test: &TortureTest| {
+        options.count.unwrap_or(if options.short { test.short_count } else { test.count })
+    };
     if options.list {
-        chosen.iter().for_each(|run| println!("{:<12} {} ({})", run.name, run.what, run.count));
+        for test in &chosen {
+            println!("{:<12} {} ({})", test.name, test.description, count_of(test));
+        }
         return Ok(Verdict::Good);
     }
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs());
     let seed = options.seed.unwrap_or(clock);
     let mut failed = Vec::new();
-    for run in &chosen {
+    for test in &chosen {
         let scratch = Scratch::in_memory("torture")?;
-        let prepared = OnceLock::new();
-        let ground =
-            Ground { options, scratch, prepared, count: options.count.unwrap_or(run.count), seed };
-        println!("── {}: {}, {} rounds, --seed {seed}", run.name, run.what, ground.count);
-        match (run.run)(&ground) {
-            Ok(said) => println!("   {said}"),
+        let context =
+            Context { options, scratch, helve: OnceLock::new(), count: count_of(test), seed };
+        println!("── {}: {}, count {}, --seed {seed}", test.name, test.description, context.count);
+        let start = Instant::now();
+        match (test.run)(&context) {
+            Ok(report) => println!("   {report}"),
             Err(why) => {
                 println!("   FAILED (--seed {seed}): {why}");
-                failed.push(run.name);
+                failed.push(test.name);
             }
         }
+        println!("   {} took {:.0} s", test.name, start.elapsed().as_secs_f32());
     }
-    println!("{} of {} runs passed", chosen.len() - failed.len(), chosen.len());
-    Ok(if failed.is_empty() { Verdict::Good } else { Verdict::Bad })
+    println!("{} of {} tests passed", chosen.len() - failed.len(), chosen.len());
+    if failed.is_empty() {
+        return Ok(Verdict::Good);
+    }
+    println!("FAILED: {}", failed.join(", "));
+    Ok(Verdict::Bad)
 }

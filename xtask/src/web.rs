@@ -1,37 +1,37 @@
-//! `helve serve` under test: the process, and a small MCP client that speaks HTTP to it.
+//! `helve serve` under test: the server process, and a small MCP client over HTTP.
 
 pub(crate) mod proxy;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use ureq::Agent;
 
 use crate::helve::Helve;
 use crate::process;
 
-/// No answer takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LONGEST_CHUNK: usize = 64 << 20;
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 
-/// A running `helve serve`. Dropping it ends the process.
-pub(crate) struct Port {
+/// A running `helve serve`. Dropping it kills the process.
+pub(crate) struct HttpServer {
     child: Child,
     pub address: SocketAddr,
     pub token: String,
 }
 
-impl Port {
-    /// Starts it at any port of an address of this machine's own.
-    pub(crate) fn open(helve: &Helve, host: Ipv4Addr) -> Result<Port, String> {
+impl HttpServer {
+    /// Starts `helve serve` at a free port of a loopback address.
+    pub(crate) fn start(helve: &Helve, host: Ipv4Addr) -> Result<HttpServer, String> {
         let mut command = helve.serve_command();
         command.args(["--host", &host.to_string(), "--port", "0"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| format!("helve serve: {error}"))?;
-        match announced(&mut child) {
-            Ok((port, token)) => Ok(Port { child, address: (host, port).into(), token }),
+        match read_announcement(&mut child) {
+            Ok((port, token)) => Ok(HttpServer { child, address: (host, port).into(), token }),
             Err(why) => {
                 process::kill(&mut child);
                 Err(why)
@@ -44,146 +44,113 @@ impl Port {
     }
 }
 
-impl Drop for Port {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         process::kill(&mut self.child);
     }
 }
 
-/// The port and the token, by way of what it prints first.
-fn announced(child: &mut Child) -> Result<(u16, String), String> {
-    let output = child.stdout.take().ok_or("a child without pipes")?;
+/// Returns the port and the token from the first line that the server prints.
+fn read_announcement(child: &mut Child) -> Result<(u16, String), String> {
+    let output = child.stdout.take().ok_or("helve serve has no pipe")?;
     let mut line = String::new();
     let read = BufReader::new(output).read_line(&mut line);
     read.map_err(|error| format!("helve serve: {error}"))?;
-    let said: Value = serde_json::from_str(&line)
+    let announcement: Value = serde_json::from_str(&line)
         .map_err(|error| format!("helve serve printed `{}`: {error}", line.trim()))?;
-    let port = said["port"].as_u64().and_then(|port| u16::try_from(port).ok());
-    let file = said["tokenFile"].as_str().ok_or("helve serve names no token file")?;
+    let port = announcement["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+    let file = announcement["tokenFile"].as_str().ok_or("helve serve printed no token file")?;
     let token = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    Ok((port.ok_or("helve serve names no port")?, token.trim().to_owned()))
+    Ok((port.ok_or("helve serve printed no port")?, token.trim().to_owned()))
 }
 
-/// One client with a session and a connection that stays open.
-pub(crate) struct Client {
-    stream: BufReader<TcpStream>,
-    head: String,
-    session: String,
+/// An MCP client with a session and one connection, which stays open.
+pub(crate) struct HttpClient {
+    agent: Agent,
+    url: String,
+    authorization: String,
+    session: Option<String>,
     last_id: u64,
 }
 
-impl Client {
-    /// A client with a session of its own.
-    pub(crate) fn connect(port: &Port) -> Result<Client, String> {
-        let mut client = Client::wired(port)?;
-        let who = json!({"name": "helve-xtask", "version": env!("CARGO_PKG_VERSION")});
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
-        client.request("initialize", &hello)?;
-        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        client.post(&ready.to_string())?;
+impl HttpClient {
+    /// Connects and starts a session.
+    pub(crate) fn connect(server: &HttpServer) -> Result<HttpClient, String> {
+        let mut client = HttpClient::new(server);
+        let info = json!({"name": "helve-xtask", "version": env!("CARGO_PKG_VERSION")});
+        let parameters =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});
+        client.request("initialize", &parameters)?;
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        client.post(&initialized)?;
         Ok(client)
     }
 
-    /// One more connection of the same session; `number` keeps its requests apart.
-    pub(crate) fn beside(&self, port: &Port, number: u64) -> Result<Client, String> {
-        let client = Client::wired(port)?;
-        Ok(Client { session: self.session.clone(), last_id: number << 32, ..client })
+    fn new(server: &HttpServer) -> HttpClient {
+        let config = Agent::config_builder()
+            .timeout_global(Some(RESPONSE_TIMEOUT))
+            .http_status_as_error(false)
+            .proxy(None)
+            .max_redirects(0);
+        HttpClient {
+            agent: config.build().into(),
+            url: format!("http://{}/mcp", server.address),
+            authorization: format!("Bearer {}", server.token),
+            session: None,
+            last_id: 0,
+        }
     }
 
-    fn wired(port: &Port) -> Result<Client, String> {
-        let stream = TcpStream::connect(port.address).map_err(|error| error.to_string())?;
-        let set = stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
-        set.map_err(|error| error.to_string())?;
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n",
-            port.address.port(),
-            port.token
-        );
-        let stream = BufReader::new(stream);
-        Ok(Client { stream, head, session: String::new(), last_id: 0 })
+    /// Returns a client of the same session with a new connection. `number` makes its request ids unique.
+    pub(crate) fn same_session(&self, server: &HttpServer, number: u64) -> HttpClient {
+        let session = self.session.clone();
+        HttpClient { session, last_id: number << 32, ..HttpClient::new(server) }
     }
 
     pub(crate) fn session_id(&self) -> &str {
-        self.session.trim_start_matches("Mcp-Session-Id:").trim()
+        self.session.as_deref().unwrap_or_default()
     }
 
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, String> {
         self.request("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
-    /// The result of a request; an error of the server is an error here.
+    /// Sends a request and returns its result. A JSON-RPC error is returned as an error.
     pub(crate) fn request(&mut self, method: &str, parameters: &Value) -> Result<Value, String> {
         self.last_id += 1;
         let id = self.last_id;
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters});
-        let body = self.post(&message.to_string())?;
-        let messages = body.lines().filter_map(|line| {
+        let body = self
+            .post(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}))?;
+        let mut messages = body.lines().filter_map(|line| {
             serde_json::from_str::<Value>(line.strip_prefix("data:").unwrap_or(line)).ok()
         });
-        let answer = messages.into_iter().find(|message| message["id"] == id);
-        let mut answer = answer.ok_or_else(|| format!("{method}: no answer in `{body}`"))?;
-        match answer["error"].take() {
-            Value::Null => Ok(answer["result"].take()),
+        let response = messages.find(|message| message["id"] == id);
+        let mut response = response.ok_or_else(|| format!("{method}: no response in `{body}`"))?;
+        match response["error"].take() {
+            Value::Null => Ok(response["result"].take()),
             error => Err(format!("{method}: {error}")),
         }
     }
 
-    fn post(&mut self, body: &str) -> Result<String, String> {
-        let (head, session, length) = (&self.head, &self.session, body.len());
-        let request = format!("{head}{session}Content-Length: {length}\r\n\r\n{body}");
-        let sent = self.stream.get_mut().write_all(request.as_bytes());
-        sent.map_err(|error| format!("sending: {error}"))?;
-        self.answer()
-    }
-
-    fn answer(&mut self) -> Result<String, String> {
-        let status = self.line()?;
-        let mut length = None;
-        loop {
-            let header = self.line()?;
-            let Some((name, value)) = header.split_once(':') else { break };
-            match (name.to_ascii_lowercase().as_str(), value.trim()) {
-                ("content-length", value) => length = value.parse::<usize>().ok(),
-                ("mcp-session-id", id) => self.session = format!("Mcp-Session-Id: {id}\r\n"),
-                (_, _) => {}
-            }
+    fn post(&mut self, message: &Value) -> Result<String, String> {
+        let mut request = self.agent.post(&self.url);
+        for (name, value) in [
+            ("Authorization", &*self.authorization),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ] {
+            request = request.header(name, value);
         }
-        let body = match length {
-            Some(length) => self.bytes(length)?,
-            None => self.chunks()?,
-        };
-        let body = String::from_utf8_lossy(&body).into_owned();
-        if !status.contains(" 20") {
-            return Err(format!("{status}: {}", body.trim()));
+        if let Some(session) = &self.session {
+            request = request.header("Mcp-Session-Id", session);
         }
-        Ok(body)
-    }
-
-    fn chunks(&mut self) -> Result<Vec<u8>, String> {
-        let mut body = Vec::new();
-        loop {
-            let size = self.line()?;
-            let size = usize::from_str_radix(size.trim(), 16).map_err(|_| "a chunk of no size")?;
-            body.extend(self.bytes(size)?);
-            self.line()?;
-            if size == 0 {
-                return Ok(body);
-            }
+        let mut response = request.send(message.to_string()).map_err(|error| error.to_string())?;
+        if let Some(session) = response.headers().get("Mcp-Session-Id") {
+            self.session = session.to_str().ok().map(str::to_owned);
         }
-    }
-
-    fn bytes(&mut self, count: usize) -> Result<Vec<u8>, String> {
-        let mut bytes = vec![0; count.min(LONGEST_CHUNK)];
-        self.stream.read_exact(&mut bytes).map_err(|error| format!("reading: {error}"))?;
-        Ok(bytes)
-    }
-
-    fn line(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        let read = self.stream.read_line(&mut line).map_err(|error| format!("reading: {error}"))?;
-        if read == 0 {
-            return Err("the server closed the connection".into());
-        }
-        Ok(line.trim_end().into())
+        let body = response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_string();
+        let body = body.map_err(|error| error.to_string())?;
+        let status = response.status();
+        if status.is_success() { Ok(body) } else { Err(format!("{status}: {}", body.trim())) }
     }
 }

@@ -1,4 +1,4 @@
-//! The benches themselves: one function each, with its floor and a look at the answer.
+//! Benchmarks of single calls. Each compares with a floor and checks the answer.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,124 +6,135 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::measure::{interleaved, peak_memory, timed};
+use super::fixture::{Fixture, LONG_LINES, long_line};
+use super::measure::{interleaved, timed};
 use super::search;
-use super::stage::{LONG_LINES, Stage, long_line};
-use super::{Figures, Floor};
+use super::{Floor, Measurement};
 use crate::helve::CALL_LIMIT;
-use crate::{mcp, process};
+use crate::mcp::{McpProcess, ToolAnswer};
+use crate::process::{self, peak_memory};
 
-const TAIL: usize = 2_000;
+/// Number of lines that `read_tail` reads.
+const TAIL_LINES: usize = 2_000;
 
-pub(super) fn start(stage: &mut Stage) -> Result<Figures, String> {
+pub(super) fn start(fixture: &mut Fixture) -> Result<Measurement, String> {
     let ours = || {
         let (server, took) = timed(|| {
-            let mut server = stage.helve.serve()?;
+            let mut server = fixture.helve.start_mcp()?;
             server.client()?.initialize()?;
             let tools = server.client()?.list_tools()?;
-            if tools.is_empty() { Err("no tool was listed".into()) } else { Ok(server) }
+            if tools.is_empty() { Err("no tools are listed".into()) } else { Ok(server) }
         })?;
         drop(server);
         Ok(took)
     };
-    compared("true", 20, || floor("true", &[]), ours)
+    compare("true", 20, || floor_command("true", &[]), ours)
 }
 
-pub(super) fn read_small(stage: &mut Stage) -> Result<Figures, String> {
-    let path = stage.small();
+pub(super) fn read_small(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let path = fixture.small_file();
     let arguments = json!({"filePath": path});
-    let server = stage.server()?;
-    compared(
+    let server = fixture.server()?;
+    compare(
         "cat FILE",
         200,
-        || floor("cat", &[&path]),
-        || read(server, &arguments, "line 50 of the small file"),
+        || floor_command("cat", &[&path]),
+        || timed_read(server, &arguments, "line 50 of the small file"),
     )
 }
 
-pub(super) fn read_tail(stage: &mut Stage) -> Result<Figures, String> {
-    let path = stage.long();
+pub(super) fn read_tail(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let path = fixture.long_file();
     let (arguments, first) = tail_of(&path);
-    let server = stage.server()?;
-    compared(
+    let server = fixture.server()?;
+    compare(
         "wc -l FILE",
         30,
-        || floor("wc", &[Path::new("-l"), &path]),
-        || read(server, &arguments, &first),
+        || floor_command("wc", &[Path::new("-l"), &path]),
+        || timed_read(server, &arguments, &first),
     )
 }
 
-pub(super) fn call_read(stage: &mut Stage) -> Result<Figures, String> {
-    let path = stage.small();
+pub(super) fn call_read(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let path = fixture.small_file();
     let ours = || {
-        let finished = stage.helve.call("bench", "read", &json!({"filePath": path}))?;
+        let finished = fixture.helve.call("bench", "read", &json!({"filePath": path}))?;
         let took = finished.took;
-        let printed = finished.good("helve call read")?;
+        let printed = finished.success("helve call read")?;
         if printed.contains("line 50 of the small file") {
             Ok(took)
         } else {
-            Err(format!("another answer: {printed}"))
+            Err(format!("unexpected answer: {printed}"))
         }
     };
-    compared("cat FILE", 30, || floor("cat", &[&path]), ours)
+    compare("cat FILE", 30, || floor_command("cat", &[&path]), ours)
 }
 
-/// Every call once more, so that the figure means the same when this bench runs alone.
-pub(super) fn memory(stage: &mut Stage) -> Result<Figures, String> {
-    let small = json!({"filePath": stage.small()});
-    let (tail, first) = tail_of(&stage.long());
-    search::once(stage)?;
-    let server = stage.server()?;
-    read(server, &small, "line 50 of the small file")?;
-    read(server, &tail, &first)?;
-    Ok(Figures { ours: peak_memory(server.id())?, floor: None, rounds: 1 })
+/// Repeats every call, so that the result is the same when this benchmark runs alone.
+pub(super) fn memory(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let small = json!({"filePath": fixture.small_file()});
+    let (tail, first) = tail_of(&fixture.long_file());
+    search::run_each_once(fixture)?;
+    let server = fixture.server()?;
+    timed_read(server, &small, "line 50 of the small file")?;
+    timed_read(server, &tail, &first)?;
+    Ok(Measurement { ours: peak_memory(server.id())?, floor: None, rounds: 1 })
 }
 
 fn tail_of(path: &Path) -> (Value, String) {
-    let first = LONG_LINES - TAIL + 1;
-    (json!({"filePath": path, "offset": first, "limit": TAIL}), long_line(first))
+    let first = LONG_LINES - TAIL_LINES + 1;
+    (json!({"filePath": path, "offset": first, "limit": TAIL_LINES}), long_line(first))
 }
 
-pub(super) fn compared(
+/// Measures our call and the floor, which is described by `command`.
+pub(super) fn compare(
     command: &'static str,
     rounds: usize,
     floor: impl FnMut() -> Result<Duration, String>,
     ours: impl FnMut() -> Result<Duration, String>,
-) -> Result<Figures, String> {
-    let pair = interleaved(rounds, floor, ours)?;
-    Ok(Figures { ours: pair.ours, floor: Some(Floor { command, value: pair.floor }), rounds })
+) -> Result<Measurement, String> {
+    let medians = interleaved(rounds, floor, ours)?;
+    Ok(Measurement {
+        ours: medians.ours,
+        floor: Some(Floor { command, value: medians.floor }),
+        rounds,
+    })
 }
 
-fn floor(program: &str, arguments: &[&Path]) -> Result<Duration, String> {
-    let finished = process::finish(Command::new(program).args(arguments), CALL_LIMIT)?;
+fn floor_command(program: &str, arguments: &[&Path]) -> Result<Duration, String> {
+    let finished = process::run(Command::new(program).args(arguments), CALL_LIMIT)?;
     let took = finished.took;
-    finished.good(program).map(|_| took)
+    finished.success(program).map(|_| took)
 }
 
-fn read(server: &mut mcp::Server, arguments: &Value, expected: &str) -> Result<Duration, String> {
-    tool(server, "read", arguments, expected)
+fn timed_read(
+    server: &mut McpProcess,
+    arguments: &Value,
+    expected: &str,
+) -> Result<Duration, String> {
+    timed_call_expecting(server, "read", arguments, expected)
 }
 
-pub(super) fn answered(
-    server: &mut mcp::Server,
+pub(super) fn timed_call(
+    server: &mut McpProcess,
     name: &str,
     arguments: &Value,
-) -> Result<(mcp::Answer, Duration), String> {
+) -> Result<(ToolAnswer, Duration), String> {
     let client = server.client()?;
     timed(|| client.call(name, arguments))
 }
 
-/// A call that must answer with `expected` somewhere in its text: speed without the answer is nothing.
-pub(super) fn tool(
-    server: &mut mcp::Server,
+/// Calls a tool whose answer must contain `expected`, and returns how long it took.
+pub(super) fn timed_call_expecting(
+    server: &mut McpProcess,
     name: &str,
     arguments: &Value,
     expected: &str,
 ) -> Result<Duration, String> {
-    let (answer, took) = answered(server, name, arguments)?;
+    let (answer, took) = timed_call(server, name, arguments)?;
     if answer.is_error || !answer.text.contains(expected) {
         let start: String = answer.text.chars().take(500).collect();
-        return Err(format!("{name} answered without `{expected}`: {start}"));
+        return Err(format!("the answer of {name} does not contain `{expected}`: {start}"));
     }
     Ok(took)
 }

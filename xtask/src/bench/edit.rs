@@ -1,4 +1,4 @@
-//! Edits: in a large file, in a small one, and what is said of one that fits nowhere.
+//! Benchmarks of `edit`: in a large file, in a small one, and with a quotation that matches nowhere.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -8,84 +8,88 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Figures;
-use super::calls::{answered, compared, tool};
+use super::Measurement;
+use super::calls::{compare, timed_call, timed_call_expecting};
+use super::fixture::Fixture;
 use super::measure::timed;
-use super::stage::Stage;
 
-const LARGE: usize = 1 << 20;
-/// Where the edits apply.
-const LINE: usize = 12_345;
+const LARGE_BYTES: usize = 1 << 20;
+/// Number of the block that is edited.
+const BLOCK: usize = 12_345;
 
-/// The old and the new text, by turns, so that every call changes something.
-pub(super) fn exact(stage: &mut Stage) -> Result<Figures, String> {
-    turns(stage, "large.txt", &large(), |number| format!("        value_{LINE} = {number};\n"))
-}
-
-/// The same, quoted with another indentation.
-pub(super) fn tolerant(stage: &mut Stage) -> Result<Figures, String> {
-    turns(stage, "tolerant.txt", &large(), |number| {
-        format!("  begin_{LINE}();\n  value_{LINE} = {number};\n  end_{LINE}();\n")
+/// Replaces an exact quotation. Every call changes the text again.
+pub(super) fn exact(fixture: &mut Fixture) -> Result<Measurement, String> {
+    repeat_edit(fixture, "large.txt", &large_text(), |number| {
+        format!("        value_{BLOCK} = {number};\n")
     })
 }
 
-pub(super) fn small(stage: &mut Stage) -> Result<Figures, String> {
-    let text = block(LINE, 0) + &block(1, 0);
-    turns(stage, "edited.txt", &text, |number| format!("        value_{LINE} = {number};\n"))
+/// Replaces a quotation with different indentation.
+pub(super) fn tolerant(fixture: &mut Fixture) -> Result<Measurement, String> {
+    repeat_edit(fixture, "tolerant.txt", &large_text(), |number| {
+        format!("  begin_{BLOCK}();\n  value_{BLOCK} = {number};\n  end_{BLOCK}();\n")
+    })
 }
 
-/// A quotation of which a value is another one now.
-pub(super) fn nearest(stage: &mut Stage) -> Result<Figures, String> {
-    let path = stage.helve.workspace.join("nearest.txt");
-    write(&path, &large())?;
-    let quoted = block(LINE, 0).replace("end", "finish");
+pub(super) fn small(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let text = block(BLOCK, 0) + &block(1, 0);
+    repeat_edit(fixture, "edited.txt", &text, |number| {
+        format!("        value_{BLOCK} = {number};\n")
+    })
+}
+
+/// Quotes text that is similar to a place in the file.
+pub(super) fn nearest(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let path = fixture.helve.workspace.join("nearest.txt");
+    write(&path, &large_text())?;
+    let quoted = block(BLOCK, 0).replace("end", "finish");
     let arguments = json!({"filePath": path, "oldString": quoted, "newString": "x"});
-    let server = stage.editor()?;
+    let server = fixture.editing_server()?;
     let ours = || {
-        let (answer, took) = answered(server, "edit", &arguments)?;
-        match answer.is_error && answer.text.contains("The nearest place is lines") {
-            true => Ok(took),
-            false => Err(format!("another answer: {}", answer.text)),
+        let (answer, took) = timed_call(server, "edit", &arguments)?;
+        if answer.is_error && answer.text.contains("The nearest place is lines") {
+            return Ok(took);
         }
+        Err(format!("unexpected answer: {}", answer.text))
     };
-    compared("read 1 MB", 20, || read(&path), ours)
+    compare("read 1 MB", 20, || timed_read(&path), ours)
 }
 
-fn turns(
-    stage: &mut Stage,
+fn repeat_edit(
+    fixture: &mut Fixture,
     name: &str,
     text: &str,
     quoted: impl Fn(usize) -> String,
-) -> Result<Figures, String> {
-    let path = stage.helve.workspace.join(name);
+) -> Result<Measurement, String> {
+    let path = fixture.helve.workspace.join(name);
     write(&path, text)?;
-    let beside = stage.helve.workspace.join(format!("floor-{name}"));
-    let server = stage.editor()?;
+    let floor_path = fixture.helve.workspace.join(format!("floor-{name}"));
+    let server = fixture.editing_server()?;
     let mut number = 0;
     let ours = || {
         let (old, new) = (quoted(number), quoted(number + 1));
         number += 1;
         let arguments: Value = json!({"filePath": path, "oldString": old, "newString": new});
-        tool(server, "edit", &arguments, "Edited")
+        timed_call_expecting(server, "edit", &arguments, "Edited")
     };
-    compared("write, sync, rename, sync", 40, || synced(&beside, text), ours)
+    compare("write, sync, rename, sync", 40, || timed_synced_write(&floor_path, text), ours)
 }
 
-/// The least that a careful writer does.
-fn synced(path: &Path, text: &str) -> Result<Duration, String> {
-    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+/// Does the minimum that a durable write needs.
+fn timed_synced_write(path: &Path, text: &str) -> Result<Duration, String> {
+    let with_path = |error: std::io::Error| format!("{}: {error}", path.display());
     let folder = path.parent().unwrap_or(path);
     let temporary = path.with_extension("tmp");
     let ((), took) = timed(|| {
-        let mut file = File::create(&temporary).map_err(told)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(told)?;
-        fs::rename(&temporary, path).map_err(told)?;
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(told)
+        let mut file = File::create(&temporary).map_err(with_path)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(with_path)?;
+        fs::rename(&temporary, path).map_err(with_path)?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(with_path)
     })?;
     Ok(took)
 }
 
-fn read(path: &Path) -> Result<Duration, String> {
+fn timed_read(path: &Path) -> Result<Duration, String> {
     let read = || fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
     timed(read).map(|(_, took)| took)
 }
@@ -94,14 +98,14 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A megabyte of blocks that differ in their numbers.
-fn large() -> String {
-    let mut text = String::with_capacity(LARGE + 200);
-    let mut number = LINE;
-    while text.len() < LARGE {
+/// Returns a megabyte of blocks with different numbers. Block `BLOCK` is the first.
+fn large_text() -> String {
+    let mut text = String::with_capacity(LARGE_BYTES + 200);
+    let mut number = BLOCK;
+    while text.len() < LARGE_BYTES {
         text.push_str(&block(number, 0));
-        number = if number == LINE { 0 } else { number + 1 };
-        number += usize::from(number == LINE);
+        number = if number == BLOCK { 0 } else { number + 1 };
+        number += usize::from(number == BLOCK);
     }
     text
 }

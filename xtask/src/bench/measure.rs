@@ -1,36 +1,40 @@
-//! Medians of interleaved rounds, and what the kernel says about a process.
+//! Measures durations: medians of interleaved rounds.
 
 use std::time::{Duration, Instant};
 
-const WARM_UPS: usize = 3;
+/// Rounds at the start that are not counted.
+const WARM_UP_ROUNDS: usize = 3;
 
 /// Medians in milliseconds.
-pub(super) struct Pair {
+pub(super) struct Medians {
     pub floor: f64,
     pub ours: f64,
 }
 
-/// Floor and ours by turns, so that both see the same load; the first rounds are not counted.
+/// Runs the floor and our call in turn, so that both see the same load.
 pub(super) fn interleaved(
     rounds: usize,
     mut floor: impl FnMut() -> Result<Duration, String>,
     mut ours: impl FnMut() -> Result<Duration, String>,
-) -> Result<Pair, String> {
-    let mut floors = Vec::with_capacity(rounds);
-    let mut calls = Vec::with_capacity(rounds);
-    for round in 0..rounds + WARM_UPS {
-        let pair = (floor()?, ours()?);
-        if round >= WARM_UPS {
-            floors.push(pair.0);
-            calls.push(pair.1);
+) -> Result<Medians, String> {
+    let mut floor_times = Vec::with_capacity(rounds);
+    let mut our_times = Vec::with_capacity(rounds);
+    for round in 0..rounds + WARM_UP_ROUNDS {
+        let (floor_time, our_time) = (floor()?, ours()?);
+        if round >= WARM_UP_ROUNDS {
+            floor_times.push(floor_time);
+            our_times.push(our_time);
         }
     }
-    Ok(Pair { floor: median(floors), ours: median(calls) })
+    Ok(Medians { floor: median(floor_times), ours: median(our_times) })
 }
 
-pub(super) fn timed<T>(act: impl FnOnce() -> Result<T, String>) -> Result<(T, Duration), String> {
+/// Returns the value of an action and how long it took.
+pub(super) fn timed<T>(
+    action: impl FnOnce() -> Result<T, String>,
+) -> Result<(T, Duration), String> {
     let start = Instant::now();
-    let value = act()?;
+    let value = action()?;
     Ok((value, start.elapsed()))
 }
 
@@ -43,19 +47,6 @@ fn median(mut times: Vec<Duration>) -> f64 {
     } else {
         at(middle)
     }
-}
-
-/// The most memory a process ever held, in MiB.
-pub(super) fn peak_memory(process: u32) -> Result<f64, String> {
-    let path = format!("/proc/{process}/status");
-    let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    peak_of(&status).ok_or_else(|| format!("{path} has no VmHWM"))
-}
-
-fn peak_of(status: &str) -> Option<f64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes / 1024.0)
 }
 
 #[cfg(test)]
@@ -75,20 +66,14 @@ mod tests {
     }
 
     #[test]
-    fn floor_and_ours_take_turns_and_warm_ups_do_not_count() {
+    fn rounds_alternate_and_warm_up_is_not_counted() {
         let order = std::cell::RefCell::new(String::new());
         let round = |name: char, ms: u64| {
-            let slow = order.borrow().len() < 2 * WARM_UPS;
+            let slow = order.borrow().len() < 2 * WARM_UP_ROUNDS;
             order.borrow_mut().push(name);
             Ok(Duration::from_millis(if slow { 1000 } else { ms }))
         };
         let pair = interleaved(2, || round('f', 2), || round('o', 3)).unwrap();
         assert_eq!((pair.floor, pair.ours, &**order.borrow()), (2.0, 3.0, "fofofofofo"));
-    }
-
-    #[test]
-    fn the_kernel_says_how_much_memory() {
-        assert_eq!(peak_of("Name:\thelve\nVmHWM:\t    2048 kB\n"), Some(2.0));
-        assert_eq!(peak_of("Name:\thelve\n"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Searching beside `rg`, which is asked for the same and prints all of it.
+//! Benchmarks of searches. The floor is `rg` with the same search, which prints all matches.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,90 +6,94 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::calls::{compared, tool};
+use super::calls::{compare, timed_call_expecting};
+use super::fixture::Fixture;
 use super::measure::interleaved;
-use super::stage::Stage;
-use super::tree::{COMMON, FILES, MANY, RARE};
-use super::{Figures, Floor};
+use super::tree::{COMMON, LARGE_FILES, RARE, VERY_LARGE_FILES};
+use super::{Floor, Measurement};
 use crate::helve::CALL_LIMIT;
 use crate::process;
 
 const ROUNDS: usize = 30;
 
-pub(super) fn grep_rare(stage: &mut Stage) -> Result<Figures, String> {
-    let tree = stage.large_tree()?;
-    let call = Call { tool: "grep", arguments: json!({"pattern": RARE, "path": tree}), says: RARE };
-    beside_rg(stage, "rg -n RARE", &["-n", RARE], &tree, &call)
+pub(super) fn grep_rare(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let tree = fixture.large_tree()?;
+    let call = SearchCall {
+        tool: "grep",
+        arguments: json!({"pattern": RARE, "path": tree}),
+        expected: RARE,
+    };
+    compare_with_rg(fixture, "rg -n RARE", &["-n", RARE], &tree, &call)
 }
 
-pub(super) fn grep_common(stage: &mut Stage) -> Result<Figures, String> {
-    let tree = stage.large_tree()?;
+pub(super) fn grep_common(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let tree = fixture.large_tree()?;
     let arguments = json!({"pattern": COMMON, "path": tree});
-    let call = Call { tool: "grep", arguments, says: "100 of " };
-    beside_rg(stage, "rg -n COMMON", &["-n", COMMON], &tree, &call)
+    let call = SearchCall { tool: "grep", arguments, expected: "100 of " };
+    compare_with_rg(fixture, "rg -n COMMON", &["-n", COMMON], &tree, &call)
 }
 
-pub(super) fn glob(stage: &mut Stage) -> Result<Figures, String> {
-    let tree = stage.large_tree()?;
-    let says = format!("100 of {} files", FILES.div_ceil(3));
-    let call = Call { tool: "glob", arguments: globbing(&tree), says: &says };
-    beside_rg(stage, "rg --files -g", &["--files", "-g", "**/*.rs"], &tree, &call)
+pub(super) fn glob(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let tree = fixture.large_tree()?;
+    let expected = format!("100 of {} files", LARGE_FILES.div_ceil(3));
+    let call = SearchCall { tool: "glob", arguments: glob_arguments(&tree), expected: &expected };
+    compare_with_rg(fixture, "rg --files -g", &["--files", "-g", "**/*.rs"], &tree, &call)
 }
 
-pub(super) fn glob_many(stage: &mut Stage) -> Result<Figures, String> {
-    let tree = stage.very_large_tree()?;
-    let says = format!("100 of {} files", MANY.div_ceil(3));
-    let call = Call { tool: "glob", arguments: globbing(&tree), says: &says };
-    beside_rg(stage, "rg --files -g", &["--files", "-g", "**/*.rs"], &tree, &call)
+pub(super) fn glob_many(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let tree = fixture.very_large_tree()?;
+    let expected = format!("100 of {} files", VERY_LARGE_FILES.div_ceil(3));
+    let call = SearchCall { tool: "glob", arguments: glob_arguments(&tree), expected: &expected };
+    compare_with_rg(fixture, "rg --files -g", &["--files", "-g", "**/*.rs"], &tree, &call)
 }
 
-pub(super) fn list(stage: &mut Stage) -> Result<Figures, String> {
-    let tree = stage.large_tree()?;
-    let call = Call { tool: "list", arguments: json!({"path": tree}), says: "part000/" };
-    beside_rg(stage, "rg --files", &["--files"], &tree, &call)
+pub(super) fn list(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let tree = fixture.large_tree()?;
+    let call = SearchCall { tool: "list", arguments: json!({"path": tree}), expected: "part000/" };
+    compare_with_rg(fixture, "rg --files", &["--files"], &tree, &call)
 }
 
-/// All of these once, for whoever looks at what they cost.
-pub(super) fn once(stage: &mut Stage) -> Result<(), String> {
-    let tree = stage.large_tree()?;
-    let server = stage.server()?;
-    tool(server, "grep", &json!({"pattern": COMMON, "path": tree}), "100 of ")?;
-    tool(server, "grep", &json!({"pattern": RARE, "path": tree}), RARE)?;
-    tool(server, "glob", &globbing(&tree), "100 of ")?;
-    tool(server, "list", &json!({"path": tree}), "part000/").map(|_| ())
+/// Makes each search once, for the memory benchmark.
+pub(super) fn run_each_once(fixture: &mut Fixture) -> Result<(), String> {
+    let tree = fixture.large_tree()?;
+    let server = fixture.server()?;
+    timed_call_expecting(server, "grep", &json!({"pattern": COMMON, "path": tree}), "100 of ")?;
+    timed_call_expecting(server, "grep", &json!({"pattern": RARE, "path": tree}), RARE)?;
+    timed_call_expecting(server, "glob", &glob_arguments(&tree), "100 of ")?;
+    timed_call_expecting(server, "list", &json!({"path": tree}), "part000/").map(|_| ())
 }
 
-fn globbing(tree: &Path) -> Value {
+fn glob_arguments(tree: &Path) -> Value {
     json!({"pattern": "**/*.rs", "path": tree})
 }
 
-struct Call<'a> {
+struct SearchCall<'a> {
     tool: &'static str,
     arguments: Value,
-    says: &'a str,
+    expected: &'a str,
 }
 
-fn beside_rg(
-    stage: &mut Stage,
+fn compare_with_rg(
+    fixture: &mut Fixture,
     command: &'static str,
     arguments: &[&str],
     tree: &Path,
-    call: &Call<'_>,
-) -> Result<Figures, String> {
-    let server = stage.server()?;
-    let ours = || tool(server, call.tool, &call.arguments, call.says);
+    call: &SearchCall<'_>,
+) -> Result<Measurement, String> {
+    let server = fixture.server()?;
+    let ours = || timed_call_expecting(server, call.tool, &call.arguments, call.expected);
     if rg(&["--version"], None).is_ok() {
-        return compared(command, ROUNDS, || rg(arguments, Some(tree)), ours);
+        return compare(command, ROUNDS, || rg(arguments, Some(tree)), ours);
     }
-    eprintln!("there is no `rg` here, so {} is measured without a floor", call.tool);
-    let pair = interleaved(ROUNDS, || Ok(Duration::ZERO), ours)?;
-    Ok(Figures { ours: pair.ours, floor: None::<Floor>, rounds: ROUNDS })
+    eprintln!("rg is not installed, so {} is measured without a floor", call.tool);
+    let medians = interleaved(ROUNDS, || Ok(Duration::ZERO), ours)?;
+    Ok(Measurement { ours: medians.ours, floor: None::<Floor>, rounds: ROUNDS })
 }
 
 fn rg(arguments: &[&str], tree: Option<&Path>) -> Result<Duration, String> {
     let mut command = Command::new("rg");
     command.args(["--no-config", "--hidden", "--glob", "!.git"]).args(arguments).args(tree);
-    let finished = process::finish(&mut command, CALL_LIMIT)?;
+    let finished = process::run(&mut command, CALL_LIMIT)?;
     let took = finished.took;
-    finished.good("rg").map(|_| took)
+    finished.success("rg").map(|_| took)
 }

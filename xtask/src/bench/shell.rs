@@ -1,4 +1,4 @@
-//! Benches of `bash`: what it costs beyond the shell itself.
+//! Benchmarks of `bash`: its cost beyond that of the shell itself.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -6,64 +6,65 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Figures;
-use super::calls::{compared, tool};
-use super::measure::{peak_memory, timed};
-use super::stage::Stage;
-use crate::mcp::Server;
+use super::Measurement;
+use super::calls::{compare, timed_call_expecting};
+use super::fixture::Fixture;
+use super::measure::timed;
+use crate::mcp::McpProcess;
+use crate::process::peak_memory;
 
-pub(super) fn nothing(stage: &mut Stage) -> Result<Figures, String> {
+pub(super) fn empty_command(fixture: &mut Fixture) -> Result<Measurement, String> {
     let arguments = json!({"command": "true"});
-    let server = &mut allowed(stage)?;
-    compared(
+    let server = &mut start_server(fixture)?;
+    compare(
         "bash -c true",
         200,
-        || floor("true"),
-        || tool(server, "bash", &arguments, "exit code 0"),
+        || timed_shell("true"),
+        || timed_call_expecting(server, "bash", &arguments, "exit code 0"),
     )
 }
 
-pub(super) fn much(stage: &mut Stage) -> Result<Figures, String> {
-    let file = ten_megabytes(stage)?;
+pub(super) fn ten_megabytes(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let file = ten_megabyte_file(fixture)?;
     let script = format!("cat '{}'", file.display());
     let arguments = json!({"command": script});
-    let server = &mut allowed(stage)?;
-    compared(
+    let server = &mut start_server(fixture)?;
+    compare(
         "bash -c 'cat FILE'",
         40,
-        || floor(&script),
-        || tool(server, "bash", &arguments, "exit code 0"),
+        || timed_shell(&script),
+        || timed_call_expecting(server, "bash", &arguments, "exit code 0"),
     )
 }
 
-pub(super) fn memory_of_ten_megabytes(stage: &mut Stage) -> Result<Figures, String> {
-    let script = format!("cat '{}'", ten_megabytes(stage)?.display());
-    growth(stage, &script)
+pub(super) fn memory_for_ten_megabytes(fixture: &mut Fixture) -> Result<Measurement, String> {
+    let script = format!("cat '{}'", ten_megabyte_file(fixture)?.display());
+    memory_growth(fixture, &script)
 }
 
-pub(super) fn memory_of_a_gigabyte(stage: &mut Stage) -> Result<Figures, String> {
-    growth(stage, "yes 'a line of output' | head -c 1G")
+pub(super) fn memory_for_a_gigabyte(fixture: &mut Fixture) -> Result<Measurement, String> {
+    memory_growth(fixture, "yes 'a line of output' | head -c 1G")
 }
 
-/// A server of its own, that asks nothing.
-fn allowed(stage: &Stage) -> Result<Server, String> {
-    let mut server = stage.helve.serve_with(&["--yes"])?;
+/// Starts a server that allows everything.
+fn start_server(fixture: &Fixture) -> Result<McpProcess, String> {
+    let mut server = fixture.helve.start_mcp_with(&["--yes"])?;
     server.client()?.initialize()?;
     Ok(server)
 }
 
-/// How much a server of its own grows by one command.
-fn growth(stage: &Stage, script: &str) -> Result<Figures, String> {
-    let mut server = allowed(stage)?;
-    tool(&mut server, "bash", &json!({"command": "true"}), "exit code 0")?;
+/// Measures how much the memory of a new server grows with one command.
+fn memory_growth(fixture: &Fixture, script: &str) -> Result<Measurement, String> {
+    let mut server = start_server(fixture)?;
+    timed_call_expecting(&mut server, "bash", &json!({"command": "true"}), "exit code 0")?;
     let before = peak_memory(server.id())?;
-    tool(&mut server, "bash", &json!({"command": script}), "exit code 0")?;
+    timed_call_expecting(&mut server, "bash", &json!({"command": script}), "exit code 0")?;
     let ours = peak_memory(server.id())? - before;
-    Ok(Figures { ours, floor: None, rounds: 1 })
+    Ok(Measurement { ours, floor: None, rounds: 1 })
 }
 
-fn ten_megabytes(stage: &Stage) -> Result<PathBuf, String> {
-    let path = stage.helve.workspace.join("ten.txt");
+fn ten_megabyte_file(fixture: &Fixture) -> Result<PathBuf, String> {
+    let path = fixture.helve.workspace.join("ten.txt");
     if !path.exists() {
         let line = "a line of output that is sixty-four characters long, or nearly so\n";
         let text = line.repeat(10_000_000 / line.len());
@@ -72,12 +73,12 @@ fn ten_megabytes(stage: &Stage) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Nothing but the shell and the pipes: no limit, no thread beside.
-fn floor(script: &str) -> Result<Duration, String> {
+/// Runs the shell with pipes, without limits or further threads.
+fn timed_shell(script: &str) -> Result<Duration, String> {
     let mut command = Command::new("bash");
     let (output, took) = timed(|| {
-        let running = command.args(["-c", script]).stdin(Stdio::null()).output();
-        running.map_err(|error| format!("bash: {error}"))
+        let output = command.args(["-c", script]).stdin(Stdio::null()).output();
+        output.map_err(|error| format!("bash: {error}"))
     })?;
     if output.status.success() { Ok(took) } else { Err(format!("bash: {}", output.status)) }
 }

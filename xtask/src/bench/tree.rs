@@ -1,14 +1,14 @@
-//! Trees to search: as many files as a large project has, and as many as a very large one.
+//! Generates trees of the size of a large and of a very large project.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// Files of the large tree, and folders that hold them.
-pub(super) const FILES: usize = 6_500;
-/// Files of the very large tree.
-pub(super) const MANY: usize = 200_000;
-/// In one file of the large tree, once.
+/// Number of files of the large tree.
+pub(super) const LARGE_FILES: usize = 6_500;
+/// Number of files of the very large tree.
+pub(super) const VERY_LARGE_FILES: usize = 200_000;
+/// Occurs once in the large tree.
 pub(super) const RARE: &str = "the_only_one_of_its_kind";
 /// Matches about every tenth line.
 pub(super) const COMMON: &str = r"fn \w+\(";
@@ -19,20 +19,21 @@ const WORDS: [&str; 24] = [
     "request", "response", "config",
 ];
 
-/// Source-like files of about ten kilobytes, a third of them ending in `.rs`, with a `.gitignore` in force.
-pub(super) fn large(folder: &Path) -> Result<(), String> {
-    make(folder)?;
-    let mut choices = Choices(7);
-    for number in 0..FILES {
+/// Creates files of about ten kilobytes that look like source code, a third of them `.rs`, and a `.gitignore`.
+pub(super) fn create_large(folder: &Path) -> Result<(), String> {
+    create_root(folder)?;
+    // The same tree in every run.
+    let mut rng = fastrand::Rng::with_seed(7);
+    for number in 0..LARGE_FILES {
         let mut text = String::new();
-        if number == FILES / 2 {
+        if number == LARGE_FILES / 2 {
             text.push_str(&format!("// {RARE}\n"));
         }
-        for line in 0..100 + choices.below(300) {
-            let indent = " ".repeat(4 * choices.below(4));
-            let words: Vec<&str> = (0..5).map(|_| WORDS[choices.below(WORDS.len())]).collect();
+        for line in 0..100 + rng.usize(..300) {
+            let indent = " ".repeat(4 * rng.usize(..4));
+            let words: Vec<&str> = (0..5).map(|_| WORDS[rng.usize(..WORDS.len())]).collect();
             let words = words.join(" ");
-            let written = match choices.below(10) {
+            let written = match rng.usize(..10) {
                 0 => writeln!(text, "{indent}fn {}_{number}_{line}() {{", words.replace(' ', "_")),
                 _ => writeln!(text, "{indent}{words};"),
             };
@@ -43,38 +44,28 @@ pub(super) fn large(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Many small files.
-pub(super) fn very_large(folder: &Path) -> Result<(), String> {
-    make(folder)?;
-    (0..MANY).try_for_each(|number| write(folder, number, &format!("fn file_{number}() {{}}\n")))
+/// Creates many small files.
+pub(super) fn create_very_large(folder: &Path) -> Result<(), String> {
+    create_root(folder)?;
+    (0..VERY_LARGE_FILES)
+        .try_for_each(|number| write(folder, number, &format!("fn file_{number}() {{}}\n")))
 }
 
-fn make(folder: &Path) -> Result<(), String> {
+fn create_root(folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder.join(".git")).map_err(|error| error.to_string())?;
     fs::write(folder.join(".gitignore"), "*.log\n/target/\nbuild/\n")
         .map_err(|error| error.to_string())
 }
 
-/// About ten files in a folder, ten folders in a folder.
+/// Writes a file. Each folder has about ten files or ten folders.
 fn write(tree: &Path, number: usize, text: &str) -> Result<(), String> {
     let kind = ["rs", "ts", "md"][number % 3];
     let (outer, inner) = (number / 1000, number / 10 % 100);
     let folder = tree.join(format!("part{outer:03}/module{:02}/group{inner:02}", inner / 10));
     let path = folder.join(format!("file{number:06}.{kind}"));
-    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    let with_path = |error: std::io::Error| format!("{}: {error}", path.display());
     if number.is_multiple_of(10) {
-        fs::create_dir_all(&folder).map_err(told)?;
+        fs::create_dir_all(&folder).map_err(with_path)?;
     }
-    fs::write(&path, text).map_err(told)
-}
-
-/// The same numbers in every run.
-struct Choices(u64);
-
-impl Choices {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap_or(0) % bound
-    }
+    fs::write(&path, text).map_err(with_path)
 }

@@ -1,4 +1,4 @@
-//! `@modelcontextprotocol/conformance` of npm: the protocol's own judgement of both our ends.
+//! The MCP conformance suite (npm package `@modelcontextprotocol/conformance`), for Helve as server and as client.
 
 mod client;
 mod server;
@@ -12,9 +12,9 @@ pub(super) use server::run as as_server;
 
 const PACKAGE: &str = "@modelcontextprotocol/conformance@0.1.16";
 
-/// The packages, with the node that the suite needs. `None` where there is no npm to fetch them.
-fn modules() -> Result<Option<PathBuf>, String> {
-    if !npm::is_there() {
+/// Installs the suite and the node version it needs. Returns `None` if npm is not installed.
+fn install() -> Result<Option<PathBuf>, String> {
+    if !npm::is_installed() {
         return Ok(None);
     }
     npm::install(&[npm::NODE, PACKAGE]).map(Some)

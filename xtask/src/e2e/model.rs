@@ -1,6 +1,6 @@
-//! A model that follows a script, at the other end of the two APIs that agents speak. Loopback only.
+//! A model that follows a script. It serves the two APIs that agents use, on loopback only.
 //!
-//! It keeps no state: how many answers of tools a request holds says which step is next.
+//! The next step follows from the number of tool answers in a request.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,51 +9,55 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// A call that the model makes, of one of Helve's tools.
+/// A call of one of Helve's tools that the model makes.
 #[derive(Clone)]
-pub(super) struct Step {
+pub(super) struct ScriptedCall {
     pub tool: &'static str,
     pub arguments: Value,
 }
 
-pub(super) struct Model {
+pub(super) struct ScriptedModel {
     port: u16,
-    answers: Arc<Mutex<Vec<String>>>,
+    tool_answers: Arc<Mutex<Vec<String>>>,
 }
 
-const MOST_BODY: u64 = 64 << 20;
+const MAX_BODY_BYTES: u64 = 64 << 20;
 
-impl Model {
+impl ScriptedModel {
     /// Listens until the process ends.
-    pub(super) fn start(steps: Vec<Step>) -> Result<Model, String> {
+    pub(super) fn start(steps: Vec<ScriptedCall>) -> Result<ScriptedModel, String> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| format!("{error}"))?;
         let port = listener.local_addr().map_err(|error| format!("{error}"))?.port();
-        let answers = Arc::new(Mutex::new(Vec::new()));
-        let (kept, steps) = (Arc::clone(&answers), Arc::new(steps));
+        let tool_answers = Arc::new(Mutex::new(Vec::new()));
+        let (recorded, steps) = (Arc::clone(&tool_answers), Arc::new(steps));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (kept, steps) = (Arc::clone(&kept), Arc::clone(&steps));
-                // One agent that goes away in the middle is its own affair.
-                thread::spawn(move || serve(stream, &steps, &kept).ok());
+                let (recorded, steps) = (Arc::clone(&recorded), Arc::clone(&steps));
+                // An agent may close its connection at any time.
+                thread::spawn(move || serve(stream, &steps, &recorded).ok());
             }
         });
-        Ok(Model { port, answers })
+        Ok(ScriptedModel { port, tool_answers })
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// What the tools answered, as the model was last told.
-    pub(super) fn answers(&self) -> Vec<String> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns the tool answers that the last request contained.
+    pub(super) fn tool_answers(&self) -> Vec<String> {
+        self.tool_answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-fn serve(stream: TcpStream, steps: &[Step], kept: &Mutex<Vec<String>>) -> std::io::Result<()> {
+fn serve(
+    stream: TcpStream,
+    steps: &[ScriptedCall],
+    recorded: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
-    let mut first = String::new();
-    reader.read_line(&mut first)?;
+    let mut request_line = String::new();
+    reader.read_line(&mut request_line)?;
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -66,44 +70,44 @@ fn serve(stream: TcpStream, steps: &[Step], kept: &Mutex<Vec<String>>) -> std::i
         }
     }
     let mut body = Vec::new();
-    reader.by_ref().take(length.min(MOST_BODY)).read_to_end(&mut body)?;
+    reader.by_ref().take(length.min(MAX_BODY_BYTES)).read_to_end(&mut body)?;
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let (kind, answer) = if first.contains("/chat/completions ") {
-        ("text/event-stream", chat(&request, steps, kept))
-    } else if first.contains("/responses ") {
-        ("text/event-stream", responses(&request, steps, kept))
+    let (content_type, response) = if request_line.contains("/chat/completions ") {
+        ("text/event-stream", chat(&request, steps, recorded))
+    } else if request_line.contains("/responses ") {
+        ("text/event-stream", responses(&request, steps, recorded))
     } else {
         ("application/json", json!({"object": "list", "data": [], "models": []}).to_string())
     };
     let mut stream = reader.into_inner();
     write!(
         stream,
-        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{answer}",
-        answer.len()
+        "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{response}",
+        response.len()
     )?;
     stream.flush()
 }
 
-/// What tools answered so far; requests without tools are for titles and the like.
-fn keep(kept: &Mutex<Vec<String>>, answers: &[String]) {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    if answers.len() >= kept.len() {
-        *kept = answers.to_vec();
+/// Records the tool answers of a request. Requests for titles and the like have fewer and are ignored.
+fn record(recorded: &Mutex<Vec<String>>, answers: &[String]) {
+    let mut recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
+    if answers.len() >= recorded.len() {
+        *recorded = answers.to_vec();
     }
 }
 
-fn chat(request: &Value, steps: &[Step], kept: &Mutex<Vec<String>>) -> String {
+fn chat(request: &Value, steps: &[ScriptedCall], recorded: &Mutex<Vec<String>>) -> String {
     let messages = request["messages"].as_array().into_iter().flatten();
     let answers: Vec<String> =
-        messages.filter(|it| it["role"] == "tool").map(|it| text(&it["content"])).collect();
-    keep(kept, &answers);
+        messages.filter(|it| it["role"] == "tool").map(|it| content_text(&it["content"])).collect();
+    record(recorded, &answers);
     let tools = request["tools"].as_array();
     let step = tools.and_then(|_| steps.get(answers.len()));
     let (delta, reason) = match step {
         Some(step) => {
             let names =
                 tools.into_iter().flatten().filter_map(|it| it["function"]["name"].as_str());
-            let name = named(names, step.tool);
+            let name = offered_name(names, step.tool);
             let function = json!({"name": name, "arguments": step.arguments.to_string()});
             let id = format!("call_{}", answers.len());
             let call = json!({"index": 0, "id": id, "type": "function", "function": function});
@@ -117,11 +121,11 @@ fn chat(request: &Value, steps: &[Step], kept: &Mutex<Vec<String>>) -> String {
     format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n")
 }
 
-fn responses(request: &Value, steps: &[Step], kept: &Mutex<Vec<String>>) -> String {
+fn responses(request: &Value, steps: &[ScriptedCall], recorded: &Mutex<Vec<String>>) -> String {
     let items = request["input"].as_array().into_iter().flatten();
     let outputs = items.filter(|it| it["type"] == "function_call_output");
-    let answers: Vec<String> = outputs.map(|it| text(&it["output"])).collect();
-    keep(kept, &answers);
+    let answers: Vec<String> = outputs.map(|it| content_text(&it["output"])).collect();
+    record(recorded, &answers);
     let item = match steps.get(answers.len()) {
         Some(step) => {
             let number = answers.len();
@@ -130,15 +134,15 @@ fn responses(request: &Value, steps: &[Step], kept: &Mutex<Vec<String>>) -> Stri
                 "name": step.tool, "arguments": step.arguments.to_string(), "status": "completed",
             });
             let all: Vec<&Value> = request["tools"].as_array().into_iter().flatten().collect();
-            let space = all.iter().find(|it| {
+            let namespace = all.iter().find(|it| {
                 it["type"] == "namespace"
                     && it["name"].as_str().is_some_and(|it| it.contains("helve"))
             });
-            match space {
-                Some(space) => call["namespace"] = space["name"].clone(),
+            match namespace {
+                Some(namespace) => call["namespace"] = namespace["name"].clone(),
                 None => {
                     let names = all.iter().filter_map(|it| it["name"].as_str());
-                    call["name"] = named(names, step.tool).into();
+                    call["name"] = offered_name(names, step.tool).into();
                 }
             }
             call
@@ -153,25 +157,25 @@ fn responses(request: &Value, steps: &[Step], kept: &Mutex<Vec<String>>) -> Stri
         format!("event: {kind}\ndata: {rest}\n\n")
     };
     let usage = json!({"input_tokens": 1, "output_tokens": 1, "total_tokens": 2});
-    let whole = json!({"id": "r", "object": "response", "status": "completed", "output": [item], "usage": usage});
-    let begun = json!({"id": "r", "object": "response", "status": "in_progress", "output": []});
-    event("response.created", json!({"response": begun}))
+    let completed = json!({"id": "r", "object": "response", "status": "completed", "output": [item], "usage": usage});
+    let created = json!({"id": "r", "object": "response", "status": "in_progress", "output": []});
+    event("response.created", json!({"response": created}))
         + &event("response.output_item.done", json!({"output_index": 0, "item": item}))
-        + &event("response.completed", json!({"response": whole}))
+        + &event("response.completed", json!({"response": completed}))
 }
 
-/// The name under which an agent offers a tool of Helve: each puts something of its own before it.
-fn named<'a>(mut names: impl Iterator<Item = &'a str>, tool: &str) -> String {
+/// Returns the name under which an agent offers a tool of Helve. Each agent adds its own prefix.
+fn offered_name<'a>(mut names: impl Iterator<Item = &'a str>, tool: &str) -> String {
     let found = names.find(|name| name.contains("helve") && name.ends_with(&format!("_{tool}")));
     found.unwrap_or(tool).to_owned()
 }
 
-fn text(content: &Value) -> String {
+fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(text).collect::<Vec<_>>().join("\n"),
+        Value::Array(parts) => parts.iter().map(content_text).collect::<Vec<_>>().join("\n"),
         Value::Object(part) => {
-            part.get("text").or(part.get("content")).map(text).unwrap_or_default()
+            part.get("text").or(part.get("content")).map(content_text).unwrap_or_default()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     }
@@ -181,27 +185,27 @@ fn text(content: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn steps() -> Vec<Step> {
-        vec![Step { tool: "read", arguments: json!({"filePath": "a"}) }]
+    fn steps() -> Vec<ScriptedCall> {
+        vec![ScriptedCall { tool: "read", arguments: json!({"filePath": "a"}) }]
     }
 
     #[test]
-    fn each_answer_of_a_tool_is_a_step() {
-        let kept = Mutex::new(Vec::new());
+    fn each_tool_answer_leads_to_the_next_step() {
+        let recorded = Mutex::new(Vec::new());
         let tools = json!([{"type": "function", "function": {"name": "helve_read"}}]);
-        let first = chat(&json!({"messages": [], "tools": tools}), &steps(), &kept);
+        let first = chat(&json!({"messages": [], "tools": tools}), &steps(), &recorded);
         assert!(first.contains(r#""name":"helve_read""#), "{first}");
-        let told = json!([{"role": "tool", "content": "a line"}]);
-        let second = chat(&json!({"messages": told, "tools": tools}), &steps(), &kept);
+        let messages = json!([{"role": "tool", "content": "a line"}]);
+        let second = chat(&json!({"messages": messages, "tools": tools}), &steps(), &recorded);
         assert!(second.contains(r#""content":"done""#), "{second}");
-        assert_eq!(*kept.lock().unwrap(), ["a line"]);
+        assert_eq!(*recorded.lock().unwrap(), ["a line"]);
     }
 
     #[test]
-    fn tools_in_a_namespace_are_called_in_it() {
-        let kept = Mutex::new(Vec::new());
+    fn tools_in_a_namespace_are_called_with_it() {
+        let recorded = Mutex::new(Vec::new());
         let tools = json!([{"type": "namespace", "name": "mcp__helve", "tools": []}]);
-        let first = responses(&json!({"input": [], "tools": tools}), &steps(), &kept);
+        let first = responses(&json!({"input": [], "tools": tools}), &steps(), &recorded);
         assert!(first.contains(r#""namespace":"mcp__helve""#), "{first}");
     }
 }

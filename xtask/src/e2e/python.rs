@@ -1,75 +1,81 @@
-//! The `mcp` package of PyPI, in a virtual environment of its own.
+//! The `mcp` package of PyPI, in its own virtual environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-use super::{FETCH_LIMIT, FILE, LINE, RUN_LIMIT, Said, check_tools, names, shelf};
+use super::{
+    DOWNLOAD_LIMIT, E2eResult, FILE, LINE, RUN_LIMIT, check_tools, download_folder, tool_names,
+};
 use crate::helve::Helve;
 use crate::process;
 
-/// One release of the package, and which of its two clients to use.
-pub(super) struct Release {
+/// A version of the package, and which of its two clients client.py uses.
+pub(super) struct PythonPackage {
     version: &'static str,
-    style: &'static str,
+    client: &'static str,
 }
 
-pub(super) const FIRST: Release = Release { version: "1.30.0", style: "session" };
-/// `client` looks for the newest revision of the protocol first.
-pub(super) const SECOND: Release = Release { version: "2.3.0", style: "client" };
+pub(super) const VERSION_1: PythonPackage = PythonPackage { version: "1.30.0", client: "session" };
+/// The client of this version tries the newest protocol version first.
+pub(super) const VERSION_2: PythonPackage = PythonPackage { version: "2.3.0", client: "client" };
 
 const SCRIPT: &str = include_str!("client.py");
 
-pub(super) fn run(helve: &Helve, release: &Release) -> Result<Said, String> {
-    let Some(python) = interpreter(release)? else {
-        return Ok(Said::Skipped("there is no python3".into()));
+pub(super) fn run(helve: &Helve, package: &PythonPackage) -> Result<E2eResult, String> {
+    let Some(python) = install(package)? else {
+        return Ok(E2eResult::Skipped("python3 is not installed".into()));
     };
     let mut command = Command::new(&python);
-    command.args(["-c", SCRIPT, release.style]).arg(helve.binary()).arg(&helve.workspace).arg(FILE);
+    command
+        .args(["-c", SCRIPT, package.client])
+        .arg(helve.binary())
+        .arg(&helve.workspace)
+        .arg(FILE);
     let printed =
-        process::finish(command.envs(helve.environment()), RUN_LIMIT)?.good("client.py")?;
-    check(&printed).map(Said::Passed)
+        process::run(command.envs(helve.environment()), RUN_LIMIT)?.success("client.py")?;
+    check_report(&printed).map(E2eResult::Passed)
 }
 
-/// A Python that has the package; nothing where there is no Python.
-pub(super) fn interpreter(release: &Release) -> Result<Option<PathBuf>, String> {
-    if process::finish(Command::new("python3").arg("--version"), RUN_LIMIT).is_err() {
+/// Installs the package and returns the Python interpreter that has it, or `None` without Python.
+pub(super) fn install(package: &PythonPackage) -> Result<Option<PathBuf>, String> {
+    if process::run(Command::new("python3").arg("--version"), RUN_LIMIT).is_err() {
         return Ok(None);
     }
-    let environment = shelf(&format!("python-mcp-{}", release.version));
+    let environment = download_folder(&format!("python-mcp-{}", package.version));
     let python = environment.join("bin/python");
-    fetch(&environment, &python, release.version)?;
+    create_environment(&environment, &python, package.version)?;
     Ok(Some(python))
 }
 
-fn fetch(environment: &Path, python: &Path, version: &str) -> Result<(), String> {
-    let ready = process::finish(Command::new(python).args(["-c", "import mcp"]), RUN_LIMIT);
-    if ready.is_ok_and(|finished| finished.status.success()) {
+fn create_environment(environment: &Path, python: &Path, version: &str) -> Result<(), String> {
+    let imported = process::run(Command::new(python).args(["-c", "import mcp"]), RUN_LIMIT);
+    if imported.is_ok_and(|finished| finished.status.success()) {
         return Ok(());
     }
-    let mut make = Command::new("python3");
-    process::finish(make.args(["-m", "venv", "--clear"]).arg(environment), FETCH_LIMIT)?
-        .good("python3 -m venv")?;
-    let mut install = Command::new(python);
-    install.args(["-m", "pip", "install", "--quiet", &format!("mcp=={version}")]);
-    process::finish(&mut install, FETCH_LIMIT)?.good("pip install").map(|_| ())
+    let mut venv = Command::new("python3");
+    process::run(venv.args(["-m", "venv", "--clear"]).arg(environment), DOWNLOAD_LIMIT)?
+        .success("python3 -m venv")?;
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", &format!("mcp=={version}")]);
+    process::run(&mut pip, DOWNLOAD_LIMIT)?.success("pip install").map(|_| ())
 }
 
-fn check(printed: &str) -> Result<String, String> {
+fn check_report(printed: &str) -> Result<String, String> {
     let report: Value = serde_json::from_str(printed)
-        .map_err(|error| format!("{error} in what client.py printed: {printed}"))?;
-    let names = names(&report["tools"]);
+        .map_err(|error| format!("{error} in the output of client.py: {printed}"))?;
+    let names = tool_names(&report["tools"]);
     check_tools(&names)?;
     let (read, missing) = (&report["read"], &report["missing"]);
     if read["error"] != false || !read["text"].as_str().is_some_and(|text| text.contains(LINE)) {
-        return Err(format!("read of {FILE} answered {read}"));
+        return Err(format!("reading {FILE} returned {read}"));
     }
     if missing["error"] != true {
-        return Err(format!("read of a file that does not exist answered {missing}"));
+        return Err(format!("reading a missing file returned {missing}"));
     }
     Ok(format!(
-        "protocol {}, {} tools, read answered",
+        "protocol {}, {} tools, a file read",
         report["protocol"].as_str().unwrap_or("?"),
         names.len()
     ))
@@ -90,23 +96,23 @@ mod tests {
     #[test]
     fn a_good_report_passes() {
         assert_eq!(
-            check(&report().to_string()).unwrap(),
-            "protocol 2025-11-25, 3 tools, read answered"
+            check_report(&report().to_string()).unwrap(),
+            "protocol 2025-11-25, 3 tools, a file read"
         );
     }
 
     #[test]
-    fn each_fault_is_seen() {
+    fn wrong_reports_fail() {
         for (pointer, value, what) in [
-            ("/read/text", json!("something else"), "read of hello.txt answered"),
-            ("/read/error", json!(true), "read of hello.txt answered"),
-            ("/missing/error", json!(false), "read of a file that does not exist"),
+            ("/read/text", json!("something else"), "reading hello.txt returned"),
+            ("/read/error", json!(true), "reading hello.txt returned"),
+            ("/missing/error", json!(false), "reading a missing file"),
             ("/tools", json!([]), "`read` is not listed"),
         ] {
             let mut report = report();
             *report.pointer_mut(pointer).unwrap() = value;
-            assert!(check(&report.to_string()).unwrap_err().starts_with(what), "{pointer}");
+            assert!(check_report(&report.to_string()).unwrap_err().starts_with(what), "{pointer}");
         }
-        assert!(check("Traceback").is_err());
+        assert!(check_report("Traceback").is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! Other people's MCP servers as tools inside Helve.
+//! Published MCP servers, configured in Helve and called through it.
 
 use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{FILE, LINE, RUN_LIMIT, Said, npm, python};
+use super::{E2eResult, FILE, LINE, RUN_LIMIT, npm, python};
 use crate::helve::Helve;
 use crate::process;
 
@@ -13,7 +13,7 @@ const EVERYTHING: &str = "@modelcontextprotocol/server-everything@2026.8.31";
 const FILES: &str = "@modelcontextprotocol/server-filesystem@2026.8.31";
 const SCRIPT: &str = include_str!("server.py");
 
-/// A call, and what its answer must hold.
+/// A tool, its arguments, and what the answer must contain.
 const CALLS: &[(&str, &str, &str)] = &[
     ("everything_echo", r#"{"message": "hello"}"#, "Echo: hello"),
     ("everything_get-sum", r#"{"a": 2, "b": 40}"#, "42"),
@@ -25,13 +25,13 @@ const CALLS: &[(&str, &str, &str)] = &[
     ("list_mcp_resources", "{}", "\"server\": \"everything\""),
 ];
 
-pub(super) fn run(helve: &Helve) -> Result<Said, String> {
-    if !npm::is_there() {
-        return Ok(Said::Skipped("there is no npm".into()));
+pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
+    if !npm::is_installed() {
+        return Ok(E2eResult::Skipped("npm is not installed".into()));
     }
     let modules = npm::install(&[npm::NODE, EVERYTHING, FILES])?;
-    let Some(python) = python::interpreter(&python::FIRST)? else {
-        return Ok(Said::Skipped("there is no python3".into()));
+    let Some(python) = python::install(&python::VERSION_1)? else {
+        return Ok(E2eResult::Skipped("python3 is not installed".into()));
     };
     let node = modules.join("node/bin/node");
     let package = |name: &str| modules.join(format!("@modelcontextprotocol/{name}/dist/index.js"));
@@ -47,14 +47,17 @@ pub(super) fn run(helve: &Helve) -> Result<Said, String> {
         command.envs(helve.environment()).current_dir(&helve.workspace);
         command.arg("--dir").arg(&helve.workspace).arg("--config").arg(&file);
         command.args(["--yes", "--json", "call", tool, arguments]);
-        let printed = process::finish(&mut command, RUN_LIMIT)?.good(tool)?;
+        let printed = process::run(&mut command, RUN_LIMIT)?.success(tool)?;
         let answer: Value = serde_json::from_str(&printed)
             .map_err(|error| format!("{tool}: {error}: {printed}"))?;
         let text = answer["output"].as_str().unwrap_or_default();
         let mime = answer["attachments"][0]["mime"].as_str().unwrap_or_default();
         if !text.contains(expected) && mime != *expected {
-            return Err(format!("{tool} answered {answer}"));
+            return Err(format!("{tool} returned {answer}"));
         }
     }
-    Ok(Said::Passed(format!("{} calls answered; {FILE} read by another server", CALLS.len())))
+    Ok(E2eResult::Passed(format!(
+        "{} calls returned what they should; {FILE} read by another server",
+        CALLS.len()
+    )))
 }

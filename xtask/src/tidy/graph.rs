@@ -4,18 +4,18 @@ use super::Findings;
 use crate::repository::Source;
 use crate::workspace::{Package, Purpose, Workspace};
 
-/// Which of our crates another one may depend on, tests aside.
-enum Below {
+/// Our crates that a crate may depend on outside tests.
+enum Allowed {
     Only(&'static [&'static str]),
     AllBut(&'static [&'static str]),
 }
 
-const MIDDLE: Below = Below::Only(&["helve-core", "helve-policy", "helve-text"]);
+const MIDDLE: Allowed = Allowed::Only(&["helve-core", "helve-policy", "helve-text"]);
 
-const PLACES: &[(&str, Below)] = &[
-    ("helve-text", Below::Only(&[])),
-    ("helve-policy", Below::Only(&["helve-text"])),
-    ("helve-core", Below::Only(&["helve-policy", "helve-text"])),
+const LAYERS: &[(&str, Allowed)] = &[
+    ("helve-text", Allowed::Only(&[])),
+    ("helve-policy", Allowed::Only(&["helve-text"])),
+    ("helve-core", Allowed::Only(&["helve-policy", "helve-text"])),
     ("helve-machine", MIDDLE),
     ("helve-store", MIDDLE),
     ("helve-tools", MIDDLE),
@@ -26,11 +26,11 @@ const PLACES: &[(&str, Below)] = &[
     ("helve-mcp", MIDDLE),
     ("helve-media", MIDDLE),
     ("helve-agent", MIDDLE),
-    ("helve-nets", Below::Only(&["helve-policy", "helve-text"])),
-    ("helve-testkit", Below::AllBut(&["helve", "helve-cli", "xtask"])),
-    ("helve", Below::AllBut(&["helve-cli", "helve-testkit", "xtask"])),
-    ("helve-cli", Below::AllBut(&["helve-testkit", "xtask"])),
-    ("xtask", Below::Only(&[])),
+    ("helve-nets", Allowed::Only(&["helve-policy", "helve-text"])),
+    ("helve-testkit", Allowed::AllBut(&["helve", "helve-cli", "xtask"])),
+    ("helve", Allowed::AllBut(&["helve-cli", "helve-testkit", "xtask"])),
+    ("helve-cli", Allowed::AllBut(&["helve-testkit", "xtask"])),
+    ("xtask", Allowed::Only(&[])),
 ];
 
 /// Packages that only these crates may build on.
@@ -38,7 +38,7 @@ const RESERVED: &[(&str, &[&str])] =
     &[("rusqlite", &["helve-store"]), ("rmcp", &["helve-mcp", "helve-ext"])];
 
 /// Packages that a crate must not reach, directly or indirectly.
-const KEPT_OUT: &[(&str, &[&str])] =
+const FORBIDDEN: &[(&str, &[&str])] =
     &[("helve-text", &["tokio", "serde_json"]), ("helve-policy", &["tokio"])];
 
 pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
@@ -46,7 +46,7 @@ pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Fi
         check_own_edges(package, workspace, sources, findings);
         check_reserved(package, sources, findings);
     }
-    check_kept_out(workspace, sources, findings);
+    check_forbidden(workspace, sources, findings);
 }
 
 fn check_own_edges(
@@ -55,8 +55,8 @@ fn check_own_edges(
     sources: &[Source],
     findings: &mut Findings,
 ) {
-    let Some((_, below)) = PLACES.iter().find(|(name, _)| *name == package.name) else {
-        let remedy = "add it to PLACES in xtask/src/tidy/graph.rs and to ARCHITECTURE.md";
+    let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == package.name) else {
+        let remedy = "add it to LAYERS in xtask/src/tidy/graph.rs and to ARCHITECTURE.md";
         findings.add(
             &package.manifest,
             1,
@@ -69,11 +69,11 @@ fn check_own_edges(
     for (needed, _) in
         package.declared.iter().filter(|(name, purpose)| *purpose == Purpose::Product && ours(name))
     {
-        let allowed = match below {
-            Below::Only(names) => names.contains(&&**needed),
-            Below::AllBut(names) => !names.contains(&&**needed),
+        let is_allowed = match allowed {
+            Allowed::Only(names) => names.contains(&&**needed),
+            Allowed::AllBut(names) => !names.contains(&&**needed),
         };
-        if !allowed {
+        if !is_allowed {
             let line = line_of(package, needed, sources);
             let what = format!("{} depends on {}", package.name, needed);
             let remedy = match &**needed {
@@ -102,8 +102,8 @@ fn check_reserved(package: &Package, sources: &[Source], findings: &mut Findings
     }
 }
 
-fn check_kept_out(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
-    for (name, unwanted) in KEPT_OUT {
+fn check_forbidden(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
+    for (name, forbidden) in FORBIDDEN {
         for id in &workspace.members {
             let Some(package) = workspace.packages.get(id).filter(|package| package.name == *name)
             else {
@@ -111,7 +111,7 @@ fn check_kept_out(workspace: &Workspace, sources: &[Source], findings: &mut Find
             };
             for (reached, path) in workspace.paths_from([id], &[Purpose::Product]) {
                 let Some(reached) = workspace.packages.get(reached) else { continue };
-                if unwanted.contains(&&*reached.name) {
+                if forbidden.contains(&&*reached.name) {
                     let line = path.get(1).map_or(1, |first| line_of(package, first, sources));
                     let what = format!("{name} reaches {} ({})", reached.name, path.join(" → "));
                     findings.add(

@@ -1,4 +1,5 @@
-//! What belongs together: a tool, its description, its entry in the list, its scenarios; the crates and the map.
+//! Checks that every tool has a description, an entry in its dialect's list and a scenario, and that ARCHITECTURE.md
+//! names every crate.
 
 use super::Findings;
 use crate::repository::Source;
@@ -9,11 +10,11 @@ const DIALECTS: &[&str] = &["opencode", "codex", "pi"];
 /// Files of a dialect that are not tools.
 const OTHER_FILES: &[&str] = &["mod", "words", "tests", "change"];
 
-const MAP: &str = "ARCHITECTURE.md";
-const MAX_MAP: usize = 200;
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+const MAX_ARCHITECTURE_LINES: usize = 200;
 
 pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
-    check_map(workspace, sources, findings);
+    check_architecture(workspace, sources, findings);
     for source in sources {
         let Some((dialect, file)) =
             source.path.strip_prefix(TOOLS).and_then(|path| path.split_once('/'))
@@ -50,7 +51,7 @@ fn check_tool(
 ) {
     let find = |path: &str| sources.iter().find(|source| source.path == path);
     if find(&format!("{TOOLS}{dialect}/{tool}.txt")).is_none() {
-        let remedy = format!("write {tool}.txt beside it");
+        let remedy = format!("write {tool}.txt next to it");
         findings.add(&source.path, 1, format!("`{tool}` has no description"), remedy);
     }
     let list =
@@ -80,23 +81,23 @@ fn names_module(list: &str, module: &str) -> bool {
     })
 }
 
-fn check_map(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
-    let Some(map) = sources.iter().find(|source| source.path == MAP) else {
+fn check_architecture(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
+    let Some(file) = sources.iter().find(|source| source.path == ARCHITECTURE) else {
         return findings.add(
-            MAP,
+            ARCHITECTURE,
             1,
-            "the map is missing",
-            "write the rooms and their invariants down",
+            "the file is missing",
+            "describe the crates and their invariants",
         );
     };
-    let length = map.text.lines().count();
-    if length > MAX_MAP {
-        let what = format!("{length} lines, the limit is {MAX_MAP}");
-        findings.add(MAP, MAX_MAP + 1, what, "a map that is read is short: shorten it");
+    let length = file.text.lines().count();
+    if length > MAX_ARCHITECTURE_LINES {
+        let what = format!("{length} lines, the limit is {MAX_ARCHITECTURE_LINES}");
+        findings.add(ARCHITECTURE, MAX_ARCHITECTURE_LINES + 1, what, "shorten it");
     }
-    for package in workspace.ours().filter(|package| !names_crate(&map.text, &package.name)) {
-        let what = format!("{} is not on the map", package.name);
-        findings.add(MAP, 1, what, "say what the crate is for, in one line");
+    for package in workspace.ours().filter(|package| !names_crate(&file.text, &package.name)) {
+        let what = format!("{} is not mentioned", package.name);
+        findings.add(ARCHITECTURE, 1, what, "say in one line what the crate is for");
     }
 }
 
@@ -113,10 +114,10 @@ mod tests {
     #[track_caller]
     fn check_files(files: &[(&str, &str)], expected: &[&str]) {
         let mut findings = Findings::default();
-        let map = ("ARCHITECTURE.md", "helve-tools: words");
+        let file = ("ARCHITECTURE.md", "helve-tools: tools");
         let sources: Vec<_> = files
             .iter()
-            .chain([&map])
+            .chain([&file])
             .map(|(path, text)| Source { path: (*path).into(), text: (*text).into() })
             .collect();
         check(&sample("helve-tools:"), &sources, &mut findings);
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    const WHOLE: &[(&str, &str)] = &[
+    const COMPLETE: &[(&str, &str)] = &[
         ("crates/helve-tools/src/pi/read.rs", ""),
         ("crates/helve-tools/src/pi/read.txt", "Reads."),
         ("crates/helve-tools/src/pi/words.rs", ""),
@@ -133,8 +134,8 @@ mod tests {
     ];
 
     #[test]
-    fn a_whole_tool_passes() {
-        check_files(WHOLE, &[]);
+    fn a_complete_tool_passes() {
+        check_files(COMPLETE, &[]);
     }
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
             (3, "`read` is not in its dialect's list"),
             (4, "`read` has no scenario"),
         ] {
-            let files: Vec<_> = WHOLE
+            let files: Vec<_> = COMPLETE
                 .iter()
                 .enumerate()
                 .filter(|(index, _)| *index != part)
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn declaring_is_not_listing() {
-        let mut files = WHOLE.to_vec();
+        let mut files = COMPLETE.to_vec();
         files[3].1 = "mod read;\n// read::Read comes later";
         check_files(&files, &["`read` is not in its dialect's list"]);
     }
@@ -170,19 +171,19 @@ mod tests {
     }
 
     #[test]
-    fn the_map_is_short_and_whole() {
-        let check_map = |text: String, expected: &[&str]| {
+    fn the_architecture_is_short_and_complete() {
+        let check_architecture = |text: String, expected: &[&str]| {
             let mut findings = Findings::default();
-            let source = Source { path: MAP.into(), text };
+            let source = Source { path: ARCHITECTURE.into(), text };
             check(&sample("helve:\nhelve-core:"), &[source], &mut findings);
             assert_eq!(
                 findings.sorted().into_iter().map(|it| it.what).collect::<Vec<_>>(),
                 expected
             );
         };
-        check_map("`helve`, helve-core.".into(), &[]);
-        check_map("helve-core".into(), &["helve is not on the map"]);
-        check_map(
+        check_architecture("`helve`, helve-core.".into(), &[]);
+        check_architecture("helve-core".into(), &["helve is not mentioned"]);
+        check_architecture(
             format!("helve helve-core{}", "\n.".repeat(200)),
             &["201 lines, the limit is 200"],
         );

@@ -1,4 +1,4 @@
-//! Many clients of one `helve serve`, all at once: no call may fail, be slow, or leave memory behind.
+//! Many clients of one `helve serve` at once. No call may fail or be slow, and memory must not grow.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -8,75 +8,74 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Ground;
-use super::watch::{Times, resident};
-use crate::web::{Client, Port};
+use super::Context;
+use super::measurements::Latencies;
+use crate::process::resident_memory;
+use crate::web::{HttpClient, HttpServer};
 
-/// Eight programs with eight calls each on their way.
 const CLIENTS: usize = 8;
-const CALLS_EACH: usize = 8;
-/// Time before which memory and slowness say nothing yet.
+const CONNECTIONS_PER_CLIENT: usize = 8;
+/// Memory and latencies are measured after this time.
 const WARM_UP: Duration = Duration::from_secs(5);
-/// What the slowest call of a hundred may take.
-const BAR: Duration = Duration::from_millis(50);
-/// How much more memory the second half may hold than the first.
-const GROWTH: f64 = 8.0;
+/// Limit for the 99th percentile.
+const MAX_LATENCY: Duration = Duration::from_millis(50);
+/// How much more memory, in MiB, the second half may use than the first.
+const MAX_GROWTH: f64 = 8.0;
 
 #[derive(Default)]
-struct Seen {
-    times: Times,
-    faults: Vec<String>,
+struct ClientResults {
+    latencies: Latencies,
+    errors: Vec<String>,
 }
 
-/// `count` is in seconds.
-pub(super) fn run(ground: &Ground) -> Result<String, String> {
-    let port = Port::open(ground.helve()?, Ipv4Addr::LOCALHOST)?;
+/// `count` is the duration in seconds.
+pub(super) fn run(context: &Context) -> Result<String, String> {
+    let server = HttpServer::start(context.helve()?, Ipv4Addr::LOCALHOST)?;
     let start = Instant::now();
-    let length = Duration::from_secs(u64::try_from(ground.count).unwrap_or(60)) + WARM_UP;
-    let seen = Arc::new(Mutex::new(Seen::default()));
-    let workspace = ground.helve()?.workspace.clone();
+    let duration = Duration::from_secs(u64::try_from(context.count).unwrap_or(60)) + WARM_UP;
+    let results = Arc::new(Mutex::new(ClientResults::default()));
+    let workspace = context.helve()?.workspace.clone();
     let mut threads = Vec::new();
-    let clients: Result<Vec<_>, _> = (0..CLIENTS).map(|_| Client::connect(&port)).collect();
+    let clients: Result<Vec<_>, _> = (0..CLIENTS).map(|_| HttpClient::connect(&server)).collect();
     let clients = clients?;
-    for line in 0..CLIENTS * CALLS_EACH {
-        let number = u64::try_from(line).unwrap_or(0) + 1;
-        let client = clients[line % CLIENTS].beside(&port, number)?;
-        let file = format!("file-{line}.txt");
+    for connection in 0..CLIENTS * CONNECTIONS_PER_CLIENT {
+        let number = u64::try_from(connection).unwrap_or(0) + 1;
+        let client = clients[connection % CLIENTS].same_session(&server, number);
+        let file = format!("file-{connection}.txt");
         fs::write(workspace.join(&file), "first\nvalue 0\nlast\n")
             .map_err(|error| format!("{file}: {error}"))?;
-        let seen = seen.clone();
+        let results = results.clone();
         threads.push(thread::spawn(move || {
-            let outcome = call_on(client, &file, start, length, &seen);
-            if let Err(fault) = outcome {
-                seen.lock().unwrap_or_else(PoisonError::into_inner).faults.push(fault);
+            if let Err(error) = call_repeatedly(client, &file, start, duration, &results) {
+                results.lock().unwrap_or_else(PoisonError::into_inner).errors.push(error);
             }
         }));
     }
     let mut memory = Vec::new();
-    while start.elapsed() < length {
+    while start.elapsed() < duration {
         thread::sleep(Duration::from_millis(500));
         if start.elapsed() > WARM_UP {
-            memory.push(resident(port.id())?);
+            memory.push(resident_memory(server.id())?);
         }
     }
     for thread in threads {
         thread.join().map_err(|_| "a client panicked")?;
     }
-    let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
-    judged(seen, &memory, length - WARM_UP)
+    let results = std::mem::take(&mut *results.lock().unwrap_or_else(PoisonError::into_inner));
+    evaluate(results, &memory, duration - WARM_UP)
 }
 
-/// Reads and edits a file of its own in turn, and now and then one that all share.
-fn call_on(
-    mut client: Client,
+/// Reads and edits one file, and reads another one that all clients share.
+fn call_repeatedly(
+    mut client: HttpClient,
     file: &str,
     start: Instant,
-    length: Duration,
-    seen: &Mutex<Seen>,
+    duration: Duration,
+    results: &Mutex<ClientResults>,
 ) -> Result<(), String> {
-    let mut times = Times::default();
+    let mut latencies = Latencies::default();
     for round in 0_u64.. {
-        if start.elapsed() > length {
+        if start.elapsed() > duration {
             break;
         }
         let edit = json!({"filePath": file, "oldString": format!("value {round}\n"), "newString": format!("value {}\n", round + 1)});
@@ -85,42 +84,43 @@ fn call_on(
             ("edit", edit),
             ("read", json!({"filePath": "file-0.txt"})),
         ] {
-            let began = Instant::now();
+            let call_start = Instant::now();
             let answer = client.call(tool, &arguments)?;
             if start.elapsed() > WARM_UP {
-                times.add(began.elapsed());
+                latencies.add(call_start.elapsed());
             }
-            good(tool, &answer)?;
+            check_answer(tool, &answer)?;
         }
     }
-    seen.lock().unwrap_or_else(PoisonError::into_inner).times.extend(times);
+    results.lock().unwrap_or_else(PoisonError::into_inner).latencies.extend(latencies);
     Ok(())
 }
 
-fn good(tool: &str, answer: &Value) -> Result<(), String> {
-    match answer["isError"] == false {
-        true => Ok(()),
-        false => Err(format!("{tool}: {answer}")),
-    }
+fn check_answer(tool: &str, answer: &Value) -> Result<(), String> {
+    if answer["isError"] == false { Ok(()) } else { Err(format!("{tool}: {answer}")) }
 }
 
-fn judged(mut seen: Seen, memory: &[f64], length: Duration) -> Result<String, String> {
-    if let Some(fault) = seen.faults.first() {
-        return Err(format!("{} clients failed, the first: {fault}", seen.faults.len()));
+fn evaluate(
+    mut results: ClientResults,
+    memory: &[f64],
+    duration: Duration,
+) -> Result<String, String> {
+    if let Some(first) = results.errors.first() {
+        return Err(format!("{} clients failed; first error: {first}", results.errors.len()));
     }
     let half = memory.len() / 2;
-    let most = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);
-    let (first, second) = (most(&memory[..half]), most(&memory[half..]));
-    let said = format!(
-        "{} calls in {} s; {}; memory {first:.1} then {second:.1} MiB",
-        seen.times.count(),
-        length.as_secs(),
-        seen.times.said(),
+    let max = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    let (first, second) = (max(&memory[..half]), max(&memory[half..]));
+    let report = format!(
+        "{} calls in {} s; {}; memory {first:.1}, then {second:.1} MiB",
+        results.latencies.count(),
+        duration.as_secs(),
+        results.latencies.report(),
     );
-    if seen.times.at(0.99) > BAR || second > first + GROWTH {
-        return Err(said);
+    if results.latencies.quantile(0.99) > MAX_LATENCY || second > first + MAX_GROWTH {
+        return Err(report);
     }
-    Ok(said)
+    Ok(report)
 }
 
 #[cfg(test)]
@@ -128,18 +128,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_calls_growing_memory_and_faults_are_told() {
-        let times = |milliseconds: u64| {
-            let mut times = Times::default();
-            (0..100).for_each(|_| times.add(Duration::from_millis(milliseconds)));
-            Seen { times, faults: Vec::new() }
+    fn slow_calls_growing_memory_and_errors_fail() {
+        let results = |milliseconds: u64| {
+            let mut latencies = Latencies::default();
+            (0..100).for_each(|_| latencies.add(Duration::from_millis(milliseconds)));
+            ClientResults { latencies, errors: Vec::new() }
         };
-        let length = Duration::from_secs(1);
-        assert!(judged(times(1), &[10.0, 12.0], length).is_ok());
-        assert!(judged(times(60), &[10.0, 12.0], length).is_err());
-        assert!(judged(times(1), &[10.0, 90.0], length).is_err());
-        let failed = Seen { faults: vec!["read: no".into()], ..times(1) };
-        let told = judged(failed, &[], length).unwrap_err();
-        assert_eq!(told, "1 clients failed, the first: read: no");
+        let duration = Duration::from_secs(1);
+        assert!(evaluate(results(1), &[10.0, 12.0], duration).is_ok());
+        assert!(evaluate(results(60), &[10.0, 12.0], duration).is_err());
+        assert!(evaluate(results(1), &[10.0, 90.0], duration).is_err());
+        let failed = ClientResults { errors: vec!["read: no".into()], ..results(1) };
+        let error = evaluate(failed, &[], duration).unwrap_err();
+        assert_eq!(error, "1 clients failed; first error: read: no");
     }
 }

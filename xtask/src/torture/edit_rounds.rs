@@ -1,4 +1,4 @@
-//! Two servers that change different lines of the same files: no update is lost, and neither waits for ever.
+//! Two servers that change different lines of the same files. No update may be lost, and neither may wait forever.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,60 +6,63 @@ use std::thread;
 
 use serde_json::json;
 
-use super::{Ground, Progress};
+use super::{Context, Progress};
 use crate::helve::Helve;
 
-/// A server does so many rounds, then another takes its place.
-const SHIFT: usize = 10_000;
-/// Both files at once, in opposite order, after so many rounds.
+/// A server is replaced by a new one after this many rounds.
+const ROUNDS_PER_SERVER: usize = 10_000;
+/// Every this many rounds both files are changed in one call. The two servers name them in opposite order.
 const BOTH_EVERY: usize = 10;
 const FILES: [&str; 2] = ["a.txt", "b.txt"];
-/// Attempts before a round counts as stuck.
-const MOST_ATTEMPTS: usize = 1_000;
+/// Attempts after which a round counts as stuck.
+const MAX_ATTEMPTS: usize = 1_000;
 
-pub(super) fn run(ground: &Ground) -> Result<String, String> {
-    let helve = ground.helve()?;
+pub(super) fn run(context: &Context) -> Result<String, String> {
+    let helve = context.helve()?;
     for file in FILES {
         let filler: String = (0..20).map(|number| format!("between {number}\n")).collect();
         let text = format!("left 0 of {file}\n{filler}right 0 of {file}\n");
         fs::write(helve.workspace.join(file), text).map_err(|error| error.to_string())?;
     }
-    let (progress, refused) = (Progress::new(ground.count), AtomicUsize::new(0));
-    let ends = thread::scope(|scope| {
-        let sides = [("left", [0, 1]), ("right", [1, 0])].map(|(side, order)| {
+    let (progress, refused) = (Progress::new(context.count), AtomicUsize::new(0));
+    let results = thread::scope(|scope| {
+        let editors = [("left", [0, 1]), ("right", [1, 0])].map(|(name, order)| {
             let (progress, refused) = (&progress, &refused);
             scope.spawn(move || {
-                let mut side = Side { helve, name: side, order, numbers: [0; 2] };
-                side.play(ground.count, progress, refused).map(|()| side.numbers)
+                let mut editor = LineEditor { helve, name, order, numbers: [0; 2] };
+                editor.edit(context.count, progress, refused).map(|()| editor.numbers)
             })
         });
-        let joined = |_| Err("a side panicked".to_owned());
-        sides.map(|side| side.join().unwrap_or_else(joined))
+        let panicked = |_| Err("an editor panicked".to_owned());
+        editors.map(|editor| editor.join().unwrap_or_else(panicked))
     });
-    let [left, right] = ends;
+    let [left, right] = results;
     let (left, right) = (left?, right?);
-    for (at, file) in FILES.iter().enumerate() {
+    for (index, file) in FILES.iter().enumerate() {
         let text = fs::read_to_string(helve.workspace.join(file)).map_err(|it| it.to_string())?;
-        let first = format!("left {} of {file}\n", left[at]);
-        let last = format!("\nright {} of {file}\n", right[at]);
+        let first = format!("left {} of {file}\n", left[index]);
+        let last = format!("\nright {} of {file}\n", right[index]);
         if !text.starts_with(&first) || !text.ends_with(&last) || text.lines().count() != 22 {
-            return Err(format!("{file} should have {first:?} and {last:?} and reads:\n{text}"));
+            return Err(format!(
+                "{file} should start with {first:?} and end with {last:?}, but contains:\n{text}"
+            ));
         }
     }
     let refused = refused.into_inner();
-    Ok(format!("2 × {} rounds, none lost, {refused} refused in words and made again", ground.count))
+    Ok(format!("2 × {} rounds, no update lost, {refused} refused and retried", context.count))
 }
 
-struct Side<'a> {
+/// Changes its own line of each file. `order` is the order of the files in a call that changes both.
+struct LineEditor<'a> {
     helve: &'a Helve,
     name: &'static str,
     order: [usize; 2],
     numbers: [u64; 2],
 }
 
-impl Side<'_> {
-    /// Each round quotes what the one before wrote: a lost update would be noticed by the next.
-    fn play(
+impl LineEditor<'_> {
+    /// Each round replaces what the previous one wrote, so that a lost update makes the next round fail.
+    fn edit(
         &mut self,
         count: usize,
         progress: &Progress,
@@ -67,10 +70,10 @@ impl Side<'_> {
     ) -> Result<(), String> {
         let mut server = None;
         for round in 0..count {
-            if round % SHIFT == 0 {
-                let mut fresh = self.helve.serve_with(&["--allow", "edit"])?;
-                fresh.client()?.initialize()?;
-                server = Some(fresh);
+            if round % ROUNDS_PER_SERVER == 0 {
+                let mut new_server = self.helve.start_mcp_with(&["--allow", "edit"])?;
+                new_server.client()?.initialize()?;
+                server = Some(new_server);
             }
             let Some(server) = &mut server else { continue };
             let files: Vec<usize> =
@@ -83,7 +86,7 @@ impl Side<'_> {
                     break;
                 }
                 attempts += 1;
-                if !answer.text.contains("Nothing was written") || attempts > MOST_ATTEMPTS {
+                if !answer.text.contains("Nothing was written") || attempts > MAX_ATTEMPTS {
                     return Err(format!("{} {round}: {}", self.name, answer.text));
                 }
                 refused.fetch_add(1, Ordering::Relaxed);
@@ -100,16 +103,16 @@ impl Side<'_> {
 
     fn change(&self, files: &[usize]) -> (&'static str, serde_json::Value) {
         let line = |file: usize, number: u64| format!("{} {number} of {}", self.name, FILES[file]);
-        let pair =
+        let old_and_new =
             |file: usize| (line(file, self.numbers[file]), line(file, self.numbers[file] + 1));
         if let [file] = files {
-            let (old, new) = pair(*file);
+            let (old, new) = old_and_new(*file);
             let arguments = json!({"filePath": FILES[*file], "oldString": old, "newString": new});
             return ("edit", arguments);
         }
         let mut patch = String::from("*** Begin Patch\n");
         for file in files {
-            let (old, new) = pair(*file);
+            let (old, new) = old_and_new(*file);
             patch.push_str(&format!("*** Update File: {}\n-{old}\n+{new}\n", FILES[*file]));
         }
         ("apply_patch", json!({"patchText": patch + "*** End Patch"}))

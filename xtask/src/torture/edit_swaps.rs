@@ -1,4 +1,4 @@
-//! Folders and files that become links to the outside and back, while a server writes there: nothing outside changes.
+//! Replaces folders and files by links to the outside and back while a server writes there. Nothing outside may change.
 
 use std::fs;
 use std::io;
@@ -7,118 +7,123 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use fastrand::Rng;
 use serde_json::{Value, json};
 
-use super::random::Random;
-use super::{Ground, Progress};
+use super::{Context, Progress};
 
-/// At least one call for so many swaps.
 const SWAPS_PER_CALL: usize = 10;
-const LOOK_EVERY: usize = 100;
-const SECRET: &str = "outside, and to stay so\n";
+/// Number of calls between two checks of the outside.
+const CHECK_EVERY: usize = 100;
+const SECRET: &str = "outside, must not change\n";
 
-pub(super) fn run(ground: &Ground) -> Result<String, String> {
-    let scene = Scene::set(ground).map_err(|error| error.to_string())?;
+pub(super) fn run(context: &Context) -> Result<String, String> {
+    let tree = SwapTree::new(context).map_err(|error| error.to_string())?;
     let (stop, swaps) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (made, refused) = thread::scope(|scope| {
+    let (done, refused) = thread::scope(|scope| {
         let swapper = scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                scene.swap().map_err(|error| format!("the swapper: {error}"))?;
+                tree.swap().map_err(|error| format!("the swapper: {error}"))?;
                 swaps.fetch_add(4, Ordering::Relaxed);
             }
             Ok(())
         });
-        let written = scene.write(ground, &swaps);
+        let written = tree.write_while_swapping(context, &swaps);
         stop.store(true, Ordering::Relaxed);
         let swapped = swapper.join().unwrap_or_else(|_| Err("the swapper panicked".to_owned()));
         written.and_then(|written| swapped.map(|()| written))
     })?;
-    scene.look()?;
+    tree.check_outside()?;
     let swaps = swaps.into_inner();
-    Ok(format!("{swaps} swaps, {made} changes made, {refused} refused, nothing outside touched"))
+    Ok(format!("{swaps} swaps, {done} changes made, {refused} refused, nothing outside changed"))
 }
 
-struct Scene {
+struct SwapTree {
     inside: PathBuf,
     outside: PathBuf,
 }
 
-impl Scene {
-    fn set(ground: &Ground) -> io::Result<Scene> {
-        let inside = ground.helve().map_err(io::Error::other)?.workspace.clone();
-        let scene = Scene { outside: inside.with_file_name("outside"), inside };
-        fs::create_dir_all(scene.inside.join("folder"))?;
-        fs::create_dir_all(scene.outside.join("folder"))?;
+impl SwapTree {
+    fn new(context: &Context) -> io::Result<SwapTree> {
+        let inside = context.helve().map_err(io::Error::other)?.workspace.clone();
+        let tree = SwapTree { outside: inside.with_file_name("outside"), inside };
+        fs::create_dir_all(tree.inside.join("folder"))?;
+        fs::create_dir_all(tree.outside.join("folder"))?;
         for name in ["folder/file.txt", "file.txt"] {
-            fs::write(scene.inside.join(name), "number 0\n")?;
-            fs::write(scene.outside.join(name), SECRET)?;
+            fs::write(tree.inside.join(name), "number 0\n")?;
+            fs::write(tree.outside.join(name), SECRET)?;
         }
-        symlink(scene.outside.join("folder"), scene.inside.join("link-to-folder"))?;
-        symlink(scene.outside.join("file.txt"), scene.inside.join("link-to-file"))?;
-        Ok(scene)
+        symlink(tree.outside.join("folder"), tree.inside.join("link-to-folder"))?;
+        symlink(tree.outside.join("file.txt"), tree.inside.join("link-to-file"))?;
+        Ok(tree)
     }
 
-    /// Folder and file become links, and themselves again.
+    /// Replaces the folder and the file by links, then restores them.
     fn swap(&self) -> io::Result<()> {
         let at = |name: &str| self.inside.join(name);
         for (name, link, aside) in
             [("folder", "link-to-folder", "real-folder"), ("file.txt", "link-to-file", "real-file")]
         {
-            put(&at(name), &at(aside))?;
-            put(&at(link), &at(name))?;
-            put(&at(name), &at(link))?;
-            put(&at(aside), &at(name))?;
+            rename_over(&at(name), &at(aside))?;
+            rename_over(&at(link), &at(name))?;
+            rename_over(&at(name), &at(link))?;
+            rename_over(&at(aside), &at(name))?;
         }
         Ok(())
     }
 
-    fn write(&self, ground: &Ground, swaps: &AtomicUsize) -> Result<(usize, usize), String> {
-        let mut random = Random::new(ground.seed, 0);
-        let mut server = ground.helve()?.serve_with(&["--allow", "edit"])?;
+    /// Makes calls until there were enough calls and swaps. Returns how many changed a file and how many were refused.
+    fn write_while_swapping(
+        &self,
+        context: &Context,
+        swaps: &AtomicUsize,
+    ) -> Result<(usize, usize), String> {
+        let mut rng = context.rng(0);
+        let mut server = context.helve()?.start_mcp_with(&["--allow", "edit"])?;
         server.client()?.initialize()?;
-        let progress = Progress::new(ground.count / SWAPS_PER_CALL);
-        let (mut made, mut refused) = (0, 0);
+        let progress = Progress::new(context.count / SWAPS_PER_CALL);
+        let (mut done, mut refused) = (0, 0);
         for call in 1.. {
-            let (tool, arguments) = choose(&mut random, call);
+            let (tool, arguments) = choose_call(&mut rng, call);
             let answer = server.client()?.call(tool, &arguments)?;
             if answer.text.contains(SECRET.trim_end()) {
-                return Err(format!("{tool} told what is outside: {}", answer.text));
+                return Err(format!("{tool} revealed what is outside: {}", answer.text));
             }
-            *(if answer.is_error { &mut refused } else { &mut made }) += 1;
-            if call % LOOK_EVERY == 0 {
-                self.look()?;
+            *(if answer.is_error { &mut refused } else { &mut done }) += 1;
+            if call % CHECK_EVERY == 0 {
+                self.check_outside()?;
             }
             progress.step();
-            if call * SWAPS_PER_CALL >= ground.count
-                && swaps.load(Ordering::Relaxed) >= ground.count
+            if call * SWAPS_PER_CALL >= context.count
+                && swaps.load(Ordering::Relaxed) >= context.count
             {
                 break;
             }
         }
-        Ok((made, refused))
+        Ok((done, refused))
     }
 
-    /// Outside there is what was there, and nothing else.
-    fn look(&self) -> Result<(), String> {
+    /// Checks that the files outside are unchanged and that there are no others.
+    fn check_outside(&self) -> Result<(), String> {
         for name in ["folder/file.txt", "file.txt"] {
             let path = self.outside.join(name);
             let found =
                 fs::read_to_string(&path).map_err(|it| format!("{}: {it}", path.display()))?;
             if found != SECRET {
-                return Err(format!("{} reads {found:?}", path.display()));
+                return Err(format!("{} contains {found:?}", path.display()));
             }
         }
         let count = |folder: &Path| fs::read_dir(folder).map(Iterator::count);
         let found = (count(&self.outside), count(&self.outside.join("folder")));
         match found {
             (Ok(2), Ok(1)) => Ok(()),
-            (outer, inner) => Err(format!("outside there are {outer:?} and {inner:?} names")),
+            (outer, inner) => Err(format!("there are {outer:?} and {inner:?} entries outside")),
         }
     }
 }
 
-/// Renames. What the server created there meanwhile makes way.
-fn put(from: &Path, to: &Path) -> io::Result<()> {
+/// Renames, and removes what the server created at the target in the meantime.
+fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
     let mut renamed = fs::rename(from, to);
     for _ in 0..100 {
         if renamed.is_ok() {
@@ -131,9 +136,9 @@ fn put(from: &Path, to: &Path) -> io::Result<()> {
     renamed
 }
 
-fn choose(random: &mut Random, call: usize) -> (&'static str, Value) {
-    let file = ["folder/file.txt", "file.txt"][random.below(2) as usize];
-    match random.below(4) {
+fn choose_call(rng: &mut Rng, call: usize) -> (&'static str, Value) {
+    let file = ["folder/file.txt", "file.txt"][rng.usize(..2)];
+    match rng.u64(..4) {
         0 => (
             "write",
             json!({"filePath": format!("folder/new{}.txt", call % 50), "content": format!("{call}\n")}),

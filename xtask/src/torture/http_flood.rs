@@ -1,7 +1,7 @@
-//! Everything that can be thrown at `helve serve` at once, while somebody with the token goes on working.
+//! Several attacks on `helve serve` at once, while clients with the token continue to work.
 
-mod crowd;
-mod large;
+mod oversized;
+mod slow_connections;
 mod sockets;
 mod streams;
 
@@ -10,142 +10,148 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Ground;
-use super::watch::{Memory, Times, handles, handles_back_to};
-use crate::web::{Client, Port};
+use super::Context;
+use super::measurements::{Latencies, MemoryGrowth, count_handles, wait_for_handles};
+use crate::web::{HttpClient, HttpServer};
 
-/// What a call may take, whatever goes on.
-const BAR: Duration = Duration::from_secs(1);
-/// How much memory all of it may cost, in MiB.
-const MOST_MEMORY: f64 = 128.0;
-/// The handles that the server may have open at once: what most systems give.
-const HANDLES: u64 = 1024;
-/// Handles that a server opens by itself as it works.
-const SLACK: usize = 16;
-/// Between two calls of a client.
-const PAUSE: Duration = Duration::from_millis(20);
-/// How long the crowd presses at least.
-const LEAST: Duration = Duration::from_secs(15);
+/// Limit for every call of the working clients.
+const MAX_LATENCY: Duration = Duration::from_secs(1);
+/// Limit for the memory growth of the server, in MiB.
+const MAX_MEMORY_GROWTH: f64 = 128.0;
+/// The server's limit of open file handles: the default of most systems.
+const SERVER_HANDLES: u64 = 1024;
+/// File handles that the server may open for its own work.
+const EXTRA_HANDLES: usize = 16;
+/// Pause between two calls of a working client.
+const CALL_PAUSE: Duration = Duration::from_millis(20);
+const MIN_DURATION: Duration = Duration::from_secs(15);
 
-/// What everybody knows.
-struct Siege<'a> {
-    port: &'a Port,
-    /// A session that attackers who have the token may use.
+/// What all threads of the attack share.
+struct Attack<'a> {
+    server: &'a HttpServer,
+    /// A session that attackers with the token use.
     session: String,
-    over: AtomicBool,
-    connects: AtomicU64,
+    is_over: AtomicBool,
+    connections: AtomicU64,
 }
 
-impl Siege<'_> {
-    fn over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+impl Attack<'_> {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 
-    fn connected(&self) {
-        self.connects.fetch_add(1, Ordering::Relaxed);
+    fn count_connection(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// `count` is how many streams are asked for.
-pub(super) fn run(ground: &Ground) -> Result<String, String> {
-    let helve = ground.helve()?;
+/// `count` is the number of streams requested.
+pub(super) fn run(context: &Context) -> Result<String, String> {
+    let helve = context.helve()?;
     std::fs::write(helve.workspace.join("file.txt"), "here\n").map_err(|err| err.to_string())?;
-    sockets::limit_handles(HANDLES)?;
-    let port = Port::open(helve, Ipv4Addr::LOCALHOST)?;
-    sockets::limit_handles(2 * crowd::CROWD + 2000)?;
-    let mut steady = Client::connect(&port)?;
-    let fresh = Client::connect(&port)?;
-    let attacker = Client::connect(&port)?;
-    steady.call("read", &json!({"filePath": "file.txt"}))?;
-    let (memory, base) = (Memory::of(port.id())?, handles(port.id())?);
-    let session = attacker.session_id().to_owned();
+    sockets::limit_handles(SERVER_HANDLES)?;
+    let server = HttpServer::start(helve, Ipv4Addr::LOCALHOST)?;
+    sockets::limit_handles(2 * slow_connections::CONNECTIONS + 2000)?;
+    let mut client = HttpClient::connect(&server)?;
+    let reconnecting_client = HttpClient::connect(&server)?;
+    let attacker = HttpClient::connect(&server)?;
+    client.call("read", &json!({"filePath": "file.txt"}))?;
+    let memory = MemoryGrowth::start(server.id())?;
+    let handles_before = count_handles(server.id())?;
+    let attack = Attack {
+        server: &server,
+        session: attacker.session_id().to_owned(),
+        is_over: AtomicBool::new(false),
+        connections: AtomicU64::new(0),
+    };
     drop(attacker);
-    let siege =
-        Siege { port: &port, session, over: AtomicBool::new(false), connects: AtomicU64::new(0) };
+    let mut reports = attack_while_calling(&attack, context.count, client, &reconnecting_client);
+    let handles =
+        wait_for_handles(server.id(), handles_before + EXTRA_HANDLES, Duration::from_secs(60))?;
+    let report = format!("{handles_before} file handles before, {handles} after");
+    reports.push(if handles > handles_before + EXTRA_HANDLES { Err(report) } else { Ok(report) });
+    reports.push(memory.check(MAX_MEMORY_GROWTH));
+    let has_passed = reports.iter().all(Result::is_ok);
+    let lines: Vec<_> = reports.into_iter().map(|part| part.unwrap_or_else(|why| why)).collect();
+    if has_passed { Ok(lines.join("\n   ")) } else { Err(lines.join("\n   ")) }
+}
+
+/// Runs all attacks and both working clients, and returns a report of each.
+fn attack_while_calling(
+    attack: &Attack<'_>,
+    streams: usize,
+    client: HttpClient,
+    reconnecting_client: &HttpClient,
+) -> Vec<Result<String, String>> {
     let start = Instant::now();
-    let (calls, told) = thread::scope(|scope| {
-        let steady = scope.spawn(|| call_steadily(&siege, steady));
-        let fresh = scope.spawn(|| call_freshly(&siege, &fresh));
-        let crowd: Vec<_> = (0..crowd::SIDES)
-            .map(|side| {
-                scope.spawn({
-                    let siege = &siege;
-                    move || crowd::press(siege, side)
-                })
-            })
+    let (latencies, mut reports) = thread::scope(|scope| {
+        let client = scope.spawn(|| call_on_one_connection(attack, client));
+        let reconnecting = scope.spawn(|| call_on_new_connections(attack, reconnecting_client));
+        let slow: Vec<_> = (0..slow_connections::THREADS)
+            .map(|number| scope.spawn(move || slow_connections::keep_open(attack, number)))
             .collect();
-        let large = scope.spawn(|| large::send_all(&siege));
-        let streams = streams::ask(&siege, ground.count);
-        let large = large.join().unwrap_or_else(|_| Err("a sender panicked".into()));
-        thread::sleep(LEAST.saturating_sub(start.elapsed()));
-        siege.over.store(true, Ordering::Relaxed);
-        let mut most = 0;
-        for side in crowd {
-            most += side.join().unwrap_or(0);
-        }
-        let joined = |_| Err("a client panicked".to_owned());
-        let calls = [steady, fresh].map(|it| it.join().unwrap_or_else(joined));
-        let crowd = Ok(format!("{most} connections held by the crowd at once"));
-        (calls, [streams, large, crowd])
+        let oversized = scope.spawn(|| oversized::send_all(attack));
+        let streams = streams::request_all(attack, streams);
+        let oversized = oversized.join().unwrap_or_else(|_| Err("a sender panicked".into()));
+        thread::sleep(MIN_DURATION.saturating_sub(start.elapsed()));
+        attack.is_over.store(true, Ordering::Relaxed);
+        let open: usize = slow.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
+        let panicked = |_| Err("a client panicked".to_owned());
+        let latencies = [client, reconnecting].map(|it| it.join().unwrap_or_else(panicked));
+        let slow = Ok(format!("{open} slow connections open at once"));
+        (latencies, vec![streams, oversized, slow])
     });
     let took = start.elapsed().as_secs_f64();
-    let connects = siege.connects.load(Ordering::Relaxed);
-    let mut said = Vec::from(told);
-    said.push(Ok(format!("{connects} connections in {took:.0} s")));
-    let names = ["on one connection", "each on a new one"];
-    said.extend(names.iter().zip(calls).map(|(name, times)| judged(name, times?)));
-    let left = handles_back_to(port.id(), base + SLACK, Duration::from_secs(60))?;
-    let handles = format!("{base} handles before, {left} after");
-    said.push(if left > base + SLACK { Err(handles) } else { Ok(handles) });
-    said.push(memory.judged(MOST_MEMORY));
-    let good = said.iter().all(Result::is_ok);
-    let words: Vec<_> = said.into_iter().map(|part| part.unwrap_or_else(|why| why)).collect();
-    if good { Ok(words.join("\n   ")) } else { Err(words.join("\n   ")) }
-}
-
-fn judged(name: &str, mut times: Times) -> Result<String, String> {
-    let said = format!("{} calls meanwhile, {name}: {}", times.count(), times.said());
-    if times.at(1.0) > BAR { Err(said) } else { Ok(said) }
-}
-
-fn call_steadily(siege: &Siege<'_>, mut client: Client) -> Result<Times, String> {
-    let mut times = Times::default();
-    while !siege.over() {
-        let began = Instant::now();
-        let answer = client.call("read", &json!({"filePath": "file.txt"}))?;
-        times.add(began.elapsed());
-        if answer["isError"] != false {
-            return Err(format!("a call failed: {answer}"));
-        }
-        thread::sleep(PAUSE);
+    let connections = attack.connections.load(Ordering::Relaxed);
+    reports.push(Ok(format!("{connections} connections in {took:.0} s")));
+    for (name, latencies) in ["on one connection", "each on a new one"].iter().zip(latencies) {
+        reports.push(latencies.and_then(|latencies| check_latencies(name, latencies)));
     }
-    Ok(times)
+    reports
 }
 
-/// Every call on a connection of its own, as programs do that keep none.
-fn call_freshly(siege: &Siege<'_>, client: &Client) -> Result<Times, String> {
-    let mut times = Times::default();
+fn check_latencies(name: &str, mut latencies: Latencies) -> Result<String, String> {
+    let report =
+        format!("{} calls during the attack, {name}: {}", latencies.count(), latencies.report());
+    if latencies.quantile(1.0) > MAX_LATENCY { Err(report) } else { Ok(report) }
+}
+
+fn call_on_one_connection(
+    attack: &Attack<'_>,
+    mut client: HttpClient,
+) -> Result<Latencies, String> {
+    let mut latencies = Latencies::default();
+    while !attack.is_over() {
+        let start = Instant::now();
+        let answer = client.call("read", &json!({"filePath": "file.txt"}))?;
+        latencies.add(start.elapsed());
+        check_answer(&answer)?;
+        thread::sleep(CALL_PAUSE);
+    }
+    Ok(latencies)
+}
+
+fn call_on_new_connections(attack: &Attack<'_>, client: &HttpClient) -> Result<Latencies, String> {
+    let mut latencies = Latencies::default();
     for number in 1.. {
-        if siege.over() {
+        if attack.is_over() {
             break;
         }
-        let began = Instant::now();
-        let mut client = client.beside(siege.port, number)?;
+        let start = Instant::now();
+        let mut client = client.same_session(attack.server, number);
         let answer = client.call("read", &json!({"filePath": "file.txt"}));
-        times.add(began.elapsed());
+        latencies.add(start.elapsed());
         let answer = answer.map_err(|why| {
-            format!(
-                "a call on a new connection failed after {:?}, after {} that did not: {why}",
-                began.elapsed(),
-                times.count()
-            )
+            format!("call {number} on a new connection failed after {:?}: {why}", start.elapsed())
         })?;
-        if answer["isError"] != false {
-            return Err(format!("a call failed: {answer}"));
-        }
-        thread::sleep(PAUSE);
+        check_answer(&answer)?;
+        thread::sleep(CALL_PAUSE);
     }
-    Ok(times)
+    Ok(latencies)
+}
+
+fn check_answer(answer: &Value) -> Result<(), String> {
+    if answer["isError"] == false { Ok(()) } else { Err(format!("a call failed: {answer}")) }
 }

@@ -1,103 +1,103 @@
-//! `helve call todowrite` killed at random moments, from several sides at once.
+//! Kills `helve call todowrite` at random moments, in several sessions at once.
 
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use super::Ground;
-use super::random::Random;
-use super::todos::{self, Expected};
+use fastrand::Rng;
+
+use super::todos::{self, ExpectedList};
+use super::{Context, random_duration};
 use crate::helve::{CALL_LIMIT, Helve};
 use crate::process;
 
 const SESSIONS: u64 = 4;
-/// A list is read back after so many writes.
-const LOOK_EVERY: u64 = 10;
-/// Attempts for each wanted kill, before we say that the process is too quick to be hit.
-const MOST_ATTEMPTS: usize = 20;
+/// Number of writes between two reads of the list.
+const READ_EVERY: u64 = 10;
+/// Writes per wanted kill, after which the writes are considered too fast to be killed.
+const MAX_ATTEMPTS: usize = 20;
 
 #[derive(Default)]
-struct Tally {
+struct KillCounts {
     killed: usize,
     finished: usize,
 }
 
-pub(super) fn run(ground: &Ground<'_>) -> Result<String, String> {
-    let helve = &ground.helve()?;
-    let usual = usual_time(helve)?;
-    let share = ground.count.div_ceil(SESSIONS as usize);
-    let tallies: Result<Vec<Tally>, String> = thread::scope(|scope| {
+pub(super) fn run(context: &Context<'_>) -> Result<String, String> {
+    let helve = &context.helve()?;
+    let usual_time = measure_write(helve)?;
+    let share = context.count.div_ceil(SESSIONS as usize);
+    let counts: Result<Vec<KillCounts>, String> = thread::scope(|scope| {
         let writers: Vec<_> = (0..SESSIONS)
-            .map(|stream| Writer::new(helve, Random::new(ground.seed, stream), stream, usual))
+            .map(|number| Writer::new(helve, context.rng(number), number, usual_time))
             .map(|mut writer| scope.spawn(move || writer.write_until_killed(share)))
             .collect();
-        let joined = |_| Err("a writer panicked".to_owned());
-        writers.into_iter().map(|writer| writer.join().unwrap_or_else(joined)).collect()
+        let panicked = |_| Err("a writer panicked".to_owned());
+        writers.into_iter().map(|writer| writer.join().unwrap_or_else(panicked)).collect()
     });
-    let total = tallies?.into_iter().fold(Tally::default(), |sum, tally| Tally {
-        killed: sum.killed + tally.killed,
-        finished: sum.finished + tally.finished,
-    });
+    let counts = counts?;
+    let killed: usize = counts.iter().map(|it| it.killed).sum();
+    let finished: usize = counts.iter().map(|it| it.finished).sum();
     let databases = todos::check_databases(&helve.data())?;
-    let Tally { killed, finished } = total;
-    Ok(format!("{killed} killed, {finished} finished, nothing reported was lost, {databases}"))
+    Ok(format!("{killed} killed, {finished} finished, no reported write was lost, {databases}"))
 }
 
-/// How long an undisturbed write takes.
-fn usual_time(helve: &Helve) -> Result<Duration, String> {
+/// Returns how long an undisturbed write takes.
+fn measure_write(helve: &Helve) -> Result<Duration, String> {
     let finished = helve.call("usual", "todowrite", &todos::list(0))?;
     let took = finished.took;
-    finished.good("helve call todowrite").map(|_| took)
+    finished.success("helve call todowrite").map(|_| took)
 }
 
-/// One session, written by one process after the other.
+/// Writes to one session, with one process after another.
 struct Writer<'a> {
     helve: &'a Helve,
     session: String,
-    random: Random,
-    expected: Expected,
+    rng: Rng,
+    expected: ExpectedList,
     number: u64,
-    /// Kills fall within this time from the start.
-    span: Duration,
+    /// Processes are killed within this time after their start.
+    kill_window: Duration,
 }
 
 impl<'a> Writer<'a> {
-    fn new(helve: &'a Helve, random: Random, stream: u64, usual: Duration) -> Writer<'a> {
+    fn new(helve: &'a Helve, rng: Rng, session: u64, usual_time: Duration) -> Writer<'a> {
         Writer {
             helve,
-            session: format!("torture-{stream}"),
-            random,
-            expected: Expected::default(),
-            number: stream * 1_000_000_000,
-            span: usual * 2,
+            session: format!("torture-{session}"),
+            rng,
+            expected: ExpectedList::default(),
+            number: session * 1_000_000_000,
+            kill_window: usual_time * 2,
         }
     }
 
-    fn write_until_killed(&mut self, times: usize) -> Result<Tally, String> {
-        let mut tally = Tally::default();
-        while tally.killed < times {
-            if tally.killed + tally.finished > times * MOST_ATTEMPTS {
-                return Err(format!("{}: the writes are too quick to be hit", self.session));
+    fn write_until_killed(&mut self, times: usize) -> Result<KillCounts, String> {
+        let mut counts = KillCounts::default();
+        while counts.killed < times {
+            if counts.killed + counts.finished > times * MAX_ATTEMPTS {
+                return Err(format!("{}: the writes are too fast to be killed", self.session));
             }
-            let survived = self.write().map_err(|what| format!("{}: {what}", self.session))?;
-            // Drifts to where half of the writes survive, so that kills fall near their end, too.
-            self.span =
-                if survived { self.span * 19 / 20 } else { (self.span * 21 / 20).min(CALL_LIMIT) };
-            tally.finished += usize::from(survived);
-            tally.killed += usize::from(!survived);
-            if self.number.is_multiple_of(LOOK_EVERY) || tally.killed == times {
-                self.look().map_err(|what| format!("{}: {what}", self.session))?;
+            let survived = self.write().map_err(|why| format!("{}: {why}", self.session))?;
+            // About half of the writes should survive, so that kills also happen near their end.
+            self.kill_window = if survived {
+                self.kill_window * 19 / 20
+            } else {
+                (self.kill_window * 21 / 20).min(CALL_LIMIT)
+            };
+            counts.finished += usize::from(survived);
+            counts.killed += usize::from(!survived);
+            if self.number.is_multiple_of(READ_EVERY) || counts.killed == times {
+                self.check_list().map_err(|why| format!("{}: {why}", self.session))?;
             }
         }
-        Ok(tally)
+        Ok(counts)
     }
 
-    /// One write, killed at some moment unless it has ended by then; whether it had.
+    /// Starts a write and kills it at a random moment. Returns whether it finished before.
     fn write(&mut self) -> Result<bool, String> {
         self.number += 1;
-        let moment = Duration::from_micros(
-            self.random.below(u64::try_from(self.span.as_micros()).unwrap_or(u64::MAX)),
-        );
+        let moment = random_duration(&mut self.rng, self.kill_window);
         let mut command =
             self.helve.call_command(&self.session, "todowrite", &todos::list(self.number));
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn look(&mut self) -> Result<(), String> {
-        self.expected.meet(todos::read(self.helve, &self.session)?)
+    fn check_list(&mut self) -> Result<(), String> {
+        self.expected.check(todos::read(self.helve, &self.session)?)
     }
 }

@@ -1,36 +1,32 @@
-//! The safety nets of the shell decision, large, on a release build; they print their own progress.
+//! The safety nets of the shell decision (crate helve-nets) with large counts, on a release build. They print their
+//! own progress.
 
-use std::process::{Command, Stdio};
+use super::Context;
+use crate::process;
 
-use super::Ground;
-use crate::repository;
-
-pub(super) fn traced(_: &Ground<'_>) -> Result<String, String> {
-    run(&["traced".into(), "all".into()])
+/// Runs every harmless flag, or a sample with `--short`.
+pub(super) fn traced(context: &Context<'_>) -> Result<String, String> {
+    run(if context.options.short { "traced" } else { "traced all" })
 }
 
-pub(super) fn mutants(ground: &Ground<'_>) -> Result<String, String> {
-    run(&["mutants".into(), ground.count.to_string(), ground.seed.to_string()])
+pub(super) fn mutants(context: &Context<'_>) -> Result<String, String> {
+    run(&format!("mutants {} {}", context.count, context.seed))
 }
 
-pub(super) fn flows(ground: &Ground<'_>) -> Result<String, String> {
-    run(&["flows".into(), ground.count.to_string(), ground.seed.to_string()])
+pub(super) fn flows(context: &Context<'_>) -> Result<String, String> {
+    run(&format!("flows {} {}", context.count, context.seed))
 }
 
-pub(super) fn bytes(ground: &Ground<'_>) -> Result<String, String> {
-    run(&["bytes".into(), ground.count.to_string(), ground.seed.to_string()])
+pub(super) fn bytes(context: &Context<'_>) -> Result<String, String> {
+    run(&format!("bytes {} {}", context.count, context.seed))
 }
 
-fn run(words: &[String]) -> Result<String, String> {
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["run", "--release", "--quiet", "-p", "helve-nets", "--"])
-        .args(words)
-        .current_dir(repository::root())
-        .stdin(Stdio::null())
+fn run(arguments: &str) -> Result<String, String> {
+    let status = process::cargo(&format!("run --release --quiet -p helve-nets -- {arguments}"))
         .status()
         .map_err(|error| format!("cargo: {error}"))?;
     if status.success() {
-        Ok("nothing was done that was not listed".into())
+        Ok("no script did anything that the decision had not listed".into())
     } else {
         Err("see above".into())
     }

@@ -1,23 +1,19 @@
-//! Programs that do not want to end: each must be gone with all it started, also when Helve is killed.
+//! Programs that resist being ended. Each must be gone with all its children, also when Helve is killed.
 
-use std::process::Command;
 use std::time::Duration;
 
-use super::Ground;
-use crate::{process, repository};
+use super::Context;
+use crate::process::{self, cargo};
 
-/// A thousand of each take a few minutes.
-const LIMIT: Duration = Duration::from_secs(3600);
+/// A thousand programs of each kind take a few minutes.
+const TIME_LIMIT: Duration = Duration::from_secs(3600);
 
-pub(super) fn run(ground: &Ground) -> Result<String, String> {
-    // `run` takes one program, and the keeper has to be there beside it.
-    let mut keeper = Command::new("cargo");
-    keeper.args(["build", "--quiet", "--release", "-p", "helve-machine", "--bin", "helve-keeper"]);
-    keeper.current_dir(repository::root());
-    process::finish(&mut keeper, LIMIT)?.good("cargo build")?;
-    let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--release", "-p", "helve-machine", "--example", "ending"]);
-    command.args(["--", &ground.count.to_string()]).current_dir(repository::root());
-    let said = process::finish(&mut command, LIMIT)?.good("programs that do not want to end")?;
-    Ok(said.trim_end().replace('\n', "\n   "))
+pub(super) fn run(context: &Context) -> Result<String, String> {
+    // The example expects the keeper next to it, and `cargo run` builds only one program.
+    let mut keeper = cargo("build --quiet --release -p helve-machine --bin helve-keeper");
+    process::run(&mut keeper, TIME_LIMIT)?.success("cargo build")?;
+    let line =
+        format!("run --quiet --release -p helve-machine --example ending -- {}", context.count);
+    let printed = process::run(&mut cargo(&line), TIME_LIMIT)?.success("example `ending`")?;
+    Ok(printed.trim_end().replace('\n', "\n   "))
 }

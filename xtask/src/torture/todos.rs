@@ -1,4 +1,4 @@
-//! Todo lists with a number in them, and what may be found of them afterwards.
+//! Todo lists that contain a number, and which number may be read back.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,78 +12,76 @@ use crate::process;
 const MARK: &str = "torture-number-";
 
 pub(super) fn list(number: u64) -> Value {
-    let entry = |place: u64| json!({"id": place.to_string(), "content": format!("{MARK}{number}."), "status": "pending", "priority": "high"});
+    let entry = |id: u64| json!({"id": id.to_string(), "content": format!("{MARK}{number}."), "status": "pending", "priority": "high"});
     json!({"todos": [entry(1), entry(2), entry(3)]})
 }
 
-/// The number in a list as it was printed. `None` is an empty list; two numbers are a torn write.
+/// Returns the number in a printed list, or `None` for an empty list. Two different numbers mean a torn write.
 pub(super) fn number_in(printed: &str) -> Result<Option<u64>, String> {
     let digits = printed.split(MARK).skip(1).map(|rest| rest.split('.').next().unwrap_or_default());
     let numbers: BTreeSet<_> = digits
         .map(str::parse::<u64>)
         .collect::<Result<_, _>>()
-        .map_err(|_| format!("a broken list: {printed}"))?;
+        .map_err(|_| format!("malformed list: {printed}"))?;
     match numbers.len() {
         0 | 1 => Ok(numbers.into_iter().next()),
-        _ => Err(format!("two writes mixed in one list: {numbers:?}")),
+        _ => Err(format!("two writes are mixed in one list: {numbers:?}")),
     }
 }
 
 pub(super) fn read(helve: &Helve, session: &str) -> Result<Option<u64>, String> {
-    number_in(&helve.call(session, "todoread", &json!({}))?.good("helve call todoread")?)
+    number_in(&helve.call(session, "todoread", &json!({}))?.success("helve call todoread")?)
 }
 
-/// What one session must hold: the last write that was reported done, or one begun since whose process was killed.
+/// What the list of a session must contain: the last finished write, or a later one whose process was killed.
 #[derive(Debug, Default)]
-pub(super) struct Expected {
-    done: Option<u64>,
-    perhaps: Vec<u64>,
+pub(super) struct ExpectedList {
+    finished: Option<u64>,
+    killed: Vec<u64>,
 }
 
-impl Expected {
+impl ExpectedList {
     pub(super) fn finished(&mut self, number: u64) {
-        self.done = Some(number);
-        self.perhaps.clear();
+        self.finished = Some(number);
+        self.killed.clear();
     }
 
     pub(super) fn killed(&mut self, number: u64) {
-        self.perhaps.push(number);
+        self.killed.push(number);
     }
 
-    /// Compares, and settles what was open: what was seen once must stay.
-    pub(super) fn meet(&mut self, found: Option<u64>) -> Result<(), String> {
-        if found != self.done && !found.is_some_and(|number| self.perhaps.contains(&number)) {
+    /// Compares the expectation with a list that was read. What was read once must stay.
+    pub(super) fn check(&mut self, found: Option<u64>) -> Result<(), String> {
+        if found != self.finished && !found.is_some_and(|number| self.killed.contains(&number)) {
             return Err(format!(
-                "found {found:?}, but {:?} was reported done (killed since: {:?})",
-                self.done, self.perhaps
+                "found {found:?}, but the last finished write is {:?} (killed since: {:?})",
+                self.finished, self.killed
             ));
         }
-        self.done = found;
-        // A killed write that is not there yet cannot arrive later: its process is gone.
-        self.perhaps.clear();
+        self.finished = found;
+        // A killed write cannot arrive later, because its process is gone.
+        self.killed.clear();
         Ok(())
     }
 }
 
-/// Asks SQLite itself, through Python's, whether every database below `data` is whole.
+/// Checks the integrity of every database below `data` with SQLite, called from Python.
 pub(super) fn check_databases(data: &Path) -> Result<String, String> {
     let databases = find_databases(data, 0)?;
     if databases.is_empty() {
-        return Err(format!("no database below {}", data.display()));
+        return Err(format!("no database found below {}", data.display()));
     }
     const SCRIPT: &str = "import sqlite3, sys\n\
         print(sqlite3.connect(sys.argv[1], timeout=30).execute('pragma integrity_check').fetchone()[0])";
     for database in &databases {
-        let checked = process::finish(
-            Command::new("python3").args(["-c", SCRIPT]).arg(database),
-            CALL_LIMIT,
-        )?;
-        let said = checked.good("integrity_check")?;
-        if said.trim() != "ok" {
-            return Err(format!("{}: {said}", database.display()));
+        let output =
+            process::run(Command::new("python3").args(["-c", SCRIPT]).arg(database), CALL_LIMIT)?;
+        let result = output.success("integrity_check")?;
+        if result.trim() != "ok" {
+            return Err(format!("{}: {result}", database.display()));
         }
     }
-    Ok(format!("{} database(s) whole", databases.len()))
+    Ok(format!("{} database(s) intact", databases.len()))
 }
 
 fn find_databases(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, String> {
@@ -105,30 +103,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_comes_back() {
+    fn the_number_is_read_back() {
         assert_eq!(number_in(&list(42).to_string()), Ok(Some(42)));
         assert_eq!(number_in("[]"), Ok(None));
         assert!(number_in(&format!("{}{}", list(1), list(2))).unwrap_err().contains("mixed"));
-        assert!(number_in("torture-number-x.").unwrap_err().contains("broken"));
+        assert!(number_in("torture-number-x.").unwrap_err().contains("malformed"));
     }
 
     #[test]
-    fn a_reported_write_must_be_found() {
-        let mut expected = Expected::default();
+    fn a_finished_write_must_be_found() {
+        let mut expected = ExpectedList::default();
         expected.finished(1);
-        assert!(expected.meet(None).is_err());
-        assert!(expected.meet(Some(2)).is_err());
-        assert_eq!(expected.meet(Some(1)), Ok(()));
+        assert!(expected.check(None).is_err());
+        assert!(expected.check(Some(2)).is_err());
+        assert_eq!(expected.check(Some(1)), Ok(()));
     }
 
     #[test]
-    fn a_killed_write_may_be_found_but_then_stays() {
-        let mut expected = Expected::default();
+    fn a_killed_write_that_was_found_must_stay() {
+        let mut expected = ExpectedList::default();
         expected.finished(1);
         expected.killed(2);
         expected.killed(3);
-        assert_eq!(expected.meet(Some(2)), Ok(()));
-        assert!(expected.meet(Some(1)).is_err());
-        assert!(expected.meet(Some(3)).is_err());
+        assert_eq!(expected.check(Some(2)), Ok(()));
+        assert!(expected.check(Some(1)).is_err());
+        assert!(expected.check(Some(3)).is_err());
     }
 }

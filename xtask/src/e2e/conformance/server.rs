@@ -1,14 +1,14 @@
-//! The suite as a client of `helve serve`.
+//! The conformance suite as a client of `helve serve`.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
 
-use super::super::{RUN_LIMIT, Said};
+use super::super::{E2eResult, RUN_LIMIT};
 use crate::helve::Helve;
 use crate::process;
-use crate::web::{Port, proxy};
+use crate::web::{HttpServer, proxy};
 
-/// Those that need no tools made for the suite; docs/mcp.md says what the others need.
+/// Scenarios that do not need special tools. docs/mcp.md lists the others.
 const SCENARIOS: &[&str] = &[
     "server-initialize",
     "ping",
@@ -20,29 +20,29 @@ const SCENARIOS: &[&str] = &[
     "dns-rebinding-protection",
 ];
 
-pub(crate) fn run(helve: &Helve) -> Result<Said, String> {
-    let Some(modules) = super::modules()? else {
-        return Ok(Said::Skipped("there is no npm".into()));
+pub(crate) fn run(helve: &Helve) -> Result<E2eResult, String> {
+    let Some(modules) = super::install()? else {
+        return Ok(E2eResult::Skipped("npm is not installed".into()));
     };
     let suite = modules.join("@modelcontextprotocol/conformance/dist/index.js");
     let node = modules.join("node/bin/node");
-    // Another address of this machine's own, so that the proxy can have the port that clients name.
-    let port = Port::open(helve, Ipv4Addr::new(127, 0, 0, 2))?;
-    let address = proxy::open(&port)?;
+    // Another loopback address, so that the proxy can use the same port.
+    let server = HttpServer::start(helve, Ipv4Addr::new(127, 0, 0, 2))?;
+    let address = proxy::start(&server)?;
     let mut checks = 0;
     for scenario in SCENARIOS {
         let mut command = Command::new(&node);
         command.arg(&suite).args(["server", "--url", &format!("http://{address}/mcp")]);
         command.args(["--scenario", scenario]).current_dir(&modules);
-        let printed = process::finish(&mut command, RUN_LIMIT)?;
-        checks += passed(&printed.good(scenario)?)
-            .ok_or_else(|| format!("{scenario}: no checks were counted"))?;
+        let printed = process::run(&mut command, RUN_LIMIT)?;
+        checks += passed_checks(&printed.success(scenario)?)
+            .ok_or_else(|| format!("{scenario}: the suite did not pass all checks"))?;
     }
-    Ok(Said::Passed(format!("{} scenarios, {checks} checks", SCENARIOS.len())))
+    Ok(E2eResult::Passed(format!("{} scenarios, {checks} checks", SCENARIOS.len())))
 }
 
-/// `Passed: 3/3, 0 failed, 0 warnings`: how many, if it was all of them.
-fn passed(printed: &str) -> Option<usize> {
+/// Returns the number in `Passed: 3/3, 0 failed, 0 warnings` if all checks passed.
+fn passed_checks(printed: &str) -> Option<usize> {
     let line = printed.lines().find_map(|line| line.trim().strip_prefix("Passed: "))?;
     let (passed, rest) = line.split_once('/')?;
     let all = rest.split(',').next()?;
@@ -54,10 +54,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_all_is_passed() {
+    fn all_checks_must_pass() {
         let printed = |line: &str| format!("Test Results:\n{line}\n\nmore\n");
-        assert_eq!(passed(&printed("Passed: 12/12, 0 failed, 0 warnings")), Some(12));
-        assert_eq!(passed(&printed("Passed: 2/3, 1 failed, 0 warnings")), None);
-        assert_eq!(passed("nothing"), None);
+        assert_eq!(passed_checks(&printed("Passed: 12/12, 0 failed, 0 warnings")), Some(12));
+        assert_eq!(passed_checks(&printed("Passed: 2/3, 1 failed, 0 warnings")), None);
+        assert_eq!(passed_checks("nothing"), None);
     }
 }

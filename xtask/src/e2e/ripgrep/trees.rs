@@ -1,12 +1,12 @@
-//! Three trees to search: one that is made up, one of odd names, endings and ignore files, and this repository.
+//! Three trees to search: a small one, one with unusual names, line endings and ignore files, and this repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::repository;
+use crate::repository::{root, sources};
 
-/// Small, and with something for each pattern.
-const MADE_UP: &[(&str, &str)] = &[
+/// Has something for each pattern.
+const SMALL: &[(&str, &str)] = &[
     ("src/main.rs", "use std::fmt;\n\nfn main() {\n    a.b(1);\n    let x = [0];\n}\n"),
     (
         "src/deep/error.rs",
@@ -22,7 +22,7 @@ const MADE_UP: &[(&str, &str)] = &[
     ("Cargo.toml", "[package]\nname = \"x\"\n"),
 ];
 
-const ODD: &[(&str, &str)] = &[
+const UNUSUAL: &[(&str, &str)] = &[
     (
         ".gitignore",
         "*.log\n/target/\n!keep.log\nbuild\n# a comment\n\\#literal\ndoc/*.txt\n**/gen/**\n",
@@ -52,30 +52,31 @@ const ODD: &[(&str, &str)] = &[
     ("nested/a.log", "needle\n"),
 ];
 
-pub(super) fn make(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let [made_up, odd, own] = ["made-up", "odd", "repository"].map(|name| folder.join(name));
-    for (tree, files) in [(&made_up, MADE_UP), (&odd, ODD)] {
-        make_folder(&tree.join(".git"))?;
+pub(super) fn create(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let [small, unusual, repository] =
+        ["small", "unusual", "repository"].map(|name| folder.join(name));
+    for (tree, files) in [(&small, SMALL), (&unusual, UNUSUAL)] {
+        create_folder(&tree.join(".git"))?;
         for (name, text) in files {
             write(&tree.join(name), text.as_bytes())?;
         }
     }
-    make_folder(&own.join(".git"))?;
-    for source in repository::sources(&repository::root())? {
-        // What must be asked for is not searched unasked.
+    create_folder(&repository.join(".git"))?;
+    for source in sources(&root())? {
+        // Helve asks before it reads such a file, so it is not searched.
         if source.path.ends_with(".env") {
             continue;
         }
-        write(&own.join(&source.path), source.text.as_bytes())?;
+        write(&repository.join(&source.path), source.text.as_bytes())?;
     }
-    Ok(vec![made_up, odd, own])
+    Ok(vec![small, unusual, repository])
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    make_folder(path.parent().unwrap_or(Path::new("/")))?;
+    create_folder(path.parent().unwrap_or(Path::new("/")))?;
     fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn make_folder(path: &Path) -> Result<(), String> {
+fn create_folder(path: &Path) -> Result<(), String> {
     fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -1,4 +1,4 @@
-//! Connections of an attacker: many, from several addresses, and never waited for.
+//! Non-blocking connections from several local addresses, and file handle limits.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
@@ -8,21 +8,21 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// One address of ours has too few ports for all connections.
-const SOURCES: u32 = 16;
+/// A single address has too few ports for all connections.
+const SOURCE_ADDRESSES: u32 = 16;
 
-/// Sets how many handles this process, and those it starts from now on, may have.
-pub(super) fn limit_handles(most: u64) -> Result<(), String> {
+/// Limits the open file handles of this process and of those it starts from now on.
+pub(super) fn limit_handles(limit: u64) -> Result<(), String> {
     let maximum = getrlimit(Resource::Nofile).maximum;
-    let current = Some(most.min(maximum.unwrap_or(u64::MAX)));
+    let current = Some(limit.min(maximum.unwrap_or(u64::MAX)));
     setrlimit(Resource::Nofile, Rlimit { current, maximum })
-        .map_err(|error| format!("{most} file handles: {error}"))
+        .map_err(|error| format!("limit of {limit} file handles: {error}"))
 }
 
-/// A connection that is being made, from one of several addresses; nothing on it waits.
+/// Starts a non-blocking connection from one of several addresses.
 pub(super) fn open(to: SocketAddr) -> io::Result<TcpStream> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let source = NEXT.fetch_add(1, Ordering::Relaxed) % SOURCES;
+    let source = NEXT.fetch_add(1, Ordering::Relaxed) % SOURCE_ADDRESSES;
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
     let from = Ipv4Addr::from_bits(Ipv4Addr::new(127, 0, 1, 1).to_bits() + source);
@@ -33,26 +33,26 @@ pub(super) fn open(to: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-/// Writes what can be written now; `None` when the connection is gone.
-pub(super) fn push(stream: &mut TcpStream, bytes: &[u8]) -> Option<usize> {
+/// Writes as much as possible without blocking. Returns `None` if the connection is closed.
+pub(super) fn try_write(stream: &mut TcpStream, bytes: &[u8]) -> Option<usize> {
     match stream.write(bytes) {
         Ok(count) => Some(count),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(0),
-        // Still being connected.
+        // The connection is not established yet.
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Some(0),
         Err(_) => None,
     }
 }
 
-/// Sends and reads the status of the answer, waiting for both; 0 where none came.
-pub(super) fn status(stream: &mut TcpStream) -> u16 {
-    let mut answer = [0; 16];
+/// Reads the status code of the response, or returns 0 if there is none.
+pub(super) fn read_status(stream: &mut TcpStream) -> u16 {
+    let mut head = [0; 16];
     let mut read = 0;
     while read < 12 {
-        match stream.read(&mut answer[read..]) {
+        match stream.read(&mut head[read..]) {
             Ok(0) | Err(_) => return 0,
             Ok(count) => read += count,
         }
     }
-    std::str::from_utf8(&answer[9..12]).ok().and_then(|code| code.parse().ok()).unwrap_or(0)
+    std::str::from_utf8(&head[9..12]).ok().and_then(|code| code.parse().ok()).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! A million requests for a stream of events: without the token, of no session, and of one.
+//! Many requests for an event stream: without the token, for an unknown session, and for a known one.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,112 +7,116 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Siege;
+use super::Attack;
 use crate::torture::Progress;
 
-const SIDES: usize = 4;
-const PATIENCE: Duration = Duration::from_secs(30);
+const THREADS: usize = 4;
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Asks `count` times in all; says what was answered, and how fast.
-pub(super) fn ask(siege: &Siege<'_>, count: usize) -> Result<String, String> {
+/// Sends `count` requests, and reports the responses and the rate.
+pub(super) fn request_all(attack: &Attack<'_>, count: usize) -> Result<String, String> {
     let next = AtomicUsize::new(0);
     let progress = Progress::new(count);
     let start = Instant::now();
-    let answers = thread::scope(|scope| {
-        let sides: Vec<_> =
-            (0..SIDES).map(|_| scope.spawn(|| side(siege, &next, &progress))).collect();
+    let statuses = thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..THREADS).map(|_| scope.spawn(|| request_many(attack, &next, &progress))).collect();
         let mut all = BTreeMap::new();
-        for side in sides {
-            for (status, times) in side.join().unwrap_or_default() {
+        for thread in threads {
+            for (status, times) in thread.join().unwrap_or_default() {
                 *all.entry(status).or_insert(0) += times;
             }
         }
         all
     });
     let took = start.elapsed().as_secs_f64();
-    let named: Vec<_> =
-        answers.iter().map(|(status, times)| format!("{status}: {times}")).collect();
-    let said = format!(
-        "{count} streams asked for in {took:.0} s ({:.0} a second): {}",
+    let counts: Vec<_> =
+        statuses.iter().map(|(status, times)| format!("{status}: {times}")).collect();
+    let report = format!(
+        "{count} streams requested in {took:.0} s ({:.0} per second): {}",
         count as f64 / took,
-        named.join(", ")
+        counts.join(", ")
     );
-    // Closed unheard, unknown, no such session, taken; one of the session's own.
-    let odd = answers.keys().any(|status| ![0, 200, 401, 404, 409].contains(status));
-    if odd { Err(said) } else { Ok(said) }
+    // 0: closed without a response; 200: the stream; 409: the session already has one.
+    let is_unexpected = statuses.keys().any(|status| ![0, 200, 401, 404, 409].contains(status));
+    if is_unexpected { Err(report) } else { Ok(report) }
 }
 
-fn side(siege: &Siege<'_>, next: &AtomicUsize, progress: &Progress) -> BTreeMap<u16, usize> {
-    let requests = requests(siege);
-    let mut answers = BTreeMap::new();
-    let mut kept = None;
-    let mut listening = Vec::new();
+fn request_many(
+    attack: &Attack<'_>,
+    next: &AtomicUsize,
+    progress: &Progress,
+) -> BTreeMap<u16, usize> {
+    let requests = requests(attack);
+    let mut statuses = BTreeMap::new();
+    let mut idle = None;
+    let mut open_streams = Vec::new();
     loop {
         let turn = next.fetch_add(1, Ordering::Relaxed);
-        if turn >= progress.whole {
-            return answers;
+        if turn >= progress.total {
+            return statuses;
         }
-        let status = one(siege, &mut kept, &requests[turn % requests.len()]);
+        let status = request(attack, &mut idle, &requests[turn % requests.len()]);
         if status == 200 {
-            listening.push(kept.take());
+            open_streams.push(idle.take());
         }
-        *answers.entry(status).or_insert(0) += 1;
+        *statuses.entry(status).or_insert(0) += 1;
         progress.step();
     }
 }
 
-/// One request, on the connection of the last where that was kept.
-fn one(siege: &Siege<'_>, kept: &mut Option<BufReader<TcpStream>>, request: &str) -> u16 {
-    let Some(mut line) = kept.take().or_else(|| connect(siege)) else { return 0 };
-    if line.get_mut().write_all(request.as_bytes()).is_err() {
+/// Sends a request on the idle connection, or on a new one. Returns the status, or 0 without a response.
+fn request(attack: &Attack<'_>, idle: &mut Option<BufReader<TcpStream>>, request: &str) -> u16 {
+    let Some(mut connection) = idle.take().or_else(|| connect(attack)) else { return 0 };
+    if connection.get_mut().write_all(request.as_bytes()).is_err() {
         return 0;
     }
-    let Some((status, length, stays)) = head(&mut line) else { return 0 };
+    let Some((status, length, keep_alive)) = read_head(&mut connection) else { return 0 };
     let mut body = vec![0; length];
-    if stays && line.read_exact(&mut body).is_ok() {
-        *kept = Some(line);
+    if keep_alive && connection.read_exact(&mut body).is_ok() {
+        *idle = Some(connection);
     }
     status
 }
 
-fn connect(siege: &Siege<'_>) -> Option<BufReader<TcpStream>> {
-    let stream = TcpStream::connect(siege.port.address).ok()?;
-    siege.connected();
+fn connect(attack: &Attack<'_>) -> Option<BufReader<TcpStream>> {
+    let stream = TcpStream::connect(attack.server.address).ok()?;
+    attack.count_connection();
     stream.set_nodelay(true).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(READ_TIMEOUT)).ok()?;
     Some(BufReader::new(stream))
 }
 
-/// The status, the length of the body, and whether the connection stays.
-fn head(line: &mut BufReader<TcpStream>) -> Option<(u16, usize, bool)> {
-    let (mut status, mut length, mut stays) = (0, 0, true);
+/// Returns the status, the length of the body, and whether the connection stays open.
+fn read_head(connection: &mut BufReader<TcpStream>) -> Option<(u16, usize, bool)> {
+    let (mut status, mut length, mut keep_alive) = (0, 0, true);
     loop {
         let mut text = String::new();
-        if line.read_line(&mut text).ok()? == 0 {
+        if connection.read_line(&mut text).ok()? == 0 {
             return None;
         }
         let text = text.trim_end().to_ascii_lowercase();
         if text.is_empty() {
-            return Some((status, length, stays));
+            return Some((status, length, keep_alive));
         }
         match text.split_once(':') {
             None => status = text.split(' ').nth(1)?.parse().ok()?,
             Some(("content-length", value)) => length = value.trim().parse().ok()?,
-            Some(("connection", value)) => stays = value.trim() != "close",
+            Some(("connection", value)) => keep_alive = value.trim() != "close",
             Some(_) => {}
         }
     }
 }
 
-fn requests(siege: &Siege<'_>) -> Vec<String> {
-    let port = siege.port.address.port();
+fn requests(attack: &Attack<'_>) -> Vec<String> {
+    let port = attack.server.address.port();
     let head =
         format!("GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\n");
-    let known = format!("{head}Authorization: Bearer {}\r\n", siege.port.token);
+    let with_token = format!("{head}Authorization: Bearer {}\r\n", attack.server.token);
     vec![
         format!("{head}\r\n"),
-        format!("{head}Mcp-Session-Id: {}\r\n\r\n", siege.session),
-        format!("{known}Mcp-Session-Id: 0123456789abcdef\r\n\r\n"),
-        format!("{known}Mcp-Session-Id: {}\r\n\r\n", siege.session),
+        format!("{head}Mcp-Session-Id: {}\r\n\r\n", attack.session),
+        format!("{with_token}Mcp-Session-Id: 0123456789abcdef\r\n\r\n"),
+        format!("{with_token}Mcp-Session-Id: {}\r\n\r\n", attack.session),
     ]
 }

@@ -1,4 +1,4 @@
-//! Programs that want a person at a terminal, run by `bash`: each ends soon, and the answer says what it wanted.
+//! Programs that expect a user at a terminal, run by the `bash` tool. Each must end soon, and the answer must say why.
 
 use std::fs;
 use std::net::TcpListener;
@@ -6,18 +6,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::Said;
+use super::E2eResult;
 use crate::helve::Helve;
 use crate::process;
 
 /// An editor takes two seconds to notice that there is no terminal.
-const SOON: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 const KEYS: &str = "waited for keyboard input";
 const ANSWER: &str = "nobody can answer";
 const ENDED: &str = "exit code";
 
-/// A command, and what the answer must hold. The first word is what must be installed.
+/// A command, and what the answer must contain. The first word is the program that must be installed.
 const COMMANDS: &[(&str, &str)] = &[
     ("vim", KEYS),
     ("vim lines.txt", KEYS),
@@ -46,19 +46,19 @@ const COMMANDS: &[(&str, &str)] = &[
     ("sudo -k -S -u nobody sudo -k true", "password is required"),
 ];
 
-pub(super) fn run(helve: &Helve) -> Result<Said, String> {
-    let helve = helve.in_folder("people")?;
+pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
+    let helve = helve.with_workspace("interactive")?;
     let lines: String = (1..=500).map(|n| format!("{n}\n")).collect();
     fs::write(helve.workspace.join("lines.txt"), lines).map_err(|error| error.to_string())?;
-    answer(&helve, "git init -q . && git config user.name x && git config user.email x@x", ENDED)?;
+    check(&helve, "git init -q . && git config user.name x && git config user.email x@x", ENDED)?;
     let (mut tried, mut missing) = (0, Vec::new());
     for (command, expected) in COMMANDS {
         let program = command.split(' ').next().unwrap_or_default();
-        if !is_there(program) {
+        if !is_installed(program) {
             missing.push(program);
             continue;
         }
-        answer(&helve, command, expected)?;
+        check(&helve, command, expected)?;
         tried += 1;
     }
     match ssh(&helve)? {
@@ -67,55 +67,54 @@ pub(super) fn run(helve: &Helve) -> Result<Said, String> {
     }
     missing.dedup();
     let missing = if missing.is_empty() { "none".into() } else { missing.join(", ") };
-    Ok(Said::Passed(format!("{tried} commands ended soon; not installed: {missing}")))
+    Ok(E2eResult::Passed(format!("{tried} commands ended in time; not installed: {missing}")))
 }
 
-/// A host whose key nobody knows, then one that wants a password.
+/// Connects to a host with an unknown key, then to one that asks for a password. Returns `None` without sshd.
 fn ssh(helve: &Helve) -> Result<Option<()>, String> {
     const SERVER: &str = "/usr/sbin/sshd";
-    if !Path::new(SERVER).exists() || !is_there("ssh") {
+    if !Path::new(SERVER).exists() || !is_installed("ssh") {
         return Ok(None);
     }
     let key = helve.workspace.join("host_key");
     let mut keygen = Command::new("ssh-keygen");
     keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key);
-    process::finish(&mut keygen, SOON)?.good("ssh-keygen")?;
+    process::run(&mut keygen, TIME_LIMIT)?.success("ssh-keygen")?;
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let port = free.map_err(|error| format!("a free port: {error}"))?.port();
     let mut server = Command::new(SERVER);
     server.args(["-D", "-o", "ListenAddress=127.0.0.1", "-o", "PidFile=none", "-h"]).arg(&key);
     server.args(["-p", &port.to_string(), "-o", "PasswordAuthentication=yes"]);
     let server = server.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
-    let _server = Server(server.map_err(|error| format!("{SERVER}: {error}"))?);
+    let _guard = SshServer(server.map_err(|error| format!("{SERVER}: {error}"))?);
     let ssh = "ssh -F none -o ConnectionAttempts=5 -o UserKnownHostsFile=/dev/null";
-    answer(helve, &format!("{ssh} -p {port} 127.0.0.1 true"), "Host key verification failed")?;
+    check(helve, &format!("{ssh} -p {port} 127.0.0.1 true"), "Host key verification failed")?;
     let unchecked = format!("{ssh} -o StrictHostKeyChecking=no -o PubkeyAuthentication=no");
-    answer(helve, &format!("{unchecked} -p {port} 127.0.0.1 true"), ANSWER)?;
+    check(helve, &format!("{unchecked} -p {port} 127.0.0.1 true"), ANSWER)?;
     Ok(Some(()))
 }
 
-struct Server(Child);
+struct SshServer(Child);
 
-impl Drop for Server {
+impl Drop for SshServer {
     fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
+        process::kill(&mut self.0);
     }
 }
 
-fn is_there(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).exists())
 }
 
-fn answer(helve: &Helve, command: &str, expected: &str) -> Result<(), String> {
+fn check(helve: &Helve, command: &str, expected: &str) -> Result<(), String> {
     let argument = format!("command={command}");
-    let finished = helve.command_line(&["--yes", "call", "bash", &argument])?;
-    if finished.took > SOON {
+    let finished = helve.run(&["--yes", "call", "bash", &argument])?;
+    if finished.took > TIME_LIMIT {
         return Err(format!("{command} took {} s", finished.took.as_secs()));
     }
     match finished.stdout.contains(expected) {
         true => Ok(()),
-        false => Err(format!("{command} answered {}{}", finished.stdout, finished.stderr)),
+        false => Err(format!("{command} printed {}{}", finished.stdout, finished.stderr)),
     }
 }

@@ -1,4 +1,4 @@
-//! What the benches act on: the binary, generated files, and one server that they share.
+//! What the benchmarks use: the binary, generated files, and servers that they share.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,22 +6,22 @@ use std::path::PathBuf;
 
 use super::tree;
 use crate::helve::Helve;
-use crate::mcp::Server;
+use crate::mcp::McpProcess;
 use crate::options::Options;
 use crate::scratch::Scratch;
 
 pub(super) const LONG_LINES: usize = 1_000_000;
 
-pub(super) struct Stage {
-    server: Option<Server>,
-    editor: Option<Server>,
+pub(super) struct Fixture {
+    server: Option<McpProcess>,
+    editing_server: Option<McpProcess>,
     pub helve: Helve,
-    /// Dropped last, when nothing runs in it any more.
+    /// Dropped last, after the servers that use it.
     _scratch: Scratch,
 }
 
-impl Stage {
-    pub(super) fn set(options: &Options) -> Result<Stage, String> {
+impl Fixture {
+    pub(super) fn new(options: &Options) -> Result<Fixture, String> {
         let scratch = Scratch::new("bench")?;
         let helve = Helve::prepare(options, &scratch)?;
         let small: String =
@@ -32,22 +32,22 @@ impl Stage {
             writeln!(long, "{}", long_line(number)).map_err(|error| error.to_string())?;
         }
         write(helve.workspace.join("long.txt"), &long)?;
-        Ok(Stage { server: None, editor: None, helve, _scratch: scratch })
+        Ok(Fixture { server: None, editing_server: None, helve, _scratch: scratch })
     }
 
-    pub(super) fn small(&self) -> PathBuf {
+    pub(super) fn small_file(&self) -> PathBuf {
         self.helve.workspace.join("small.txt")
     }
 
-    pub(super) fn long(&self) -> PathBuf {
+    pub(super) fn long_file(&self) -> PathBuf {
         self.helve.workspace.join("long.txt")
     }
 
-    /// A tree as large projects have it, written at the first use.
+    /// Returns a tree of the size of a large project, which is created at the first use.
     pub(super) fn large_tree(&self) -> Result<PathBuf, String> {
         let folder = self.helve.workspace.join("large");
         if !folder.exists() {
-            tree::large(&folder)?;
+            tree::create_large(&folder)?;
         }
         Ok(folder)
     }
@@ -55,31 +55,31 @@ impl Stage {
     pub(super) fn very_large_tree(&self) -> Result<PathBuf, String> {
         let folder = self.helve.workspace.join("very-large");
         if !folder.exists() {
-            tree::very_large(&folder)?;
+            tree::create_very_large(&folder)?;
         }
         Ok(folder)
     }
 
-    /// The server that all calls go to, started and greeted at the first use.
-    pub(super) fn server(&mut self) -> Result<&mut Server, String> {
+    /// Returns the server that most benchmarks call, which is started at the first use.
+    pub(super) fn server(&mut self) -> Result<&mut McpProcess, String> {
         let server = match self.server.take() {
             Some(server) => server,
-            None => greeted(self.helve.serve()?)?,
+            None => initialized(self.helve.start_mcp()?)?,
         };
         Ok(self.server.insert(server))
     }
 
-    /// A server that may edit without asking.
-    pub(super) fn editor(&mut self) -> Result<&mut Server, String> {
-        let server = match self.editor.take() {
+    /// Returns a server that may edit without asking.
+    pub(super) fn editing_server(&mut self) -> Result<&mut McpProcess, String> {
+        let server = match self.editing_server.take() {
             Some(server) => server,
-            None => greeted(self.helve.serve_with(&["--allow", "edit"])?)?,
+            None => initialized(self.helve.start_mcp_with(&["--allow", "edit"])?)?,
         };
-        Ok(self.editor.insert(server))
+        Ok(self.editing_server.insert(server))
     }
 }
 
-fn greeted(mut server: Server) -> Result<Server, String> {
+fn initialized(mut server: McpProcess) -> Result<McpProcess, String> {
     server.client()?.initialize()?;
     server.client()?.list_tools()?;
     Ok(server)
