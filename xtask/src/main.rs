@@ -11,6 +11,7 @@ mod helve;
 mod licences;
 mod mcp;
 mod options;
+mod picture;
 mod process;
 mod repository;
 mod scratch;
@@ -50,6 +51,8 @@ enum Command {
     Torture(Options),
     /// Drive the binary with other projects' MCP clients
     E2e(Options),
+    /// Draw docs/session.svg from a session with `helve`
+    Picture(Options),
     /// The MCP server of a torture run; Helve starts it
     #[command(name = torture::server_flood::SERVER_COMMAND, hide = true)]
     FloodServer { arguments: Vec<String> },
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&options),
         Command::Torture(options) => torture::run(&options),
         Command::E2e(options) => e2e::run(&options),
+        Command::Picture(options) => picture::run(&options),
         Command::FloodServer { arguments } => {
             // Helve is done with this server when the pipe breaks, which is not a failure.
             return torture::server_flood::serve(arguments.into_iter())

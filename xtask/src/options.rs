@@ -28,6 +28,9 @@ pub(crate) struct Options {
     /// test: stop at the first step that fails
     #[arg(long)]
     pub fail_fast: bool,
+    /// picture: write nothing, and fail if the file is not current
+    #[arg(long)]
+    pub check: bool,
 }
 
 impl Options {
