@@ -41,6 +41,9 @@ pub(crate) struct GlobalArgs {
     /// Work as this agent, whose rules narrow what is allowed
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// Dialect of the tools: their names, parameters and messages
+    #[arg(long, global = true, value_name = "NAME", default_value = "opencode")]
+    pub(crate) dialect: String,
     /// Work in this folder; the default is the git repository around the current folder
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
@@ -128,9 +131,6 @@ pub(crate) enum CliCommand {
 /// Options for serving MCP clients.
 #[derive(clap::Args)]
 pub(crate) struct McpArgs {
-    /// Dialect of the tools: their names, arguments and messages
-    #[arg(long, value_name = "NAME", default_value = "opencode")]
-    dialect: Dialect,
     /// Also send tool metadata as structured content, together with the text
     ///
     /// For programs: most agents show structured content to their model instead of the text.
@@ -153,17 +153,8 @@ pub(crate) struct ServeArgs {
     pub(crate) mcp: McpArgs,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Dialect {
-    Opencode,
-}
-
 impl McpArgs {
     pub(crate) fn metadata(&self) -> Metadata {
-        // There is only one dialect so far, so the choice has no effect.
-        match self.dialect {
-            Dialect::Opencode => {}
-        }
         if self.structured { Metadata::Structured } else { Metadata::Hidden }
     }
 }
@@ -245,7 +236,7 @@ impl GlobalArgs {
 
     /// Sets everything but the client and the person.
     pub(crate) fn builder(&self) -> helve::Builder {
-        let mut builder = Toolbox::builder();
+        let mut builder = Toolbox::builder().dialect(&self.dialect);
         if let Ok(program) = std::env::current_exe() {
             builder = builder.keeper(program);
         }

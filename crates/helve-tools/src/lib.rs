@@ -8,8 +8,27 @@ mod ops;
 pub mod undo;
 mod words;
 
+use std::sync::Arc;
+
+use helve_core::{AnyTool, Dialect, Media};
+
 pub use ops::change::{EditSettings, SyntaxPolicy};
 pub use words::unclear::unclear;
+
+/// A dialect with its tools.
+pub struct DialectTools {
+    pub dialect: &'static Dialect,
+    pub tools: fn(Arc<dyn Media>, EditSettings) -> Vec<Arc<dyn AnyTool>>,
+    /// Tools that a host without processes does not offer.
+    pub needs_processes: &'static [&'static str],
+}
+
+/// Every dialect, the default first.
+pub static DIALECTS: &[DialectTools] = &[DialectTools {
+    dialect: &opencode::DIALECT,
+    tools: opencode::tools_with,
+    needs_processes: &["bash", "process"],
+}];
 
 /// The unified diff of two states of a file; `None` stands for a file that does not exist.
 pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {

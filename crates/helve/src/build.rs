@@ -7,15 +7,15 @@ use helve_core::commit::HardLinks;
 use helve_core::shell::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
-    Action, AlwaysYes, AnyTool, Caller, Engine, FileKind, Hook, Host, Journal, Layer, Machine,
-    Media, Neighbours, Person, Registry, Rule, Source, Workspace,
+    Action, AlwaysYes, AnyTool, Caller, Dialect, Engine, FileKind, Hook, Host, Journal, Layer,
+    Machine, Media, Neighbours, Person, Registry, Rule, Source, Workspace,
 };
 use helve_ext::config::{self, Config, ConfigPaths, Disk, Trust, gather};
 use helve_machine::LocalMachine;
 use helve_store::{OutputFiles, SqliteStore};
 use helve_text::cut::Limits;
 use helve_text::edit::MatchPolicy;
-use helve_tools::{EditSettings, SyntaxPolicy, opencode, undo};
+use helve_tools::{DIALECTS, EditSettings, SyntaxPolicy, opencode, undo};
 
 #[cfg(feature = "servers")]
 use helve_ext::servers::{Servers, ServersSetup};
@@ -75,7 +75,7 @@ impl Default for Builder {
             session: SessionKey::New,
             agent: None,
             caller: Caller {
-                dialect: opencode::DIALECT.name.into(),
+                dialect: DIALECTS[0].dialect.name.into(),
                 client: "library".into(),
                 ..Caller::default()
             },
@@ -152,6 +152,12 @@ impl Builder {
     }
 
     /// Enables a feature that is off by default.
+    /// The dialect of the tools: their names, parameters and messages. The default is `opencode`.
+    pub fn dialect(mut self, name: impl Into<String>) -> Self {
+        self.caller.dialect = name.into();
+        self
+    }
+
     pub fn flag(mut self, name: impl Into<String>) -> Self {
         self.caller.flags.insert(name.into());
         self
@@ -242,10 +248,13 @@ impl Builder {
         let registry: Arc<Registry> = Arc::default();
         let media = media();
         let settings = edit_settings(&config.edit);
-        for tool in opencode::tools_with(media.clone(), settings) {
-            let spec = tool.spec(&self.caller);
-            if can_run || !opencode::NEEDS_PROCESSES.contains(&spec.name.as_str()) {
-                registry.register_dialect(opencode::DIALECT.name, tool).keep();
+        let dialect = find_dialect(&self.caller.dialect)?;
+        for known in DIALECTS {
+            for tool in (known.tools)(media.clone(), settings) {
+                let name = tool.spec(&self.caller).name;
+                if can_run || !known.needs_processes.contains(&name.as_str()) {
+                    registry.register_dialect(known.dialect.name, tool).keep();
+                }
             }
         }
         registry.register(Layer::Builtin, undo::tool(settings)).keep();
@@ -257,7 +266,8 @@ impl Builder {
         let id = self.session.id(workspace.root());
         Ok(Toolbox {
             engine: Engine::new(store.clone()),
-            limits: limits(&config),
+            limits: limits(&config, dialect),
+            dialect,
             person: self.person,
             workspace,
             registry,
@@ -275,6 +285,14 @@ impl Builder {
             id,
         })
     }
+}
+
+fn find_dialect(name: &str) -> Result<&'static Dialect, BuildError> {
+    let found = DIALECTS.iter().map(|known| known.dialect).find(|dialect| dialect.name == name);
+    found.ok_or_else(|| BuildError::NoDialect {
+        name: name.into(),
+        known: DIALECTS.iter().map(|known| known.dialect.name).collect(),
+    })
 }
 
 /// Sets up the configured MCP servers. Starts none.
@@ -396,8 +414,8 @@ fn edit_settings(config: &config::EditSection) -> EditSettings {
     }
 }
 
-fn limits(config: &Config) -> Limits {
-    let default = opencode::DIALECT.limits;
+fn limits(config: &Config, dialect: &Dialect) -> Limits {
+    let default = dialect.limits;
     let given = |given: &Option<config::WithSource<u64>>, default| {
         given.as_ref().and_then(|given| usize::try_from(given.value).ok()).unwrap_or(default)
     };

@@ -19,6 +19,8 @@ pub enum BuildError {
     NoDataFolder,
     #[error("`{0}` is not PERMISSION or PERMISSION:PATTERN, as in `edit` or `edit:docs/*`")]
     BadAllow(String),
+    #[error("no such dialect: `{name}`; the dialects are {}", .known.join(", "))]
+    NoDialect { name: String, known: Vec<&'static str> },
     #[error("no such agent: `{name}`{}", did_you_mean(.near))]
     NoAgent { name: String, near: Vec<String> },
 }

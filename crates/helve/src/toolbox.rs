@@ -7,12 +7,11 @@ use helve_core::journal::RecordedChange;
 use helve_core::process::SandboxSupport;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
-    Action, Caller, Engine, ErrorKind, Gate, Input, Nobody, Part, Person, Policy, Registry,
-    Session, Subscription, ToolCall, ToolResult, ToolSet, ToolSwitch, Verdict, Workspace,
+    Action, Caller, Dialect, Engine, ErrorKind, Gate, Input, Nobody, Part, Person, Policy,
+    Registry, Session, Subscription, ToolCall, ToolResult, ToolSet, ToolSwitch, Verdict, Workspace,
 };
 use helve_ext::config::Config;
 use helve_text::cut::Limits;
-use helve_tools::opencode;
 use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "servers")]
@@ -34,6 +33,7 @@ pub struct Toolbox {
     pub(crate) person: Option<Arc<dyn Person>>,
     pub(crate) switches: Vec<ToolSwitch>,
     pub(crate) caller: Caller,
+    pub(crate) dialect: &'static Dialect,
     pub(crate) limits: Limits,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) outputs: Arc<dyn Outputs>,
@@ -164,7 +164,7 @@ impl Toolbox {
             caller,
             workspace: self.workspace.clone(),
             gate,
-            dialect: &opencode::DIALECT,
+            dialect: self.dialect,
             limits: self.limits,
             switches: self.switches.clone(),
             store: self.store.clone(),
@@ -193,6 +193,7 @@ impl Toolbox {
             person: self.person.clone(),
             switches: self.switches.clone(),
             caller: self.caller.clone(),
+            dialect: self.dialect,
             limits: self.limits,
             store: self.store.clone(),
             outputs: self.outputs.clone(),

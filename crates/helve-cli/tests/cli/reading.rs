@@ -31,6 +31,19 @@ fn reads_a_file_without_any_configuration() {
 }
 
 #[test]
+fn the_dialect_can_be_named() {
+    let read = ["--dialect", "opencode", "call", "read", "filePath=src/main.rs"];
+    assert_eq!(Stage::new().run(&read).code, 0);
+    check(
+        &["--dialect", "klingon", "tools"],
+        expect![[r#"
+            2
+            error: no such dialect: `klingon`; the dialects are opencode
+        "#]],
+    );
+}
+
+#[test]
 fn prints_json_for_scripts() {
     let ran = Stage::new().run(&["call", "read", "filePath=README.md", "limit=1", "--json"]);
     let value: Value = serde_json::from_str(&ran.out).unwrap();

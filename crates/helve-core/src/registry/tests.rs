@@ -67,6 +67,26 @@ fn a_higher_layer_shadows_and_its_removal_reveals() {
 }
 
 #[test]
+fn tools_for_other_callers_shadow_nothing() {
+    let registry = Arc::new(Registry::default());
+    registry.register_dialect("one", fake("read", "of one")).keep();
+    registry.register_dialect("two", fake("read", "of two")).keep();
+    registry.register_dialect("two", fake("view", "of two")).keep();
+    registry.register(Layer::Builtin, fake("undo", "for all")).keep();
+    let audience = Audience { clients: &["app"], ..Audience::EVERYONE };
+    let app = Fake { name: "read", about: "for app", audience };
+    registry.register(Layer::Runtime, Arc::new(app)).keep();
+    let offer = |dialect: &str, client: &str| {
+        let caller = Caller { dialect: dialect.into(), client: client.into(), ..Caller::default() };
+        registry.offer(&caller, &[], |_| true)
+    };
+    check(&offer("one", "cli"), expect!["read: of one, undo: for all"]);
+    check(&offer("two", "cli"), expect!["read: of two, undo: for all, view: of two"]);
+    check(&offer("two", "app"), expect!["read: for app, undo: for all, view: of two"]);
+    check(&offer("three", "cli"), expect!["undo: for all"]);
+}
+
+#[test]
 fn a_snapshot_outlives_a_removal() {
     let registry = Arc::new(Registry::default());
     let registration = registry.register(Layer::Runtime, fake("late", "here"));

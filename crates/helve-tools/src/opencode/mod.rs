@@ -28,9 +28,6 @@ use crate::words::engine::EngineWords;
 use crate::words::search::SearchTerms;
 use crate::words::shell::ShellTerms;
 
-/// Tools that a host without processes does not offer.
-pub const NEEDS_PROCESSES: [&str; 2] = ["bash", "process"];
-
 /// Limits and wording.
 pub static DIALECT: Dialect =
     Dialect { name: "opencode", limits: Limits { lines: 2000, bytes: 50 << 10 }, words: &WORDS };
