@@ -40,13 +40,14 @@ pub use trust::TrustState;
 
 pub use helve_core::confine::Sandbox;
 pub use helve_core::event::{EventDelivery, EventKind};
+pub use helve_core::hook::PlannedCommand;
 pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
 pub use helve_core::{
     Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content, ErrorKind,
     Event, Flavour, Hook, Host, Input, Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule,
-    Scope, ServerError, Source, Subscription, Tool, ToolContext, ToolError, ToolOutput, ToolResult,
+    Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult,
     ToolSet, ToolSpec, Traits, Verdict, fit,
 };
 pub use helve_ext::config;
@@ -56,6 +57,12 @@ pub use helve_mcp::{BadToken, HttpServer, Metadata, ServeError, Token};
 pub use helve_store::{SavedToken, TokenOrigin, load_or_create_token, read_token};
 pub use helve_text::visible;
 pub use helve_tools::unclear;
+
+/// Compiles the Rust snippets of the README and the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/library.md")]
+pub struct Guide;
 
 /// Turns this process into a keeper, which looks after the processes that commands start.
 ///
