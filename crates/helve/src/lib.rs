@@ -47,8 +47,8 @@ pub use helve_core::process::{SandboxSupport, Support};
 pub use helve_core::{
     Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content, ErrorKind,
     Event, Flavour, Hook, Host, Input, Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule,
-    Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolResult,
-    ToolSet, ToolSpec, Traits, Verdict, fit,
+    Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext, ToolError, ToolOutput,
+    ToolResult, ToolSet, ToolSpec, Traits, Verdict, fit,
 };
 pub use helve_ext::config;
 #[cfg(feature = "servers")]
