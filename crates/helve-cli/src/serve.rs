@@ -106,7 +106,7 @@ fn announce(
         return output::print_json(&json!({"url": url, "port": address.port(), "tokenFile": file}));
     }
     let root = visible::escape_line(&root.display().to_string()).into_owned();
-    output::note(&format!("ServeArgs {root} at {url} (Ctrl-C to stop)"));
+    output::note(&format!("Serving {root} at {url} (Ctrl-C to stop)"));
     match (&secret.file, &secret.new) {
         // Others may read a log, so the token is shown only on a terminal.
         (Some(_), Some(text)) if std::io::stderr().is_terminal() => {

@@ -1,4 +1,4 @@
-//! Interprets the files files as a configuration.
+//! Interprets the gathered files as a configuration.
 
 use helve_core::permission::Source;
 

@@ -1,4 +1,4 @@
-//! ParsedJson configuration values with their positions, independent of the syntax.
+//! Parsed configuration values with their positions, independent of the syntax.
 
 /// A position in a file: line and column in characters, both starting at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub(super) struct ConfigNode {
 pub(super) enum ConfigValue {
     Null,
     Bool(bool),
-    /// As written. ParsedJson only when needed.
+    /// As written. Parsed only when needed.
     Number(String),
     Text(String),
     List(Vec<ConfigNode>),
