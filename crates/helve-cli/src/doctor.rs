@@ -120,7 +120,7 @@ fn trust(toolbox: &helve::Toolbox) -> Finding {
 
 /// Checks which kinds of confinement are available, and whether one is configured.
 async fn sandbox(toolbox: &helve::Toolbox) -> [Finding; 2] {
-    let available = toolbox.confinement().await;
+    let available = toolbox.sandbox_support().await;
     let mode = toolbox.config().sandbox.mode();
     let is_configured = mode != helve::Sandbox::default();
     let (health, message) = match available.writes {

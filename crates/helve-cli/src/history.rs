@@ -97,7 +97,7 @@ fn as_json(toolbox: &Toolbox, change: &RecordedChange) -> Value {
 }
 
 fn shown(toolbox: &Toolbox, path: &Path) -> String {
-    paths::shown(path.strip_prefix(toolbox.root()).unwrap_or(path)).into_owned()
+    paths::display(path.strip_prefix(toolbox.root()).unwrap_or(path)).into_owned()
 }
 
 /// Formats how long ago something was, in the largest unit that fits.

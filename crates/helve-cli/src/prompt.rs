@@ -14,7 +14,7 @@ pub(crate) struct Terminal;
 impl Person for Terminal {
     fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
         let question = question(ask);
-        let lasting = ask.parts.iter().any(|part| part.always.is_some());
+        let lasting = ask.parts.iter().any(|part| part.remember_as.is_some());
         Box::pin(async move {
             let answered = tokio::task::spawn_blocking(move || answer(&question, lasting)).await;
             match answered {
@@ -50,7 +50,7 @@ fn question(ask: &Ask) -> String {
         if is_allowed {
             continue;
         }
-        if let Some(always) = &part.always
+        if let Some(always) = &part.remember_as
             && always.as_str() != part.subject()
         {
             let shown = visible::escape_line(always.as_str());
@@ -82,14 +82,14 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
             's' if lasting => break Reply::Yes(Scope::Session),
             'p' if lasting => break Reply::Yes(Scope::Project),
             'e' if lasting => break Reply::Yes(Scope::Everywhere),
-            'n' => break Reply::No { word: None },
+            'n' => break Reply::No { note: None },
             'w' => {
                 write!(err, "\nNote for the model: ")?;
                 err.flush()?;
                 let mut note = String::new();
                 std::io::stdin().lock().read_line(&mut note)?;
                 let note = Some(note.trim().to_string()).filter(|note| !note.is_empty());
-                return Ok(Reply::No { word: note });
+                return Ok(Reply::No { note: note });
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! `helve tools`: lists the available tools.
 
-use helve::{Flavour, fit};
+use helve::{Flavour, adapt_schema};
 use serde_json::{Value, json};
 
 use crate::Exit;
@@ -19,7 +19,7 @@ pub(crate) async fn run(common: &GlobalArgs, provider: Option<Provider>) -> anyh
                 json!({
                     "name": spec.name,
                     "description": spec.about,
-                    "inputSchema": fit(&spec.input, flavour),
+                    "inputSchema": adapt_schema(&spec.input, flavour),
                     "readOnly": spec.traits.read_only,
                     "destructive": spec.traits.destructive,
                 })

@@ -59,7 +59,7 @@ fn because(part: &Part, verdict: &Verdict) -> String {
 fn lasting_rules(explanation: &Explanation) -> Vec<(String, String)> {
     let asked = explanation.parts.iter().filter(|(_, verdict)| verdict.action == Action::Ask);
     let rules = asked.filter_map(|(part, _)| {
-        Some((part.permission.to_string(), part.always.as_ref()?.as_str().to_string()))
+        Some((part.permission.to_string(), part.remember_as.as_ref()?.as_str().to_string()))
     });
     rules.collect()
 }
@@ -98,6 +98,6 @@ fn part_json(part: &Part, verdict: &Verdict) -> Value {
         "wall": verdict.wall,
         "unclear": part.unclear().map(helve::unclear),
         "rule": rule,
-        "always": part.always.as_ref().map(Pattern::as_str),
+        "always": part.remember_as.as_ref().map(Pattern::as_str),
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use helve_policy::{Action, Let, Refusal};
+use helve_policy::{Act, Action, Refusal};
 use helve_text::merge;
 
 use crate::after::{Diagnostic, WrittenFile};
@@ -78,7 +78,7 @@ impl Files {
     /// Fails if reading is denied. If reading must be asked about, the file is loaded, but nothing about it may be reported before the call has asked.
     pub async fn load(&self, path: &Resolved) -> Result<Option<FileImage>, ToolError> {
         let words = self.session.dialect.words;
-        for part in path.reading().parts {
+        for part in path.read_request().parts {
             let verdict = self.session.gate.judge(&part).await;
             match verdict.action {
                 Action::Allow => {}
@@ -117,7 +117,7 @@ impl Files {
     ) -> Result<AppliedChanges, ToolError> {
         let words = self.session.dialect.words;
         let mut acts = wanted.iter().flat_map(|want| want.touches());
-        if !acts.all(|path| grant.covers(&Let::Edit(path.real()))) {
+        if !acts.all(|path| grant.covers(&Act::Edit(path.real()))) {
             return Err(words.not_granted());
         }
         let Some(first) = wanted.first() else {
@@ -337,7 +337,7 @@ impl CommitJob {
         };
         let touched = wanted.iter().flat_map(|want| want.touches());
         let known = touched.into_iter().find(|path| path.real() == at);
-        known.map_or_else(|| paths::shown(&at).into_owned(), |path| path.shown().into())
+        known.map_or_else(|| paths::display(&at).into_owned(), |path| path.shown().into())
     }
 }
 
@@ -423,7 +423,7 @@ impl FileChange {
     fn links(&self) -> HardLinks {
         match &self.then {
             ChangeKind::Write { links, .. } => *links,
-            ChangeKind::Remove | ChangeKind::Move { .. } => HardLinks::Part,
+            ChangeKind::Remove | ChangeKind::Move { .. } => HardLinks::Break,
         }
     }
 

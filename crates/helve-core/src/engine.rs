@@ -25,7 +25,7 @@ use crate::output::{Content, ErrorKind, ToolError, ToolOutput};
 use crate::programs::Programs;
 use crate::recorder::Recorder;
 use crate::registry::ToolSet;
-use crate::schema::unfit;
+use crate::schema::restore_arguments;
 use crate::session::Session;
 use crate::spec::{InputSpec, ToolSpec};
 use crate::store::Store;
@@ -270,8 +270,10 @@ impl RunningCall {
         tool: &Arc<dyn AnyTool>,
         call: &mut ToolCall,
     ) -> Result<Vec<UnknownParameter>, ToolError> {
-        call.input =
-            unfit(&spec.input, std::mem::replace(&mut call.input, Input::Text(String::new())));
+        call.input = restore_arguments(
+            &spec.input,
+            std::mem::replace(&mut call.input, Input::Text(String::new())),
+        );
         let (InputSpec::Json(schema), Input::Json(args)) = (&spec.input, &mut call.input) else {
             return Ok(Vec::new());
         };

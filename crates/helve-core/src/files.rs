@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helve_policy::{Action, Let, Part};
+use helve_policy::{Act, Action, Part};
 use parking_lot::Mutex;
 
 use crate::call::CallRef;
@@ -87,7 +87,7 @@ impl Files {
 
     /// Returns the names in the folder of a missing path, to suggest one. Empty if reading there must be asked about.
     pub async fn beside(&self, path: &Resolved, most: usize) -> Vec<String> {
-        for part in path.reading().parts {
+        for part in path.read_request().parts {
             if self.session.gate.judge(&part).await.action != Action::Allow {
                 return Vec::new();
             }
@@ -98,11 +98,11 @@ impl Files {
         let place = Place { anchor: path.place.anchor.clone(), beneath: beneath.into() };
         let listing: Result<DirListing, MachineError> = path.machine.list(&place, most).await;
         let entries = listing.unwrap_or_default().entries;
-        entries.into_iter().map(|entry| paths::shown(entry.name.as_ref()).into_owned()).collect()
+        entries.into_iter().map(|entry| paths::display(entry.name.as_ref()).into_owned()).collect()
     }
 
     pub(crate) fn demand(&self, grant: &Grant<'_>, path: &Resolved) -> Result<(), ToolError> {
-        if grant.covers(&Let::Read(path.real())) {
+        if grant.covers(&Act::Read(path.real())) {
             return Ok(());
         }
         Err(self.session.dialect.words.not_granted())

@@ -40,13 +40,16 @@ impl Drop for Stop {
 }
 
 impl<T, E> Flow<T, E> {
-    /// Creates both ends, with room for `most` items (at least one) between them.
-    pub fn channel(most: usize) -> (FlowSender<T, E>, Self) {
-        let (give_item, items) = mpsc::channel(most.max(1));
-        let (give_end, end) = oneshot::channel();
+    /// Creates both ends, with room for `capacity` items (at least one) between them.
+    pub fn channel(capacity: usize) -> (FlowSender<T, E>, Self) {
+        let (item_sender, items) = mpsc::channel(capacity.max(1));
+        let (end_sender, end) = oneshot::channel();
         let (stop, dropped) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         let _stop = Stop { token: stop.clone(), flag: dropped.clone() };
-        (FlowSender { items: give_item, end: give_end, stop, dropped }, Self { items, end, _stop })
+        (
+            FlowSender { items: item_sender, end: end_sender, stop, dropped },
+            Self { items, end, _stop },
+        )
     }
 
     /// A flow that has already ended.
@@ -70,7 +73,7 @@ impl<T, E> Flow<T, E> {
 
 impl<T, E> FlowSender<T, E> {
     /// Sends an item and blocks while the channel is full. Returns whether the receiver still exists.
-    pub fn give(&self, item: T) -> bool {
+    pub fn send(&self, item: T) -> bool {
         self.items.blocking_send(item).is_ok()
     }
 
@@ -79,7 +82,7 @@ impl<T, E> FlowSender<T, E> {
         &self.stop
     }
 
-    /// The same as a flag, for threads that poll it often.
+    /// The same signal as a flag, for threads that poll it often.
     pub fn dropped(&self) -> Arc<AtomicBool> {
         self.dropped.clone()
     }
@@ -98,7 +101,7 @@ mod tests {
     async fn items_then_the_end() {
         let (source, mut flow) = Flow::channel(1);
         let giving = std::thread::spawn(move || {
-            let all = (0..5).all(|item| source.give(item));
+            let all = (0..5).all(|item| source.send(item));
             source.finish(all);
         });
         let mut seen = Vec::new();
@@ -115,7 +118,7 @@ mod tests {
         assert!(!source.stop().is_cancelled());
         drop(flow);
         assert!(source.stop().is_cancelled() && source.dropped().load(Ordering::Relaxed));
-        assert!(!std::thread::spawn(move || source.give(1)).join().unwrap_or(true));
+        assert!(!std::thread::spawn(move || source.send(1)).join().unwrap_or(true));
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use helve_policy::{Action, Ask, Let, Part, Policy, Refusal, Reply, Rule, Scope, Verdict, Wall};
+use helve_policy::{Act, Action, Ask, Part, Policy, Refusal, Reply, Rule, Scope, Verdict, Wall};
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, watch};
 
@@ -41,18 +41,18 @@ impl Person for AlwaysYes {
 /// Proof that a person or a rule permitted certain acts. Only the gate makes one; it cannot outlive its call.
 #[derive(Debug)]
 pub struct Grant<'call> {
-    lets: Vec<Let>,
+    acts: Vec<Act>,
     _call: PhantomData<&'call ()>,
 }
 
 impl Grant<'_> {
     fn of(ask: Ask) -> Self {
-        Self { lets: ask.lets, _call: PhantomData }
+        Self { acts: ask.acts, _call: PhantomData }
     }
 
     /// Whether exactly this act was granted.
-    pub fn covers(&self, act: &Let) -> bool {
-        self.lets.contains(act)
+    pub fn covers(&self, act: &Act) -> bool {
+        self.acts.contains(act)
     }
 }
 
@@ -200,7 +200,7 @@ impl Gate {
                 self.remember(scope, &open).await;
                 Ok(Grant::of(ask))
             }
-            Reply::No { word } => Err(Refusal::Rejected { word }),
+            Reply::No { note } => Err(Refusal::Rejected { note }),
             Reply::Unanswered => Err(Refusal::Unanswered { parts: open }),
         }
     }
@@ -224,7 +224,8 @@ impl Gate {
         let Some(owner) = ApprovalOwner::of(scope, &self.shared.session, &self.shared.root) else {
             return;
         };
-        let rules: Vec<Rule> = open.iter().flat_map(|(part, _)| part.approved(scope)).collect();
+        let rules: Vec<Rule> =
+            open.iter().flat_map(|(part, _)| part.approval_rules(scope)).collect();
         for rule in &rules {
             // The approval holds in this process even if the store cannot keep it.
             self.shared.store.remember(owner, rule).await.ok();

@@ -43,7 +43,7 @@ pub mod workspace;
 pub use helve_policy as permission;
 pub use helve_policy::builtin;
 pub use helve_policy::{
-    Action, Ask, AskKey, Let, Part, Pattern, Policy, Refusal, Reply, Request, Rule, Scope, Source,
+    Act, Action, Ask, AskKey, Part, Pattern, Policy, Refusal, Reply, Request, Rule, Scope, Source,
     Unclear, Verdict, Wall, decide,
 };
 
@@ -68,14 +68,14 @@ pub use output::{Content, ErrorKind, Saved, ToolError, ToolOutput};
 pub use recorder::Recorder;
 pub use registry::{Layer, Registration, Registry, ToolSet};
 pub use resolved::Resolved;
-pub use schema::{Flavour, fit, unfit};
+pub use schema::{Flavour, adapt_schema, restore_arguments};
 pub use server::{Resources, ServerError};
 pub use session::{Session, Slot};
 pub use shown::Shown;
 pub use spec::{Audience, Caller, InputSpec, ToolSpec, ToolSwitch, Traits};
 pub use store::{Outputs, Store};
 pub use tool::{AnyTool, Tool};
-pub use workspace::{Neighbours, Workspace};
+pub use workspace::{Extensions, Workspace};
 
 /// A future that a trait object may return.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -17,8 +17,8 @@ mod tree;
 
 pub use tree::{
     BadPattern, CaseMode, FileCount, FileTree, FindFlow, FindOrder, FindRequest, FoundFile,
-    HiddenFiles, IgnoredMatches, IgnoredMode, LineCut, LineRole, MatchReach, MatchedFile,
-    MatchedLine, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchFlow, SearchRequest,
+    HiddenFiles, IgnoredMatches, IgnoredMode, LineCut, LineRole, MatchedFile, MatchedLine,
+    Multiline, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchFlow, SearchRequest,
     SkippedFiles, WalkEnd,
 };
 
@@ -136,14 +136,14 @@ pub struct WindowLines {
     /// The bytes of the file that the window covers, line endings included.
     pub range: Range<u64>,
     /// Identifies the content, to tell later whether the file has changed.
-    pub mark: ContentMark,
+    pub fingerprint: ContentFingerprint,
     /// The first bytes of the file, for detecting binary content.
     pub sample: Bytes,
 }
 
 /// Identifies the content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContentMark {
+pub enum ContentFingerprint {
     /// Hash of the whole file.
     Whole(ContentHash),
     /// Hash of a window of a file that is too large to hash as a whole.
@@ -209,7 +209,7 @@ pub enum MachineError {
     #[error("not a folder")]
     NotAFolder,
     #[error("the path changed while it was being opened")]
-    Moved,
+    PathChanged,
     #[error("too many symbolic links")]
     LinkLoop,
     #[error("the file has {size} bytes, the limit is {limit}")]

@@ -9,7 +9,7 @@ use crate::BoxFuture;
 /// Decodes images and documents. Bounded in size, memory and time; never panics.
 pub trait Media: Send + Sync {
     /// Decodes bytes of a format.
-    fn look(
+    fn decode(
         &self,
         bytes: Bytes,
         format: MediaFormat,
@@ -21,7 +21,7 @@ pub trait Media: Send + Sync {
 pub struct NoMedia;
 
 impl Media for NoMedia {
-    fn look(
+    fn decode(
         &self,
         _bytes: Bytes,
         _format: MediaFormat,
@@ -136,9 +136,9 @@ pub enum PageText {
 /// Why no further page was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PagesEnd {
-    AtTheEnd,
+    Complete,
     /// The limit on pages or text was reached.
-    Enough,
+    LimitReached,
     TimeIsUp,
     /// A stream decompresses to more than is safe, or objects contain one another.
     Unsafe,
@@ -148,7 +148,7 @@ pub enum PagesEnd {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MediaError {
     #[error("the content does not match the format")]
-    NotThat,
+    WrongFormat,
     #[error("the file is damaged: {why}")]
     Broken { why: String },
     #[error("the file has {size} bytes, the limit is {limit}")]

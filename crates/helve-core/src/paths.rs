@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use helve_text::names;
 
 /// Shows a path on one line, in a form that [`read`] turns back into the same path.
-pub fn shown(path: &Path) -> Cow<'_, str> {
+pub fn display(path: &Path) -> Cow<'_, str> {
     names::show_path(path.as_os_str().as_encoded_bytes())
 }
 

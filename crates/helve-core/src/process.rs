@@ -55,7 +55,7 @@ pub trait Processes: Send + Sync {
     fn list(&self) -> BoxFuture<'_, Vec<Process>>;
 
     /// Returns which sandboxing the machine supports.
-    fn confinement(&self) -> BoxFuture<'_, SandboxSupport>;
+    fn sandbox_support(&self) -> BoxFuture<'_, SandboxSupport>;
 }
 
 /// How long a process gets between TERM and KILL.
@@ -127,7 +127,7 @@ pub enum Lifetime {
     /// Ends with Helve, however Helve ends.
     Helve,
     /// Outlives this Helve process. Others of the same user can find it.
-    Beyond,
+    Detached,
 }
 
 /// Identifies a process in lists.
@@ -162,11 +162,11 @@ pub enum Excerpt {
 
 impl WatchRequest {
     /// Returns the byte range to return, given the amount of output so far.
-    pub fn window(&self, said: u64) -> Range<u64> {
-        let (from, most) = (self.from.min(said), self.max_bytes as u64);
+    pub fn window(&self, output_len: u64) -> Range<u64> {
+        let (from, most) = (self.from.min(output_len), self.max_bytes as u64);
         match self.excerpt {
-            Excerpt::Newest => from.max(said.saturating_sub(most))..said,
-            Excerpt::Oldest => from..said.min(from.saturating_add(most)),
+            Excerpt::Newest => from.max(output_len.saturating_sub(most))..output_len,
+            Excerpt::Oldest => from..output_len.min(from.saturating_add(most)),
         }
     }
 }
@@ -199,7 +199,7 @@ pub struct WatchResult {
 /// Why the wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitOutcome {
-    Yes,
+    Met,
     /// The condition can no longer be met: everything has ended.
     Never,
     Deadline,
@@ -226,7 +226,7 @@ pub struct Process {
     pub is_foreign: bool,
     pub spool: Option<PathBuf>,
     /// System calls that the sandbox denied, each once, as far as they are reported.
-    pub withheld: Vec<DeniedCall>,
+    pub denied_calls: Vec<DeniedCall>,
 }
 
 /// A kind of system call that the sandbox denied. Denied writes are found in the output instead.

@@ -15,7 +15,7 @@ mod judge;
 mod repository;
 mod run;
 
-pub use judge::{BadScript, PreparedCommand, steering, typing};
+pub use judge::{BadScript, PreparedCommand, control_request, input_request};
 pub use run::{RunOptions, RunningCommand, StartError};
 
 /// One call's view of commands and the processes they start.

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helve_policy::{Let, Part, Pattern, Request};
+use helve_policy::{Act, Part, Pattern, Request};
 
 use crate::machine::{FileKind, FileTree, HiddenFiles, IgnoredMode, Machine, Place};
 use crate::paths;
@@ -57,7 +57,7 @@ impl Resolved {
         let mut subjects = vec![subject(root, &real), subject(root, &lexical(given))];
         subjects.dedup();
         let beneath = real.strip_prefix(&anchor).unwrap_or(Path::new("")).to_path_buf();
-        let shown = paths::shown(real.strip_prefix(root).unwrap_or(&real));
+        let shown = paths::display(real.strip_prefix(root).unwrap_or(&real));
         let shown = if shown.is_empty() { ".".into() } else { shown.into_owned() };
         Self { machine, place: Place { anchor, beneath }, kind, subjects, outside, shown }
     }
@@ -78,22 +78,22 @@ impl Resolved {
     }
 
     /// Asks to read this path.
-    pub fn reading(&self) -> Request {
-        self.request(Let::Read(self.real()), vec![self.part("read")])
+    pub fn read_request(&self) -> Request {
+        self.request(Act::Read(self.real()), vec![self.part("read")])
     }
 
     /// Asks to change this path. `tool` is judged besides its group `edit`.
-    pub fn editing(&self, tool: &'static str) -> Request {
-        self.request(Let::Edit(self.real()), vec![self.part("edit").by(tool)])
+    pub fn edit_request(&self, tool: &'static str) -> Request {
+        self.request(Act::Edit(self.real()), vec![self.part("edit").for_tool(tool)])
     }
 
     /// Asks to look for something below this path, under the tool's own key. A single file is also read.
-    pub fn searching(&self, permission: &'static str, subject: &str) -> Request {
-        let mut parts = vec![Part::new(permission, subject).always_exactly()];
+    pub fn search_request(&self, permission: &'static str, subject: &str) -> Request {
+        let mut parts = vec![Part::new(permission, subject).remember_exactly()];
         if self.kind != Some(FileKind::Folder) {
             parts.push(self.part("read"));
         }
-        self.request(Let::Read(self.real()), parts)
+        self.request(Act::Read(self.real()), parts)
     }
 
     /// Everything below this path, hidden files included, ignored files excluded.
@@ -101,14 +101,14 @@ impl Resolved {
         FileTree {
             at: self.place.clone(),
             globs: Vec::new(),
-            ignored: IgnoredMode::Skip { peek: IGNORED_DEADLINE },
+            ignored: IgnoredMode::Skip { hint_timeout: IGNORED_DEADLINE },
             hidden: HiddenFiles::Include,
             deadline: WALK_DEADLINE,
         }
     }
 
     /// A path outside the root brings its `external_directory` part along.
-    fn request(&self, act: Let, parts: Vec<Part>) -> Request {
+    fn request(&self, act: Act, parts: Vec<Part>) -> Request {
         Request { act, parts: self.outside().into_iter().chain(parts).collect() }
     }
 
@@ -116,7 +116,7 @@ impl Resolved {
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&self.subjects);
         // Rules are text. Two names that are not UTF-8 could look the same, so neither is remembered.
-        if self.real().to_str().is_none() { part } else { part.always_exactly() }
+        if self.real().to_str().is_none() { part } else { part.remember_exactly() }
     }
 
     /// The `external_directory` part of a path outside the root.
@@ -126,9 +126,9 @@ impl Resolved {
         let part = Part::new("external_directory", inside.clone());
         // A folder with a wildcard in its name is remembered exactly, not as a pattern.
         Some(if folder.contains(['*', '?']) {
-            part.always_exactly()
+            part.remember_exactly()
         } else {
-            part.always(Pattern::Wild(inside))
+            part.remember_as(Pattern::Wild(inside))
         })
     }
 }

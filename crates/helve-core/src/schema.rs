@@ -23,7 +23,7 @@ pub enum Flavour {
 }
 
 /// Returns the input schema in a provider's form.
-pub fn fit(input: &InputSpec, flavour: Flavour) -> Value {
+pub fn adapt_schema(input: &InputSpec, flavour: Flavour) -> Value {
     let schema = match (input, flavour) {
         (InputSpec::Text { grammar, .. }, Flavour::OpenAiFreeform) => {
             return json!({"type": "grammar", "syntax": "lark", "definition": grammar});
@@ -43,8 +43,8 @@ pub fn fit(input: &InputSpec, flavour: Flavour) -> Value {
     }
 }
 
-/// Reverses [`fit`]: null for an optional member means absent, and text in its wrapping object is text.
-pub fn unfit(input: &InputSpec, args: Input) -> Input {
+/// Reverses [`adapt_schema`]: null for an optional member means absent, and text in its wrapping object is text.
+pub fn restore_arguments(input: &InputSpec, args: Input) -> Input {
     match (input, args) {
         (InputSpec::Json(schema), Input::Json(mut value)) => {
             without_nulls(schema, &mut value);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn check(flavour: Flavour, expected: Expect) {
-        expected.assert_eq(&fit(&spec(), flavour).to_string().replace("},\"", "},\n\""));
+        expected.assert_eq(&adapt_schema(&spec(), flavour).to_string().replace("},\"", "},\n\""));
     }
 
     #[test]
@@ -263,23 +263,23 @@ mod tests {
     #[test]
     fn anthropic_has_no_choice_at_the_top() {
         let open = InputSpec::Json(json!({"anyOf": [{"required": ["a"]}]}));
-        let fitted = fit(&open, Flavour::Anthropic);
+        let fitted = adapt_schema(&open, Flavour::Anthropic);
         assert_eq!(fitted, json!({"type": "object", "properties": {}}));
     }
 
     #[test]
     fn null_for_an_optional_member_means_absent_at_any_depth() {
         let args = json!({"path": "a", "limit": null, "edits": [{"old": null, "new": null}]});
-        let back = unfit(&spec(), Input::Json(args));
+        let back = restore_arguments(&spec(), Input::Json(args));
         assert_eq!(back, Input::Json(json!({"path": "a", "edits": [{"old": null}]})));
     }
 
     #[test]
     fn text_travels_in_an_object_where_it_must() {
         let text = InputSpec::Text { grammar: "start: /.*/", field: "input", about: "A patch." };
-        assert_eq!(fit(&text, Flavour::OpenAiFreeform)["syntax"], "lark");
-        assert_eq!(fit(&text, Flavour::Plain)["required"], json!(["input"]));
-        let back = unfit(&text, Input::Json(json!({"input": "*** Begin"})));
+        assert_eq!(adapt_schema(&text, Flavour::OpenAiFreeform)["syntax"], "lark");
+        assert_eq!(adapt_schema(&text, Flavour::Plain)["required"], json!(["input"]));
+        let back = restore_arguments(&text, Input::Json(json!({"input": "*** Begin"})));
         assert_eq!(back, Input::Text("*** Begin".into()));
     }
 }

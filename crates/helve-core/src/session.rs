@@ -15,7 +15,7 @@ use crate::dialect::Dialect;
 use crate::gate::Gate;
 use crate::journal::FileImage;
 use crate::paths;
-use crate::shown::{SeenContent, SeenFiles, Shown};
+use crate::shown::{SeenContent, SeenRecords, Shown};
 use crate::spec::{Caller, ToolSwitch};
 use crate::store::{Outputs, Store, StoreError};
 use crate::workspace::Workspace;
@@ -33,7 +33,7 @@ pub struct Session {
     pub store: Arc<dyn Store>,
     pub outputs: Arc<dyn Outputs>,
     /// What the session has seen of files. The store keeps it too.
-    pub shown: ShownFiles,
+    pub shown: SeenFiles,
     /// The call that a sub-agent's session works for.
     pub under: Option<ParentCall>,
 }
@@ -47,7 +47,7 @@ pub struct ParentCall {
 
 /// What a session has seen of files, in this process.
 #[derive(Default)]
-pub struct ShownFiles(Mutex<SeenFiles>);
+pub struct SeenFiles(Mutex<SeenRecords>);
 
 /// Something a session remembers across calls and processes, keyed by type.
 pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
@@ -76,7 +76,7 @@ impl Session {
             switches: self.switches.clone(),
             store: self.store.clone(),
             outputs: self.outputs.clone(),
-            shown: ShownFiles::default(),
+            shown: SeenFiles::default(),
             under: Some(ParentCall { call: under.clone(), session: self.clone() }),
         })
     }
@@ -172,5 +172,5 @@ impl Session {
 }
 
 fn shown_key(path: &Path) -> String {
-    format!("shown:{}", paths::shown(path))
+    format!("shown:{}", paths::display(path))
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::FileImage;
 use crate::machine::commit::ContentHash;
-use crate::machine::{ContentMark, WindowLines};
+use crate::machine::{ContentFingerprint, WindowLines};
 
 /// Maximum bytes of shown content that are kept to report later what changed.
 const MAX_KEPT: usize = 8 << 20;
@@ -47,13 +47,13 @@ impl SeenContent {
     }
 
     pub(crate) fn window(got: &WindowLines) -> Self {
-        match got.mark {
-            ContentMark::Whole(hash) => Self::Whole(hash.0),
-            ContentMark::Window(hash) => {
+        match got.fingerprint {
+            ContentFingerprint::Whole(hash) => Self::Whole(hash.0),
+            ContentFingerprint::Window(hash) => {
                 let Range { start, end } = got.range;
                 Self::Piece { start, end, hash: hash.0, size: got.size }
             }
-            ContentMark::Nothing => Self::Nothing,
+            ContentFingerprint::Nothing => Self::Nothing,
         }
     }
 
@@ -78,13 +78,13 @@ impl SeenContent {
 
 /// Everything this process has seen, and the content itself as far as space permits.
 #[derive(Default)]
-pub(crate) struct SeenFiles {
+pub(crate) struct SeenRecords {
     seen: HashMap<PathBuf, SeenContent>,
     kept: HashMap<PathBuf, Bytes>,
     bytes: usize,
 }
 
-impl SeenFiles {
+impl SeenRecords {
     pub(crate) fn get(&self, path: &Path) -> Option<&SeenContent> {
         self.seen.get(path)
     }

@@ -44,7 +44,7 @@ impl Audience {
         flag: None,
         hidden: false,
     };
-    pub const NOBODY: Audience = Audience { hidden: true, ..Audience::EVERYONE };
+    pub const HIDDEN: Audience = Audience { hidden: true, ..Audience::EVERYONE };
 
     pub fn admits(&self, who: &Caller) -> bool {
         let any = |list: &[&str], text: &str| list.iter().any(|one| wildcard::matches(one, text));

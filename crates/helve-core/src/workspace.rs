@@ -16,15 +16,15 @@ pub struct Workspace {
     root: PathBuf,
     host: Host,
     journal: Arc<dyn Journal>,
-    neighbours: Neighbours,
+    extensions: Extensions,
     shell: Option<Shell>,
 }
 
 /// What else takes part in the calls of a folder. A plugin belongs to a folder and sees only its calls.
 #[derive(Default)]
-pub struct Neighbours {
+pub struct Extensions {
     pub hooks: Vec<Arc<dyn Hook>>,
-    pub after: Vec<Arc<dyn AfterWrite>>,
+    pub after_write: Vec<Arc<dyn AfterWrite>>,
 }
 
 impl Workspace {
@@ -33,10 +33,10 @@ impl Workspace {
         root: PathBuf,
         host: Host,
         journal: Arc<dyn Journal>,
-        neighbours: Neighbours,
+        extensions: Extensions,
         shell: Option<Shell>,
     ) -> Arc<Self> {
-        Arc::new(Self { root, host, journal, neighbours, shell })
+        Arc::new(Self { root, host, journal, extensions, shell })
     }
 
     pub fn root(&self) -> &Path {
@@ -48,9 +48,9 @@ impl Workspace {
     }
 
     /// Which sandboxing commands can have here.
-    pub async fn confinement(&self) -> SandboxSupport {
+    pub async fn sandbox_support(&self) -> SandboxSupport {
         match self.host.processes() {
-            Some(processes) => processes.confinement().await,
+            Some(processes) => processes.sandbox_support().await,
             None => SandboxSupport::default(),
         }
     }
@@ -60,11 +60,11 @@ impl Workspace {
     }
 
     pub(crate) fn hooks(&self) -> &[Arc<dyn Hook>] {
-        &self.neighbours.hooks
+        &self.extensions.hooks
     }
 
     pub(crate) fn after(&self) -> &[Arc<dyn AfterWrite>] {
-        &self.neighbours.after
+        &self.extensions.after_write
     }
 
     /// The journal, for listing and undoing changes.

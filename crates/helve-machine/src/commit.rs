@@ -224,7 +224,7 @@ impl<'a> Transaction<'a> {
                     },
                 );
             }
-            InstallError::ChangedConcurrently => MachineError::Moved,
+            InstallError::ChangedConcurrently => MachineError::PathChanged,
         };
         match not_restored.is_empty() {
             true => CommitError::Failed { at: (*at).clone(), why },

@@ -13,7 +13,7 @@ pub(crate) fn machine_error(errno: Errno) -> MachineError {
         Errno::ACCESS | Errno::PERM => MachineError::NotPermitted,
         Errno::NOTDIR => MachineError::NotAFolder,
         Errno::ISDIR => MachineError::NotAFile(FileKind::Folder),
-        Errno::LOOP | Errno::XDEV | Errno::AGAIN | Errno::STALE => MachineError::Moved,
+        Errno::LOOP | Errno::XDEV | Errno::AGAIN | Errno::STALE => MachineError::PathChanged,
         Errno::MFILE | Errno::NFILE => MachineError::TooManyOpen,
         Errno::NAMETOOLONG => MachineError::Other("the name is too long".into()),
         Errno::NXIO => MachineError::NotAFile(FileKind::Other),

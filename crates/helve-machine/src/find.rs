@@ -45,7 +45,7 @@ fn run(
             newest::find(want.max_results, |visitors| walk::walk(&tree, options, stop, visitors))?
         }
         FindOrder::Near(name) => near::find(&tree, options, stop, name, want.max_results)?,
-        FindOrder::Levels => {
+        FindOrder::BreadthFirst => {
             let (found, counts) = levels::find(&tree, options, stop, want.max_results)?;
             return Ok((found, counts));
         }
@@ -66,10 +66,10 @@ fn run(
 
 /// Returns how long to search ignored files, if nothing else was found.
 pub(crate) fn ignored_search_time(tree: &FileTree, counts: &SearchCounts) -> Option<Duration> {
-    let IgnoredMode::Skip { peek } = tree.ignored else { return None };
+    let IgnoredMode::Skip { hint_timeout } = tree.ignored else { return None };
     let nothing = counts.matches == 0 && counts.ended == WalkEnd::Complete;
     let hidden = counts.skipped.ignored != FileCount::default();
-    (nothing && hidden && !peek.is_zero()).then_some(peek)
+    (nothing && hidden && !hint_timeout.is_zero()).then_some(hint_timeout)
 }
 
 /// Handles a tree that is a single file.

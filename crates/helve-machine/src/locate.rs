@@ -101,7 +101,7 @@ impl LinkResolver {
         let target = match readlinkat(CWD, &self.real, Vec::new()) {
             Ok(target) => PathBuf::from(OsString::from_vec(target.into_bytes())),
             // It is no longer a link.
-            Err(Errno::INVAL) => return Err(MachineError::Moved),
+            Err(Errno::INVAL) => return Err(MachineError::PathChanged),
             Err(errno) => return Err(machine_error(errno)),
         };
         if target.is_absolute() {

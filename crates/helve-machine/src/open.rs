@@ -119,7 +119,7 @@ fn regular(opened: &OwnedFd) -> Result<Stat, MachineError> {
     match kind(type_of(&stat)) {
         Some(FileKind::File) => Ok(stat),
         Some(other) => Err(MachineError::NotAFile(other)),
-        None => Err(MachineError::Moved),
+        None => Err(MachineError::PathChanged),
     }
 }
 

@@ -221,7 +221,7 @@ impl Processes for LocalProcesses {
         })
     }
 
-    fn confinement(&self) -> BoxFuture<'_, SandboxSupport> {
+    fn sandbox_support(&self) -> BoxFuture<'_, SandboxSupport> {
         let keeper = self.shared.settings.keeper.clone();
         Box::pin(async move {
             let found = match keeper {

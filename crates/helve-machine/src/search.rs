@@ -121,7 +121,7 @@ fn search_named(
     let mut visitor = SearchVisitor::new(task, shape, &newest, &result);
     let visit_end = match visitor.may_read(Path::new("")) {
         true => visitor.search_opened(&file, &stat, &[]),
-        false => visitor.skip(|skipped| skipped.unasked += 1),
+        false => visitor.skip(|skipped| skipped.not_permitted += 1),
     };
     let newest = std::mem::replace(&mut *newest.lock(), NewestMatches::new(0));
     let ended = match visit_end {
@@ -225,7 +225,7 @@ impl SearchVisitor {
 impl Visitor for SearchVisitor {
     fn file(&mut self, entry: &WalkEntry<'_>) -> VisitEnd {
         if !self.may_read(Path::new(OsStr::from_bytes(entry.path))) {
-            return self.skip(|skipped| skipped.unasked += 1);
+            return self.skip(|skipped| skipped.not_permitted += 1);
         }
         let opened = openat(entry.parent, entry.name, FILE, Mode::empty());
         let Ok((file, stat)) = opened.and_then(|file| fstat(&file).map(|stat| (file, stat))) else {

@@ -44,7 +44,7 @@ pub(crate) fn spawn_flow<T: Send + 'static>(
             Err(err) => (Vec::new(), Err(err)),
         };
         let mut items = items.into_iter().peekable();
-        while items.peek().is_some() && source.give(items.by_ref().take(BATCH_ITEMS).collect()) {}
+        while items.peek().is_some() && source.send(items.by_ref().take(BATCH_ITEMS).collect()) {}
         source.finish(end);
     };
     // If no thread can be spawned, the flow ends without a result, which its reader reports.
@@ -231,6 +231,6 @@ pub(crate) fn add_skipped(one: SkippedFiles, other: SkippedFiles) -> SkippedFile
         binary: one.binary + other.binary,
         too_large: one.too_large + other.too_large,
         special: one.special + other.special,
-        unasked: one.unasked + other.unasked,
+        not_permitted: one.not_permitted + other.not_permitted,
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
 use helve_core::commit::ContentHash;
-use helve_core::machine::{ContentMark, WindowLines, WindowRequest};
+use helve_core::machine::{ContentFingerprint, WindowLines, WindowRequest};
 use helve_core::{MachineError, Place};
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
 use rustix::io::{Errno, pread};
@@ -59,19 +59,19 @@ fn read(
             match scan(&mut blocks, LineWindow::with_carriage_returns(want), cancellation)? {
                 ScanResult::Done(windowed) => windowed,
                 // A line feed appeared between the two scans and disappeared again.
-                ScanResult::OnlyCarriageReturns => return Err(MachineError::Moved),
+                ScanResult::OnlyCarriageReturns => return Err(MachineError::PathChanged),
             }
         }
     };
     let more = windowed.more || blocks.is_cut_off();
     let size = blocks.size();
     let mark = match blocks.hash(0..size) {
-        Some(hash) => ContentMark::Whole(hash),
-        None => {
-            blocks.hash(windowed.range.clone()).map_or(ContentMark::Nothing, ContentMark::Window)
-        }
+        Some(hash) => ContentFingerprint::Whole(hash),
+        None => blocks
+            .hash(windowed.range.clone())
+            .map_or(ContentFingerprint::Nothing, ContentFingerprint::Window),
     };
-    Ok(WindowLines { size, more, mark, ..windowed })
+    Ok(WindowLines { size, more, fingerprint: mark, ..windowed })
 }
 
 enum ScanResult {

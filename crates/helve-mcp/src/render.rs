@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use helve_core::Saved;
-use helve_core::{Content, Flavour, ToolOutput, ToolResult, ToolSpec, fit};
+use helve_core::{Content, Flavour, ToolOutput, ToolResult, ToolSpec, adapt_schema};
 use rmcp::model::{
     CallToolResult, ContentBlock, JsonObject, MetaObject, Resource, ResourceContents,
     ResourceTemplate, Tool, ToolAnnotations,
@@ -31,7 +31,7 @@ pub(crate) fn tool(spec: &ToolSpec) -> Tool {
 
 /// The protocol requires `"type": "object"` at the top. Some providers also require `properties`.
 fn schema(spec: &ToolSpec) -> JsonObject {
-    let mut schema = match fit(&spec.input, Flavour::Plain) {
+    let mut schema = match adapt_schema(&spec.input, Flavour::Plain) {
         Value::Object(schema) => schema,
         _ => JsonObject::new(),
     };

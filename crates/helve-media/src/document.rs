@@ -19,7 +19,7 @@ const MAX_PAGES: usize = 100_000;
 /// Number of characters between two checks of the time limit.
 const TIME_CHECK_INTERVAL: usize = 256;
 
-pub(super) fn look(
+pub(super) fn decode(
     bytes: &Bytes,
     limits: &MediaLimits,
     until: Instant,
@@ -32,14 +32,14 @@ pub(super) fn look(
     }
     bounds::remove_images(&mut document);
     let (mut pages, mut room) = (Vec::new(), limits.text_bytes);
-    let mut ended = PagesEnd::AtTheEnd;
+    let mut ended = PagesEnd::Complete;
     for (number, id) in (1..).zip(&ids) {
         ended = match () {
             () if Instant::now() > until => PagesEnd::TimeIsUp,
-            () if room == 0 || pages.len() == limits.pages => PagesEnd::Enough,
-            () => PagesEnd::AtTheEnd,
+            () if room == 0 || pages.len() == limits.pages => PagesEnd::LimitReached,
+            () => PagesEnd::Complete,
         };
-        if ended != PagesEnd::AtTheEnd {
+        if ended != PagesEnd::Complete {
             break;
         }
         if !bounds::page_is_safe(&document, *id) {

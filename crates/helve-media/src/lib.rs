@@ -74,7 +74,7 @@ impl Default for Decoder {
 }
 
 impl Media for Decoder {
-    fn look(
+    fn decode(
         &self,
         bytes: Bytes,
         format: MediaFormat,
@@ -113,18 +113,18 @@ fn catch_panics(
     limits: &MediaLimits,
 ) -> Result<MediaContent, MediaError> {
     let until = Instant::now() + limits.time * 3 / 4;
-    catch_unwind(AssertUnwindSafe(|| look(bytes, format, limits, until)))
+    catch_unwind(AssertUnwindSafe(|| decode(bytes, format, limits, until)))
         .unwrap_or_else(|_panic| Err(broken("the decoder failed")))
 }
 
-fn look(
+fn decode(
     bytes: &Bytes,
     format: MediaFormat,
     limits: &MediaLimits,
     until: Instant,
 ) -> Result<MediaContent, MediaError> {
     if !matches_format(bytes, format) {
-        return Err(MediaError::NotThat);
+        return Err(MediaError::WrongFormat);
     }
     match format {
         MediaFormat::Png
@@ -132,9 +132,9 @@ fn look(
         | MediaFormat::Gif
         | MediaFormat::Webp
         | MediaFormat::Bmp => {
-            picture::look(bytes, format, limits, until).map(MediaContent::Picture)
+            picture::decode(bytes, format, limits, until).map(MediaContent::Picture)
         }
-        MediaFormat::Pdf => document::look(bytes, limits, until).map(MediaContent::Document),
+        MediaFormat::Pdf => document::decode(bytes, limits, until).map(MediaContent::Document),
     }
 }
 
@@ -151,7 +151,7 @@ fn broken(why: impl ToString) -> MediaError {
 
 #[cfg(not(feature = "images"))]
 mod picture {
-    pub(super) fn look(
+    pub(super) fn decode(
         _bytes: &bytes::Bytes,
         _format: crate::Format,
         _limits: &crate::Limits,
@@ -163,7 +163,7 @@ mod picture {
 
 #[cfg(not(feature = "pdf"))]
 mod document {
-    pub(super) fn look(
+    pub(super) fn decode(
         _bytes: &bytes::Bytes,
         _limits: &crate::Limits,
         _until: std::time::Instant,

@@ -22,7 +22,7 @@ const MAX_SHRINKS: usize = 32;
 const END_MARKER_RANGE: usize = 4096;
 const QUALITIES: [u8; 5] = [80, 85, 70, 55, 40];
 
-pub(super) fn look(
+pub(super) fn decode(
     bytes: &Bytes,
     format: MediaFormat,
     limits: &MediaLimits,
@@ -32,7 +32,7 @@ pub(super) fn look(
     if u64::from(original.width) * u64::from(original.height) > limits.pixels {
         return Err(MediaError::TooManyPixels { size: original, limit: limits.pixels });
     }
-    let image = decode(bytes, format, limits)?;
+    let image = decode_image(bytes, format, limits)?;
     let frames = frames(bytes, format, limits);
     let upright = PixelSize { width: image.width(), height: image.height() };
     let fits = original.width.max(original.height) <= limits.side
@@ -64,7 +64,7 @@ fn reader(bytes: &Bytes, format: MediaFormat) -> Result<ImageReader<Cursor<&[u8]
         MediaFormat::Gif => ImageFormat::Gif,
         MediaFormat::Webp => ImageFormat::WebP,
         MediaFormat::Bmp => ImageFormat::Bmp,
-        MediaFormat::Pdf => return Err(MediaError::NotThat),
+        MediaFormat::Pdf => return Err(MediaError::WrongFormat),
     };
     Ok(ImageReader::with_format(Cursor::new(bytes), kind))
 }
@@ -81,7 +81,7 @@ fn measure(bytes: &Bytes, format: MediaFormat) -> Result<PixelSize, MediaError> 
     Ok(PixelSize { width, height })
 }
 
-fn decode(
+fn decode_image(
     bytes: &Bytes,
     format: MediaFormat,
     limits: &MediaLimits,

@@ -19,7 +19,7 @@ fn decode(
     format: MediaFormat,
 ) -> Result<MediaContent, MediaError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(decoder.look(Bytes::copy_from_slice(bytes), format))
+    runtime.block_on(decoder.decode(Bytes::copy_from_slice(bytes), format))
 }
 
 #[track_caller]

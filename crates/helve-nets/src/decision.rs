@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use helve_policy::shell::{analyze, parts};
-use helve_policy::{Action, Part, Policy, Terms};
+use helve_policy::{Action, MatchBy, Part, Policy};
 use helve_text::shell::{Doubt, Run};
 
 use crate::sample_files::{self, ROOT, SampleFiles};
@@ -316,7 +316,7 @@ impl ScriptDecision {
         reach: PathReach,
     ) -> bool {
         let parts = self.parts.iter().filter(|part| permissions.contains(&&*part.permission));
-        let clear = parts.filter(|part| matches!(part.terms, Terms::Plain));
+        let clear = parts.filter(|part| matches!(part.matched_by, MatchBy::Subjects));
         clear.flat_map(|part| &part.subjects).any(|subject| {
             let subject = subject.strip_suffix("/*").unwrap_or(subject);
             let path = absolute(subject);

@@ -16,20 +16,20 @@ pub struct Part {
     pub permission: Cow<'static, str>,
     /// The tool's own id, where it differs from `permission`.
     pub tool: Option<Cow<'static, str>>,
-    /// Every text that names the thing, the one to show first: a path as resolved, then as given.
+    /// All names of the thing. The first one is shown; for a path it is the resolved one, then the one given.
     pub subjects: Vec<String>,
-    /// What a lasting approval would remember; `None` if it can only be approved once.
-    pub always: Option<Pattern>,
+    /// The pattern that a lasting approval remembers; `None` if the part can only be approved once.
+    pub remember_as: Option<Pattern>,
     #[serde(skip)]
-    pub terms: Terms,
+    pub matched_by: MatchBy,
 }
 
 /// How rules match a part.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Terms {
+pub enum MatchBy {
     /// By its subjects.
     #[default]
-    Plain,
+    Subjects,
     /// By the words of a shell command.
     Command(Box<Command>),
     /// No rule can allow it, because it is not fully understood. A rule may still deny it.
@@ -45,7 +45,7 @@ pub enum Unclear {
     /// A file name from an expansion would act as a flag.
     Flag,
     /// A file name from an expansion would be split into several words.
-    Apart,
+    WordSplitting,
 }
 
 impl Part {
@@ -54,44 +54,44 @@ impl Part {
             permission: permission.into(),
             tool: None,
             subjects: vec![subject.into()],
-            always: None,
-            terms: Terms::Plain,
+            remember_as: None,
+            matched_by: MatchBy::Subjects,
         }
     }
 
-    /// Offers to remember exactly what is shown.
-    pub fn always_exactly(mut self) -> Self {
-        self.always = self.subjects.first().cloned().map(Pattern::Exact);
+    /// Lets a lasting approval remember exactly what is shown.
+    pub fn remember_exactly(mut self) -> Self {
+        self.remember_as = self.subjects.first().cloned().map(Pattern::Exact);
         self
     }
 
-    pub fn always(mut self, pattern: Pattern) -> Self {
-        self.always = Some(pattern);
+    pub fn remember_as(mut self, pattern: Pattern) -> Self {
+        self.remember_as = Some(pattern);
         self
     }
 
-    pub fn under(mut self, terms: Terms) -> Self {
-        self.terms = terms;
+    pub fn matched_by(mut self, matched_by: MatchBy) -> Self {
+        self.matched_by = matched_by;
         self
     }
 
-    /// Names the tool that asks, if that differs from the permission key.
-    pub fn by(mut self, tool: &'static str) -> Self {
+    /// Names the tool that asks, if it differs from the permission key.
+    pub fn for_tool(mut self, tool: &'static str) -> Self {
         self.tool = (self.permission != tool).then_some(Cow::Borrowed(tool));
         self
     }
 
     /// Why no rule can allow it; `None` if one can.
     pub fn unclear(&self) -> Option<&Unclear> {
-        match &self.terms {
-            Terms::Unclear(why) => Some(why),
-            Terms::Plain | Terms::Command(_) => None,
+        match &self.matched_by {
+            MatchBy::Unclear(why) => Some(why),
+            MatchBy::Subjects | MatchBy::Command(_) => None,
         }
     }
 
     /// The rules that a lasting approval leaves behind: the pattern that was shown, or every name of the thing.
-    pub fn approved(&self, scope: Scope) -> Vec<Rule> {
-        let patterns = match &self.always {
+    pub fn approval_rules(&self, scope: Scope) -> Vec<Rule> {
+        let patterns = match &self.remember_as {
             None => Vec::new(),
             Some(Pattern::Exact(_)) => self.subjects.iter().cloned().map(Pattern::Exact).collect(),
             Some(wide) => vec![wide.clone()],
@@ -111,9 +111,9 @@ impl Part {
     }
 }
 
-/// An act that a grant permits. Rules are about texts; an effect checks for its own act.
+/// Something that a grant permits. Rules match texts; before an effect, the grant is checked for exactly this act.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub enum Let {
+pub enum Act {
     Read(PathBuf),
     Edit(PathBuf),
     Run {
@@ -132,7 +132,7 @@ pub struct ProcessId(pub String);
 /// One act and the parts that must be approved for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    pub act: Let,
+    pub act: Act,
     pub parts: Vec<Part>,
 }
 
@@ -140,7 +140,7 @@ pub struct Request {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Ask {
     pub parts: Vec<Part>,
-    pub lets: Vec<Let>,
+    pub acts: Vec<Act>,
     /// A diff or a command, as the person will see it.
     pub preview: String,
     /// The sub-agents on whose behalf it is asked, outermost first.
@@ -153,18 +153,18 @@ pub struct Ask {
 impl Ask {
     /// Asks to use a tool that touches neither files nor processes.
     pub fn to_use(tool: &'static str) -> Self {
-        let part = Part::new(tool, "*").always(Pattern::any());
-        Ask::default().and(Let::Use(Cow::Borrowed(tool)), part)
+        let part = Part::new(tool, "*").remember_as(Pattern::any());
+        Ask::default().add(Act::Use(Cow::Borrowed(tool)), part)
     }
 
     /// Asks for one act.
-    pub fn to(request: Request) -> Self {
-        Ask::default().also(request)
+    pub fn for_request(request: Request) -> Self {
+        Ask::default().add_request(request)
     }
 
     /// Adds an act. Parts that the ask already has are not repeated.
-    pub fn also(mut self, request: Request) -> Self {
-        self.lets.push(request.act);
+    pub fn add_request(mut self, request: Request) -> Self {
+        self.acts.push(request.act);
         for part in request.parts {
             if !self.parts.contains(&part) {
                 self.parts.push(part);
@@ -173,8 +173,8 @@ impl Ask {
         self
     }
 
-    pub fn and(mut self, act: Let, part: Part) -> Self {
-        self.lets.push(act);
+    pub fn add(mut self, act: Act, part: Part) -> Self {
+        self.acts.push(act);
         self.parts.push(part);
         self
     }
@@ -187,10 +187,10 @@ impl Ask {
     /// Identifies exactly what is shown: an answer to another ask does not count.
     pub fn key(&self) -> AskKey {
         let mut hasher = blake3::Hasher::new();
-        let shown = (&self.parts, &self.lets, &self.preview, &self.from);
+        let shown = (&self.parts, &self.acts, &self.preview, &self.from);
         match serde_json::to_writer(&mut hasher, &shown) {
             Ok(()) => {}
-            // A path that is not UTF-8 has no JSON form; its debug form is as exact.
+            // A path that is not UTF-8 has no JSON form; its debug form is equally precise.
             Err(_) => {
                 hasher.update(format!("{shown:?}").as_bytes());
             }
@@ -209,7 +209,7 @@ pub enum Reply {
     Yes(Scope),
     No {
         /// A message to the model.
-        word: Option<String>,
+        note: Option<String>,
     },
     /// There was nobody to ask.
     Unanswered,
@@ -225,7 +225,7 @@ pub enum Refusal {
         parts: Vec<(Part, Verdict)>,
     },
     Rejected {
-        word: Option<String>,
+        note: Option<String>,
     },
     /// `helve why`: judged, never granted.
     Explained,

@@ -158,7 +158,7 @@ fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
 fn folded(permission: &str, pattern: String, action: Action) -> Rule {
     Rule {
         permission: permission.into(),
-        pattern: Pattern::Folded(pattern),
+        pattern: Pattern::CaseInsensitive(pattern),
         action,
         source: Source::Builtin,
     }

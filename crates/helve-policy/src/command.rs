@@ -172,7 +172,7 @@ impl Command {
     fn is_covered_by(&self, pattern: &Pattern) -> bool {
         let wild = match pattern {
             Pattern::Exact(exact) => return *exact == self.text,
-            Pattern::Wild(wild) | Pattern::Folded(wild) => wild,
+            Pattern::Wild(wild) | Pattern::CaseInsensitive(wild) => wild,
         };
         if !wild.contains(['*', '?'])
             && (*wild == self.text || *wild == self.lightly_quoted && !self.is_dynamic)
@@ -244,7 +244,7 @@ impl Command {
     /// anywhere, alone or in a cluster.
     fn matches_reordered(&self, pattern: &Pattern) -> bool {
         let text = match pattern {
-            Pattern::Wild(text) | Pattern::Folded(text) => text,
+            Pattern::Wild(text) | Pattern::CaseInsensitive(text) => text,
             Pattern::Exact(_) => return false,
         };
         let mut tokens = text.split_whitespace();

@@ -13,7 +13,7 @@ pub mod rule;
 pub mod shell;
 pub mod wall;
 
-pub use ask::{Ask, AskKey, Let, Part, ProcessId, Refusal, Reply, Request, Terms, Unclear};
+pub use ask::{Act, Ask, AskKey, MatchBy, Part, ProcessId, Refusal, Reply, Request, Unclear};
 pub use command::{Command, Decision};
 pub use readable::Readable;
 pub use rule::{Action, Pattern, Rule, Scope, Source, Verdict, decide};

@@ -142,7 +142,7 @@ impl CompiledRule {
         let (test, letters) = match &rule.pattern {
             Pattern::Exact(text) => (Matcher::Equal(text.clone()), CaseForm::AsWritten),
             Pattern::Wild(pattern) => (Matcher::new(pattern), CaseForm::AsWritten),
-            Pattern::Folded(pattern) => (Matcher::new(pattern), CaseForm::Folded),
+            Pattern::CaseInsensitive(pattern) => (Matcher::new(pattern), CaseForm::Folded),
         };
         Self { test, letters, action: rule.action }
     }
@@ -243,7 +243,7 @@ mod tests {
         let key = prop_oneof![Just("read"), Just("*"), Just("edit")];
         let pattern = prop_oneof![
             "[ab*? ]{0,6}".prop_map(Pattern::Wild),
-            "[ab*? é]{0,6}".prop_map(Pattern::Folded),
+            "[ab*? é]{0,6}".prop_map(Pattern::CaseInsensitive),
             "[abAB]{0,3}".prop_map(Pattern::Exact),
         ];
         let action = prop_oneof![Just(Action::Allow), Just(Action::Ask), Just(Action::Deny)];

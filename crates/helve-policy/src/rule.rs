@@ -26,7 +26,8 @@ pub enum Pattern {
     /// Written by a person: `*` and `?` are wildcards.
     Wild(String),
     /// A wildcard pattern in lower case that ignores case, for names on case-insensitive file systems.
-    Folded(String),
+    #[serde(rename = "folded")]
+    CaseInsensitive(String),
     /// Exactly this text: approving a file called `*` approves that one file.
     Exact(String),
 }
@@ -40,19 +41,19 @@ impl Pattern {
     pub fn matches(&self, text: &str) -> bool {
         match self {
             Pattern::Wild(pattern) => wildcard::matches(pattern, text),
-            Pattern::Folded(pattern) => wildcard::matches(pattern, &text.to_lowercase()),
+            Pattern::CaseInsensitive(pattern) => wildcard::matches(pattern, &text.to_lowercase()),
             Pattern::Exact(exact) => exact == text,
         }
     }
 
     pub fn as_str(&self) -> &str {
         match self {
-            Pattern::Wild(text) | Pattern::Folded(text) | Pattern::Exact(text) => text,
+            Pattern::Wild(text) | Pattern::CaseInsensitive(text) | Pattern::Exact(text) => text,
         }
     }
 
     pub(crate) fn is_any(&self) -> bool {
-        matches!(self, Pattern::Wild(text) | Pattern::Folded(text) if text == "*")
+        matches!(self, Pattern::Wild(text) | Pattern::CaseInsensitive(text) if text == "*")
     }
 }
 

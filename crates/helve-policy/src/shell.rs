@@ -12,7 +12,7 @@ use helve_text::shell::{
     self as script, AccessKind, FileAccess, FileTarget, Risk, RiskKind, Script, ShellContext,
 };
 
-use crate::ask::{Part, Terms, Unclear};
+use crate::ask::{MatchBy, Part, Unclear};
 use crate::builtin;
 use crate::command::Command;
 
@@ -105,8 +105,8 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         let extra = collector.extra_risks.iter().filter(|(run, _)| *run == at);
         let command = Command::new(run, extra.map(|(_, risk)| risk.clone()).collect());
         if commands.insert(command.clone()) {
-            let part = Part::new("bash", command.text()).always(command.remembered());
-            collector.parts.push(part.under(Terms::Command(Box::new(command))));
+            let part = Part::new("bash", command.text()).remember_as(command.remembered());
+            collector.parts.push(part.matched_by(MatchBy::Command(Box::new(command))));
         }
     }
     for part in file_parts {
@@ -114,8 +114,8 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
     }
     for doubt in &script.doubts {
         let shown = if doubt.shown.is_empty() { source } else { &doubt.shown };
-        let terms = Terms::Unclear(Unclear::Doubt(doubt.clone()));
-        collector.push(Part::new("bash", shown).under(terms));
+        let terms = MatchBy::Unclear(Unclear::Doubt(doubt.clone()));
+        collector.push(Part::new("bash", shown).matched_by(terms));
     }
     collector.parts
 }
@@ -154,10 +154,10 @@ struct PartCollector<'f, F> {
 impl<F: FileFacts> PartCollector<'_, F> {
     fn push(&mut self, part: Part) {
         let key = (part.permission.clone(), part.subjects.clone());
-        match part.terms {
-            Terms::Plain if self.seen.insert(key) => self.parts.push(part),
-            Terms::Unclear(_) if !self.parts.contains(&part) => self.parts.push(part),
-            Terms::Plain | Terms::Unclear(_) | Terms::Command(_) => {}
+        match part.matched_by {
+            MatchBy::Subjects if self.seen.insert(key) => self.parts.push(part),
+            MatchBy::Unclear(_) if !self.parts.contains(&part) => self.parts.push(part),
+            MatchBy::Subjects | MatchBy::Unclear(_) | MatchBy::Command(_) => {}
         }
     }
 
@@ -181,7 +181,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             self.unclear(access.kind, shown, Unclear::Flag);
         }
         if access.kind == AccessKind::ExpandAgain && target.has_splittable_names {
-            self.unclear(access.kind, shown, Unclear::Apart);
+            self.unclear(access.kind, shown, Unclear::WordSplitting);
         }
         match &target.resolved {
             _ if matches!(access.kind, AccessKind::Expand | AccessKind::ExpandAgain) => {}
@@ -244,7 +244,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::Enter => "external_directory",
             AccessKind::NameOnly | AccessKind::Expand | AccessKind::ExpandAgain => "bash",
         };
-        self.push(Part::new(permission, shown).under(Terms::Unclear(why)));
+        self.push(Part::new(permission, shown).matched_by(MatchBy::Unclear(why)));
     }
 
     fn access_path(&mut self, access: &FileAccess, path: &PathFacts) {
@@ -280,6 +280,6 @@ impl<F: FileFacts> PartCollector<'_, F> {
         };
         let mut part = Part::new(permission, "");
         part.subjects.clone_from(&path.subjects);
-        self.push(part.always_exactly());
+        self.push(part.remember_exactly());
     }
 }

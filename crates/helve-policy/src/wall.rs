@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::ask::{Part, Terms};
+use crate::ask::{MatchBy, Part};
 use crate::command::{Command, Decision};
 use crate::rule::{Action, Rule, Source, Verdict, decide};
 
@@ -132,19 +132,21 @@ impl Policy {
     /// Judges one part. `more` are the walls of sub-agents.
     pub fn judge(&self, more: &[Wall], part: &Part) -> Verdict {
         let walls = self.walls.iter().chain(more);
-        let verdict = match &part.terms {
-            Terms::Plain | Terms::Unclear(_) => strictest(
+        let verdict = match &part.matched_by {
+            MatchBy::Subjects | MatchBy::Unclear(_) => strictest(
                 walls.flat_map(|wall| part.subjects.iter().map(move |text| wall.judge(part, text))),
             ),
-            Terms::Command(command) => strictest(walls.map(|wall| wall.judge_command(command))),
+            MatchBy::Command(command) => strictest(walls.map(|wall| wall.judge_command(command))),
         };
-        match (verdict.action, &part.terms) {
-            (Action::Allow, Terms::Unclear(_)) => {
+        match (verdict.action, &part.matched_by) {
+            (Action::Allow, MatchBy::Unclear(_)) => {
                 Verdict { action: Action::Ask, rule: None, ..verdict }
             }
-            (Action::Ask, Terms::Plain | Terms::Command(_)) => self.recall(part).unwrap_or(verdict),
-            (Action::Allow, Terms::Plain | Terms::Command(_))
-            | (Action::Ask, Terms::Unclear(_))
+            (Action::Ask, MatchBy::Subjects | MatchBy::Command(_)) => {
+                self.recall(part).unwrap_or(verdict)
+            }
+            (Action::Allow, MatchBy::Subjects | MatchBy::Command(_))
+            | (Action::Ask, MatchBy::Unclear(_))
             | (Action::Deny, _) => verdict,
         }
     }
@@ -158,14 +160,14 @@ impl Policy {
     fn recall(&self, part: &Part) -> Option<Verdict> {
         let allows = |rule: &&Rule| rule.action == Action::Allow;
         let mut covering = None;
-        match &part.terms {
-            Terms::Plain | Terms::Unclear(_) => {
+        match &part.matched_by {
+            MatchBy::Subjects | MatchBy::Unclear(_) => {
                 for text in &part.subjects {
                     let rule = decide(&self.remembered, &part.permission, text);
                     covering = Some(rule.filter(allows)?);
                 }
             }
-            Terms::Command(command) => {
+            MatchBy::Command(command) => {
                 let decision = command.decide(self.remembered.iter());
                 covering = decision.rule.filter(|_| decision.action == Some(Action::Allow));
             }

@@ -30,8 +30,8 @@ use helve_core::commit::ContentHash;
 use helve_core::journal::{BeforeImage, FileImage, Journal, JournalEntry};
 use helve_core::permission::Source;
 use helve_core::{
-    Action, AnyTool, Caller, Content, Dialect, Engine, FileKind, Gate, Host, Input, Layer,
-    Neighbours, Registry, Reply, Rule, Scope, Session, ToolCall, ToolResult, Workspace,
+    Action, AnyTool, Caller, Content, Dialect, Engine, Extensions, FileKind, Gate, Host, Input,
+    Layer, Registry, Reply, Rule, Scope, Session, ToolCall, ToolResult, Workspace,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -79,7 +79,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
         ROOT.into(),
         Host::new(machine.clone(), Vec::new(), Some("/home/u".into())),
         journal.clone(),
-        Neighbours::default(),
+        Extensions::default(),
         None,
     );
     let registry: Arc<Registry> = Arc::default();
@@ -206,9 +206,9 @@ fn reply(head: &str) -> Reply {
         "session" => Reply::Yes(Scope::Session),
         "project" => Reply::Yes(Scope::Project),
         "everywhere" => Reply::Yes(Scope::Everywhere),
-        "no" => Reply::No { word: None },
+        "no" => Reply::No { note: None },
         other => match other.strip_prefix("no: ") {
-            Some(word) => Reply::No { word: Some(word.into()) },
+            Some(word) => Reply::No { note: Some(word.into()) },
             None => panic!("no reply `{other}`"),
         },
     }

@@ -10,8 +10,8 @@ use helve_core::commit::{
     CommitChange, CommitError, Committed, ContentHash, ExpectedContent, MovedContent,
 };
 use helve_core::machine::{
-    ContentMark, DirListing, FileContent, FileKind, FindFlow, FindRequest, LineSpan, ListedEntry,
-    LocatedPath, Machine, MachineError, Place, SearchFlow, SearchRequest, WindowLines,
+    ContentFingerprint, DirListing, FileContent, FileKind, FindFlow, FindRequest, LineSpan,
+    ListedEntry, LocatedPath, Machine, MachineError, Place, SearchFlow, SearchRequest, WindowLines,
     WindowRequest,
 };
 use helve_text::view::{Encoding, View};
@@ -81,7 +81,7 @@ impl MemoryMachine {
         match node {
             Some(MemoryNode::File(bytes)) => Ok(bytes),
             Some(MemoryNode::Locked) => Err(MachineError::NotPermitted),
-            Some(MemoryNode::Link(_)) => Err(MachineError::Moved),
+            Some(MemoryNode::Link(_)) => Err(MachineError::PathChanged),
             Some(MemoryNode::Special(kind)) => Err(MachineError::NotAFile(kind)),
             None => Err(self.kind(&path).map_or(MachineError::NotFound, MachineError::NotAFile)),
         }
@@ -251,7 +251,7 @@ fn window(bytes: &Bytes, want: WindowRequest) -> WindowLines {
             sample: bytes.slice(..bytes.len().min(4096)),
             size: bytes.len() as u64,
             range: 0..bytes.len() as u64,
-            mark: ContentMark::Whole(ContentHash::of(bytes)),
+            fingerprint: ContentFingerprint::Whole(ContentHash::of(bytes)),
             ..window(&text, want)
         };
     }
@@ -275,7 +275,7 @@ fn window(bytes: &Bytes, want: WindowRequest) -> WindowLines {
     let until = |count: usize| all.iter().take(count).map(|line| line.len()).sum::<usize>();
     let range = until(before)..until(after);
     WindowLines {
-        mark: ContentMark::Whole(ContentHash::of(marked)),
+        fingerprint: ContentFingerprint::Whole(ContentHash::of(marked)),
         range: (range.start + mark) as u64..(range.end + mark) as u64,
         bytes: kept.into(),
         first: want.first,

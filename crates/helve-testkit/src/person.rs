@@ -40,7 +40,7 @@ fn shown(ask: &Ask) -> String {
     }
     for part in &ask.parts {
         let tool = part.tool.as_ref().map(|tool| format!(" by {tool}")).unwrap_or_default();
-        let always = match &part.always {
+        let always = match &part.remember_as {
             None => String::new(),
             Some(Pattern::Exact(_)) => " [lasting: this]".into(),
             Some(wide) => format!(" [lasting: {}]", wide.as_str()),

@@ -10,8 +10,8 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use helve_core::Flow;
 use helve_core::machine::{
     BadPattern, CaseMode, FileCount, FileKind, FileTree, FindFlow, FindOrder, FindRequest,
-    FoundFile, HiddenFiles, IgnoredMatches, IgnoredMode, LineRole, MachineError, MatchReach,
-    MatchedFile, MatchedLine, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchFlow,
+    FoundFile, HiddenFiles, IgnoredMatches, IgnoredMode, LineRole, MachineError, MatchedFile,
+    MatchedLine, Multiline, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchFlow,
     SearchRequest, SkippedFiles,
 };
 use helve_text::{lines, near};
@@ -45,7 +45,7 @@ fn into_flow<T: Send + 'static>(
     // `give` may block, which a runtime thread must not.
     std::thread::spawn(move || match answer {
         Ok((items, counts)) => {
-            source.give(items);
+            source.send(items);
             source.finish(Ok(counts));
         }
         Err(err) => source.finish(Err(err)),
@@ -66,7 +66,7 @@ fn walk(nodes: &Nodes, tree: &FileTree) -> Result<Walk, SearchError> {
         Walk { files: Vec::new(), ignored: Vec::new(), skipped: SkippedFiles::default() };
     match nodes.get(&at) {
         Some(MemoryNode::Special(kind)) => return Err(MachineError::NotAFile(*kind).into()),
-        Some(MemoryNode::Link(_)) => return Err(MachineError::Moved.into()),
+        Some(MemoryNode::Link(_)) => return Err(MachineError::PathChanged.into()),
         Some(MemoryNode::File(_) | MemoryNode::Locked) => {
             walk.files.push(PathBuf::new());
             return Ok(walk);
@@ -189,7 +189,7 @@ fn found(nodes: &Nodes, want: &FindRequest) -> Result<(Vec<FoundFile>, SearchCou
             }
             similar
         }
-        FindOrder::Levels => {
+        FindOrder::BreadthFirst => {
             let mut all: Vec<FoundFile> = files.iter().map(file).collect();
             all.extend(folders(&files).into_iter().map(|path| FoundFile {
                 path,
@@ -257,7 +257,7 @@ fn hits_in(
     let mut hits: Vec<MatchedFile> = Vec::new();
     for file in files {
         if want.readable.as_ref().is_some_and(|readable| !readable.allows(file)) {
-            counts.skipped.unasked += 1;
+            counts.skipped.not_permitted += 1;
             continue;
         }
         let at = want.tree.at.path();
@@ -314,9 +314,9 @@ fn matcher(want: &SearchRequest) -> Result<RegexMatcher, SearchError> {
     let mut builder = RegexMatcherBuilder::new();
     builder.multi_line(true).fixed_strings(want.syntax == PatternSyntax::Literal);
     builder.case_insensitive(want.case == CaseMode::Ignored);
-    match want.reach {
-        MatchReach::OneLine => builder.line_terminator(Some(b'\n')),
-        MatchReach::ManyLines => builder.dot_matches_new_line(true),
+    match want.multiline {
+        Multiline::Off => builder.line_terminator(Some(b'\n')),
+        Multiline::On => builder.dot_matches_new_line(true),
     };
     builder.build(pattern).map_err(|err| bad(0..pattern.len(), err.to_string()))
 }
@@ -351,7 +351,7 @@ fn hit(
                 (LineRole::Match, found.start() - starts[first]..found.end() - starts[first]),
             );
             for rest in first + 1..=last {
-                roles.insert(rest, (LineRole::Rest, 0..0));
+                roles.insert(rest, (LineRole::Continuation, 0..0));
             }
             true
         })

@@ -43,7 +43,7 @@ impl Tool for Undo {
     const ABOUT: &'static str = include_str!("undo.txt");
     const GROUP: &'static str = "edit";
     const TRAITS: Traits = Traits::MUTATES;
-    const AUDIENCE: Audience = Audience::NOBODY;
+    const AUDIENCE: Audience = Audience::HIDDEN;
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let mode = if args.dry_run { UndoMode::DryRun } else { UndoMode::Write };
@@ -83,7 +83,7 @@ fn summary(change: &RecordedChange) -> String {
 }
 
 fn file_name(path: &Path) -> String {
-    paths::shown(path.file_name().unwrap_or(path.as_os_str()).as_ref()).into_owned()
+    paths::display(path.file_name().unwrap_or(path.as_os_str()).as_ref()).into_owned()
 }
 
 fn error(error: UndoError) -> ToolError {

@@ -15,8 +15,8 @@ impl Person for ReadOnlyPerson {
             println!("  asked: {} {}", part.permission, part.subject());
             ["read", "external_directory"].contains(&part.permission.as_ref())
         });
-        let word = Some("only reading, please".into());
-        let reply = if only_reads { Reply::Yes(Scope::Once) } else { Reply::No { word } };
+        let note = Some("only reading, please".into());
+        let reply = if only_reads { Reply::Yes(Scope::Once) } else { Reply::No { note } };
         Box::pin(async { reply })
     }
 }

@@ -7,8 +7,8 @@ use helve_core::commit::HardLinks;
 use helve_core::shell::Leftovers;
 use helve_core::store::{Outputs, Store};
 use helve_core::{
-    Action, AlwaysYes, AnyTool, Caller, Dialect, Engine, FileKind, Hook, Host, Journal, Layer,
-    Machine, Media, Neighbours, Person, Registry, Rule, Source, Workspace,
+    Action, AlwaysYes, AnyTool, Caller, Dialect, Engine, Extensions, FileKind, Hook, Host, Journal,
+    Layer, Machine, Media, Person, Registry, Rule, Source, Workspace,
 };
 use helve_ext::config::{self, Config, ConfigPaths, Disk, Trust, gather};
 use helve_machine::LocalMachine;
@@ -241,7 +241,7 @@ impl Builder {
         let own = [data.clone()].into_iter().chain(own_config).collect();
         let basis = AgentBasis { flags, own };
         let (policy, switches) = policy_and_switches(&config, trust, &basis, &agent);
-        let neighbours = Neighbours { hooks: self.hooks, after: Vec::new() };
+        let neighbours = Extensions { hooks: self.hooks, after_write: Vec::new() };
         let can_run = host.processes().is_some();
         let shell = can_run.then(|| shell::shell(&config, host.environment(), self.leftovers));
         let workspace = Workspace::new(root, host, journal, neighbours, shell);
@@ -408,7 +408,7 @@ fn edit_settings(config: &config::EditSection) -> EditSettings {
             config::MatchMode::Exact => MatchPolicy::Exact,
         }),
         links: config.hard_links.as_ref().map_or(default.links, |given| match given.value {
-            config::HardLinkMode::Replace => HardLinks::Part,
+            config::HardLinkMode::Replace => HardLinks::Break,
             config::HardLinkMode::InPlace => HardLinks::InPlace,
         }),
     }

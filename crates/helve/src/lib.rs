@@ -45,10 +45,10 @@ pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
 pub use helve_core::{
-    Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content, ErrorKind,
-    Event, Flavour, Hook, Host, Input, Let, Machine, Nobody, Part, Pattern, Person, Reply, Rule,
-    Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext, ToolError, ToolOutput,
-    ToolResult, ToolSet, ToolSpec, Traits, Verdict, fit,
+    Act, Action, AlwaysYes, AnyTool, Ask, BoxFuture, CallRef, CallState, CallStatus, Content,
+    ErrorKind, Event, Flavour, Hook, Host, Input, Machine, Nobody, Part, Pattern, Person, Reply,
+    Rule, Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext, ToolError,
+    ToolOutput, ToolResult, ToolSet, ToolSpec, Traits, Verdict, adapt_schema,
 };
 pub use helve_ext::config;
 #[cfg(feature = "servers")]

@@ -169,7 +169,7 @@ impl Toolbox {
             switches: self.switches.clone(),
             store: self.store.clone(),
             outputs: self.outputs.clone(),
-            shown: helve_core::session::ShownFiles::default(),
+            shown: helve_core::session::SeenFiles::default(),
             under: None,
         })
     }
@@ -224,8 +224,8 @@ impl Toolbox {
     }
 
     /// Returns which kinds of confinement are available for commands.
-    pub async fn confinement(&self) -> SandboxSupport {
-        self.workspace.confinement().await
+    pub async fn sandbox_support(&self) -> SandboxSupport {
+        self.workspace.sandbox_support().await
     }
 
     pub fn trust(&self) -> TrustState {

@@ -26,9 +26,9 @@ pub struct FileTree {
 /// What to do with files hidden by ignore rules: `.gitignore`, `.ignore`, `.rgignore`, git's own excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredMode {
-    /// Skips and counts them. If nothing else is found, `peek` is spent searching them.
+    /// Skips and counts them. If nothing else is found, `hint_timeout` is spent searching them.
     Skip {
-        peek: Duration,
+        hint_timeout: Duration,
     },
     Include,
 }
@@ -55,7 +55,7 @@ pub enum FindOrder {
     /// Files by modification time, newest first; then by path.
     Newest,
     /// Files and folders, level by level, folders first; then by path.
-    Levels,
+    BreadthFirst,
     /// Files whose name resembles this one, most similar first; then by path.
     Near(String),
 }
@@ -68,7 +68,7 @@ pub struct FoundFile {
     pub kind: FileKind,
     /// `None` if the order does not need it.
     pub modified: Option<SystemTime>,
-    /// What lies below this folder and is not listed itself. Only for [`FindOrder::Levels`].
+    /// What lies below this folder and is not listed itself. Only for [`FindOrder::BreadthFirst`].
     pub more: FileCount,
 }
 
@@ -79,7 +79,7 @@ pub struct SearchRequest {
     pub pattern: String,
     pub syntax: PatternSyntax,
     pub case: CaseMode,
-    pub reach: MatchReach,
+    pub multiline: Multiline,
     pub shape: ResultShape,
     /// Which files may be read; the others are only counted. `None` means all.
     pub readable: Option<Readable>,
@@ -99,10 +99,10 @@ pub enum CaseMode {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MatchReach {
-    OneLine,
+pub enum Multiline {
+    Off,
     /// A match may span lines, and `.` matches line breaks. A pattern that spells out a line break always spans lines.
-    ManyLines,
+    On,
 }
 
 /// What to return about matching files, newest first.
@@ -150,7 +150,7 @@ pub struct MatchedLine {
 pub enum LineRole {
     Match,
     /// Continues the match of the previous line.
-    Rest,
+    Continuation,
     Context,
 }
 
@@ -163,7 +163,7 @@ pub struct SearchCounts {
     pub files: u64,
     /// Files that were searched, or found.
     pub searched: u64,
-    /// What lies below the tree and is not listed itself. Only for [`FindOrder::Levels`].
+    /// What lies below the tree and is not listed itself. Only for [`FindOrder::BreadthFirst`].
     pub more: FileCount,
     pub skipped: SkippedFiles,
     pub ended: WalkEnd,
@@ -194,7 +194,7 @@ pub struct SkippedFiles {
     /// Links, FIFOs, sockets, devices.
     pub special: u64,
     /// Reading them must be asked about.
-    pub unasked: u64,
+    pub not_permitted: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

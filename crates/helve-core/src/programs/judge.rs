@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use helve_policy::shell::{self, DirEntry, FactAnswer, FactQuery, GatheredFacts, PathFacts};
-use helve_policy::{Let, Part, ProcessId, Request, Terms, Unclear};
+use helve_policy::{Act, MatchBy, Part, ProcessId, Request, Unclear};
 use helve_text::shell::{self as script, Doubt, DoubtKind, Script, ShellContext};
 
 use super::{Programs, repository};
@@ -41,26 +41,26 @@ impl PreparedCommand {
     }
 
     /// Asks for everything that the script may do.
-    pub fn running(&self) -> Request {
+    pub fn run_request(&self) -> Request {
         let outside = self.folder.outside().into_iter();
         Request { act: self.act(), parts: outside.chain(self.parts.iter().cloned()).collect() }
     }
 
-    pub(super) fn act(&self) -> Let {
-        Let::Run { script: self.planned.command.clone(), folder: self.folder.real() }
+    pub(super) fn act(&self) -> Act {
+        Act::Run { script: self.planned.command.clone(), folder: self.folder.real() }
     }
 }
 
 /// Asks to read from, wait for, signal or end a process that was started before.
-pub fn steering(id: &ProcessId, subject: impl Into<String>) -> Request {
-    Request { act: Let::Steer(id.clone()), parts: vec![Part::new("process", subject)] }
+pub fn control_request(id: &ProcessId, subject: impl Into<String>) -> Request {
+    Request { act: Act::Steer(id.clone()), parts: vec![Part::new("process", subject)] }
 }
 
 /// Asks to type into a process. What it does with the input is unknown, so no rule allows it.
-pub fn typing(id: &ProcessId, input: &str) -> Request {
+pub fn input_request(id: &ProcessId, input: &str) -> Request {
     let doubt = Doubt { kind: DoubtKind::Input, shown: input.into() };
-    let part = Part::new("bash", input).under(Terms::Unclear(Unclear::Doubt(doubt)));
-    Request { act: Let::Steer(id.clone()), parts: vec![part] }
+    let part = Part::new("bash", input).matched_by(MatchBy::Unclear(Unclear::Doubt(doubt)));
+    Request { act: Act::Steer(id.clone()), parts: vec![part] }
 }
 
 /// Why a script cannot be judged at all.

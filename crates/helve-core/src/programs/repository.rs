@@ -59,7 +59,7 @@ pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> 
     }
     let mut show_setting = HashSet::new();
     findings.retain(|it| show_setting.insert(it.clone()));
-    findings.into_iter().map(|findings| Part::new("bash", findings).always_exactly()).collect()
+    findings.into_iter().map(|findings| Part::new("bash", findings).remember_exactly()).collect()
 }
 
 /// Returns the git folders of the workspace, if it is a linked worktree.

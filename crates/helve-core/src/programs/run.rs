@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helve_policy::{Let, ProcessId};
+use helve_policy::{Act, ProcessId};
 use helve_text::redact::redacted;
 
 use super::judge::environment;
@@ -79,7 +79,7 @@ impl Programs {
 
     /// Opens a process that was started before.
     pub fn open(&self, grant: &Grant<'_>, id: &ProcessId) -> Option<RunningCommand> {
-        if !grant.covers(&Let::Steer(id.clone())) {
+        if !grant.covers(&Act::Steer(id.clone())) {
             return None;
         }
         Some(RunningCommand::new(self.processes()?, self.shell()?, id.clone(), None, OnDrop::Keep))
@@ -96,8 +96,8 @@ impl Programs {
         all
     }
 
-    pub async fn confinement(&self) -> SandboxSupport {
-        self.session.workspace.confinement().await
+    pub async fn sandbox_support(&self) -> SandboxSupport {
+        self.session.workspace.sandbox_support().await
     }
 
     /// Whether this session started it.

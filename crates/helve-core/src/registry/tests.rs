@@ -134,7 +134,7 @@ fn an_audience_is_by_model_provider_client_and_flag() {
 #[test]
 fn hidden_tools_are_found_and_not_listed() {
     let registry = Arc::new(Registry::default());
-    let hidden = Fake { name: "invalid", about: "", audience: Audience::NOBODY };
+    let hidden = Fake { name: "invalid", about: "", audience: Audience::HIDDEN };
     registry.register(Layer::Builtin, Arc::new(hidden)).keep();
     let offered = registry.offer(&Caller::default(), &[], |_| false);
     assert!(offered.find("invalid").is_some());

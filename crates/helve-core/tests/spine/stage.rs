@@ -7,7 +7,7 @@ use std::time::Duration;
 use helve_core::builtin::{WrittenRules, policy};
 use helve_core::engine::EngineTimeouts;
 use helve_core::{
-    Action, AfterWrite, AnyTool, Ask, Caller, Engine, Event, Gate, Hook, Host, Layer, Neighbours,
+    Action, AfterWrite, AnyTool, Ask, Caller, Engine, Event, Extensions, Gate, Hook, Host, Layer,
     Nobody, Person, Policy, Recorder, Registry, Rule, Session, Source, Tool, ToolCall, ToolContext,
     ToolError, ToolOutput, ToolResult, Traits, Workspace,
 };
@@ -76,7 +76,7 @@ impl Setting {
             "/w".into(),
             Host::new(machine.clone(), Vec::new(), None),
             Arc::new(MemoryJournal::default()),
-            Neighbours { hooks: self.hooks, after: self.after },
+            Extensions { hooks: self.hooks, after_write: self.after },
             None,
         );
         let registry: Arc<Registry> = Arc::default();

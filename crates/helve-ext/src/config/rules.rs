@@ -299,7 +299,7 @@ fn action(file: &mut ConfigFile<'_>, value: &ConfigNode) -> Option<Action> {
 /// Returns the key and action of a rule as written in a file.
 pub(super) fn key_and_action(rule: &Rule) -> (String, &'static str) {
     let pattern = match &rule.pattern {
-        Pattern::Wild(text) | Pattern::Folded(text) | Pattern::Exact(text) => text,
+        Pattern::Wild(text) | Pattern::CaseInsensitive(text) | Pattern::Exact(text) => text,
     };
     (messages::key_path(&["permission", &rule.permission, pattern]), action_word(rule.action))
 }

@@ -117,7 +117,7 @@ impl ContentCollector<'_> {
         };
         let bytes = Bytes::from(bytes);
         if let Some(format) = MediaFormat::of_content(&bytes) {
-            match self.media.look(bytes.clone(), format).await {
+            match self.media.decode(bytes.clone(), format).await {
                 Ok(MediaContent::Picture(picture)) => {
                     self.attach(Content::Media { mime: picture.mime.into(), data: picture.bytes })
                 }

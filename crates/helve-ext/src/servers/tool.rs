@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use helve_core::permission::Let;
+use helve_core::permission::Act;
 use helve_core::validate::ArgumentProblem;
 use helve_core::{
     AnyTool, Ask, Audience, BoxFuture, Caller, Input, InputSpec, Media, Part, ServerError,
@@ -54,7 +54,7 @@ impl AnyTool for ServerTool {
                 Input::Json(_) | Input::Raw(_) | Input::Text(_) => Map::new(),
             };
             let grant = ctx.ask(self.ask(&arguments)).await?;
-            if !grant.covers(&Let::Use(self.name.clone().into())) {
+            if !grant.covers(&Act::Use(self.name.clone().into())) {
                 return Err(ctx.words().not_granted());
             }
             self.run(arguments, ctx).await
@@ -95,10 +95,11 @@ impl ServerTool {
     fn ask(&self, arguments: &Map<String, Value>) -> Ask {
         let ToolDefinition { tool, hash, .. } = &self.definition;
         let server = self.managed.name();
-        let part = Part::new(self.name.clone(), format!("{server}/{tool}#{hash}")).always_exactly();
+        let part =
+            Part::new(self.name.clone(), format!("{server}/{tool}#{hash}")).remember_exactly();
         let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
         Ask::default()
-            .and(Let::Use(self.name.clone().into()), part)
+            .add(Act::Use(self.name.clone().into()), part)
             .preview(format!("{tool} of the MCP server {server}, with\n{arguments}"))
     }
 }

@@ -97,7 +97,7 @@ fn check_kind(stat: &Stat, at: &Place) -> Result<(), CommitError> {
     match kind(type_of(stat)) {
         Some(FileKind::File) => Ok(()),
         Some(other) => Err(failure(at, MachineError::NotAFile(other))),
-        None => Err(failure(at, MachineError::Moved)),
+        None => Err(failure(at, MachineError::PathChanged)),
     }
 }
 

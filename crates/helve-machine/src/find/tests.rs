@@ -16,7 +16,7 @@ fn want(at: Place, order: FindOrder, most: usize) -> FindRequest {
     let tree = FileTree {
         at,
         globs: Vec::new(),
-        ignored: IgnoredMode::Skip { peek: Duration::from_secs(60) },
+        ignored: IgnoredMode::Skip { hint_timeout: Duration::from_secs(60) },
         hidden: HiddenFiles::Include,
         deadline: Duration::from_secs(60),
     };
@@ -194,7 +194,9 @@ fn level_by_level() {
     let root = files(&["z", "a/x", "a/b/y", "a/b/c/w", "b/v", "b/u", ".h"]);
     fs::create_dir(root.path().join("empty")).unwrap();
     let levels = |most| {
-        move |want: &mut FindRequest| (want.order, want.max_results) = (FindOrder::Levels, most)
+        move |want: &mut FindRequest| {
+            (want.order, want.max_results) = (FindOrder::BreadthFirst, most)
+        }
     };
     check_at(
         root.path(),

@@ -90,7 +90,7 @@ fn unlistable_paths_are_reported() {
     assert_eq!(listed(root.path(), "f", 9), Err(MachineError::NotAFolder));
     assert_eq!(listed(root.path(), "fifo", 9), Err(MachineError::NotAFolder));
     assert_eq!(listed(root.path(), "gone", 9), Err(MachineError::NotFound));
-    assert_eq!(listed(root.path(), "link", 9), Err(MachineError::Moved));
+    assert_eq!(listed(root.path(), "link", 9), Err(MachineError::PathChanged));
     fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(at("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     let path = root.path().to_owned();

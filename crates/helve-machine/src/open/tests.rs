@@ -104,7 +104,7 @@ fn a_link_in_the_anchor_is_refused() {
     symlink("a", root.join("link")).unwrap();
     let from = |anchor: PathBuf| file(&Place { anchor, beneath: "f".into() }).map(|_| ());
     assert_eq!(from(root.join("a")), Ok(()));
-    assert_eq!(from(root.join("link")), Err(MachineError::Moved));
+    assert_eq!(from(root.join("link")), Err(MachineError::PathChanged));
     assert_eq!(from(root.join("gone")), Err(MachineError::NotFound));
     assert_eq!(from(root.join("a/f")), Err(MachineError::NotAFolder));
     assert!(matches!(from("relative".into()), Err(MachineError::Other(_))));
@@ -175,7 +175,7 @@ fn a_folder_swapped_for_a_link_never_escapes() {
                         inside += 1;
                     }
                     Err(errno) => {
-                        assert_eq!(machine_error(errno), MachineError::Moved, "{name}");
+                        assert_eq!(machine_error(errno), MachineError::PathChanged, "{name}");
                         refused += 1;
                     }
                 }

@@ -59,7 +59,7 @@ pub(super) fn describe(record: &ProgramRecord) -> Process {
         output_bytes: output_length(record),
         is_terminal: record.is_terminal,
         is_foreign: true,
-        withheld: Vec::new(),
+        denied_calls: Vec::new(),
         spool: record.spool.clone(),
     }
 }
@@ -188,7 +188,7 @@ impl ForeignWatch {
             }
         }
         let met = match self.is_met(&process, is_over) {
-            true => WaitOutcome::Yes,
+            true => WaitOutcome::Met,
             false if is_over => WaitOutcome::Never,
             false if is_expired => WaitOutcome::Deadline,
             false => return None,

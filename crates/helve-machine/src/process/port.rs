@@ -21,7 +21,7 @@ pub(super) async fn wait_until_open(program: Arc<Program>, port: u16) -> WaitOut
         let program = program.clone();
         let is_open = move || program.with_warden(|warden| is_open(warden, port));
         if let Ok(Some(true)) = blocking(is_open).await {
-            return WaitOutcome::Yes;
+            return WaitOutcome::Met;
         }
         if is_over {
             return WaitOutcome::Never;

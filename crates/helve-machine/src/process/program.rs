@@ -64,7 +64,7 @@ struct ReceivedOutput {
     is_reading: bool,
     /// Whether an incomplete line is held back.
     is_holding: bool,
-    withheld: Vec<DeniedCall>,
+    denied_calls: Vec<DeniedCall>,
 }
 
 #[derive(Debug)]
@@ -161,7 +161,7 @@ impl Program {
                 raw_bytes: 0,
                 is_reading: false,
                 is_holding: false,
-                withheld: Vec::new(),
+                denied_calls: Vec::new(),
             }),
             status: watch::Sender::new(status),
             output_length: watch::Sender::new(0),
@@ -293,7 +293,7 @@ impl Program {
             output_bytes: *self.output_length.borrow(),
             is_terminal: self.is_terminal,
             is_foreign: false,
-            withheld: self.received.lock().withheld.clone(),
+            denied_calls: self.received.lock().denied_calls.clone(),
             spool: self.spool.clone(),
         }
     }

@@ -32,7 +32,7 @@ impl SharedProcesses {
                 let lifetime = RecordLifetime::WhileRunning;
                 self.spawn_as(id.clone(), &want, lifetime).await?;
             }
-            Lifetime::Beyond => {
+            Lifetime::Detached => {
                 let permit = StartPermit::wait(&self).await?;
                 self.check_detached_limit().await?;
                 detached::start(&self.settings, &id, &want).await?;

@@ -41,7 +41,7 @@ async fn wait(program: &Arc<Program>, want: &WatchRequest) -> WaitOutcome {
     let mut status = program.status();
     let waiting = async {
         match &want.until {
-            WaitCondition::Now => WaitOutcome::Yes,
+            WaitCondition::Now => WaitOutcome::Met,
             WaitCondition::Ended => wait_for_status(&mut status, ProgramStatus::has_ended).await,
             WaitCondition::AllEnded => wait_for_status(&mut status, ProgramStatus::is_done).await,
             WaitCondition::Text(text) => wait_for_text(program, &mut status, text, want.from).await,
@@ -56,7 +56,7 @@ async fn wait_for_status(
     holds: fn(&ProgramStatus) -> bool,
 ) -> WaitOutcome {
     match status.wait_for(|status| holds(status) || status.is_done()).await {
-        Ok(status) if holds(&status) => WaitOutcome::Yes,
+        Ok(status) if holds(&status) => WaitOutcome::Met,
         Ok(_) | Err(_) => WaitOutcome::Never,
     }
 }
@@ -84,12 +84,12 @@ async fn wait_for_text(
                 None => (program.pieces(begin, total), total),
             };
             if pieces.iter().any(|piece| finder.find(piece).is_some()) {
-                return WaitOutcome::Yes;
+                return WaitOutcome::Met;
             }
             searched = end;
         }
         if text.is_empty() {
-            return WaitOutcome::Yes;
+            return WaitOutcome::Met;
         }
         if is_done {
             return WaitOutcome::Never;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use grep_regex::RegexMatcher;
 use grep_searcher::{Encoding, Searcher, SearcherBuilder};
-use helve_core::machine::MatchReach;
+use helve_core::machine::Multiline;
 use helve_text::view::{self, View};
 use memchr::memchr;
 use rustix::io::Errno;
@@ -51,7 +51,7 @@ impl FileSearcher {
         builder
             .line_terminator(pattern.line_terminator)
             .line_number(true)
-            .multi_line(pattern.reach == MatchReach::ManyLines)
+            .multi_line(pattern.reach == Multiline::On)
             .before_context(context)
             .after_context(context)
             .heap_limit(Some(MAX_LINE_BYTES))
@@ -82,7 +82,7 @@ impl FileSearcher {
             return self.search_buffer(filled, sink);
         }
         let is_legacy = encoding.is_none() && self.is_legacy_encoding(&self.buffer[..filled]);
-        if self.pattern.reach == MatchReach::OneLine && !is_legacy {
+        if self.pattern.reach == Multiline::Off && !is_legacy {
             return self.stream(file, filled, encoding, sink);
         }
         match self.fill(file, filled, MAX_IN_MEMORY_BYTES) {

@@ -54,7 +54,7 @@ impl LineSink {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let found = match role {
             LineRole::Match if line.len() > cut.max_chars => self.match_range(line),
-            LineRole::Match | LineRole::Rest | LineRole::Context => 0..0,
+            LineRole::Match | LineRole::Continuation | LineRole::Context => 0..0,
         };
         self.lines.push(hit_line(number.unwrap_or(0), role, line, found, cut));
     }
@@ -75,7 +75,7 @@ impl Sink for &mut LineSink {
             CollectMode::First => return Ok(false),
             CollectMode::Lines { most, cut } if self.matches <= most as u64 => {
                 for (at, line) in found.lines().enumerate() {
-                    let role = if at == 0 { LineRole::Match } else { LineRole::Rest };
+                    let role = if at == 0 { LineRole::Match } else { LineRole::Continuation };
                     let number = found.line_number().map(|first| first + at as u64);
                     self.keep(number, role, line, cut);
                 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use grep_matcher::LineTerminator;
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 use helve_core::machine::{
-    BadPattern, CaseMode, MatchReach, PatternSyntax, SearchError, SearchRequest,
+    BadPattern, CaseMode, Multiline, PatternSyntax, SearchError, SearchRequest,
 };
 
 /// Maximum length of a pattern.
@@ -22,7 +22,7 @@ const MAX_CACHE_BYTES: usize = 8 << 20;
 pub(super) struct CompiledPattern {
     pub(super) matcher: Arc<RegexMatcher>,
     pub(super) line_terminator: LineTerminator,
-    pub(super) reach: MatchReach,
+    pub(super) reach: Multiline,
     /// Whether the pattern is literal ASCII, which has the same bytes in every supported single-byte encoding.
     pub(super) is_literal_ascii: bool,
 }
@@ -52,21 +52,21 @@ pub(super) fn compile(want: &SearchRequest) -> Result<CompiledPattern, SearchErr
         .nest_limit(MAX_GROUP_DEPTH)
         .size_limit(MAX_COMPILED_BYTES)
         .dfa_size_limit(MAX_CACHE_BYTES);
-    let compiled = match want.reach {
-        MatchReach::ManyLines => {
+    let compiled = match want.multiline {
+        Multiline::On => {
             let built = builder.line_terminator(None).dot_matches_new_line(true);
-            built.build(pattern).map(|matcher| (matcher, MatchReach::ManyLines))
+            built.build(pattern).map(|matcher| (matcher, Multiline::On))
         }
-        MatchReach::OneLine => {
+        Multiline::Off => {
             if !crlf {
                 builder.line_terminator(Some(b'\n'));
             }
             match builder.build(pattern) {
                 Err(err) if matches!(err.kind(), ErrorKind::NotAllowed(_)) => {
                     let across = builder.line_terminator(None);
-                    across.build(pattern).map(|matcher| (matcher, MatchReach::ManyLines))
+                    across.build(pattern).map(|matcher| (matcher, Multiline::On))
                 }
-                built => built.map(|matcher| (matcher, MatchReach::OneLine)),
+                built => built.map(|matcher| (matcher, Multiline::Off)),
             }
         }
     };

@@ -11,7 +11,7 @@ use expect_test::{Expect, expect};
 use helve_core::Place;
 use helve_core::machine::{
     CaseMode, FileCount, FileKind, FileTree, HiddenFiles, IgnoredMode, LineCut, LineRole,
-    MachineError, MatchReach, PatternSyntax,
+    MachineError, Multiline, PatternSyntax,
 };
 
 use super::*;
@@ -24,7 +24,7 @@ fn want(at: Place, pattern: &str) -> SearchRequest {
     let tree = FileTree {
         at,
         globs: Vec::new(),
-        ignored: IgnoredMode::Skip { peek: Duration::from_secs(60) },
+        ignored: IgnoredMode::Skip { hint_timeout: Duration::from_secs(60) },
         hidden: HiddenFiles::Include,
         deadline: Duration::from_secs(60),
     };
@@ -33,7 +33,7 @@ fn want(at: Place, pattern: &str) -> SearchRequest {
         pattern: pattern.into(),
         syntax: PatternSyntax::Regex,
         case: CaseMode::AsWritten,
-        reach: MatchReach::OneLine,
+        multiline: Multiline::Off,
         shape: LINES,
         readable: None,
     }
@@ -78,7 +78,7 @@ fn format_hits(hits: &[MatchedFile], counts: &SearchCounts) -> String {
         for line in &hit.lines {
             let mark = match line.role {
                 LineRole::Match => ':',
-                LineRole::Rest => '+',
+                LineRole::Continuation => '+',
                 LineRole::Context => '-',
             };
             let dots = |is_cut| if is_cut { "…" } else { "" };
@@ -567,7 +567,7 @@ fn large_files_are_searched_block_by_block() {
 fn multi_line_matches() {
     let content: &[(&str, &[u8])] = &[("f", b"a {\n  b\n}\nc\n")];
     let many = |want: &mut SearchRequest| {
-        want.reach = MatchReach::ManyLines;
+        want.multiline = Multiline::On;
         want.pattern = r"\{.*\}".into();
     };
     check(
@@ -682,7 +682,7 @@ fn non_text_files_are_skipped() {
     let named = |name: &str| collect(want(place(root.path(), name), "x"));
     let failed = |why| Err(SearchError::Machine(why));
     assert_eq!(named("fifo"), failed(MachineError::NotAFile(FileKind::Fifo)));
-    assert_eq!(named("loop"), failed(MachineError::Moved));
+    assert_eq!(named("loop"), failed(MachineError::PathChanged));
     assert_eq!(named("gone"), failed(MachineError::NotFound));
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use helve_core::machine::{ContentMark, LineSpan, WindowLines, WindowRequest};
+use helve_core::machine::{ContentFingerprint, LineSpan, WindowLines, WindowRequest};
 use memchr::{memchr, memchr_iter};
 
 /// Upper limit on the requested number of lines, because each costs a [`LineSpan`] even when it is empty.
@@ -143,7 +143,7 @@ impl LineWindow {
             more: self.more,
             size: 0,
             range: self.covered_range.unwrap_or(self.fed..self.fed),
-            mark: ContentMark::Nothing,
+            fingerprint: ContentFingerprint::Nothing,
             sample: Bytes::new(),
         })
     }

@@ -189,7 +189,7 @@ fn files_without_a_size() {
     assert!(texts(&status)[0].starts_with("Name:\t"));
     assert!(status.seen > 10 && !status.more && status.size > 100);
     assert_eq!(windowed(proc, "fd", ALL), Err(MachineError::NotAFile(FileKind::Folder)));
-    assert_eq!(windowed(proc, "exe", ALL), Err(MachineError::Moved));
+    assert_eq!(windowed(proc, "exe", ALL), Err(MachineError::PathChanged));
 }
 
 #[test]

@@ -15,7 +15,7 @@ async fn until_all_ended(fixture: &Fixture, network: Network, script: &str) -> O
     let mut spawn = fixture.bash(script);
     spawn.sandbox = plan(fixture, network);
     let started = fixture.programs.spawn(spawn).await;
-    match fixture.programs.confinement().await.network {
+    match fixture.programs.sandbox_support().await.network {
         Support::Yes(_) => Some(fixture.until(&started.unwrap(), WaitCondition::AllEnded).await),
         Support::No(_) => {
             assert!(matches!(refused(started), SpawnError::NotConfined(_)));
@@ -41,7 +41,7 @@ fn a_confined_program_writes_where_it_may_or_does_not_start() {
             network: Network::Off,
         });
         let started = fixture.programs.spawn(spawn).await;
-        match fixture.programs.confinement().await.writes {
+        match fixture.programs.sandbox_support().await.writes {
             Support::Yes(_) => {
                 let id = started.unwrap();
                 fixture.until(&id, WaitCondition::Text("ready".into())).await;
@@ -85,12 +85,15 @@ fn each_kind_of_denial_is_reported_once() {
             (Network::On, &both, vec![DeniedCall::Tracing], "ptrace -1 1\n"),
         ] {
             let Some(watched) = until_all_ended(&fixture, network, script).await else { return };
-            assert_eq!(watched.process.withheld, expected, "{script}");
+            assert_eq!(watched.process.denied_calls, expected, "{script}");
             assert_eq!(watched.text, expected_output, "{script}");
         }
         // An unconfined program is not reported.
         let unconfined = fixture.start(CONNECT).await;
-        assert_eq!(fixture.until(&unconfined, WaitCondition::AllEnded).await.process.withheld, []);
+        assert_eq!(
+            fixture.until(&unconfined, WaitCondition::AllEnded).await.process.denied_calls,
+            []
+        );
     });
 }
 

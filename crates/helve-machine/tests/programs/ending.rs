@@ -179,7 +179,7 @@ fn a_program_that_kills_its_warden_and_keeper_is_ended() {
 
 /// Whether the programs run in a control group.
 async fn has_control_group(fixture: &Fixture) -> bool {
-    match fixture.programs.confinement().await.processes {
+    match fixture.programs.sandbox_support().await.processes {
         Support::Yes(by) => by.contains("control group"),
         Support::No(_) => false,
     }

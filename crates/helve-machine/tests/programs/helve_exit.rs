@@ -112,7 +112,7 @@ fn a_detached_program_outlives_its_helve_and_can_be_ended_by_others() {
         let fixture = Fixture::new();
         let script = "echo $$ one; while [ ! -e go ]; do sleep 0.01; done; echo two; sleep 1000";
         let mut spawn = spooled(fixture.bash(script), 1 << 20);
-        spawn.lifetime = Lifetime::Beyond;
+        spawn.lifetime = Lifetime::Detached;
         let id = fixture.programs.spawn(spawn).await.unwrap();
         let Fixture { programs, folder } = fixture;
         drop(programs);
@@ -137,7 +137,7 @@ fn a_detached_program_reports_its_end_or_why_it_did_not_start() {
     run(async {
         let fixture = Fixture::new();
         let mut spawn = spooled(fixture.bash("echo said; exit 7"), 1 << 20);
-        spawn.lifetime = Lifetime::Beyond;
+        spawn.lifetime = Lifetime::Detached;
         let id = fixture.programs.spawn(spawn).await.unwrap();
         let watched = fixture.until(&id, WaitCondition::AllEnded).await;
         assert_eq!(watched.process.state, helve_core::process::ProcessState::Exited(7));
@@ -145,7 +145,7 @@ fn a_detached_program_reports_its_end_or_why_it_did_not_start() {
         assert_eq!((&*output.head, output.lines), (&b"said\n"[..], 1));
         let mut missing = fixture.bash("");
         missing.program[0] = "no-such-program".into();
-        missing.lifetime = Lifetime::Beyond;
+        missing.lifetime = Lifetime::Detached;
         let error = fixture.programs.spawn(missing).await.unwrap_err();
         assert_eq!(error.to_string(), "there is no program no-such-program");
     });

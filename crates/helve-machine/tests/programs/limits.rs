@@ -86,7 +86,7 @@ fn detached_programs_are_counted_across_helves() {
         let mut few = settings(fixture.root());
         few.max_running = 1;
         let mut spawn = fixture.bash("sleep 1000");
-        spawn.lifetime = Lifetime::Beyond;
+        spawn.lifetime = Lifetime::Detached;
         let first = LocalProcesses::new(few.clone()).spawn(spawn.clone()).await.unwrap();
         let others = LocalProcesses::new(few);
         assert_eq!(refused(others.spawn(spawn.clone()).await), SpawnError::TooMany(1));

@@ -78,7 +78,7 @@ os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
             protected: Vec::new(),
             network: Network::Off,
         });
-        if let Support::Yes(_) = fixture.programs.confinement().await.writes {
+        if let Support::Yes(_) = fixture.programs.sandbox_support().await.writes {
             let id = fixture.programs.spawn(confined).await.unwrap();
             fixture.until(&id, WaitCondition::AllEnded).await;
         }

@@ -46,10 +46,10 @@ fn impossible_conditions_are_reported() {
         );
         assert_eq!(
             fixture.until(&id, WaitCondition::Text("one".into())).await.outcome,
-            WaitOutcome::Yes
+            WaitOutcome::Met
         );
         assert_eq!(fixture.until(&id, WaitCondition::Port(1)).await.outcome, WaitOutcome::Never);
-        assert_eq!(fixture.until(&id, WaitCondition::AllEnded).await.outcome, WaitOutcome::Yes);
+        assert_eq!(fixture.until(&id, WaitCondition::AllEnded).await.outcome, WaitOutcome::Met);
         let unknown = ProcessId("unknown".into());
         let want = WatchRequest {
             from: 0,
@@ -112,7 +112,7 @@ fn only_a_port_of_the_program_itself_is_awaited() {
         let id = fixture.start(&format!("python3 -c \"{server}\"")).await;
         let printed = fixture.until(&id, WaitCondition::Text("\n".into())).await;
         let port = u16::try_from(pids(&printed.text)[0]).unwrap();
-        assert_eq!(fixture.until(&id, WaitCondition::Port(port)).await.outcome, WaitOutcome::Yes);
+        assert_eq!(fixture.until(&id, WaitCondition::Port(port)).await.outcome, WaitOutcome::Met);
         let other = fixture.start("sleep 1000").await;
         let deadline = Duration::from_millis(100);
         let want = WatchRequest {

@@ -36,7 +36,7 @@ const LASTING: &[(Scope, &str)] = &[
 
 impl Form {
     pub(crate) fn of(ask: &Ask) -> Self {
-        let lasting = ask.parts.iter().any(|part| part.always.is_some());
+        let lasting = ask.parts.iter().any(|part| part.remember_as.is_some());
         Self { message: message(ask), scopes: if lasting { LASTING } else { ONCE } }
     }
 
@@ -66,13 +66,13 @@ impl Form {
     /// Maps an answer to a reply. Only a yes that was offered and spelled exactly counts.
     pub(crate) fn reply(&self, answer: ElicitResult) -> Reply {
         if answer.action != ElicitationAction::Accept {
-            return Reply::No { word: None };
+            return Reply::No { note: None };
         }
         let content = answer.content.unwrap_or_default();
         let decision = content[DECISION].as_str().unwrap_or_default();
         if decision == NO {
             let note = content[NOTE].as_str().map(str::trim).filter(|note| !note.is_empty());
-            return Reply::No { word: note.map(|note| note.chars().take(MAX_NOTE).collect()) };
+            return Reply::No { note: note.map(|note| note.chars().take(MAX_NOTE).collect()) };
         }
         let scope = self.scopes.iter().find(|(_, name)| *name == decision);
         scope.map_or(Reply::Unanswered, |(scope, _)| Reply::Yes(*scope))
@@ -88,7 +88,7 @@ fn message(ask: &Ask) -> String {
     }
     for part in &ask.parts {
         push(&mut text, format_args!("\n{}", line(part)));
-        if let Some(always) = &part.always
+        if let Some(always) = &part.remember_as
             && always.as_str() != part.subject()
         {
             let always = visible::escape_line(always.as_str());
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     fn ask() -> Ask {
-        let edit = Part::new("edit", "src/a.rs").always(Pattern::Wild("src/*".into()));
+        let edit = Part::new("edit", "src/a.rs").remember_as(Pattern::Wild("src/*".into()));
         Ask { parts: vec![edit], ..Ask::default() }.preview("-old\n+new\u{202e}\x1b[2J\n")
     }
 
@@ -181,7 +181,7 @@ mod tests {
             let answer = json!({"action": action, "content": content});
             form.reply(serde_json::from_value(answer).unwrap())
         };
-        let no = Reply::No { word: None };
+        let no = Reply::No { note: None };
         for (form, action, content, expected) in [
             (&lasting, "accept", json!({"decision": "once"}), Reply::Yes(Scope::Once)),
             (&lasting, "accept", json!({"decision": "everywhere"}), Reply::Yes(Scope::Everywhere)),
@@ -196,7 +196,7 @@ mod tests {
                 &lasting,
                 "accept",
                 json!({"decision": "no", "word": " not that file "}),
-                Reply::No { word: Some("not that file".into()) },
+                Reply::No { note: Some("not that file".into()) },
             ),
             (&lasting, "decline", json!({"decision": "once"}), no.clone()),
             (&lasting, "cancel", json!({"decision": "once"}), no),

@@ -8,7 +8,7 @@ use helve_core::dialect::{BadPath, CommitFailure, HookFault};
 use helve_core::event::Progress;
 use helve_core::machine::MachineError;
 use helve_core::validate::{ArgumentProblem, UnknownParameter};
-use helve_core::workspace::Neighbours;
+use helve_core::workspace::Extensions;
 use helve_core::{
     AnyTool, Ask, BadInput, Caller, Content, Dialect, Engine, ErrorKind, Gate, Host, Layer,
     OutputCut, Part, Pattern, Policy, Refusal, Registry, Session, Tool, ToolContext, ToolError,
@@ -37,7 +37,7 @@ impl World {
     pub(crate) fn new() -> Self {
         let machine = Arc::new(MemoryMachine::default());
         let journal = Arc::new(MemoryJournal::default());
-        let none = Neighbours::default();
+        let none = Extensions::default();
         let host = Host::new(machine.clone(), Vec::new(), None);
         let workspace = Workspace::new("/w".into(), host, journal, none, None);
         let (registry, log): (Arc<Registry>, _) = (Arc::default(), Log::default());
@@ -153,7 +153,7 @@ impl Tool for Touch {
 
     async fn run(&self, args: TouchArgs, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         for time in 1..=args.times {
-            let part = Part::new("edit", format!("a{time}")).always(Pattern::any());
+            let part = Part::new("edit", format!("a{time}")).remember_as(Pattern::any());
             let ask = Ask { parts: vec![part], ..Ask::default() }.preview("-a\n+\u{202e}b\n");
             ctx.ask(ask).await?;
             ctx.progress(Progress::text(format!("touched {time}")));

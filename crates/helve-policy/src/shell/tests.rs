@@ -5,7 +5,7 @@ use helve_text::shell::{Script, ShellContext, ShellLanguage};
 use proptest::prelude::*;
 
 use super::{DirEntry, FactAnswer, FactQuery, FileFacts, GatheredFacts, PathFacts, parts};
-use crate::ask::{Part, Terms};
+use crate::ask::{MatchBy, Part};
 use crate::builtin::{WrittenRules, policy};
 use crate::rule::{Action, Rule, Scope, Source};
 use crate::wall::Policy;
@@ -136,13 +136,13 @@ fn explain(policy: &Policy, script: &str) -> String {
 
 fn line(part: &Part, action: Action) -> String {
     let action = format!("{action:?}").to_lowercase();
-    let always = match &part.always {
+    let always = match &part.remember_as {
         Some(pattern) => format!("  always {pattern:?}"),
         None => String::new(),
     };
-    let why = match &part.terms {
-        Terms::Plain | Terms::Command(_) => String::new(),
-        Terms::Unclear(why) => format!("  {why:?}"),
+    let why = match &part.matched_by {
+        MatchBy::Subjects | MatchBy::Command(_) => String::new(),
+        MatchBy::Unclear(why) => format!("  {why:?}"),
     };
     format!("{action} {}: {}{always}{why}", part.permission, part.subjects.join(" = "))
 }
@@ -264,7 +264,7 @@ fn a_remembered_approval_covers_no_more_than_it_says() {
     let mut policy = policy_of("none");
     let mut remember = |script: &str| {
         for part in parts(script, &analyzed(script, &context()), &Tree::sample()) {
-            policy.remembered.extend(part.always.map(|pattern| Rule {
+            policy.remembered.extend(part.remember_as.map(|pattern| Rule {
                 permission: part.permission.into_owned(),
                 pattern,
                 action: Action::Allow,

@@ -12,8 +12,8 @@ fn any_lasting() -> impl Strategy<Value = Part> {
     (any_part(), prop::option::of(shown), any::<bool>()).prop_map(|(part, wide, lasts)| {
         match (wide, lasts) {
             (_, false) => part,
-            (None, true) => part.always_exactly(),
-            (Some(wide), true) => part.always(Pattern::Wild(wide.into())),
+            (None, true) => part.remember_exactly(),
+            (Some(wide), true) => part.remember_as(Pattern::Wild(wide.into())),
         }
     })
 }
@@ -22,7 +22,7 @@ fn any_lasting() -> impl Strategy<Value = Part> {
 fn was_shown(asked: &[Part], part: &Part) -> bool {
     part.subjects.iter().all(|subject| {
         asked.iter().filter(|shown| shown.permission == part.permission).any(|shown| {
-            match &shown.always {
+            match &shown.remember_as {
                 None => false,
                 Some(Pattern::Exact(_)) => shown.subjects.contains(subject),
                 Some(wide) => wide.matches(subject),
@@ -42,7 +42,7 @@ proptest! {
     ) {
         let before = policy.judge(&[], &later).action;
         let mut after = policy;
-        after.remembered.extend(asked.iter().flat_map(|part| part.approved(Scope::Session)));
+        after.remembered.extend(asked.iter().flat_map(|part| part.approval_rules(Scope::Session)));
         let now = after.judge(&[], &later).action;
         if now != before {
             prop_assert_eq!((before, now), (Action::Ask, Action::Allow));
@@ -57,9 +57,9 @@ proptest! {
     #[test]
     fn a_lasting_yes_answers_the_same_question(policy in any_policy(), part in any_part()) {
         let mut policy = Policy { remembered: Vec::new(), ..policy };
-        let part = part.always_exactly();
+        let part = part.remember_exactly();
         let before = policy.judge(&[], &part).action;
-        policy.remembered.extend(part.approved(Scope::Session));
+        policy.remembered.extend(part.approval_rules(Scope::Session));
         let after = policy.judge(&[], &part).action;
         prop_assert_eq!(after, if before == Action::Ask { Action::Allow } else { before });
     }

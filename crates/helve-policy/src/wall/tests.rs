@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::ask::{Ask, Let};
+use crate::ask::{Act, Ask};
 use crate::rule::Scope;
 
 /// `edit src/* deny` per line; `-- later` and `-- NAME` start the next list.
@@ -171,10 +171,10 @@ fn a_tool_is_forbidden_when_nothing_gets_through() {
 
 #[test]
 fn a_file_whose_name_is_a_wildcard_stays_one_file() {
-    let part = Part::new("edit", "*").always_exactly();
+    let part = Part::new("edit", "*").remember_exactly();
     let approved = Rule {
         permission: "edit".into(),
-        pattern: part.always.clone().unwrap(),
+        pattern: part.remember_as.clone().unwrap(),
         action: Action::Allow,
         source: Source::Approved(Scope::Session),
     };
@@ -187,7 +187,7 @@ fn a_file_whose_name_is_a_wildcard_stays_one_file() {
 fn the_key_of_an_ask_is_what_is_shown() {
     let ask = |subject: &str, preview: &str| {
         Ask::default()
-            .and(Let::Read("/w/a".into()), Part::new("read", subject).always_exactly())
+            .add(Act::Read("/w/a".into()), Part::new("read", subject).remember_exactly())
             .preview(preview)
             .key()
     };
@@ -316,8 +316,8 @@ pub(crate) fn any_part() -> impl Strategy<Value = Part> {
         permission: key.into(),
         tool: tool.map(Into::into),
         subjects: subjects.into_iter().map(String::from).collect(),
-        always: None,
-        terms: Terms::Plain,
+        remember_as: None,
+        matched_by: MatchBy::Subjects,
     })
 }
 

@@ -80,7 +80,7 @@ fn decode(row: &Row<'_>, scope: Scope) -> rusqlite::Result<Option<(i64, Rule)>> 
     let (kind, text): (String, String) = (row.get(1)?, row.get(2)?);
     let pattern = match kind.as_str() {
         "wild" => Pattern::Wild(text),
-        "folded" => Pattern::Folded(text),
+        "folded" => Pattern::CaseInsensitive(text),
         "exact" => Pattern::Exact(text),
         _ => return Ok(None),
     };
@@ -97,7 +97,7 @@ fn decode(row: &Row<'_>, scope: Scope) -> rusqlite::Result<Option<(i64, Rule)>> 
 fn pattern_parts(pattern: &Pattern) -> (&'static str, &str) {
     match pattern {
         Pattern::Wild(text) => ("wild", text),
-        Pattern::Folded(text) => ("folded", text),
+        Pattern::CaseInsensitive(text) => ("folded", text),
         Pattern::Exact(text) => ("exact", text),
     }
 }

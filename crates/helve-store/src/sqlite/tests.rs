@@ -180,7 +180,7 @@ fn owner_of(text: &str) -> ApprovalOwner<'_> {
 fn rule(action: &str, permission: &str, kind: &str, pattern: &str) -> Rule {
     let pattern = match kind {
         "wild" => Pattern::Wild(pattern.into()),
-        "folded" => Pattern::Folded(pattern.into()),
+        "folded" => Pattern::CaseInsensitive(pattern.into()),
         _ => Pattern::Exact(pattern.into()),
     };
     let action = if action == "allow" { Action::Allow } else { Action::Deny };

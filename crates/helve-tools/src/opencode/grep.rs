@@ -1,7 +1,7 @@
 //! `grep`: searches file contents.
 
 use helve_core::machine::{
-    CaseMode, LineCut, LineRole, MatchReach, MatchedFile, MatchedLine, PatternSyntax, ResultShape,
+    CaseMode, LineCut, LineRole, MatchedFile, MatchedLine, Multiline, PatternSyntax, ResultShape,
     SearchCounts, WalkEnd,
 };
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput};
@@ -69,7 +69,7 @@ impl Tool for Grep {
             include: args.include.iter().cloned().collect(),
             syntax: if args.literal { PatternSyntax::Literal } else { PatternSyntax::Regex },
             case: if args.ignore_case { CaseMode::Ignored } else { CaseMode::AsWritten },
-            reach: if args.multiline { MatchReach::ManyLines } else { MatchReach::OneLine },
+            reach: if args.multiline { Multiline::On } else { Multiline::Off },
             ignored: if args.ignored { IgnoredFiles::Include } else { IgnoredFiles::Skip },
             shape: shape(&args),
         };
@@ -138,7 +138,7 @@ fn content(hits: &[MatchedFile], searched: &Searched) -> (String, Option<String>
 
 fn line_text(line: &MatchedLine) -> String {
     let mark = match line.role {
-        LineRole::Match | LineRole::Rest => ':',
+        LineRole::Match | LineRole::Continuation => ':',
         LineRole::Context => '-',
     };
     let dots = |is_cut| if is_cut { "…" } else { "" };

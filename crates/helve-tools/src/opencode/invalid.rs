@@ -19,7 +19,7 @@ impl Tool for Invalid {
     type Args = Args;
     const NAME: &'static str = "invalid";
     const ABOUT: &'static str = include_str!("invalid.txt");
-    const AUDIENCE: Audience = Audience::NOBODY;
+    const AUDIENCE: Audience = Audience::HIDDEN;
 
     async fn run(&self, args: Args, _ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         Err(ToolError::new(ErrorKind::InvalidArgs, args.error))

@@ -182,7 +182,7 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
     ToolOutput::text(process.id.0.clone(), whole)
         .keep(Keep::All)
         .with("cursor", watched.next)
-        .with("met", watched.outcome == WaitOutcome::Yes)
+        .with("met", watched.outcome == WaitOutcome::Met)
 }
 
 fn state_line(watched: &WatchResult) -> String {
@@ -207,7 +207,7 @@ fn wait_text(met: WaitOutcome, until: &WaitCondition, deadline: Duration) -> Str
         }
     };
     match met {
-        WaitOutcome::Yes => format!("{what} {done}"),
+        WaitOutcome::Met => format!("{what} {done}"),
         WaitOutcome::Never => format!("{what} cannot {verb} any more: the program has ended"),
         WaitOutcome::Deadline => format!(
             "{what} did not {verb} within {} ms; wait again, or end the program with kill",

@@ -33,7 +33,7 @@ pub enum SyntaxPolicy {
 
 impl EditSettings {
     pub const DEFAULT: Self =
-        Self { syntax: SyntaxPolicy::Report, matching: MatchPolicy::Safe, links: HardLinks::Part };
+        Self { syntax: SyntaxPolicy::Report, matching: MatchPolicy::Safe, links: HardLinks::Break };
 }
 
 /// Reasons not to change a file that edit, write and patch share.

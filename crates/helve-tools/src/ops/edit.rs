@@ -127,7 +127,7 @@ pub(crate) async fn edit(
     let bytes = Bytes::from(applied.bytes);
     let drafts = [Draft { shown: shown.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
-    let grant = ctx.ask(Ask::to(path.editing(key)).preview(&diff.text)).await?;
+    let grant = ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?;
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let created = base.is_none();
     let then = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };

@@ -79,7 +79,7 @@ pub(crate) async fn list(
     request: ListRequest<'_>,
 ) -> Result<TreeListing, SearchFailure> {
     let path = resolve(ctx, request.path).await?;
-    let grant = ctx.ask(Ask::to(path.searching("list", path.shown()))).await?;
+    let grant = ctx.ask(Ask::for_request(path.search_request("list", path.shown()))).await?;
     if path.kind().is_some_and(|kind| kind != FileKind::Folder) {
         return Err(ctx.words().machine_error(path.shown(), &MachineError::NotAFolder).into());
     }
@@ -87,7 +87,7 @@ pub(crate) async fn list(
     let globs = ignore.map(|glob| format!("!{}", glob.trim_start_matches('!'))).collect();
     let tree = FileTree { globs, ..path.tree() };
     let deadline = tree.deadline;
-    let find = FindRequest { tree, order: FindOrder::Levels, max_results: request.max };
+    let find = FindRequest { tree, order: FindOrder::BreadthFirst, max_results: request.max };
     let finding = ctx.files.find(&grant, &path, find);
     let Some(answer) = ctx.cancel.run_until_cancelled(finding).await else {
         return Err(ctx.words().aborted().into());
@@ -122,7 +122,7 @@ fn rows(entries: &[FoundFile], unlisted_at_root: FileCount) -> Vec<TreeRow> {
             continue;
         };
         let depth = open.len() - 1;
-        let name = paths::shown(entry.path.file_name().unwrap_or_default().as_ref()).into_owned();
+        let name = paths::display(entry.path.file_name().unwrap_or_default().as_ref()).into_owned();
         if entry.kind != FileKind::Folder {
             rows.push(TreeRow::File { depth, name });
             continue;

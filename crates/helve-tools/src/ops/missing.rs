@@ -19,7 +19,7 @@ pub(crate) struct MissingFile {
 pub(crate) async fn missing(ctx: &ToolContext, path: &Resolved) -> MissingFile {
     let names = ctx.files.beside(path, MAX_NAMES).await;
     let real = path.real();
-    let wanted = paths::shown(real.file_name().unwrap_or_default().as_ref()).into_owned();
+    let wanted = paths::display(real.file_name().unwrap_or_default().as_ref()).into_owned();
     let nearest = near::nearest(&wanted, names.iter().map(String::as_str), MAX_SUGGESTIONS);
     let with_folder = |name: &&str| match path.shown().rsplit_once('/') {
         Some((folder, _)) => format!("{folder}/{name}"),

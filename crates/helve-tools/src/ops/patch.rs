@@ -126,9 +126,9 @@ pub(crate) async fn apply(
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
     let mut ask = Ask::default();
     for file in &files {
-        ask = ask.also(file.path.editing(request.key));
+        ask = ask.add_request(file.path.edit_request(request.key));
         if let Some((to, _)) = &file.to {
-            ask = ask.also(to.editing(request.key));
+            ask = ask.add_request(to.edit_request(request.key));
         }
     }
     let preview: Vec<String> =

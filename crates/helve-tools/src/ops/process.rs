@@ -5,7 +5,7 @@ use std::time::Duration;
 use helve_core::process::{
     Excerpt, Process, ProcessError, Signal, WaitCondition, WatchRequest, WatchResult,
 };
-use helve_core::programs::{RunningCommand, steering, typing};
+use helve_core::programs::{RunningCommand, control_request, input_request};
 use helve_core::{Ask, ToolContext, ToolError};
 use helve_text::cut::Limits;
 
@@ -136,12 +136,12 @@ fn ask(ctx: &ToolContext, process: &Process, request: &ProcessRequest) -> Ask {
         ProcessRequest::Signal(_) => "signal",
         ProcessRequest::Kill => "kill",
         ProcessRequest::Type { input, .. } => {
-            return Ask::to(typing(&process.id, input)).preview(about("type into"));
+            return Ask::for_request(input_request(&process.id, input)).preview(about("type into"));
         }
     };
     let is_own = ctx.programs.is_own(process);
     let subject = if is_own { about(verb) } else { format!("foreign {}", about(verb)) };
-    Ask::to(steering(&process.id, subject))
+    Ask::for_request(control_request(&process.id, subject))
 }
 
 struct Watching {

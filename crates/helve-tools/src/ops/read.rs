@@ -131,7 +131,7 @@ pub(crate) async fn read(
 ) -> Result<ReadResult, ReadError> {
     let ReadRequest { path, window, limits } = request;
     let path = ctx.files.resolve(path).await?;
-    let grant = ctx.ask(Ask::to(path.reading())).await?;
+    let grant = ctx.ask(Ask::for_request(path.read_request())).await?;
     let content = match path.kind() {
         None => return Err(ReadError::Missing(missing(ctx, &path).await)),
         Some(FileKind::Folder) => {
@@ -179,7 +179,7 @@ impl OpenFile<'_> {
             MediaFormat::of_content(&self.start.sample).or_else(|| MediaFormat::of_name(shown));
         if let Some(format) = format {
             let bytes = self.ctx.files.whole(self.grant, self.path, MAX_MEDIA_BYTES).await?;
-            return match media.look(bytes.clone(), format).await {
+            return match media.decode(bytes.clone(), format).await {
                 Ok(MediaContent::Picture(picture)) => Ok(ReadContent::Picture { format, picture }),
                 Ok(MediaContent::Document(document)) => Ok(ReadContent::Lines(
                     media::document_page(&bytes, &document, self.window, self.limits),
@@ -215,7 +215,7 @@ impl OpenFile<'_> {
             if !(page.first..page.next()).contains(&output.line) {
                 continue;
             }
-            match media.look(output.bytes, output.format).await {
+            match media.decode(output.bytes, output.format).await {
                 Ok(MediaContent::Picture(picture)) => {
                     page.attachments.push(media::attachment(picture))
                 }
@@ -239,7 +239,7 @@ fn folder_page(
     let skip = usize::try_from(window.first - 1).unwrap_or(usize::MAX);
     let take = usize::try_from(window.count).unwrap_or(usize::MAX);
     let entries = listing.entries.iter().skip(skip).take(take).map(|entry| FolderEntry {
-        name: paths::shown(entry.name.as_ref()).into_owned(),
+        name: paths::display(entry.name.as_ref()).into_owned(),
         is_folder: entry.kind == FileKind::Folder,
     });
     Ok(FolderPage { first: window.first, entries: entries.collect(), total })

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use helve_core::media::{MediaContent, MediaError, MediaFormat};
-use helve_core::permission::Let;
+use helve_core::permission::Act;
 use helve_core::server::{ResourceBody, ResourceItem, ResourceKind};
 use helve_core::{Ask, Media, Part, Pattern, Resources, ToolContext, ToolError};
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ pub(crate) async fn list(
     };
     let mut ask = Ask::default();
     for name in &names {
-        ask = ask.and(Let::Use(key.into()), part(name, "*", key));
+        ask = ask.add(Act::Use(key.into()), part(name, "*", key));
     }
     ctx.ask(ask).await?;
     let (mut items, mut errors) = (Vec::new(), Vec::new());
@@ -83,7 +83,7 @@ pub(crate) async fn read(
     key: &'static str,
     (server, uri): (&str, &str),
 ) -> Result<Vec<ResourcePiece>, ToolError> {
-    ctx.ask(Ask::default().and(Let::Use(key.into()), part(server, uri, key))).await?;
+    ctx.ask(Ask::default().add(Act::Use(key.into()), part(server, uri, key))).await?;
     let held = servers.read(server, uri).await;
     let held = held.map_err(|trouble| ctx.words().server_error(server, &trouble))?;
     let mut pieces = Vec::new();
@@ -102,7 +102,7 @@ async fn decoded(media: &dyn Media, bytes: Bytes) -> ResourceContent {
     let Some(format) = MediaFormat::of_content(&bytes) else {
         return ResourceContent::Unshowable { size, reason: None };
     };
-    match media.look(bytes.clone(), format).await {
+    match media.decode(bytes.clone(), format).await {
         Ok(MediaContent::Picture(picture)) => {
             ResourceContent::Media { mime: picture.mime.into(), data: picture.bytes }
         }
@@ -116,5 +116,5 @@ async fn decoded(media: &dyn Media, bytes: Bytes) -> ResourceContent {
 /// The permission that reading from a server needs.
 fn part(server: &str, uri: &str, key: &'static str) -> Part {
     let all = Pattern::Wild(format!("mcp:{server}:*"));
-    Part::new("read", format!("mcp:{server}:{uri}")).always(all).by(key)
+    Part::new("read", format!("mcp:{server}:{uri}")).remember_as(all).for_tool(key)
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use helve_core::machine::{
-    BadPattern, CaseMode, FileTree, FindOrder, FindRequest, FoundFile, IgnoredMode, MatchReach,
-    MatchedFile, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchRequest,
+    BadPattern, CaseMode, FileTree, FindOrder, FindRequest, FoundFile, IgnoredMode, MatchedFile,
+    Multiline, PatternSyntax, ResultShape, SearchCounts, SearchError, SearchRequest,
 };
 use helve_core::{Ask, FileKind, Resolved, ToolContext, ToolError, paths};
 
@@ -18,7 +18,7 @@ pub(crate) struct GrepRequest<'a> {
     pub(crate) include: Vec<String>,
     pub(crate) syntax: PatternSyntax,
     pub(crate) case: CaseMode,
-    pub(crate) reach: MatchReach,
+    pub(crate) reach: Multiline,
     pub(crate) ignored: IgnoredFiles,
     pub(crate) shape: ResultShape,
 }
@@ -64,7 +64,7 @@ impl Searched {
     pub(crate) fn absolute(&self, below: &Path) -> String {
         let real = self.path.real();
         let whole = if below.as_os_str().is_empty() { real } else { real.join(below) };
-        paths::shown(&whole).into_owned()
+        paths::display(&whole).into_owned()
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) async fn grep(
 ) -> Result<Matches, SearchFailure> {
     let GrepRequest { pattern, include, ignored, .. } = request;
     let path = resolve(ctx, request.path).await?;
-    let grant = ctx.ask(Ask::to(path.searching("grep", pattern))).await?;
+    let grant = ctx.ask(Ask::for_request(path.search_request("grep", pattern))).await?;
     let tree = tree(&path, include, ignored);
     let deadline = tree.deadline;
     let want = SearchRequest {
@@ -107,7 +107,7 @@ pub(crate) async fn grep(
         pattern: pattern.into(),
         syntax: request.syntax,
         case: request.case,
-        reach: request.reach,
+        multiline: request.reach,
         shape: request.shape,
         readable: None,
     };
@@ -126,7 +126,7 @@ pub(crate) async fn glob(
 ) -> Result<FoundFiles, SearchFailure> {
     let GlobRequest { pattern, path, ignored, max } = request;
     let path = resolve(ctx, path).await?;
-    let grant = ctx.ask(Ask::to(path.searching("glob", pattern))).await?;
+    let grant = ctx.ask(Ask::for_request(path.search_request("glob", pattern))).await?;
     if path.kind().is_some_and(|kind| kind != FileKind::Folder) {
         return Err(SearchFailure::NotAFolder { shown: path.shown().into() });
     }

@@ -105,7 +105,7 @@ const TERMINAL: Stdin = Stdin::Terminal { rows: 24, columns: 120 };
 pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<Finished, RunError> {
     let launch = ctx.programs.prepare(request.command, request.description, request.folder).await?;
     let launch = launch.map_err(RunError::BadScript)?;
-    let ask = Ask::to(launch.running()).preview(launch.command());
+    let ask = Ask::for_request(launch.run_request()).preview(launch.command());
     let grant = ctx.ask(ask).await?;
     let started = ctx.programs.start(&grant, &launch, how(&request, ctx)).await;
     let running = started.map_err(|error| match error {
@@ -124,7 +124,7 @@ pub(crate) async fn run(ctx: &ToolContext, request: RunRequest<'_>) -> Result<Fi
 
 fn how(request: &RunRequest<'_>, ctx: &ToolContext) -> RunOptions {
     let lifetime = match (ctx.programs.leftovers(), request.wait) {
-        (Leftovers::End, RunWait::Background { .. }) => Lifetime::Beyond,
+        (Leftovers::End, RunWait::Background { .. }) => Lifetime::Detached,
         (Leftovers::End | Leftovers::Keep, _) => Lifetime::Helve,
     };
     RunOptions { stdin: if request.terminal { TERMINAL } else { Stdin::Closed }, lifetime }
@@ -179,7 +179,7 @@ async fn background(
     };
     let watched = running.watch(want).await?;
     let ending = match watched.outcome {
-        WaitOutcome::Yes | WaitOutcome::Never => RunEnding::Ended,
+        WaitOutcome::Met | WaitOutcome::Never => RunEnding::Ended,
         WaitOutcome::Deadline => RunEnding::Background,
     };
     Ok((ending, watched.process))
@@ -196,7 +196,7 @@ async fn finished(
     let denied = running.plan.as_ref().map_or_else(Vec::new, |plan| {
         let [head, tail] = [&output.head, &output.tail].map(|bytes| String::from_utf8_lossy(bytes));
         let said = format!("{head}\n{tail}");
-        denied(plan, &launch.folder().real(), &said, &process.withheld)
+        denied(plan, &launch.folder().real(), &said, &process.denied_calls)
     });
     let missing_input = missing_input(&command, process.state, &output);
     Ok(Finished { command, process, output, ending, denied, missing_input })
@@ -235,7 +235,7 @@ async fn follow(
         };
         let watched = watched?;
         match watched.outcome {
-            WaitOutcome::Yes | WaitOutcome::Never => return Ok(Followed::Ended(watched.process)),
+            WaitOutcome::Met | WaitOutcome::Never => return Ok(Followed::Ended(watched.process)),
             WaitOutcome::Deadline if left <= deadline => {
                 return Ok(Followed::TimedOut(watched.process));
             }

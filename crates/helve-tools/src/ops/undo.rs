@@ -119,7 +119,7 @@ pub(crate) async fn undo(
         let revert = Revert { shown: path.shown(), file, current: current.as_ref(), links };
         let then = revert.then()?;
         notes.extend(revert.note(then.as_ref()));
-        reading = reading.also(path.reading());
+        reading = reading.add_request(path.read_request());
         wanted.extend(then.map(|then| FileChange {
             path,
             base: current,
@@ -136,7 +136,9 @@ pub(crate) async fn undo(
         ctx.ask(reading).await?;
         return Ok(Undone { change, notes, result: UndoResult::DryRun { diffs } });
     }
-    let ask = wanted.iter().fold(Ask::default(), |ask, want| ask.also(want.path.editing(key)));
+    let ask = wanted
+        .iter()
+        .fold(Ask::default(), |ask, want| ask.add_request(want.path.edit_request(key)));
     let preview = notes.iter().map(|note| note.to_string() + "\n");
     let preview: String = preview.chain(diffs.iter().map(|diff| diff.text.clone())).collect();
     let grant = ctx.ask(ask.preview(preview)).await?;

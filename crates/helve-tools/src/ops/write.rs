@@ -83,14 +83,14 @@ pub(crate) async fn write(
     if let Some(base) = &base {
         if bytes == base.bytes {
             // Equality reveals the content, so it needs the permission to read.
-            ctx.ask(Ask::to(path.reading())).await?;
+            ctx.ask(Ask::for_request(path.read_request())).await?;
             return Ok(WriteOutcome::Unchanged { shown });
         }
         require_shown(ctx, &path, base).await?;
     }
     let drafts = [Draft { shown: shown.clone(), old, new: Some(bytes.clone()) }];
     syntax::refuse_errors(ctx, settings.syntax, &drafts).await?;
-    let grant = ctx.ask(Ask::to(path.editing(key)).preview(&diff.text)).await?;
+    let grant = ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?;
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
     let created = base.is_none();
     let then = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };

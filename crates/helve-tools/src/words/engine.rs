@@ -118,9 +118,9 @@ impl Words for EngineWords {
             ))
             .hint("Continue without it, or tell the user which rule blocks it."),
             Refusal::Unanswered { parts } => unanswered(parts),
-            Refusal::Rejected { word: None } => denied("The user rejected this call.".into())
+            Refusal::Rejected { note: None } => denied("The user rejected this call.".into())
                 .hint("Do not retry it in another form; ask the user what they want instead."),
-            Refusal::Rejected { word: Some(word) } => {
+            Refusal::Rejected { note: Some(word) } => {
                 denied(format!("The user rejected this call: {word}"))
             }
             Refusal::Explained => ToolError::new(ErrorKind::Explained, "Judged, not run."),
@@ -144,7 +144,7 @@ impl Words for EngineWords {
             ))
             .hint("Name a regular file."),
             MachineError::NotAFolder => failed(format!("{shown} is not a folder.")),
-            MachineError::Moved => failed(format!(
+            MachineError::PathChanged => failed(format!(
                 "{shown} was moved or replaced by a link while it was being opened. Nothing was read."
             ))
             .hint("List the folder again, then retry."),
@@ -292,10 +292,10 @@ fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
                 .iter()
                 .map(|left| match &left.old {
                     Some(old) => {
-                        let (changed, old) = (paths::shown(&left.changed), paths::shown(old));
+                        let (changed, old) = (paths::display(&left.changed), paths::display(old));
                         format!("{changed} (old content in {old})")
                     }
-                    None => paths::shown(&left.changed).into_owned(),
+                    None => paths::display(&left.changed).into_owned(),
                 })
                 .collect();
             failed(format!(

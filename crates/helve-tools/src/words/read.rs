@@ -35,9 +35,9 @@ pub(crate) fn page_note(note: &PageNote) -> String {
 
 fn document_cut(read: usize, ended: PagesEnd) -> String {
     match ended {
-        PagesEnd::AtTheEnd => String::new(),
-        PagesEnd::Enough if read == 1 => "Only the first page was read".into(),
-        PagesEnd::Enough => format!("Only the first {read} pages were read"),
+        PagesEnd::Complete => String::new(),
+        PagesEnd::LimitReached if read == 1 => "Only the first page was read".into(),
+        PagesEnd::LimitReached => format!("Only the first {read} pages were read"),
         PagesEnd::TimeIsUp => {
             format!("Only {} could be read in time", count(read as u64, "page", "pages"))
         }
@@ -75,7 +75,7 @@ pub(crate) fn mislabelled(shown: &str, format: MediaFormat, content: ActualConte
 pub(crate) fn undecodable(shown: &str, format: MediaFormat, reason: &MediaError) -> ToolError {
     let name = format_name(format);
     let (message, hint) = match reason {
-        MediaError::NotThat => return mislabelled(shown, format, ActualContent::Other),
+        MediaError::WrongFormat => return mislabelled(shown, format, ActualContent::Other),
         MediaError::Broken { why } => (
             format!(
                 "{shown} claims to be a {name} but cannot be decoded: {}.",

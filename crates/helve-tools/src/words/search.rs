@@ -52,8 +52,8 @@ pub(crate) fn notes(searched: &Searched, scope: SearchScope, terms: &SearchTerms
         notes.extend(nothing_found(searched, scope));
         notes.extend(ignored_files(searched, scope, terms));
     }
-    if skipped.unasked > 0 {
-        let files = count(skipped.unasked, "file was", "files were");
+    if skipped.not_permitted > 0 {
+        let files = count(skipped.not_permitted, "file was", "files were");
         notes.push(format!(
             "{files} skipped because reading needs permission; use one as {} to ask for it.",
             terms.path

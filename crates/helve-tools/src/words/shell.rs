@@ -174,7 +174,7 @@ fn denials(denied: &[SandboxDenial]) -> Option<String> {
 
 /// What the system denied a program of an earlier call, whose sandbox is no longer known.
 pub(crate) fn withheld(process: &Process) -> Option<String> {
-    sandbox_denied(process.withheld.iter().map(|what| withheld_name(*what).into()))
+    sandbox_denied(process.denied_calls.iter().map(|what| withheld_name(*what).into()))
 }
 
 fn withheld_name(what: DeniedCall) -> &'static str {

@@ -9,7 +9,7 @@ pub fn unclear(why: &Unclear) -> &'static str {
         Unclear::Doubt(doubt) => in_doubt(doubt.kind),
         Unclear::Target => "a file that is only known when the command runs",
         Unclear::Flag => "a file name that would act as a flag",
-        Unclear::Apart => "a file name that would be split into words; quote the variable",
+        Unclear::WordSplitting => "a file name that would be split into words; quote the variable",
     }
 }
 

@@ -305,20 +305,20 @@ fn only_regular_files_are_changed() {
     for (name, why) in [
         ("d", MachineError::NotAFile(FileKind::Folder)),
         ("fifo", MachineError::NotAFile(FileKind::Fifo)),
-        ("link", MachineError::Moved),
-        ("folder-link/x", MachineError::Moved),
-        ("folder-link/new", MachineError::Moved),
+        ("link", MachineError::PathChanged),
+        ("folder-link/x", MachineError::PathChanged),
+        ("folder-link/new", MachineError::PathChanged),
         ("a/x", MachineError::NotAFolder),
         ("", MachineError::NotAFile(FileKind::Folder)),
-        ("../outside", MachineError::Moved),
-        ("missing/../x", MachineError::Moved),
+        ("../outside", MachineError::PathChanged),
+        ("missing/../x", MachineError::PathChanged),
     ] {
         let write = CommitChange::Write {
             at: fixture.at(name),
             expect: ExpectedContent::Absent,
             bytes: Bytes::new(),
             mode: FileMode::Keep,
-            links: HardLinks::Part,
+            links: HardLinks::Break,
         };
         let remove = CommitChange::Remove { at: fixture.at(name), expect: ExpectedContent::Absent };
         for change in [write, remove] {

@@ -75,7 +75,7 @@ fn a_link_that_appears_is_not_followed() {
             symlink(&target, &link).unwrap();
         });
         let result = fixture.commit(&changes);
-        let why = MachineError::Moved;
+        let why = MachineError::PathChanged;
         assert_eq!(result, Err(CommitError::Failed { at: fixture.at("a"), why }), "{call}");
         assert_eq!(fs::read_link(fixture.path("a")).unwrap(), secret, "{call}");
         assert_eq!(fs::read(&secret).unwrap(), b"secret", "{call}");
@@ -185,14 +185,14 @@ fn a_folder_swapped_for_a_link_never_escapes() {
                 expect: ExpectedContent::Hash(ContentHash::of(content.as_bytes())),
                 bytes: Bytes::from(n.to_string()),
                 mode: FileMode::Keep,
-                links: HardLinks::Part,
+                links: HardLinks::Break,
             };
             match fixture.commit(&[change]) {
                 Ok(_) => {
                     content = n.to_string();
                     inside += 1;
                 }
-                Err(CommitError::Failed { why: MachineError::Moved, .. }) => refused += 1,
+                Err(CommitError::Failed { why: MachineError::PathChanged, .. }) => refused += 1,
                 Err(error) => panic!("{error:?}"),
             }
             if inside > 100 && refused > 100 {

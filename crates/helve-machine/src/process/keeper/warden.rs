@@ -141,7 +141,7 @@ struct Supervision<'a> {
     /// Dropped when no process can use it any more.
     listener: Option<DenialListener>,
     /// The kinds of denials reported so far.
-    withheld: Vec<DeniedCall>,
+    denied_calls: Vec<DeniedCall>,
     /// Events to send, collected into one message.
     pending: Vec<u8>,
 }
@@ -154,7 +154,7 @@ impl<'a> Supervision<'a> {
             shell,
             placeholders,
             listener,
-            withheld: Vec::new(),
+            denied_calls: Vec::new(),
             pending: Vec::new(),
         }
     }
@@ -198,8 +198,8 @@ impl<'a> Supervision<'a> {
         // If this fails, the listener is dropped and further calls fail unreported.
         let Ok(refused) = listener.deny_next() else { return };
         self.listener = Some(listener);
-        if let Some(denial) = refused.filter(|denial| !self.withheld.contains(denial)) {
-            self.withheld.push(denial);
+        if let Some(denial) = refused.filter(|denial| !self.denied_calls.contains(denial)) {
+            self.denied_calls.push(denial);
             self.pending.extend(WardenEvent::Withheld(denial).encode());
         }
     }

@@ -205,7 +205,7 @@ impl Program {
 
     fn handle(&self, event: WardenEvent) {
         match event {
-            WardenEvent::Withheld(denial) => self.received.lock().withheld.push(denial),
+            WardenEvent::Withheld(denial) => self.received.lock().denied_calls.push(denial),
             WardenEvent::Ended(state) => self.status.send_modify(|status| {
                 status.state = state;
                 status.ended = Some(Instant::now());

@@ -314,7 +314,7 @@ fn reference(text: &[u8], want: WindowRequest) -> WindowLines {
         seen,
         size: 0,
         range,
-        mark: ContentMark::Nothing,
+        fingerprint: ContentFingerprint::Nothing,
         sample,
     }
 }

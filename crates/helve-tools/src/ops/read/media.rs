@@ -32,8 +32,8 @@ pub(super) fn document_page(
     let mut page = LinePage::of_text(&text, window, limits);
     page.notes.push(PageNote::Document { pages: document.count });
     match document.ended {
-        PagesEnd::AtTheEnd => {}
-        ended @ (PagesEnd::Enough | PagesEnd::TimeIsUp | PagesEnd::Unsafe) => {
+        PagesEnd::Complete => {}
+        ended @ (PagesEnd::LimitReached | PagesEnd::TimeIsUp | PagesEnd::Unsafe) => {
             page.notes.push(PageNote::DocumentCut { read: document.pages.len(), ended });
         }
     }
@@ -58,7 +58,7 @@ pub(super) fn error(
     reason: MediaError,
 ) -> ReadError {
     let shown = shown.into();
-    if reason != MediaError::NotThat {
+    if reason != MediaError::WrongFormat {
         return ReadError::Undecodable { shown, format, reason };
     }
     let start = &bytes[..bytes.len().min(SAMPLE_BYTES)];

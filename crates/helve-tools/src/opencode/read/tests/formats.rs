@@ -16,27 +16,29 @@ use crate::opencode::{DIALECT, tools};
 struct FakeMedia;
 
 impl Media for FakeMedia {
-    fn look(
+    fn decode(
         &self,
         bytes: Bytes,
         format: MediaFormat,
     ) -> BoxFuture<'_, Result<MediaContent, MediaError>> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let seen = match text.split_whitespace().last() {
-            _ if MediaFormat::of_content(&bytes) != Some(format) => Err(MediaError::NotThat),
+            _ if MediaFormat::of_content(&bytes) != Some(format) => Err(MediaError::WrongFormat),
             Some("cut") => Err(MediaError::Broken { why: "unexpected end of file".into() }),
             Some("bomb") => {
                 Err(MediaError::TooManyPixels { size: size(50_000, 50_000), limit: 64 })
             }
             Some("locked") => Err(MediaError::Locked),
             Some("slow") => Err(MediaError::TimedOut(Duration::from_secs(20))),
-            Some("scan") => Ok(document(vec![PageText::NoText], PagesEnd::AtTheEnd)),
-            Some("long") => Ok(document(vec![PageText::Text("a\nb".into())], PagesEnd::Enough)),
+            Some("scan") => Ok(document(vec![PageText::NoText], PagesEnd::Complete)),
+            Some("long") => {
+                Ok(document(vec![PageText::Text("a\nb".into())], PagesEnd::LimitReached))
+            }
             Some("endless") => Ok(document(Vec::new(), PagesEnd::Unsafe)),
             Some("moving") => Ok(picture(size(20, 10), Frames::FirstOfMany)),
             _ if format == MediaFormat::Pdf => {
                 let pages = vec![PageText::Text("One\ntwo".into()), PageText::Unreadable];
-                Ok(document(pages, PagesEnd::AtTheEnd))
+                Ok(document(pages, PagesEnd::Complete))
             }
             _ => Ok(picture(size(4000, 3000), Frames::One)),
         };
