@@ -76,7 +76,7 @@ const TESTS: &[TortureTest] = &[
         name: "server-flood",
         description: "messages from an MCP server that floods Helve, while other tools are used",
         count: 1_000_000,
-        short_count: 50_000,
+        short_count: 1_000_000,
         run: server_flood::run,
     },
     TortureTest {
@@ -90,21 +90,21 @@ const TESTS: &[TortureTest] = &[
         name: "edit-kills",
         description: "kill -9 of servers that change files",
         count: 10_000,
-        short_count: 200,
+        short_count: 500,
         run: edit_kills::run,
     },
     TortureTest {
         name: "edit-rounds",
         description: "two servers that change different lines of the same files",
         count: 100_000,
-        short_count: 1_000,
+        short_count: 3_000,
         run: edit_rounds::run,
     },
     TortureTest {
         name: "edit-swaps",
         description: "files that are replaced by links to the outside during a write",
         count: 100_000,
-        short_count: 5_000,
+        short_count: 20_000,
         run: edit_swaps::run,
     },
     TortureTest {
