@@ -20,7 +20,7 @@ pub trait AfterWrite: Send + Sync {
 /// A problem in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The path of the file, for people.
+    /// The path as displayed: relative to the root if inside it.
     pub shown: String,
     /// Counted from 1.
     pub line: u64,
@@ -31,7 +31,7 @@ pub struct Diagnostic {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenFile {
     pub path: PathBuf,
-    /// The path for people.
+    /// The path as displayed: relative to the root if inside it.
     pub shown: String,
     /// The content now; `None` if the file was removed.
     pub bytes: Option<Bytes>,

@@ -63,7 +63,7 @@ pub struct LinkedWorktree {
 
 /// Lets a command commit in a linked worktree, although the repository lies outside the root. Settings and hooks stay
 /// protected.
-pub fn link(plan: &mut SandboxPlan, root: &Path, linked: LinkedWorktree) {
+pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: LinkedWorktree) {
     if !plan.writable.iter().any(|folder| folder == root) {
         return;
     }

@@ -74,7 +74,7 @@ impl Engine {
         call: ToolCall,
         cancel: CancellationToken,
     ) -> BoxFuture<'static, ToolResult> {
-        let above = session.under.as_ref().map(|above| &above.call);
+        let above = session.parent.as_ref().map(|above| &above.call);
         self.call_at(above, session, tools, call, cancel)
     }
 

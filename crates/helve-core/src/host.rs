@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::machine::Machine;
 use crate::process::Processes;
 
-/// A machine to work on. Commands are judged by its files and run among its processes.
+/// A machine to work on. Commands are judged by its files and run on it.
 #[derive(Clone)]
 pub struct Host {
     machine: Arc<dyn Machine>,
@@ -16,7 +16,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// `environment` holds the variables of the machine, from which those of commands are made; `home` is what
+    /// `environment` holds the variables of the machine, from which the environment of commands is built; `home` is what
     /// `~` stands for.
     pub fn new(
         machine: Arc<dyn Machine>,

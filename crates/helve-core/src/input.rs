@@ -296,12 +296,12 @@ mod tests {
 
     #[test]
     fn deep_wide_and_large_are_refused() {
-        check_parse(&"[".repeat(100_000), expect!["TooDeep { most: 64 }"]);
-        check_parse(&r#"{"a":"#.repeat(100_000), expect!["TooDeep { most: 64 }"]);
+        check_parse(&"[".repeat(100_000), expect!["TooDeep { limit: 64 }"]);
+        check_parse(&r#"{"a":"#.repeat(100_000), expect!["TooDeep { limit: 64 }"]);
         let million = format!("[{}1]", "1,".repeat(1_000_000));
-        check_parse(&million, expect!["TooMany { most: 100000 }"]);
+        check_parse(&million, expect!["TooMany { limit: 100000 }"]);
         let large = format!("\"{}\"", "x".repeat(10_000_000));
-        check_parse(&large, expect!["TooLarge { bytes: 10000002, most: 8388608 }"]);
+        check_parse(&large, expect!["TooLarge { bytes: 10000002, limit: 8388608 }"]);
     }
 
     #[test]

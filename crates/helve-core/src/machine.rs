@@ -31,7 +31,7 @@ pub trait Machine: Send + Sync {
     fn window<'a>(
         &'a self,
         at: &'a Place,
-        want: WindowRequest,
+        request: WindowRequest,
     ) -> BoxFuture<'a, Result<WindowLines, MachineError>>;
 
     /// Reads a whole file, unless it is larger than `most`.
@@ -55,10 +55,10 @@ pub trait Machine: Send + Sync {
     ) -> BoxFuture<'a, Result<DirListing, MachineError>>;
 
     /// Finds files by name, in a deterministic order.
-    fn find(&self, want: FindRequest) -> FindFlow;
+    fn find(&self, request: FindRequest) -> FindFlow;
 
     /// Searches the lines of files, in a deterministic order.
-    fn search(&self, want: SearchRequest) -> SearchFlow;
+    fn search(&self, request: SearchRequest) -> SearchFlow;
 
     /// The processes of this same machine; `None` if it cannot start any.
     ///

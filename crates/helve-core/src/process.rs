@@ -18,13 +18,13 @@ pub use helve_policy::ProcessId;
 pub trait Processes: Send + Sync {
     /// Starts a process. It ends by itself, by [`Processes::end`], or with Helve. Dropping the future before it resolves
     /// ends the process too.
-    fn spawn(&self, want: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>>;
+    fn spawn(&self, request: Spawn) -> BoxFuture<'static, Result<ProcessId, SpawnError>>;
 
     /// Waits for a condition, then returns the output since a cursor. Dropping the future ends the wait, not the process.
     fn watch<'a>(
         &'a self,
         id: &'a ProcessId,
-        want: WatchRequest,
+        request: WatchRequest,
     ) -> BoxFuture<'a, Result<WatchResult, ProcessError>>;
 
     /// Returns the beginning and the end of all output so far.
@@ -50,7 +50,7 @@ pub trait Processes: Send + Sync {
     /// Ends the whole tree: TERM, [`GRACE`], KILL. Resolves with the number of ended processes when none is left.
     fn end<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<usize, ProcessError>>;
 
-    /// Lists what this Helve process started and what others of the same user run, oldest first. Ended processes are
+    /// Lists the processes that this and other Helve processes of the same user started, oldest first. Ended ones are
     /// listed until their handle expires.
     fn list(&self) -> BoxFuture<'_, Vec<Process>>;
 
@@ -72,7 +72,7 @@ pub struct Spawn {
     pub environment: Vec<(OsString, OsString)>,
     pub stdin: Stdin,
     pub sandbox: Option<SandboxPlan>,
-    pub keep: OutputPolicy,
+    pub output: OutputPolicy,
     pub lifetime: Lifetime,
     /// Shown in process lists.
     pub about: ProcessInfo,
@@ -213,7 +213,7 @@ pub struct Process {
     pub state: ProcessState,
     /// Live processes below it.
     pub children: Vec<ProcessMember>,
-    /// A process that tries to read from its own output, as editors without a terminal do. No input can come.
+    /// A process that waits for input on its output pipe, as some editors without a terminal do. None will come.
     pub waiting_for_input: Option<ProcessMember>,
     /// CPU time of the live processes.
     pub cpu_time: Duration,

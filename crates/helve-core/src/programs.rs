@@ -1,4 +1,4 @@
-//! Commands: judged first, run afterwards. One call's view of both.
+//! Judges commands, then runs them, for one call.
 //!
 //! [`Programs::prepare`] reads a script and works out what it may do (`judge`); nothing runs. With the grant,
 //! [`Programs::start`] runs exactly that script (`run`).

@@ -67,7 +67,7 @@ impl Resolved {
         self.place.path()
     }
 
-    /// The path for people: relative to the root inside it.
+    /// The path as displayed: relative to the root if inside it.
     pub fn shown(&self) -> &str {
         &self.shown
     }

@@ -35,7 +35,7 @@ pub struct Session {
     /// What the session has seen of files. The store keeps it too.
     pub shown: SeenFiles,
     /// The call that a sub-agent's session works for.
-    pub under: Option<ParentCall>,
+    pub parent: Option<ParentCall>,
 }
 
 /// The call that opened a sub-agent's session, and the session of that call.
@@ -54,14 +54,14 @@ pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
     const KEY: &'static str;
 }
 
-/// How often an update of a slot is retried when others keep changing it.
+/// How many times an update of a slot is retried when others keep changing it.
 const TRIES: usize = 100;
 
 impl Session {
     /// Opens a sub-agent's session: its own memory, the same folder and person, rules that only narrow.
     pub(crate) fn child(
         self: &Arc<Self>,
-        under: &Arc<CallRef>,
+        parent: &Arc<CallRef>,
         agent: &str,
         rules: Vec<Rule>,
     ) -> Arc<Self> {
@@ -77,7 +77,7 @@ impl Session {
             store: self.store.clone(),
             outputs: self.outputs.clone(),
             shown: SeenFiles::default(),
-            under: Some(ParentCall { call: under.clone(), session: self.clone() }),
+            parent: Some(ParentCall { call: parent.clone(), session: self.clone() }),
         })
     }
 
@@ -85,7 +85,7 @@ impl Session {
     pub(crate) fn saw(&self, path: &Path, seen: SeenContent) {
         self.note(path, &seen);
         let mut shown = self.shown.0.lock();
-        shown.drop_kept(path);
+        shown.drop_content(path);
         shown.set(path, seen);
     }
 
@@ -94,14 +94,14 @@ impl Session {
         let seen = SeenContent::whole(now.hash);
         self.note(path, &seen);
         let mut shown = self.shown.0.lock();
-        shown.keep(path, &now.bytes);
+        shown.keep_content(path, &now.bytes);
         shown.set(path, seen);
     }
 
     pub(crate) fn forget(&self, path: &Path) {
         self.note(path, &SeenContent::default());
         let mut shown = self.shown.0.lock();
-        shown.drop_kept(path);
+        shown.drop_content(path);
         shown.set(path, SeenContent::default());
     }
 
@@ -113,7 +113,7 @@ impl Session {
         } else if seen.holds(now) {
             Shown::AsItIs
         } else {
-            Shown::Changed { then: self.shown.0.lock().then(path) }
+            Shown::Changed { previous: self.shown.0.lock().content(path) }
         }
     }
 
@@ -126,7 +126,7 @@ impl Session {
         serde_json::from_value(value).unwrap_or_default()
     }
 
-    /// Queued, so it never waits. Later processes of this session will know.
+    /// Queues the record for the store, so that later processes of this session can read it. Never waits.
     fn note(&self, path: &Path, seen: &SeenContent) {
         if let Ok(value) = serde_json::to_value(seen) {
             self.store.note(&self.id, &shown_key(path), value);
@@ -139,7 +139,7 @@ impl Session {
         let mut session = Some(self);
         while let Some(current) = session {
             folders.push(current.outputs.folder(&current.id));
-            session = current.under.as_ref().map(|above| &*above.session);
+            session = current.parent.as_ref().map(|above| &*above.session);
         }
         folders
     }
@@ -161,7 +161,7 @@ impl Session {
                 return Ok(answer);
             }
         }
-        Err(StoreError::other("it keeps being changed by others"))
+        Err(StoreError::other("other processes keep changing this slot"))
     }
 
     async fn stored<T: Slot>(&self) -> Result<(u64, T), StoreError> {

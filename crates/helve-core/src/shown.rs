@@ -19,9 +19,9 @@ const MAX_KEPT: usize = 8 << 20;
 pub enum Shown {
     /// It has.
     AsItIs,
-    /// The file has changed since. `then` is the content that was seen, if still known.
+    /// The file has changed since. `previous` is the content that was seen, if still known.
     Changed {
-        then: Option<Bytes>,
+        previous: Option<Bytes>,
     },
     Never,
 }
@@ -93,12 +93,12 @@ impl SeenRecords {
         self.seen.insert(path.into(), seen);
     }
 
-    pub(crate) fn then(&self, path: &Path) -> Option<Bytes> {
+    pub(crate) fn content(&self, path: &Path) -> Option<Bytes> {
         self.kept.get(path).cloned()
     }
 
-    pub(crate) fn keep(&mut self, path: &Path, bytes: &Bytes) {
-        self.drop_kept(path);
+    pub(crate) fn keep_content(&mut self, path: &Path, bytes: &Bytes) {
+        self.drop_content(path);
         if bytes.len() > MAX_KEPT / 4 {
             return;
         }
@@ -110,7 +110,7 @@ impl SeenRecords {
         self.kept.insert(path.into(), bytes.clone());
     }
 
-    pub(crate) fn drop_kept(&mut self, path: &Path) {
+    pub(crate) fn drop_content(&mut self, path: &Path) {
         if let Some(old) = self.kept.remove(path) {
             self.bytes -= old.len();
         }

@@ -48,11 +48,11 @@ impl Audience {
 
     pub fn admits(&self, who: &Caller) -> bool {
         let any = |list: &[&str], text: &str| list.iter().any(|one| wildcard::matches(one, text));
-        let listed = |list: &[&str], text: &str| list.is_empty() || any(list, text);
-        listed(self.models, &who.model)
+        let is_empty_or_matches = |list: &[&str], text: &str| list.is_empty() || any(list, text);
+        is_empty_or_matches(self.models, &who.model)
             && !any(self.not_models, &who.model)
-            && listed(self.providers, &who.provider)
-            && listed(self.clients, &who.client)
+            && is_empty_or_matches(self.providers, &who.provider)
+            && is_empty_or_matches(self.clients, &who.client)
             && self.flag.is_none_or(|flag| who.flags.contains(flag))
     }
 }
@@ -73,7 +73,7 @@ pub struct ToolSpec {
 pub enum InputSpec {
     /// An object that satisfies this JSON schema.
     Json(Value),
-    /// Raw text under a grammar; `field` names it for doors that carry only objects.
+    /// Raw text that follows a grammar. Protocols that only carry objects put it in `field`.
     Text { grammar: &'static str, field: &'static str, about: &'static str },
 }
 

@@ -174,7 +174,7 @@ fn spawn(folder: &Path, script: &str) -> Spawn {
         environment: std::env::vars_os().collect(),
         stdin: Stdin::Closed,
         sandbox: None,
-        keep: OutputPolicy { head: 4096, tail: 4096, spool: None, secrets: Vec::new() },
+        output: OutputPolicy { head: 4096, tail: 4096, spool: None, secrets: Vec::new() },
         lifetime: Lifetime::Helve,
         about: ProcessInfo {
             command: script.into(),

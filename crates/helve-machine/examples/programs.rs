@@ -81,7 +81,7 @@ async fn run_through_helve(
         environment: std::env::vars_os().collect(),
         stdin: Stdin::Closed,
         sandbox: None,
-        keep: OutputPolicy {
+        output: OutputPolicy {
             head: 32 << 10,
             tail: 32 << 10,
             spool: Some(Spool { path: spool.clone(), max_bytes: 100 << 20 }),

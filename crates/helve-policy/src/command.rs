@@ -96,12 +96,12 @@ impl Command {
             return exact;
         }
         let subcommand = self.words.iter().position(|(_, role)| *role == WordRole::Subcommand);
-        let skipped = subcommand.filter(|_| self.without_global_flags.is_some()).unwrap_or(1);
+        let first_kept = subcommand.filter(|_| self.without_global_flags.is_some()).unwrap_or(1);
         let words: Vec<&str> = self
             .words
             .iter()
             .enumerate()
-            .filter(|(at, _)| *at == 0 || *at >= skipped)
+            .filter(|(at, _)| *at == 0 || *at >= first_kept)
             .map(|(_, (word, _))| word.as_str())
             .collect();
         let script = self.words.iter().position(|(_, role)| *role == WordRole::Script);
@@ -124,10 +124,10 @@ impl Command {
     }
 
     /// The action where no rule matches.
-    pub(crate) fn otherwise(&self, wall: Action) -> Action {
+    pub(crate) fn default_action(&self, wall_default: Action) -> Action {
         match self.approval {
             Approval::Exempt => Action::Allow,
-            Approval::Required => wall,
+            Approval::Required => wall_default,
         }
     }
 
@@ -168,7 +168,7 @@ impl Command {
         }
     }
 
-    /// An allow rule must match the command as written and spell out every risk outside its wildcards.
+    /// An allow rule must match the command as written, and every risky word literally, not by a wildcard.
     fn is_covered_by(&self, pattern: &Pattern) -> bool {
         let wild = match pattern {
             Pattern::Exact(exact) => return *exact == self.text,
@@ -187,7 +187,7 @@ impl Command {
         }
         let tokens: Vec<&str> = wild.split(' ').collect();
         let is_spelled =
-            |word: &str, start: &str| tokens.iter().any(|token| spells(token, word, start));
+            |word: &str, prefix: &str| tokens.iter().any(|token| spells(token, word, prefix));
         let is_risk_spelled = |risk: &Risk| match risk.kind {
             RiskKind::Code => false,
             RiskKind::Unlisted | RiskKind::Writes | RiskKind::Destroys | RiskKind::Runs => {
@@ -311,7 +311,7 @@ fn split_clusters(run: &Run, words: &[String]) -> Option<String> {
     (run.is_known && all.len() > words.len()).then(|| all.join(" "))
 }
 
-/// The words behind assignments that need no rule. A value with spaces could pass for words of the command.
+/// The command with assignments in front that need no rule. A value with spaces could pass for words of the command.
 fn with_harmless_assignments(run: &Run, words: &[String]) -> Option<String> {
     let harmless = &run.harmless_assignments;
     let is_one_word = |text: &String| !text.contains(|c| SHELL_SPECIAL.contains(c));
@@ -320,10 +320,10 @@ fn with_harmless_assignments(run: &Run, words: &[String]) -> Option<String> {
 }
 
 /// Whether a token of a rule spells this word outside its wildcards.
-fn spells(token: &str, word: &str, start: &str) -> bool {
+fn spells(token: &str, word: &str, required_prefix: &str) -> bool {
     match token.find(['*', '?']) {
-        None => token == word || token == start,
-        Some(wild) => !start.is_empty() && token[..wild].starts_with(start),
+        None => token == word || token == required_prefix,
+        Some(wild) => !required_prefix.is_empty() && token[..wild].starts_with(required_prefix),
     }
 }
 

@@ -213,7 +213,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let above = path.match_indices("/..").find_map(|(at, dots)| {
             let (created, rest) = (&path[..at], &path[at + dots.len()..]);
             let (parent, _) = self.new_folders.get(created)?.rsplit_once('/')?;
-            let is_new = self.facts.resolve(created)?.is_new_inside();
+            let is_new = self.facts.resolve(created)?.would_be_created_inside();
             (is_new && (rest.is_empty() || rest.starts_with('/')))
                 .then(|| format!("{parent}{rest}"))
         });

@@ -41,7 +41,7 @@ impl Wall {
 
     fn judge_command(&self, command: &Command) -> Verdict {
         let verdict = |decision: Decision<'_>| Verdict {
-            action: decision.action.unwrap_or_else(|| command.otherwise(self.otherwise)),
+            action: decision.action.unwrap_or_else(|| command.default_action(self.otherwise)),
             rule: decision.rule.cloned(),
             wall: self.name.clone(),
         };

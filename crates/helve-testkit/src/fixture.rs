@@ -97,7 +97,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
         store: store.clone(),
         outputs: Arc::new(MemoryOutputs::on(machine.clone())),
         shown: Default::default(),
-        under: None,
+        parent: None,
     });
     let engine = Engine::new(store);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();

@@ -170,7 +170,7 @@ impl Toolbox {
             store: self.store.clone(),
             outputs: self.outputs.clone(),
             shown: helve_core::session::SeenFiles::default(),
-            under: None,
+            parent: None,
         })
     }
 

@@ -1,11 +1,11 @@
-//! Words and folders in, plans out; a plan and what a program said in, what was denied out.
+//! Tests of sandbox plans, and of finding denials in a command's output.
 
 use std::path::Path;
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{LinkedWorktree, Sandbox, SandboxDenial, denied, denies, link, plan};
+use super::{LinkedWorktree, Sandbox, SandboxDenial, allow_linked_worktree, denied, denies, plan};
 use crate::process::{DeniedCall, Network, SandboxPlan};
 
 fn sandbox(sandbox: Sandbox) -> SandboxPlan {
@@ -32,7 +32,7 @@ fn a_linked_worktree_can_commit_and_nothing_more() {
         shared: vec!["/r/.git/objects".into(), "/r/.git/refs".into()],
     };
     let mut plan = sandbox(Sandbox::WorkspaceWrite);
-    link(&mut plan, Path::new("/w"), linked.clone());
+    allow_linked_worktree(&mut plan, Path::new("/w"), linked.clone());
     for (path, expected) in [
         ("/w/src/a.rs", false),
         ("/w/.git", true),
@@ -49,7 +49,7 @@ fn a_linked_worktree_can_commit_and_nothing_more() {
         assert_eq!(denies(&plan, Path::new(path)), expected, "{path}");
     }
     let mut none = sandbox(Sandbox::ReadOnly);
-    link(&mut none, Path::new("/w"), linked);
+    allow_linked_worktree(&mut none, Path::new("/w"), linked);
     assert_eq!(none, sandbox(Sandbox::ReadOnly));
 }
 
@@ -124,7 +124,7 @@ fn denied_network() {
 }
 
 #[test]
-fn what_the_system_refused_is_told_once() {
+fn denied_calls_are_reported_once() {
     let plan = sandbox(Sandbox::WorkspaceWrite);
     let withheld = [DeniedCall::Network, DeniedCall::Tracing];
     let silent = denied(&plan, Path::new("/w"), "", &withheld);
@@ -134,7 +134,7 @@ fn what_the_system_refused_is_told_once() {
 }
 
 #[test]
-fn hostile_output_is_survived() {
+fn the_number_of_denials_is_limited() {
     let many: String = (0..100).map(|n| format!("x: /o/{n}: Read-only file system\n")).collect();
     let plan = sandbox(Sandbox::WorkspaceWrite);
     assert_eq!(denied(&plan, Path::new("/w"), &many, &[]).len(), super::MAX_DENIED);
@@ -142,7 +142,7 @@ fn hostile_output_is_survived() {
 
 proptest! {
     #[test]
-    fn any_line_is_survived(before in "[a-z /'\"`‘’:éİ]{0,12}", after in "[a-z /'\"`‘’:é]{0,12}") {
+    fn only_paths_that_the_plan_denies_are_reported(before in "[a-z /'\"`‘’:éİ]{0,12}", after in "[a-z /'\"`‘’:é]{0,12}") {
         for phrase in ["Read-only file system", "Could not resolve host: "] {
             let said = format!("{before}{phrase}{after}");
             let plan = sandbox(Sandbox::WorkspaceWrite);

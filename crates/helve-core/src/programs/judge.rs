@@ -92,9 +92,9 @@ impl Programs {
             environment: Vec::new(),
         };
         for hook in self.session.workspace.hooks() {
-            let running = hook.spawn(&self.call, &mut planned);
-            let fault = hook::guarded(running, self.hook_timeout).await;
-            fault.map_err(|fault| self.session.dialect.words.hook_failed(hook.name(), &fault))?;
+            let hook_call = hook.spawn(&self.call, &mut planned);
+            let outcome = hook::guarded(hook_call, self.hook_timeout).await;
+            outcome.map_err(|fault| self.session.dialect.words.hook_failed(hook.name(), &fault))?;
         }
         if let Err(bad) = check_script(&planned.command) {
             return Ok(Err(bad));
@@ -106,8 +106,8 @@ impl Programs {
 
     async fn parts(&self, shell: &Shell, planned: &PlannedCommand, folder: &Resolved) -> Vec<Part> {
         let context = shell_context(shell, planned, &folder.real());
-        let (read, mut parts) = self.collect_parts(planned, &context).await;
-        parts.extend(repository::parts(&self.session, &folder.real(), &read).await);
+        let (script, mut parts) = self.collect_parts(planned, &context).await;
+        parts.extend(repository::parts(&self.session, &folder.real(), &script).await);
         parts
     }
 

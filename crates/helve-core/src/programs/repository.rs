@@ -1,7 +1,7 @@
 //! Programs that a repository's own configuration makes git run: filters, drivers, hooks. They are not visible in the
 //! command, so each becomes a part of the ask.
 //!
-//! A clone contains none of this, but an archive or an earlier writer can add it. Settings that the environment overrides
+//! A clone contains none of this, but an unpacked archive or an earlier command can add it. Settings that the environment overrides
 //! for every git command (file monitor, pagers, passwords, editors, ssh) are not checked.
 
 use std::collections::HashSet;
@@ -37,8 +37,8 @@ const MAX_SHOWN: usize = 200;
 pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> Vec<Part> {
     let Some(phase) = script.runs.iter().filter_map(phase).max() else { return Vec::new() };
     let mut folders = vec![folder.to_path_buf()];
-    for touch in &script.accesses {
-        match (&touch.target, touch.kind) {
+    for access in &script.accesses {
+        match (&access.target, access.kind) {
             (FileTarget::Path(path), AccessKind::Enter) if folders.len() < MAX_FOLDERS => {
                 folders.push(path.into());
             }
@@ -57,9 +57,9 @@ pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> 
             }
         }
     }
-    let mut show_setting = HashSet::new();
-    findings.retain(|it| show_setting.insert(it.clone()));
-    findings.into_iter().map(|findings| Part::new("bash", findings).remember_exactly()).collect()
+    let mut seen_findings = HashSet::new();
+    findings.retain(|it| seen_findings.insert(it.clone()));
+    findings.into_iter().map(|finding| Part::new("bash", finding).remember_exactly()).collect()
 }
 
 /// Returns the git folders of the workspace, if it is a linked worktree.
@@ -76,9 +76,9 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
     let git_dir = scan.real(&git_dir).await?;
     let worktrees = git_dir.parent().filter(|folder| folder.ends_with("worktrees"))?;
     let common = worktrees.parent()?.to_path_buf();
-    let findings = scan.path_in(&git_dir.join("commondir"), b"").await?;
+    let commondir = scan.path_in(&git_dir.join("commondir"), b"").await?;
     let back = scan.path_in(&git_dir.join("gitdir"), b"").await?;
-    let is_consistent = scan.real(&git_dir.join(findings)).await.as_ref() == Some(&common)
+    let is_consistent = scan.real(&git_dir.join(commondir)).await.as_ref() == Some(&common)
         && scan.real(&git_dir.join(back)).await == Some(dot)
         && scan.is_complete(&git_dir, &common).await;
     if !is_consistent {
@@ -97,13 +97,13 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
     Some(LinkedWorktree { git_dir, shared })
 }
 
-/// Returns when a git command runs configured programs; `None` for other programs.
+/// Returns whether a git command only reads or also writes, which decides the configured programs that it runs.
 fn phase(run: &Run) -> Option<GitPhase> {
     let program = run.words.first()?.literal()?;
     if program.rsplit('/').next() != Some("git") {
         return None;
     }
-    let at = run.roles.iter().position(|place| *place == WordRole::Subcommand);
+    let at = run.roles.iter().position(|role| *role == WordRole::Subcommand);
     let subcommand = at.and_then(|at| run.words.get(at)?.literal());
     Some(subcommand.map_or(GitPhase::Writing, GitPhase::of))
 }
@@ -123,7 +123,7 @@ struct RepositoryScan<'s> {
 }
 
 impl RepositoryScan<'_> {
-    /// Finds the repository that git uses in a folder, and any above it that only look like one.
+    /// Finds the repository that git uses in a folder, and incomplete ones on the way up to it.
     async fn repositories(&self, folder: &Path) -> Vec<Repository> {
         let mut found = Vec::new();
         let Ok(folder) = files::look_up(self.session, folder).await else { return found };
@@ -164,15 +164,15 @@ impl RepositoryScan<'_> {
         is_bare.then(|| folder.to_path_buf())
     }
 
-    /// Reads a path from one of git's files, byte by byte as git does.
-    async fn path_in(&self, file: &Path, before: &[u8]) -> Option<PathBuf> {
+    /// Reads a path from one of git's files, as raw bytes, as git does.
+    async fn path_in(&self, file: &Path, prefix: &[u8]) -> Option<PathBuf> {
         let bytes = self.bytes(file, MAX_CONFIG).await?;
-        let path = bytes.strip_prefix(before)?;
+        let path = bytes.strip_prefix(prefix)?;
         let end = path.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
         Some(OsStr::from_bytes(&path[..=end]).into())
     }
 
-    /// Whether git certainly stops here: the repository looks complete.
+    /// Whether git's search upwards certainly ends here, because the repository is complete.
     async fn is_complete(&self, git_dir: &Path, common: &Path) -> bool {
         let head = self.text(&git_dir.join("HEAD")).await.unwrap_or_default();
         let hash = head.strip_suffix('\n').unwrap_or(&head);
@@ -242,7 +242,7 @@ impl RepositoryScan<'_> {
     }
 
     async fn report_unknown(&self, path: &Path, findings: &mut Vec<String>) {
-        findings.push(format!("{}: what git runs cannot be told", self.shown(path).await));
+        findings.push(format!("{}: cannot determine what git would run", self.shown(path).await));
     }
 
     /// Follows every link, if the path exists.
@@ -255,7 +255,7 @@ impl RepositoryScan<'_> {
         files::look_up(self.session, path).await.ok()?.kind()
     }
 
-    /// The path for people: relative to the root inside it.
+    /// The path as displayed: relative to the root if inside it.
     async fn shown(&self, path: &Path) -> String {
         match files::look_up(self.session, path).await {
             Ok(path) => path.shown().to_owned(),

@@ -58,7 +58,7 @@ impl Programs {
             environment,
             stdin: how.stdin,
             sandbox: plan.clone(),
-            keep: OutputPolicy {
+            output: OutputPolicy {
                 head: capacity,
                 tail: capacity,
                 spool,
@@ -125,7 +125,7 @@ impl Programs {
         if let (Some(plan), Some(linked)) =
             (&mut plan, repository::linked_worktree(&self.session).await)
         {
-            confine::link(plan, root, linked);
+            confine::allow_linked_worktree(plan, root, linked);
         }
         Ok(plan)
     }

@@ -49,7 +49,7 @@ async fn children_of_one_call_differ_and_read_their_parents_outputs() {
         Box::pin(async move {
             let children = [ctx.child("explore", Vec::new()), ctx.child("explore", Vec::new())];
             assert_ne!(children[0].id, children[1].id);
-            let parent = children[0].under.as_ref().unwrap().session.clone();
+            let parent = children[0].parent.as_ref().unwrap().session.clone();
             let saved = parent.outputs.save(&parent.id, "kept\n").await.unwrap();
             let registry: Arc<Registry> = Arc::default();
             for tool in helve_tools::opencode::tools(Arc::new(helve_core::NoMedia)) {

@@ -94,7 +94,7 @@ impl Setting {
             store: self.store.clone(),
             outputs: Arc::new(MemoryOutputs::on(machine.clone())),
             shown: Default::default(),
-            under: None,
+            parent: None,
         });
         let recorder = Recorder::new(self.store.clone());
         let engine = Engine { recorder, timeouts: self.timeouts };

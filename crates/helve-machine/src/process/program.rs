@@ -145,7 +145,7 @@ impl Program {
             is_recorded: false,
             is_finished: false,
         };
-        let OutputPolicy { head, tail, spool, secrets: _ } = &spawn.keep;
+        let OutputPolicy { head, tail, spool, secrets: _ } = &spawn.output;
         Arc::new(Program {
             id,
             about: spawn.about.clone(),

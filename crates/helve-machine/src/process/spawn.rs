@@ -66,7 +66,7 @@ impl SharedProcesses {
         let placeholders = hold_placeholders(want).await?;
         let warden = self.client.start(want, output).await?;
         let program = Program::new(id, warden, want, source.clone(), placeholders);
-        let pump = Pump::new(source, &want.keep, program.clone());
+        let pump = Pump::new(source, &want.output, program.clone());
         let record = RecordSettings { folder: self.settings.records.clone(), lifetime };
         let (monitor, client) = (program.clone().monitor(pump, record), self.client.clone());
         let monitor = tokio::spawn(async move {

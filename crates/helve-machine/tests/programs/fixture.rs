@@ -80,7 +80,7 @@ pub(crate) fn bash(folder: &Path, script: &str) -> Spawn {
         environment: vec![("PATH".into(), path)],
         stdin: Stdin::Closed,
         sandbox: None,
-        keep: OutputPolicy { head: 64 << 10, tail: 64 << 10, spool: None, secrets: Vec::new() },
+        output: OutputPolicy { head: 64 << 10, tail: 64 << 10, spool: None, secrets: Vec::new() },
         lifetime: Lifetime::Helve,
         about: ProcessInfo {
             command: script.into(),
@@ -93,7 +93,7 @@ pub(crate) fn bash(folder: &Path, script: &str) -> Spawn {
 }
 
 pub(crate) fn spooled(mut spawn: Spawn, most: u64) -> Spawn {
-    spawn.keep.spool = Some(Spool { path: spawn.folder.join("spool"), max_bytes: most });
+    spawn.output.spool = Some(Spool { path: spawn.folder.join("spool"), max_bytes: most });
     spawn
 }
 

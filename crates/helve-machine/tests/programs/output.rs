@@ -56,7 +56,7 @@ fn secrets_are_neither_kept_nor_spooled() {
         let fixture = Fixture::new();
         let script = "printf 'the key is hunter'; sleep 0.05; printf '2hunter2, see'; echo";
         let mut spawn = spooled(fixture.bash(script), 1 << 20);
-        spawn.keep.secrets = vec![Bytes::from("hunter2hunter2")];
+        spawn.output.secrets = vec![Bytes::from("hunter2hunter2")];
         let id = fixture.programs.spawn(spawn).await.unwrap();
         fixture.until(&id, WaitCondition::Ended).await;
         let output = fixture.programs.output(&id).await.unwrap();
@@ -104,7 +104,7 @@ fn a_spool_is_private_and_never_replaces_a_file() {
     run(async {
         let fixture = Fixture::new();
         let spawn = spooled(fixture.bash("echo one"), 1 << 20);
-        let path = spawn.keep.spool.clone().unwrap().path;
+        let path = spawn.output.spool.clone().unwrap().path;
         let id = fixture.programs.spawn(spawn.clone()).await.unwrap();
         fixture.until(&id, WaitCondition::Ended).await;
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);

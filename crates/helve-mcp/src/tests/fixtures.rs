@@ -74,7 +74,7 @@ impl World {
                 store: store.clone(),
                 outputs: outputs.clone(),
                 shown: Default::default(),
-                under: None,
+                parent: None,
             }))
         };
         McpConfig {

@@ -14,8 +14,9 @@ const THREE: &str = "aws|az|bun run|bun x|cargo add|cargo run|consul kv|deno tas
 /// Returns the words by which an approval of this command is remembered.
 pub(super) fn prefix<'a>(words: &'a [&'a str]) -> &'a [&'a str] {
     let start = |count: usize| words.get(..count).map(|words| words.join(" "));
-    let three = |count| start(count).is_some_and(|start| THREE.split('|').any(|it| it == start));
-    let count = if three(2) || three(1) {
+    let is_three_word =
+        |count| start(count).is_some_and(|start| THREE.split('|').any(|it| it == start));
+    let count = if is_three_word(2) || is_three_word(1) {
         3
     } else if words.first().is_some_and(|first| TWO.split_whitespace().any(|it| it == *first)) {
         2

@@ -13,7 +13,7 @@ const MAX_STEPS: usize = 4;
 /// The most comparisons of accessed paths with relocated ones, for the whole script.
 pub(super) const MAX_COMPARISONS: usize = 20_000;
 
-/// A path that the script makes stand for what another path was before.
+/// The effect of a copy, move or link: `to` gets the content that `from` had.
 pub(super) struct Relocation {
     from: String,
     /// Normalized.
@@ -23,7 +23,7 @@ pub(super) struct Relocation {
 }
 
 impl<F: FileFacts> PartCollector<'_, F> {
-    /// Judges the files that transfers write inside folders, and returns where everything is afterwards.
+    /// Judges the files that transfers write inside folders, and returns the resulting relocations.
     pub(super) fn relocations(&mut self, transfers: &[Transfer]) -> Vec<Relocation> {
         let mut all = Vec::new();
         for transfer in transfers {
@@ -43,7 +43,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             return self.unclear(AccessKind::Write, to, Unclear::Target);
         };
         let Some(mut paths) = self.expand(from).map(|target| target.paths.clone()) else {
-            // The source is asked about elsewhere. Only the name that it gets in the folder is missing.
+            // The unclear source has a part of its own. Here only its name inside the folder is unknown.
             if into_folder {
                 self.unclear(AccessKind::Write, to, Unclear::Target);
             }
@@ -71,7 +71,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
-    /// A link is written where it is, and its text is relative to that folder.
+    /// A relative link target is resolved from the folder that contains the link.
     fn link(&mut self, text: &str, to: &str, all: &mut Vec<Relocation>) {
         let folder = to.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
         all.push(Relocation { from: join(folder, text), to: normalized(to), is_link: true });
@@ -85,8 +85,9 @@ impl<F: FileFacts> PartCollector<'_, F> {
     }
 
     fn is_folder(&self, path: &str) -> Option<bool> {
-        let is_spelled = path.ends_with('/') || matches!(path.rsplit('/').next(), Some("." | ".."));
-        Some(is_spelled || !self.facts.list(path)?.is_empty())
+        let looks_like_folder =
+            path.ends_with('/') || matches!(path.rsplit('/').next(), Some("." | ".."));
+        Some(looks_like_folder || !self.facts.list(path)?.is_empty())
     }
 
     fn entries(&self, folder: &str) -> Option<Vec<String>> {
@@ -95,29 +96,29 @@ impl<F: FileFacts> PartCollector<'_, F> {
         Some(entries.iter().map(|entry| format!("{folder}/{}", entry.name)).collect())
     }
 
-    /// Judges an access at or below a relocated path as an access to where the content came from, too.
+    /// Judges an access to a relocated path also as an access to its origin.
     pub(super) fn access_origins(&mut self, access: &FileAccess, relocations: &[Relocation]) {
         let (FileTarget::Path(path) | FileTarget::Glob(path)) = &access.target else { return };
         let mut paths = vec![normalized(path)];
         let mut known: HashSet<String> = paths.iter().cloned().collect();
-        let mut from = 0;
+        let mut next = 0;
         for step in 0..=MAX_STEPS {
-            let until = paths.len();
-            if relocations.is_empty() || from == until {
+            let end = paths.len();
+            if relocations.is_empty() || next == end {
                 break;
             }
-            let comparisons = relocations.len() * (until - from);
+            let comparisons = relocations.len() * (end - next);
             let Some(left) = self.comparisons_left.checked_sub(comparisons) else {
                 return self.unclear(access.kind, path, Unclear::Target);
             };
             self.comparisons_left = left;
-            for at in from..until {
+            for at in next..end {
                 let origins = relocations.iter().filter_map(|it| it.origin(&paths[at]));
                 let new: Vec<String> = origins.filter(|it| known.insert(it.clone())).collect();
                 paths.extend(new);
             }
-            from = until;
-            if paths.len() > MAX_NAMES || step == MAX_STEPS && paths.len() > until {
+            next = end;
+            if paths.len() > MAX_NAMES || step == MAX_STEPS && paths.len() > end {
                 return self.unclear(access.kind, path, Unclear::Target);
             }
         }

@@ -1,4 +1,4 @@
-//! A lasting yes grants what was shown, and nothing more.
+//! Tests: a lasting approval grants what was shown, and nothing more.
 
 use proptest::prelude::*;
 
@@ -6,8 +6,8 @@ use super::tests::{any_part, any_policy};
 use super::*;
 use crate::rule::{Pattern, Scope};
 
-/// Parts with something to remember: themselves, or a pattern that is shown.
-fn any_lasting() -> impl Strategy<Value = Part> {
+/// Parts with or without something to remember: themselves, or a pattern that is shown.
+fn any_asked_part() -> impl Strategy<Value = Part> {
     let shown = prop::sample::select(vec!["a *", "b/*", "a*", "*"]);
     (any_part(), prop::option::of(shown), any::<bool>()).prop_map(|(part, wide, lasts)| {
         match (wide, lasts) {
@@ -18,7 +18,7 @@ fn any_lasting() -> impl Strategy<Value = Part> {
     })
 }
 
-/// Whether the question showed that this would be covered.
+/// Whether the ask showed that this would be covered.
 fn was_shown(asked: &[Part], part: &Part) -> bool {
     part.subjects.iter().all(|subject| {
         asked.iter().filter(|shown| shown.permission == part.permission).any(|shown| {
@@ -35,9 +35,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
     #[test]
-    fn a_lasting_yes_never_grants_more_than_was_shown(
+    fn a_lasting_approval_never_grants_more_than_was_shown(
         policy in any_policy(),
-        asked in prop::collection::vec(any_lasting(), 1..4),
+        asked in prop::collection::vec(any_asked_part(), 1..4),
         later in any_part(),
     ) {
         let before = policy.judge(&[], &later).action;
@@ -47,15 +47,15 @@ proptest! {
         if now != before {
             prop_assert_eq!((before, now), (Action::Ask, Action::Allow));
             // Earlier approvals may have covered the other names already.
-            let newly = later.subjects.iter().any(|subject| {
+            let is_covered = later.subjects.iter().any(|subject| {
                 was_shown(&asked, &Part { subjects: vec![subject.clone()], ..later.clone() })
             });
-            prop_assert!(newly, "{asked:?} let {later:?} through");
+            prop_assert!(is_covered, "{asked:?} let {later:?} through");
         }
     }
 
     #[test]
-    fn a_lasting_yes_answers_the_same_question(policy in any_policy(), part in any_part()) {
+    fn a_lasting_approval_answers_the_same_question(policy in any_policy(), part in any_part()) {
         let mut policy = Policy { remembered: Vec::new(), ..policy };
         let part = part.remember_exactly();
         let before = policy.judge(&[], &part).action;

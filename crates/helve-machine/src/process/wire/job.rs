@@ -25,7 +25,7 @@ impl Job {
     /// Encodes the job with its length in front.
     pub(in crate::process) fn encode(&self) -> Result<Vec<u8>, SpawnError> {
         let Job { keeper, records, id, spawn } = self;
-        let Spawn { keep, about, .. } = spawn;
+        let Spawn { output: keep, about, .. } = spawn;
         let request = StartRequest::encode(spawn)?;
         let mut encoder = WireEncoder::new();
         encoder.bytes(&request[4..]);
@@ -90,8 +90,16 @@ impl Job {
             },
         };
         let lifetime = Lifetime::Helve;
-        let spawn =
-            Spawn { program, folder, environment, stdin, sandbox: confine, keep, lifetime, about };
+        let spawn = Spawn {
+            program,
+            folder,
+            environment,
+            stdin,
+            sandbox: confine,
+            output: keep,
+            lifetime,
+            about,
+        };
         Some(Job { keeper, records, id, spawn })
     }
 }

@@ -48,7 +48,7 @@ prop_compose! {
                 Some((rows, columns)) => Stdin::Terminal { rows, columns },
             },
             sandbox: confine,
-            keep: OutputPolicy {
+            output: OutputPolicy {
                 head,
                 tail,
                 spool: spool.map(|(path, most)| Spool { path: path.into(), max_bytes: most }),

@@ -1,4 +1,4 @@
-//! Makes many scripts of one: other blanks, quotes, escapes, comments, nesting, wrappers. An attack stays an attack.
+//! Makes variants of a script: other white space, quotes, escapes, comments, nesting, wrappers. An attack stays an attack.
 
 /// One change, picked by the seed.
 pub(super) fn once(script: &str, seed: u64) -> String {

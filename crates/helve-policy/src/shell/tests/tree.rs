@@ -1,4 +1,4 @@
-//! Files in memory, with links, for judging against. The nets include this very file, and make the files for real.
+//! Files in memory, with links. helve-nets includes this file too, and creates the files on disk.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub(super) struct Tree {
 }
 
 pub(super) enum Node {
-    /// With its text, where it has one.
+    /// The content; may be empty.
     File(String),
     Folder,
     Link(String),
@@ -44,7 +44,7 @@ impl Tree {
         Self { nodes }
     }
 
-    /// The path with every link followed, `None` where that never ends.
+    /// The path with every link followed, `None` if the links form a loop.
     pub(super) fn real(&self, path: &str) -> Option<String> {
         self.follow(path, 0)
     }

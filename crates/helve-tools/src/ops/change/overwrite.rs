@@ -14,7 +14,7 @@ pub(crate) async fn require_shown(
 ) -> Result<(), ChangeError> {
     match ctx.files.shown(path, current).await {
         Shown::AsItIs => Ok(()),
-        Shown::Changed { then } => Err(changed(path, current, then.as_deref())),
+        Shown::Changed { previous: then } => Err(changed(path, current, then.as_deref())),
         Shown::Never => Err(ChangeError::NotShown { shown: path.shown().into() }),
     }
 }
@@ -27,7 +27,7 @@ pub(crate) async fn require_unchanged(
 ) -> Result<(), ChangeError> {
     match ctx.files.shown(path, current).await {
         Shown::AsItIs | Shown::Never => Ok(()),
-        Shown::Changed { then } => Err(changed(path, current, then.as_deref())),
+        Shown::Changed { previous: then } => Err(changed(path, current, then.as_deref())),
     }
 }
 
