@@ -67,9 +67,9 @@ fn answer(undone: Undone) -> ToolOutput {
             let text = format!("Undoing {what} would make these changes:{notes}\n\n{all}");
             ToolOutput::text("undo (dry run)", text)
         }
-        UndoResult::Written { diffs, made: done } => {
+        UndoResult::Written { diffs, made } => {
             let first = format!("Undid {what}: {}.{notes}", line_counts(&diffs));
-            ToolOutput::text("undo", change_summary(&first, &done, &diffs))
+            ToolOutput::text("undo", change_summary(&first, &made, &diffs))
                 .with("undone", change.call)
         }
     }
@@ -88,30 +88,30 @@ fn file_name(path: &Path) -> String {
 
 fn error(error: UndoError) -> ToolError {
     let stale = |message: String| ToolError::new(ErrorKind::Stale, message);
-    let later = "Undo the later change first.";
+    let undo_later = "Undo the later change first.";
     match error {
         UndoError::Context(error) => error,
         UndoError::Unknown { call } => {
             let message = match call {
-                Some(call) => format!("No change by call {call} is known here."),
+                Some(call) => format!("No change by call {call} is recorded for this folder."),
                 None => "Nothing has been changed here yet.".into(),
             };
             ToolError::new(ErrorKind::NotFound, message)
                 .hint("`helve history` lists what can be undone.")
         }
         UndoError::Overlap { shown, later } => stale(format!(
-            "{shown} was changed since then, in the same lines. Nothing was written. Later changes:\n{}",
+            "{shown} has been changed since then, in the same lines. Nothing was written. Later changes:\n{}",
             later.text.trim_end()
         ))
         .hint("Undo the later change first, or edit the file by hand."),
         UndoError::Removed { shown } => {
-            stale(format!("{shown} was removed since then. Nothing was written.")).hint(later)
+            stale(format!("{shown} has been removed since then. Nothing was written.")).hint(undo_later)
         }
         UndoError::CreatedAgain { shown } => {
-            stale(format!("{shown} was created again since then. Nothing was written.")).hint(later)
+            stale(format!("{shown} has been created again since then. Nothing was written.")).hint(undo_later)
         }
         UndoError::Changed { shown } => {
-            stale(format!("{shown} was changed since then. Nothing was written.")).hint(later)
+            stale(format!("{shown} has been changed since then. Nothing was written.")).hint(undo_later)
         }
         UndoError::Interrupted { shown, diff } => {
             let why = "The call was interrupted, and the file has been changed by others since then.";
@@ -288,7 +288,7 @@ uno
                 >> a.txt
                 one
                 !! Stale
-                a.txt was changed since then, in the same lines. Nothing was written. Later changes:
+                a.txt has been changed since then, in the same lines. Nothing was written. Later changes:
                 --- a.txt
                 +++ a.txt
                 @@ -1 +1 @@
@@ -326,7 +326,7 @@ uno
                 -x
                 >> a.txt is gone
                 !! NotFound
-                No change by call call_none is known here.
+                No change by call call_none is recorded for this folder.
                 `helve history` lists what can be undone.
             "#]],
         );

@@ -1,4 +1,4 @@
-//! `apply_patch`: changes several files by one patch, all or none.
+//! `apply_patch`: changes several files with one patch, all or none.
 
 use helve_core::{Tool, ToolContext, ToolError, ToolOutput, Traits};
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::EditSettings;
 use crate::ops::patch::{PatchApplied, PatchRequest, PatchedFile, apply};
-use crate::words::change::{change_summary, introduced, line_counts, tolerances_text};
+use crate::words::change::{change_summary, introduced_errors_text, line_counts, tolerances_text};
 use crate::words::patch::patch_error;
 
 #[derive(Deserialize, JsonSchema)]
@@ -46,7 +46,7 @@ fn answer(applied: PatchApplied) -> ToolOutput {
     }
     let title = format!("{} {}", files.len(), if files.len() == 1 { "file" } else { "files" });
     let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
-    let text = change_summary(&first, &done, &diffs) + &introduced(&errors);
+    let text = change_summary(&first, &done, &diffs) + &introduced_errors_text(&errors);
     ToolOutput::text(title, text).with("diff", all)
 }
 

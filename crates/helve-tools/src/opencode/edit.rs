@@ -9,7 +9,7 @@ use super::EDIT_TERMS;
 use crate::EditSettings;
 use crate::ops::edit::{EditError, EditOrder, EditRequest, Edited, Replacement, edit};
 use crate::words::change::{
-    change_error, change_summary, introduced, line_counts, refused, tolerances_text,
+    change_error, change_summary, introduced_errors_text, line_counts, refused, tolerances_text,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,14 +57,14 @@ pub(super) fn answer(edited: Edited) -> ToolOutput {
     let mut first = format!("{word} {shown}: {}.", line_counts(&diffs));
     if had_changed {
         first.push_str(&format!(
-            "\n{shown} had changed since you read it; the quoted text was still there."
+            "\n{shown} had changed since you read it; oldString was still there."
         ));
     }
     first.push_str(&each_change(&changes));
-    let text = change_summary(&first, &done, &diffs) + &introduced(&errors);
-    let moved_on = done.written.iter().any(|written| written.rebased);
+    let text = change_summary(&first, &done, &diffs) + &introduced_errors_text(&errors);
+    let rebased = done.written.iter().any(|written| written.rebased);
     let [diff] = diffs;
-    ToolOutput::text(shown, text).with("movedOn", moved_on).with("diff", diff.text)
+    ToolOutput::text(shown, text).with("rebased", rebased).with("diff", diff.text)
 }
 
 /// The number of replacements and the tolerances of each edit, if there is something to say.

@@ -8,14 +8,14 @@ use serde::Deserialize;
 use super::SEARCH_TERMS;
 use crate::ops::search::{FoundFiles, GlobRequest, IgnoredFiles, glob};
 use crate::words::count;
-use crate::words::search::{SearchScope, ending, notes, search_error};
+use crate::words::search::{SearchScope, notes, notes_text, search_error};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// The glob: "**/*.rs", "src/**/*.{ts,tsx}"; without a slash it matches names in any folder
     #[schemars(length(min = 1))]
     pattern: String,
-    /// The folder to search, default the workspace
+    /// The folder to search (default: the workspace)
     path: Option<String>,
     /// Also list files that .gitignore hides
     #[serde(default)]
@@ -58,7 +58,7 @@ fn answer(found: &FoundFiles) -> ToolOutput {
     }
     all.extend(notes(searched, SearchScope::Names, &SEARCH_TERMS));
     let is_cut = shown < counts.files || counts.ended == WalkEnd::Deadline;
-    let text = format!("{text}{}", ending(&all));
+    let text = format!("{text}{}", notes_text(&all));
     ToolOutput::text(searched.path.shown(), text).with("count", shown).with("truncated", is_cut)
 }
 

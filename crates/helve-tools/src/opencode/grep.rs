@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::SEARCH_TERMS;
-use crate::ops::search::{GrepRequest, IgnoredFiles, Matches, Searched, grep};
+use crate::ops::search::{GrepRequest, IgnoredFiles, Matches, SearchSummary, grep};
 use crate::words::count;
-use crate::words::search::{SearchScope, ending, notes, search_error};
+use crate::words::search::{SearchScope, notes, notes_text, search_error};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// The regular expression to search for
     #[schemars(length(min = 1))]
     pattern: String,
-    /// The file or folder to search, default the workspace
+    /// The file or folder to search (default: the workspace)
     path: Option<String>,
     /// Only files that match a glob: "*.js", "*.{ts,tsx}", "src/**"
     include: Option<String>,
@@ -99,12 +99,12 @@ fn answer(args: &Args, found: &Matches) -> ToolOutput {
     let mut all: Vec<String> = rest.into_iter().collect();
     let is_cut = !all.is_empty() || counts.ended == WalkEnd::Deadline;
     all.extend(notes(searched, SearchScope::Contents, &SEARCH_TERMS));
-    let text = format!("{text}{}", ending(&all));
+    let text = format!("{text}{}", notes_text(&all));
     ToolOutput::text(&*args.pattern, text).with("matches", counts.matches).with("truncated", is_cut)
 }
 
 /// The matching lines by file, and a note on those that are left out.
-fn content(hits: &[MatchedFile], searched: &Searched) -> (String, Option<String>) {
+fn content(hits: &[MatchedFile], searched: &SearchSummary) -> (String, Option<String>) {
     let counts = &searched.counts;
     let mut text = heading(counts, &count(counts.matches, "match", "matches"));
     let mut shown = 0;
@@ -149,7 +149,7 @@ fn line_text(line: &MatchedLine) -> String {
 fn files(
     output: OutputMode,
     hits: &[MatchedFile],
-    searched: &Searched,
+    searched: &SearchSummary,
 ) -> (String, Option<String>) {
     let counts = &searched.counts;
     let files = count(counts.files, "file", "files");

@@ -9,12 +9,12 @@ use serde::Deserialize;
 
 use super::SEARCH_TERMS;
 use crate::ops::list::{ListRequest, TreeListing, TreeRow, is_empty, list};
-use crate::ops::search::Searched;
-use crate::words::search::{self, SearchScope, amount, ending, search_error};
+use crate::ops::search::SearchSummary;
+use crate::words::search::{self, SearchScope, amount, notes_text, search_error};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The folder to list, default the workspace
+    /// The folder to list (default: the workspace)
     path: Option<String>,
     /// Globs of entries to omit
     #[serde(default)]
@@ -48,7 +48,7 @@ fn answer(listing: &TreeListing) -> ToolOutput {
     for row in rows {
         text.push_str(&format!("\n{}", row_text(row)));
     }
-    let text = format!("{text}{}", ending(&notes(searched)));
+    let text = format!("{text}{}", notes_text(&notes(searched)));
     let is_cut = *is_partial || searched.counts.ended == WalkEnd::Deadline;
     ToolOutput::text(searched.path.shown(), text).with("count", *count).with("truncated", is_cut)
 }
@@ -69,7 +69,7 @@ fn row_text(row: &TreeRow) -> String {
     }
 }
 
-fn notes(searched: &Searched) -> Vec<String> {
+fn notes(searched: &SearchSummary) -> Vec<String> {
     let counts = &searched.counts;
     let mut notes = Vec::new();
     let by_name = amount(counts.skipped.left_out);

@@ -294,7 +294,7 @@ two
                 </file>
                 == a.txt
                 Edited a.txt: 1 line added, 1 removed.
-                a.txt had changed since you read it; the quoted text was still there.
+                a.txt had changed since you read it; oldString was still there.
 
                 --- a.txt
                 +++ a.txt
@@ -373,7 +373,7 @@ one
                 @@ -1 +1 @@
                 -one
                 +two
-                -> No { word: Some("keep it") }
+                -> No { note: Some("keep it") }
                 !! Denied
                 The user rejected this call: keep it
             "#]],

@@ -9,8 +9,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::SHELL_TERMS;
-use crate::ops::process::{NewOutput, ProcessFailure, ProcessOutcome, ProcessRequest, list, steer};
-use crate::words::shell::{children_text, elapsed, lost, state_text, steer_error, withheld};
+use crate::ops::process::{
+    NewOutput, ProcessFailure, ProcessOutcome, ProcessRequest, control, list,
+};
+use crate::words::shell::{
+    children_text, control_error, denied_calls_text, elapsed, output_unavailable, state_text,
+};
 use crate::words::{clip, count};
 
 #[derive(Deserialize, JsonSchema)]
@@ -88,7 +92,7 @@ impl Tool for ProcessTool {
             | ProcessRequest::Signal(_)
             | ProcessRequest::Kill => None,
         };
-        let text = match steer(ctx, id, request, room).await.map_err(error)? {
+        let text = match control(ctx, id, request, room).await.map_err(error)? {
             ProcessOutcome::Output(output) => return Ok(output_text(&output, waiting)),
             ProcessOutcome::Signalled => {
                 let name = args.signal.map(|name| format!("{name:?}").to_ascii_uppercase());
@@ -148,8 +152,8 @@ fn error(error: ProcessFailure) -> ToolError {
             let text = format!("There is no program with the handle {}. {others}", clip(&id));
             ToolError::new(ErrorKind::NotFound, text).hint("List them with action \"list\".")
         }
-        ProcessFailure::Refused { id, error } => steer_error(&error, &id, &SHELL_TERMS),
-        ProcessFailure::Lost(error) => lost(&error, &SHELL_TERMS),
+        ProcessFailure::Refused { id, error } => control_error(&error, &id, &SHELL_TERMS),
+        ProcessFailure::OutputUnavailable(error) => output_unavailable(&error, &SHELL_TERMS),
     }
 }
 
@@ -175,7 +179,7 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
     if let Some((until, deadline)) = waiting {
         sentences.push(wait_text(watched.outcome, &until, deadline));
     }
-    sentences.extend(withheld(process));
+    sentences.extend(denied_calls_text(process));
     for sentence in sentences {
         whole.push_str(&format!("\n\n[{sentence}]"));
     }
@@ -228,7 +232,7 @@ fn list_text(all: &[Process]) -> ToolOutput {
             clip(&process.about.command)
         );
         if process.is_foreign {
-            line.push_str(" (of another Helve process)");
+            line.push_str(" (started by another Helve process)");
         }
         if process.state != ProcessState::Running && !process.children.is_empty() {
             line.push_str(&format!("\n    still running: {}", children_text(process)));
@@ -244,10 +248,13 @@ fn list_text(all: &[Process]) -> ToolOutput {
     ToolOutput::text("processes", lines.join("\n")).with("count", all.len())
 }
 
-fn missing(action: Action, what: &str, is: &str) -> ToolError {
+fn missing(action: Action, parameter: &str, meaning: &str) -> ToolError {
     let action = format!("{action:?}").to_ascii_lowercase();
-    ToolError::new(ErrorKind::InvalidArgs, format!("Action \"{action}\" needs {what}: {is}."))
-        .hint("Set it and call again.")
+    ToolError::new(
+        ErrorKind::InvalidArgs,
+        format!("Action \"{action}\" needs {parameter}: {meaning}."),
+    )
+    .hint("Set it and call again.")
 }
 
 fn signal(name: SignalName) -> Signal {

@@ -6,7 +6,9 @@ use serde::Deserialize;
 
 use crate::EditSettings;
 use crate::ops::write::{WriteError, WriteOutcome, WriteRequest, write};
-use crate::words::change::{cannot_encode, change_error, change_summary, introduced, line_counts};
+use crate::words::change::{
+    cannot_encode, change_error, change_summary, introduced_errors_text, line_counts,
+};
 use crate::words::clip;
 
 #[derive(Deserialize, JsonSchema)]
@@ -50,7 +52,7 @@ fn answer(outcome: WriteOutcome) -> ToolOutput {
     let diffs = [file.diff];
     let first = format!("{word} {}: {}.", file.shown, line_counts(&diffs));
     let [diff] = diffs;
-    let text = change_summary(&first, &file.made, &[]) + &introduced(&file.errors);
+    let text = change_summary(&first, &file.made, &[]) + &introduced_errors_text(&file.errors);
     ToolOutput::text(file.shown, text).with("diff", diff.text)
 }
 

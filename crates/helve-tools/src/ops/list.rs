@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use helve_core::machine::{FileCount, FileTree, FindOrder, FindRequest, FoundFile};
 use helve_core::{Ask, FileKind, MachineError, ToolContext, paths};
 
-use super::search::{SearchFailure, Searched, failure, resolve};
+use super::search::{SearchFailure, SearchSummary, failure, resolve};
 
 /// A directory to list.
 pub(crate) struct ListRequest<'a> {
@@ -24,7 +24,7 @@ pub(crate) struct TreeListing {
     pub(crate) count: usize,
     /// Some entries below a listed directory, or below the root, are not in `rows`.
     pub(crate) is_partial: bool,
-    pub(crate) searched: Searched,
+    pub(crate) searched: SearchSummary,
 }
 
 /// One line of a tree. Entries directly below the root have depth 0.
@@ -97,7 +97,7 @@ pub(crate) async fn list(
         rows: rows(&entries, counts.more),
         count: entries.len(),
         is_partial: entries.iter().any(|entry| !is_empty(entry.more)) || !is_empty(counts.more),
-        searched: Searched { path, counts, deadline },
+        searched: SearchSummary { path, counts, deadline },
     })
 }
 

@@ -51,7 +51,7 @@ pub(crate) enum ProcessFailure {
     /// The program is known, and the machine refused.
     Refused { id: String, error: ProcessError },
     /// The program cannot be watched.
-    Lost(ProcessError),
+    OutputUnavailable(ProcessError),
 }
 
 impl From<ToolError> for ProcessFailure {
@@ -73,7 +73,7 @@ pub(crate) async fn list(ctx: &ToolContext) -> Result<Vec<Process>, ToolError> {
 }
 
 /// Carries out a request for one program. `room` limits the output that is returned.
-pub(crate) async fn steer(
+pub(crate) async fn control(
     ctx: &ToolContext,
     id: &str,
     request: ProcessRequest,
@@ -160,7 +160,7 @@ async fn watch(
     let Watching { from, excerpt, until, deadline } = watching;
     let want = WatchRequest { from, max_bytes: room.bytes, excerpt, until, deadline };
     let mut watched = match ctx.cancel.run_until_cancelled(running.watch(want)).await {
-        Some(watched) => watched.map_err(ProcessFailure::Lost)?,
+        Some(watched) => watched.map_err(ProcessFailure::OutputUnavailable)?,
         None => return Err(ctx.words().aborted().into()),
     };
     limit_lines(&mut watched, excerpt, room.lines);

@@ -33,7 +33,7 @@ pub(crate) struct GlobRequest<'a> {
     pub(crate) max: usize,
 }
 
-/// Whether files that ignore rules hide are searched.
+/// Whether to search ignored files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IgnoredFiles {
     Skip,
@@ -43,24 +43,24 @@ pub(crate) enum IgnoredFiles {
 /// Files with matches, newest first.
 pub(crate) struct Matches {
     pub(crate) hits: Vec<MatchedFile>,
-    pub(crate) searched: Searched,
+    pub(crate) searched: SearchSummary,
 }
 
 /// Files with matching names, newest first.
 pub(crate) struct FoundFiles {
     pub(crate) files: Vec<FoundFile>,
-    pub(crate) searched: Searched,
+    pub(crate) searched: SearchSummary,
 }
 
 /// Where a search looked and what it counted.
-pub(crate) struct Searched {
+pub(crate) struct SearchSummary {
     pub(crate) path: Resolved,
     pub(crate) counts: SearchCounts,
     pub(crate) deadline: Duration,
 }
 
-impl Searched {
-    /// The absolute path of a file below the searched one, on one line.
+impl SearchSummary {
+    /// The absolute path of a file below the searched folder, escaped to one line.
     pub(crate) fn absolute(&self, below: &Path) -> String {
         let real = self.path.real();
         let whole = if below.as_os_str().is_empty() { real } else { real.join(below) };
@@ -116,7 +116,7 @@ pub(crate) async fn grep(
         return Err(ctx.words().aborted().into());
     };
     let (hits, counts) = answer.map_err(|error| failure(ctx, &path, pattern, error))?;
-    Ok(Matches { hits, searched: Searched { path, counts, deadline } })
+    Ok(Matches { hits, searched: SearchSummary { path, counts, deadline } })
 }
 
 /// Finds files by name.
@@ -141,7 +141,7 @@ pub(crate) async fn glob(
         return Err(ctx.words().aborted().into());
     };
     let (files, counts) = answer.map_err(|error| failure(ctx, &path, pattern, error))?;
-    Ok(FoundFiles { files, searched: Searched { path, counts, deadline } })
+    Ok(FoundFiles { files, searched: SearchSummary { path, counts, deadline } })
 }
 
 /// Resolves the path of a search, by default the workspace root.

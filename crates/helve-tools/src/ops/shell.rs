@@ -71,7 +71,7 @@ pub(crate) enum RunError {
     BadScript(BadScript),
     Spawn(SpawnError),
     /// The command was started, and the machine lost track of it.
-    Lost(ProcessError),
+    OutputUnavailable(ProcessError),
     Aborted {
         ended: usize,
         output: ProcessOutput,
@@ -86,7 +86,7 @@ impl From<ToolError> for RunError {
 
 impl From<ProcessError> for RunError {
     fn from(error: ProcessError) -> Self {
-        RunError::Lost(error)
+        RunError::OutputUnavailable(error)
     }
 }
 

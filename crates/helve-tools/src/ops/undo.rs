@@ -12,7 +12,7 @@ use super::change::diff::difference;
 
 /// Which call to undo.
 pub(crate) struct UndoRequest<'a> {
-    /// The last call that changed a file if `None`.
+    /// If `None`, the last call that changed a file.
     pub(crate) call: Option<&'a str>,
     pub(crate) mode: UndoMode,
 }
@@ -82,12 +82,12 @@ pub(crate) enum UndoError {
     Changed {
         shown: String,
     },
-    /// The call was interrupted and the file has changed. The diff leads from the state before the call to now.
+    /// The call was interrupted and the file has changed. The diff is between the state before the call and the current one.
     Interrupted {
         shown: String,
         diff: UnifiedDiff,
     },
-    /// The content that the call left is no longer known. The diff leads from the state before the call to now.
+    /// The content that the call left is no longer known. The diff is between the state before the call and the current one.
     Forgotten {
         shown: String,
         diff: UnifiedDiff,
@@ -100,7 +100,7 @@ impl From<ToolError> for UndoError {
     }
 }
 
-/// Undoes the changes of a call. `key` is the permission key besides `edit`.
+/// Undoes the changes of a call. `key` is the tool's own permission key, judged in addition to `edit`.
 pub(crate) async fn undo(
     ctx: &ToolContext,
     settings: EditSettings,
@@ -117,10 +117,10 @@ pub(crate) async fn undo(
         let current = ctx.files.load(&path).await?;
         let links = settings.links;
         let revert = Revert { shown: path.shown(), file, current: current.as_ref(), links };
-        let then = revert.then()?;
-        notes.extend(revert.note(then.as_ref()));
+        let change_kind = revert.revert_change()?;
+        notes.extend(revert.note(change_kind.as_ref()));
         reading = reading.add_request(path.read_request());
-        wanted.extend(then.map(|then| FileChange {
+        wanted.extend(change_kind.map(|then| FileChange {
             path,
             base: current,
             then,
@@ -156,13 +156,13 @@ struct Revert<'a> {
 
 impl Revert<'_> {
     /// The change that reverts the file; `None` if it is reverted already.
-    fn then(&self) -> Result<Option<ChangeKind>, UndoError> {
+    fn revert_change(&self) -> Result<Option<ChangeKind>, UndoError> {
         let (before, current) = (self.file.before.as_ref(), self.current);
         let is_reverted = current.map(|image| image.hash) == before.map(|image| image.hash);
         match &self.file.after {
-            AfterImage::Known(left) => self.merge(left.as_ref()),
-            // If the content before the call equals the intended content, the call changed the mode.
-            AfterImage::Intended(meant) if *meant == current.map(|image| image.hash) => {
+            AfterImage::Known(after) => self.merge(after.as_ref()),
+            // Checked before `is_reverted`: a call that changed only the mode leaves equal content.
+            AfterImage::Intended(intended) if *intended == current.map(|image| image.hash) => {
                 Ok(before
                     .map_or(current.map(|_| ChangeKind::Remove), |before| self.restore(before)))
             }
@@ -177,25 +177,27 @@ impl Revert<'_> {
     }
 
     /// Merges backwards from what the call left, so that later changes to other lines stay.
-    fn merge(&self, left: Option<&FileImage>) -> Result<Option<ChangeKind>, UndoError> {
-        match (&self.file.before, left, self.current) {
+    fn merge(&self, after: Option<&FileImage>) -> Result<Option<ChangeKind>, UndoError> {
+        match (&self.file.before, after, self.current) {
             (None, _, None) => Ok(None),
-            (None, Some(left), Some(now)) if left.bytes == now.bytes => {
+            (None, Some(after), Some(now)) if after.bytes == now.bytes => {
                 Ok(Some(ChangeKind::Remove))
             }
             (Some(before), None, None) => Ok(self.restore(before)),
             (Some(before), None, Some(now)) if before.bytes == now.bytes => Ok(None),
-            (Some(before), Some(left), Some(now)) => {
+            (Some(before), Some(after), Some(now)) => {
                 let bytes = match &now.bytes {
-                    bytes if *bytes == left.bytes || *bytes == before.bytes => before.bytes.clone(),
-                    bytes => merge3(&left.bytes, &before.bytes, bytes)
+                    bytes if *bytes == after.bytes || *bytes == before.bytes => {
+                        before.bytes.clone()
+                    }
+                    bytes => merge3(&after.bytes, &before.bytes, bytes)
                         .map_err(|_| UndoError::Overlap {
                             shown: self.shown.into(),
-                            later: difference(self.shown, Some(&left.bytes), Some(bytes)),
+                            later: difference(self.shown, Some(&after.bytes), Some(bytes)),
                         })?
                         .into(),
                 };
-                let mode = if now.mode == left.mode { before.mode } else { now.mode };
+                let mode = if now.mode == after.mode { before.mode } else { now.mode };
                 Ok(self.restore(&FileImage::new(bytes, mode)))
             }
             (_, left, now) => {

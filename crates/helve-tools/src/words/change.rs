@@ -74,7 +74,7 @@ pub(crate) fn change_summary(first: &str, made: &AppliedChanges, diffs: &[Unifie
 }
 
 /// Syntax errors that a change introduced, as the end of an answer.
-pub(crate) fn introduced(errors: &[IntroducedError]) -> String {
+pub(crate) fn introduced_errors_text(errors: &[IntroducedError]) -> String {
     if errors.is_empty() {
         return String::new();
     }

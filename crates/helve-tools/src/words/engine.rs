@@ -239,7 +239,7 @@ impl Words for EngineWords {
     }
 
     fn server_error(&self, server: &str, trouble: &ServerError) -> ToolError {
-        server::trouble(server, trouble)
+        server::server_error(server, trouble)
     }
 }
 

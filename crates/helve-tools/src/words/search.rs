@@ -6,7 +6,7 @@ use helve_text::lines::clip_around;
 use helve_text::visible;
 
 use super::count;
-use crate::ops::search::{SearchFailure, Searched};
+use crate::ops::search::{SearchFailure, SearchSummary};
 
 /// Maximum number of characters of a pattern that are quoted.
 const MAX_QUOTED: usize = 80;
@@ -39,7 +39,11 @@ pub(crate) fn amount(amount: FileCount) -> String {
 }
 
 /// What the result does not show and the reader should know, one sentence each.
-pub(crate) fn notes(searched: &Searched, scope: SearchScope, terms: &SearchTerms) -> Vec<String> {
+pub(crate) fn notes(
+    searched: &SearchSummary,
+    scope: SearchScope,
+    terms: &SearchTerms,
+) -> Vec<String> {
     let (counts, skipped) = (&searched.counts, searched.counts.skipped);
     let mut notes = Vec::new();
     if counts.ended == WalkEnd::Deadline {
@@ -69,7 +73,7 @@ pub(crate) fn notes(searched: &Searched, scope: SearchScope, terms: &SearchTerms
     notes
 }
 
-fn nothing_found(searched: &Searched, scope: SearchScope) -> Option<String> {
+fn nothing_found(searched: &SearchSummary, scope: SearchScope) -> Option<String> {
     if scope == SearchScope::Names {
         return None;
     }
@@ -84,7 +88,11 @@ fn nothing_found(searched: &Searched, scope: SearchScope) -> Option<String> {
 }
 
 /// What ignored files contain, where nothing else was found.
-fn ignored_files(searched: &Searched, scope: SearchScope, terms: &SearchTerms) -> Option<String> {
+fn ignored_files(
+    searched: &SearchSummary,
+    scope: SearchScope,
+    terms: &SearchTerms,
+) -> Option<String> {
     let ignored = searched.counts.ignored_matches.as_ref()?;
     let hidden = amount(searched.counts.skipped.ignored);
     let first: Vec<String> = ignored.first.iter().map(|path| searched.absolute(path)).collect();
@@ -115,7 +123,7 @@ fn ignored_files(searched: &Searched, scope: SearchScope, terms: &SearchTerms) -
 }
 
 /// The notes, each in parentheses, as the end of an answer.
-pub(crate) fn ending(notes: &[String]) -> String {
+pub(crate) fn notes_text(notes: &[String]) -> String {
     let lines: Vec<String> = notes.iter().map(|note| format!("({note})")).collect();
     if lines.is_empty() { String::new() } else { format!("\n\n{}", lines.join("\n")) }
 }

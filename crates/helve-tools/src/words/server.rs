@@ -4,11 +4,11 @@ use helve_core::{ErrorKind, ServerError, ToolError};
 
 use super::clip;
 
-pub(crate) fn trouble(server: &str, trouble: &ServerError) -> ToolError {
+pub(crate) fn server_error(server: &str, error: &ServerError) -> ToolError {
     let server = clip(server);
     let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
-    let about = format!("The MCP server \"{server}\" could not do this: {trouble}.");
-    match trouble {
+    let about = format!("The MCP server \"{server}\" could not do this: {error}.");
+    match error {
         ServerError::Unknown { known } if known.is_empty() => {
             ToolError::new(ErrorKind::NotFound, format!("There is no MCP server \"{server}\"."))
                 .hint("No server is configured here.")
@@ -18,10 +18,10 @@ pub(crate) fn trouble(server: &str, trouble: &ServerError) -> ToolError {
                 .hint(format!("Available servers: {}.", known.join(", ")))
         }
         ServerError::NoResources { others } => {
-            let error = failed(format!("The MCP server \"{server}\" offers no resources."));
+            let none = failed(format!("The MCP server \"{server}\" offers no resources."));
             match others.as_slice() {
-                [] => error.hint("No other server does either."),
-                others => error.hint(format!("These servers do: {}.", others.join(", "))),
+                [] => none.hint("No other server does either."),
+                others => none.hint(format!("These servers do: {}.", others.join(", "))),
             }
         }
         ServerError::Off => failed(about)
@@ -41,7 +41,7 @@ pub(crate) fn trouble(server: &str, trouble: &ServerError) -> ToolError {
             "It may still be working. Check before calling again; the user can raise \"timeout\" of mcp.{server}."
         )),
         ServerError::Ended { .. } => failed(about)
-            .hint("What the call did before that is unknown. The server is being restarted; retry if that is safe."),
+            .hint("It is unknown what the call did before the server ended. The server is being restarted; retry if that is safe."),
         ServerError::TooLarge { .. } => {
             failed(about).hint("Request less at a time. The server is being restarted.")
         }

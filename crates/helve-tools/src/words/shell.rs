@@ -173,7 +173,7 @@ fn denials(denied: &[SandboxDenial]) -> Option<String> {
 }
 
 /// What the system denied a program of an earlier call, whose sandbox is no longer known.
-pub(crate) fn withheld(process: &Process) -> Option<String> {
+pub(crate) fn denied_calls_text(process: &Process) -> Option<String> {
     sandbox_denied(process.denied_calls.iter().map(|what| withheld_name(*what).into()))
 }
 
@@ -277,7 +277,7 @@ pub(crate) fn run_error(error: &RunError, terms: &ShellTerms) -> ToolError {
         RunError::Context(error) => error.clone(),
         RunError::BadScript(bad) => bad_script(bad),
         RunError::Spawn(error) => not_started(error, terms),
-        RunError::Lost(error) => lost(error, terms),
+        RunError::OutputUnavailable(error) => output_unavailable(error, terms),
         RunError::Aborted { ended, output } => aborted(*ended, output),
     }
 }
@@ -343,13 +343,13 @@ fn not_started(error: &SpawnError, terms: &ShellTerms) -> ToolError {
 }
 
 /// A program that was started cannot be reached.
-pub(crate) fn lost(error: &ProcessError, terms: &ShellTerms) -> ToolError {
+pub(crate) fn output_unavailable(error: &ProcessError, terms: &ShellTerms) -> ToolError {
     ToolError::new(ErrorKind::Failed, format!("The program cannot be reached: {error}."))
         .hint(format!("List running programs with {}, then start it again.", terms.process))
 }
 
 /// The machine refused to type into, signal or end a program.
-pub(crate) fn steer_error(error: &ProcessError, id: &str, terms: &ShellTerms) -> ToolError {
+pub(crate) fn control_error(error: &ProcessError, id: &str, terms: &ShellTerms) -> ToolError {
     let ShellTerms { run, terminal, read, .. } = terms;
     let failed = |text: String| ToolError::new(ErrorKind::Failed, text);
     match error {
@@ -361,7 +361,7 @@ pub(crate) fn steer_error(error: &ProcessError, id: &str, terms: &ShellTerms) ->
             failed(format!("{id} was started by another Helve process, and only that one can type into it."))
                 .hint("You can read, signal or end it here. To type into it, start it again in this session. Each `helve call` is a process of its own; with `helve mcp` or `helve serve`, later calls can type into a program.")
         }
-        ProcessError::Unknown | ProcessError::Other(_) => lost(error, terms),
+        ProcessError::Unknown | ProcessError::Other(_) => output_unavailable(error, terms),
     }
 }
 
