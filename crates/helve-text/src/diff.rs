@@ -19,10 +19,10 @@ pub struct DiffHunk {
     pub new: Range<usize>,
 }
 
-/// Up to this many items in total, the shortest difference is computed.
+/// Up to this many items on both sides together, the shortest difference is computed.
 const MAX_SHORTEST: usize = 2_000;
-/// Above this many items, sides with little in common would take seconds. If the shortest difference is not found
-/// quickly, only items that occur once are used as anchors.
+/// Up to this many items on both sides together, Myers' algorithm is used. With more, it could take seconds. Then only
+/// items known to be equal are kept: those of a short difference, or else those that occur once on both sides.
 const MAX_MYERS: usize = 200_000;
 
 /// Returns the hunks between two sequences, in order and never adjacent. The running time is bounded for any input.
@@ -30,20 +30,21 @@ pub fn hunks<T: Hash + Eq>(old: &[T], new: &[T]) -> Vec<DiffHunk> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail =
         old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
-    let mut found = HunkList { hunks: Vec::new() };
+    let mut list = HunkList { hunks: Vec::new() };
     let middle = DiffHunk { old: head..old.len() - tail, new: head..new.len() - tail };
     let mut numbers = HashMap::new();
     let [old, new] = [&old[middle.old.clone()], &new[middle.new.clone()]]
         .map(|items| intern(items, &mut numbers));
     if old.len() + new.len() <= MAX_MYERS {
-        found.add_differences(&old, &new, head, head);
+        list.add_differences(&old, &new, head, head);
     } else {
         let common = greedy::common_items(&old, &new).unwrap_or_else(|| unique_anchors(&old, &new));
-        found.add_gaps(&common, &old, &new, head);
+        list.add_gaps(&common, &old, &new, head);
     }
-    join_exchanges(found.hunks, &old, &new, head)
+    join_exchanges(list.hunks, &old, &new, head)
 }
 
+/// Maps items to numbers that are equal if the items are.
 fn intern<'a, T: Hash + Eq>(items: &'a [T], numbers: &mut HashMap<&'a T, usize>) -> Vec<usize> {
     let number = |item| {
         let next = numbers.len();
@@ -57,8 +58,14 @@ struct HunkList {
 }
 
 impl HunkList {
-    /// Adds the differences between two slices that start at the offsets `from` and `to` of the whole sequences.
-    fn add_differences(&mut self, old: &[usize], new: &[usize], from: usize, to: usize) {
+    /// Adds the differences between two slices, which start at these offsets of the whole sequences.
+    fn add_differences(
+        &mut self,
+        old: &[usize],
+        new: &[usize],
+        old_offset: usize,
+        new_offset: usize,
+    ) {
         let algorithm = if old.len() + new.len() <= MAX_SHORTEST {
             Algorithm::RawMyers
         } else {
@@ -67,25 +74,25 @@ impl HunkList {
         for operation in capture_diff_slices(algorithm, old, new) {
             if operation.tag() != DiffTag::Equal {
                 let (old, new) = (operation.old_range(), operation.new_range());
-                self.add(old.start + from..old.end + from, new.start + to..new.end + to);
+                self.add(old.start + old_offset..old.end + old_offset, new.start + new_offset..new.end + new_offset);
             }
         }
     }
 
     /// Adds the differences before, between and after items that are known to be equal.
     fn add_gaps(&mut self, common: &[(usize, usize)], old: &[usize], new: &[usize], head: usize) {
-        let (mut at, mut to) = (0, 0);
+        let (mut old_at, mut new_at) = (0, 0);
         let mut budget = MAX_MYERS;
         for &(old_next, new_next) in common.iter().chain([&(old.len(), new.len())]) {
-            let (gap_old, gap_new) = (&old[at..old_next], &new[to..new_next]);
+            let (gap_old, gap_new) = (&old[old_at..old_next], &new[new_at..new_next]);
             let size = gap_old.len() + gap_new.len();
             if gap_old.is_empty() || gap_new.is_empty() || size > MAX_SHORTEST.max(budget) {
-                self.add(head + at..head + old_next, head + to..head + new_next);
+                self.add(head + old_at..head + old_next, head + new_at..head + new_next);
             } else {
                 budget = budget.saturating_sub(size);
-                self.add_differences(gap_old, gap_new, head + at, head + to);
+                self.add_differences(gap_old, gap_new, head + old_at, head + new_at);
             }
-            (at, to) = (old_next + 1, new_next + 1);
+            (old_at, new_at) = (old_next + 1, new_next + 1);
         }
     }
 
@@ -160,42 +167,43 @@ fn can_slide(
         && match direction {
             Direction::Up => start >= gap && items[start - gap..start] == items[end - gap..end],
             Direction::Down => {
-                items.get(end..end + gap).is_some_and(|below| below == &items[start..start + gap])
+                items.get(end..end + gap).is_some_and(|following| following == &items[start..start + gap])
             }
         }
 }
 
-/// Returns the items that occur once on either side, as the longest list in the same order on both.
+/// Returns items that occur exactly once on each side, as pairs of indices: the longest selection in which they have
+/// the same order on both sides.
 fn unique_anchors(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
-    let once = |items: &[usize]| {
-        let mut places: HashMap<usize, Option<usize>> = HashMap::new();
+    let unique_positions = |items: &[usize]| {
+        let mut positions: HashMap<usize, Option<usize>> = HashMap::new();
         for (at, item) in items.iter().enumerate() {
-            places.entry(*item).and_modify(|place| *place = None).or_insert(Some(at));
+            positions.entry(*item).and_modify(|position| *position = None).or_insert(Some(at));
         }
-        places
+        positions
     };
-    let (in_old, in_new) = (once(old), once(new));
-    let both = old.iter().enumerate().filter_map(|(at, item)| {
+    let (in_old, in_new) = (unique_positions(old), unique_positions(new));
+    let shared = old.iter().enumerate().filter_map(|(at, item)| {
         in_old[item]?;
         Some((at, (*in_new.get(item)?)?))
     });
-    longest_increasing(&both.collect::<Vec<_>>())
+    longest_increasing(&shared.collect::<Vec<_>>())
 }
 
 /// Returns the longest subsequence of pairs whose second elements increase.
 fn longest_increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // `lasts` holds the last pair of the best subsequence of each length, `before` the predecessor of each pair.
+    // `lasts` holds the last pair of the best subsequence of each length, `predecessors` the pair before each pair in its subsequence.
     let mut lasts: Vec<usize> = Vec::new();
-    let mut before = vec![None; pairs.len()];
+    let mut predecessors = vec![None; pairs.len()];
     for (index, (_, to)) in pairs.iter().enumerate() {
         let length = lasts.partition_point(|last| pairs[*last].1 < *to);
-        before[index] = length.checked_sub(1).map(|shorter| lasts[shorter]);
+        predecessors[index] = length.checked_sub(1).map(|shorter| lasts[shorter]);
         match lasts.get_mut(length) {
             Some(last) => *last = index,
             None => lasts.push(index),
         }
     }
-    let mut chosen: Vec<_> = std::iter::successors(lasts.last().copied(), |index| before[*index])
+    let mut chosen: Vec<_> = std::iter::successors(lasts.last().copied(), |index| predecessors[*index])
         .map(|index| pairs[index])
         .collect();
     chosen.reverse();

@@ -26,7 +26,7 @@ pub use self::nearest::{FirstDifference, Mismatch, NearestMatch};
 pub use self::placeholder::find_placeholder;
 use crate::view::{Encoding, LineEnding, View};
 
-/// Replaces `old` by `new`, once or everywhere.
+/// Replaces `old` with `new`: the only occurrence, or every one if `all` is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edit<'a> {
     pub old: &'a str,
@@ -97,7 +97,7 @@ impl Tolerances {
     }
 
     #[must_use]
-    fn and(self, other: Tolerances) -> Tolerances {
+    fn union(self, other: Tolerances) -> Tolerances {
         Tolerances(self.0 | other.0)
     }
 
@@ -131,10 +131,13 @@ pub struct EditChange {
     pub tolerances: Tolerances,
 }
 
-/// Changed lines before and after, counted from 1. Empty if lines were only added or only removed.
+/// A range of changed lines, counted from 1. `before` is empty if lines were only added, `after` if lines were only
+/// removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedLines {
+    /// Line numbers in the file before the edit.
     pub before: Range<usize>,
+    /// Line numbers in the file after the edit.
     pub after: Range<usize>,
 }
 
@@ -151,22 +154,23 @@ pub enum EditRefusal {
     Same,
     /// `old` was not found. Contains the closest match, if any.
     NotFound(Option<Box<NearestMatch>>),
-    /// `old` occurs several times: the first lines of the first occurrences, and the number of all.
+    /// `old` occurs `count` times. `lines` has the line numbers of the first occurrences.
     Ambiguous { lines: Vec<usize>, count: usize, tolerances: Tolerances },
     /// `new` changes only white space, and `old` does not match the file exactly.
     WhiteSpaceOnly { line: usize, tolerances: Tolerances },
     /// The indentation of a line of `new` cannot be mapped to the file's.
     Indentation { line: usize, text: String },
-    /// `old` is indented differently from the file, and `new` like the file. Either could be meant.
+    /// `old` is indented differently from the file, but `new` is indented like the file. It is unclear whether the
+    /// indentation of `new` is relative to `old` or literal.
     UnclearIndentation { line: usize },
-    /// `old` starts after or inside a line's indentation, and further lines of `new` have less, or the next line would
-    /// be joined.
+    /// `old` starts after or inside a line's indentation. Later lines of `new` are indented less than that line, or the
+    /// edit would join the next line to it.
     PartialIndentation { line: usize },
     /// `new` rewrites text with plain characters where the file has typographic ones, or the reverse.
     Typography { line: usize, character: char },
-    /// `old` is escaped once too often, and the meaning of `new` is unclear.
+    /// `old` has one level of escaping too many, and it is unclear whether `new` does too.
     Escapes { line: usize },
-    /// `old` has line numbers, and `new` has them only in part.
+    /// Lines of `old` start with line numbers, but only some lines of `new` do.
     LineNumbers { line: usize },
     /// The file's encoding cannot represent a character of `new`.
     CannotEncode { line: usize, character: char, encoding: Encoding },
@@ -189,11 +193,13 @@ pub fn apply(
 /// The result of several edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedEdits {
+    /// The whole file after all edits.
     pub bytes: Vec<u8>,
+    /// One per edit, in the same order.
     pub changes: Vec<EditChange>,
 }
 
-/// The edit of a list that was refused.
+/// One edit of a list, and why it was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedEdit {
     /// Counted from 0.
@@ -207,14 +213,14 @@ pub fn apply_all(
     edits: &[Edit<'_>],
     policy: MatchPolicy,
 ) -> Result<AppliedEdits, RefusedEdit> {
-    let mut done = AppliedEdits { bytes: bytes.to_vec(), changes: Vec::with_capacity(edits.len()) };
+    let mut result = AppliedEdits { bytes: bytes.to_vec(), changes: Vec::with_capacity(edits.len()) };
     for (index, edit) in edits.iter().enumerate() {
         let applied =
-            apply(&done.bytes, edit, policy).map_err(|refusal| RefusedEdit { index, refusal })?;
-        done.bytes = applied.bytes;
-        done.changes.push(applied.change);
+            apply(&result.bytes, edit, policy).map_err(|refusal| RefusedEdit { index, refusal })?;
+        result.bytes = applied.bytes;
+        result.changes.push(applied.change);
     }
-    Ok(done)
+    Ok(result)
 }
 
 /// Applies one edit to a decoded file.
@@ -238,14 +244,14 @@ pub fn apply_to(
         return Ok(applied);
     }
     if old.ends_with('\r') && new.ends_with('\r') {
-        // Half of a CRLF was cut off. All carriage returns are stripped at once, so that many of them do not recurse
-        // deeply.
+        // Both texts end in the middle of a CRLF. All trailing carriage returns are stripped at once, which bounds the
+        // recursion.
         let [old, new] = [&old, &new].map(|text| text.trim_end_matches('\r'));
         return apply_to(view, &Edit { old, new, all: edit.all }, policy);
     }
     match policy {
         MatchPolicy::Safe => apply_tolerant(view, &quoted),
-        MatchPolicy::Exact => Err(nearest::refuse_exact(view, &quoted)),
+        MatchPolicy::Exact => Err(nearest::exact_refusal(view, &quoted)),
     }
 }
 
@@ -257,38 +263,38 @@ fn normalize_endings<'a>(view: &View<'_>, text: &'a str) -> Cow<'a, str> {
         return Cow::Borrowed(text);
     }
     let text = text.replace("\r\n", "\n");
-    match view.usual_ending() {
+    match view.dominant_ending() {
         LineEnding::Cr => Cow::Owned(text.replace('\r', "\n")),
         LineEnding::Lf | LineEnding::CrLf | LineEnding::None => Cow::Owned(text),
     }
 }
 
 fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditRefusal> {
-    let keys = find::LineKeys::of(view);
-    for reading in interpretation::Reading::ALL {
-        let mut hits = Vec::new();
-        for interpretation in interpretation::interpretations(reading, edit) {
+    let keys = find::LineKeys::new(view);
+    for kind in interpretation::InterpretationKind::ALL {
+        let mut matches = Vec::new();
+        for interpretation in interpretation::interpretations(kind, edit) {
             if interpretation.old.trim().is_empty() {
                 return Err(EditRefusal::Blank);
             }
             if let Some(found) = find::best_matches(view, &keys, &interpretation)? {
-                hits.push((interpretation, found));
+                matches.push((interpretation, found));
             }
         }
-        let Some(((interpretation, found), others)) = hits.split_first() else { continue };
+        let Some(((interpretation, found), others)) = matches.split_first() else { continue };
         if others.iter().any(|(other, _)| {
             (&other.old, &other.new) != (&interpretation.old, &interpretation.new)
         }) {
             return Err(EditRefusal::Escapes { line: found.starts[0] + 1 });
         }
         if found.needed.contains(Tolerance::Indentation)
-            && let Some(start) = find::find_all_but_one(view, &interpretation.old, found)
+            && let Some(start) = find::find_one_line_off(view, &interpretation.old, found)
         {
-            return Err(nearest::refuse_changed(view, &keys, &interpretation.old, start));
+            return Err(nearest::changed_refusal(view, &keys, &interpretation.old, start));
         }
         return apply_match(view, &keys, interpretation, found, edit.all);
     }
-    Err(nearest::refuse_not_found(view, edit, &keys))
+    Err(nearest::not_found_refusal(view, edit, &keys))
 }
 
 fn apply_match(
@@ -298,7 +304,7 @@ fn apply_match(
     found: &find::MatchSet,
     all: bool,
 ) -> Result<AppliedEdit, EditRefusal> {
-    let tolerances = found.needed.and(interpretation.tolerances);
+    let tolerances = found.needed.union(interpretation.tolerances);
     let line = found.starts[0] + 1;
     if found.starts.len() > 1 && !all {
         let lines = found.starts.iter().map(|start| start + 1).take(MAX_LISTED).collect();
@@ -312,7 +318,7 @@ fn apply_match(
             EditRefusal::Escapes { line }
         });
     };
-    if is_same_but_white_space(&interpretation.old, new) {
+    if differ_only_in_white_space(&interpretation.old, new) {
         return Err(EditRefusal::WhiteSpaceOnly { line, tolerances });
     }
     let (old, new) = (find::lines(&interpretation.old), find::lines(new));
@@ -329,7 +335,7 @@ fn apply_match(
 /// Maximum number of lines listed for an ambiguous match.
 const MAX_LISTED: usize = 100;
 
-fn is_same_but_white_space(old: &str, new: &str) -> bool {
+fn differ_only_in_white_space(old: &str, new: &str) -> bool {
     let [old, new] =
         [old, new].map(|text| text.chars().filter(|character| !character.is_whitespace()));
     old.eq(new)

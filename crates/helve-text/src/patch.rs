@@ -1,9 +1,9 @@
-//! Parses patches in the marked form (`*** Begin Patch`) and as unified diffs, completely before anything is changed.
+//! Parses patches in the `apply_patch` format (`*** Begin Patch`) and unified diffs.
 
+mod apply_patch;
 mod error;
 mod file_name;
 mod hunk_header;
-mod marked;
 pub mod place;
 mod source;
 mod unified;
@@ -15,23 +15,24 @@ use crate::cut::count_lines;
 
 pub use error::{PatchParseError, PatchProblem, UnsupportedChange};
 
-/// Maximum size of a patch in bytes and rows, far above what a model writes.
+/// Maximum size of a patch in bytes, far above what a model writes.
 const MAX_BYTES: usize = 16 << 20;
+/// Maximum number of lines of a patch.
 const MAX_ROWS: usize = 1_000_000;
 
-/// The changes of a patch, file by file, in its order.
+/// A parsed patch: the changes to each file, in the order of the patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
     pub files: Vec<FilePatch>,
 }
 
-/// The change of one file. Paths are as in the patch, without the `a/` and `b/` of a diff.
+/// The change to one file. Paths are as in the patch, without the prefixes `a/` and `b/` of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePatch {
     Add {
         path: String,
         text: String,
-        /// Whether the file becomes executable, if the patch says so.
+        /// Whether the file is executable, or `None` if the patch does not say.
         executable: Option<bool>,
     },
     Delete {
@@ -51,14 +52,14 @@ pub enum FilePatch {
 /// Consecutive lines of the file, and their replacement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PatchHunk {
-    /// Lines that precede the hunk, outermost first, with anything in between: `@@ class Cat`, `@@ def purr`.
+    /// Lines that occur somewhere before the hunk, outermost first: `class Cat`, then `def purr`.
     pub hints: Vec<String>,
     pub lines: Vec<PatchLine>,
-    /// The last of `lines` is the last of the file.
+    /// Whether the hunk ends at the end of the file.
     pub at_end: bool,
-    /// The line number, from 1, that the patch states for the old lines, or before which it inserts.
+    /// The line number, from 1, that the patch states for the first old line, or for the line before which it inserts.
     pub old_start: Option<usize>,
-    /// The row of the patch at which the hunk starts, for messages.
+    /// The line number of the patch, from 1, at which the hunk starts. Used in messages.
     pub row: usize,
 }
 
@@ -67,7 +68,7 @@ pub struct PatchHunk {
 pub struct PatchLine {
     pub kind: PatchLineKind,
     pub text: String,
-    /// The file ends with this line, without a newline.
+    /// Whether the file ends with this line, without a newline.
     pub no_newline: bool,
 }
 
@@ -78,7 +79,7 @@ pub enum PatchLineKind {
     Add,
 }
 
-/// Parses a patch in either form, also inside a here-document or a code fence.
+/// Parses a patch in either format. A surrounding here-document or code fence is ignored.
 pub fn parse(text: &str) -> Result<Patch, PatchParseError> {
     if text.len() > MAX_BYTES || count_lines(text) > MAX_ROWS {
         return Err(PatchParseError {
@@ -89,9 +90,9 @@ pub fn parse(text: &str) -> Result<Patch, PatchParseError> {
     }
     let rows = source::split_rows(text);
     let rows = source::strip_wrapper(&rows);
-    let patch = if unified::is_unified(rows) { unified::parse(rows) } else { marked::parse(rows) }?;
+    let patch = if unified::is_unified(rows) { unified::parse(rows) } else { apply_patch::parse(rows) }?;
     match rows.last() {
-        Some(row) if patch.files.is_empty() => Err(row.error(PatchProblem::Nothing)),
+        Some(row) if patch.files.is_empty() => Err(row.error(PatchProblem::NoChanges)),
         Some(_) | None => Ok(patch),
     }
 }

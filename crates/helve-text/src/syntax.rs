@@ -1,7 +1,7 @@
 //! Checks the syntax of a text, and finds the errors that an edit introduced.
 //!
-//! Only real errors are reported. Grammars also fail on valid code such as macros, templates and new syntax. Where that
-//! is known, no error is reported.
+//! Grammars also report errors in valid code, such as macros, templates and new syntax. Where this is known to happen,
+//! no error is reported.
 
 mod false_positives;
 mod introduced;
@@ -15,10 +15,10 @@ mod yaml;
 
 use std::time::{Duration, Instant};
 
-/// Longer texts are not checked.
+/// Maximum length of a text that is checked, in bytes.
 pub const MAX_LENGTH: usize = 256 * 1024;
 
-/// A check that takes longer is aborted.
+/// Maximum duration of a check.
 pub const TIME_LIMIT: Duration = Duration::from_millis(200);
 
 /// Maximum number of errors reported.
@@ -47,7 +47,7 @@ pub enum Language {
 /// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// From 1. For an unclosed bracket, the line on which it was opened.
+    /// Line number, from 1. For an unclosed bracket, the line on which it was opened.
     pub line: usize,
     pub kind: SyntaxErrorKind,
 }
@@ -63,7 +63,7 @@ pub enum SyntaxErrorKind {
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyntaxCheck {
-    /// By line, at most [`MAX_ERRORS`].
+    /// Sorted by line, at most [`MAX_ERRORS`].
     Errors(Vec<SyntaxError>),
     /// The text is too long, took too long, is a template, or is in a language that this build does not support.
     Unchecked,
@@ -112,12 +112,12 @@ struct LocatedError {
     byte: usize,
 }
 
-/// Returns `None` if the text cannot be checked.
+/// Returns all errors of a text, or `None` if it cannot be checked.
 fn located_errors(language: Language, text: &str, deadline: Instant) -> Option<Vec<LocatedError>> {
     if !prepare::is_checkable(language, text) {
         return None;
     }
-    let text = prepare::prepared(language, text);
+    let text = prepare::prepare(language, text);
     let mut errors = parse::located_errors(language, &text, deadline)?;
     false_positives::drop_false_positives(language, &text, &mut errors);
     errors.sort_by_key(|located| (located.error.line, located.byte));

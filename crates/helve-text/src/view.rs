@@ -152,13 +152,13 @@ impl<'a> View<'a> {
     }
 
     /// Returns the most common ending, or `\n` if no line has one.
-    pub fn usual_ending(&self) -> LineEnding {
+    pub fn dominant_ending(&self) -> LineEnding {
         let count = |ending| self.lines.iter().filter(|line| line.ending == ending).count();
-        let usual = [LineEnding::Lf, LineEnding::CrLf, LineEnding::Cr]
+        let dominant = [LineEnding::Lf, LineEnding::CrLf, LineEnding::Cr]
             .into_iter()
             .rev()
             .max_by_key(|&ending| count(ending));
-        usual.unwrap_or(LineEnding::Lf)
+        dominant.unwrap_or(LineEnding::Lf)
     }
 
     /// Encodes text in the file's encoding, or returns the first character that it cannot represent.

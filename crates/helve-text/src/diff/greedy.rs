@@ -53,7 +53,8 @@ impl Search<'_> {
     }
 }
 
-/// Returns where a diagonal starts in a round, and whether the step to it consumed an item of the old side.
+/// Returns the position on the old side at which a diagonal starts in a round, and whether the step to it deleted an
+/// item of the old side.
 fn diagonal_start(last: &[usize], index: usize, round: usize) -> (usize, bool) {
     // Relative to the last round, indices shift: the diagonal below is at `index - 2`, the one above at `index`.
     let below = index.checked_sub(2).map(|below| last[below] + 1);
@@ -66,19 +67,20 @@ fn diagonal_start(last: &[usize], index: usize, round: usize) -> (usize, bool) {
     }
 }
 
+/// Follows the shortest difference back from the end, and collects the items that it leaves unchanged.
 fn walk_back(rounds: &[Vec<usize>], old: usize, new: usize) -> Vec<(usize, usize)> {
     let mut common = Vec::new();
     let (mut at, mut to) = (old, new);
     for round in (0..rounds.len()).rev() {
         let index = round + at - to.min(round + at);
-        let (start, took_old) = round
+        let (start, is_deletion) = round
             .checked_sub(1)
             .map_or((0, false), |last| diagonal_start(&rounds[last], index, round));
         while at > start {
             (at, to) = (at - 1, to.saturating_sub(1));
             common.push((at, to));
         }
-        match (round, took_old) {
+        match (round, is_deletion) {
             (0, _) => {}
             (_, true) => at = at.saturating_sub(1),
             (_, false) => to = to.saturating_sub(1),

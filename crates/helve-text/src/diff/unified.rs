@@ -55,7 +55,7 @@ pub fn unified(
         text: String::new(),
         remaining: limits.bytes,
         cut: false,
-        endings: endings_matter(&hunks, &old, &new),
+        shows_endings: endings_differ(&hunks, &old, &new),
         skipped,
     };
     if !hunks.is_empty() {
@@ -95,11 +95,11 @@ fn trim_common<'a>(old: &'a [u8], new: &'a [u8], context: usize) -> (usize, [&'a
         return (0, [old, new]);
     }
     let margin = context.saturating_add(MARGIN);
-    let before = memrchr_iter(b'\n', &old[..head]).nth(margin).map_or(0, |at| at + 1);
+    let start = memrchr_iter(b'\n', &old[..head]).nth(margin).map_or(0, |at| at + 1);
     let after = memchr_iter(b'\n', &old[old.len() - tail..]).nth(margin);
-    let after = after.map_or(0, |at| tail - at - 1);
-    let skipped = memchr_iter(b'\n', &old[..before]).count();
-    (skipped, [&old[before..old.len() - after], &new[before..new.len() - after]])
+    let trimmed = after.map_or(0, |at| tail - at - 1);
+    let skipped = memchr_iter(b'\n', &old[..start]).count();
+    (skipped, [&old[start..old.len() - trimmed], &new[start..new.len() - trimmed]])
 }
 
 /// Number of bytes compared at a time.
@@ -109,12 +109,12 @@ const CHUNK: usize = 4096;
 fn common_len<'a>(
     old: impl Iterator<Item = &'a [u8]>,
     new: impl Iterator<Item = &'a [u8]>,
-    within: impl Fn(&[u8], &[u8]) -> usize,
+    common_in_chunk: impl Fn(&[u8], &[u8]) -> usize,
 ) -> usize {
     let mut sum = 0;
     for (a, b) in old.zip(new) {
         if a != b {
-            return sum + within(a, b);
+            return sum + common_in_chunk(a, b);
         }
         sum += a.len();
     }
@@ -138,8 +138,8 @@ fn lines<'a>(view: &'a View<'_>) -> Vec<DiffLine<'a>> {
         .collect()
 }
 
-/// Endings are shown only if the changed lines do not all have the same one.
-fn endings_matter(hunks: &[DiffHunk], old: &[DiffLine<'_>], new: &[DiffLine<'_>]) -> bool {
+/// Whether the changed lines have different endings. Only then are endings shown.
+fn endings_differ(hunks: &[DiffHunk], old: &[DiffLine<'_>], new: &[DiffLine<'_>]) -> bool {
     let lines =
         hunks.iter().flat_map(|hunk| old[hunk.old.clone()].iter().chain(&new[hunk.new.clone()]));
     let mut endings = lines.map(|line| line.ending).filter(|ending| *ending != LineEnding::None);
@@ -147,7 +147,7 @@ fn endings_matter(hunks: &[DiffHunk], old: &[DiffLine<'_>], new: &[DiffLine<'_>]
     endings.any(|ending| Some(ending) != first)
 }
 
-/// Groups hunks whose contexts touch under one header.
+/// Groups hunks whose context lines overlap or touch. Each group gets one header.
 fn group_hunks(hunks: &[DiffHunk], context: usize) -> impl Iterator<Item = &[DiffHunk]> {
     hunks.chunk_by(move |a, b| b.old.start - a.old.end <= context.saturating_mul(2))
 }
@@ -156,8 +156,8 @@ struct DiffWriter {
     text: String,
     remaining: usize,
     cut: bool,
-    endings: bool,
-    /// Number of lines before the first.
+    shows_endings: bool,
+    /// Number of lines of the files before the compared ones.
     skipped: usize,
 }
 
@@ -172,18 +172,18 @@ impl DiffWriter {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
         let before = context.min(first.old.start);
         let after = context.min(old.len() - last.old.end);
-        let from = first.old.start - before..last.old.end + after;
-        let to = first.new.start - before..last.new.end + after;
+        let old_range = first.old.start - before..last.old.end + after;
+        let new_range = first.new.start - before..last.new.end + after;
         let number = |range: &Range<usize>| range.start + self.skipped..range.end + self.skipped;
-        self.line("@@", &format!("-{} +{} @@", HunkRange(&number(&from)), HunkRange(&number(&to))));
-        let mut at = from.start;
+        self.line("@@", &format!("-{} +{} @@", HunkRange(&number(&old_range)), HunkRange(&number(&new_range))));
+        let mut at = old_range.start;
         for hunk in group {
             self.lines(' ', &old[at..hunk.old.start]);
             self.lines('-', &old[hunk.old.clone()]);
             self.lines('+', &new[hunk.new.clone()]);
             at = hunk.old.end;
         }
-        self.lines(' ', &old[at..from.end]);
+        self.lines(' ', &old[at..old_range.end]);
     }
 
     fn lines(&mut self, sign: char, lines: &[DiffLine<'_>]) {
@@ -193,7 +193,7 @@ impl DiffWriter {
             }
             self.put(sign.encode_utf8(&mut [0; 4]));
             self.put(line.text);
-            if self.endings && sign != ' ' {
+            if self.shows_endings && sign != ' ' {
                 self.put(match line.ending {
                     LineEnding::CrLf | LineEnding::Cr => "␍",
                     LineEnding::Lf | LineEnding::None => "",
@@ -224,7 +224,8 @@ impl DiffWriter {
     }
 }
 
-/// A line range as in a hunk header: counted from 1, without a count of 1, and for an empty range the line before it.
+/// Formats a line range for a hunk header: `START,COUNT`, counted from 1. A count of 1 is omitted, and an empty range
+/// has the line before it as its start.
 struct HunkRange<'a>(&'a Range<usize>);
 
 impl std::fmt::Display for HunkRange<'_> {

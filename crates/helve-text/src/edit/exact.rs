@@ -1,4 +1,4 @@
-//! Edits whose quoted text is a substring of the file.
+//! Edits whose text to replace (`old`) is a substring of the file.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{diff, view::View};
 
-/// Applies an edit whose quoted text is found character by character. Returns `None` if it is not.
+/// Applies an edit. Returns `None` if `old` does not occur in the file exactly.
 pub(super) fn apply(
     view: &View<'_>,
     edit: &Edit<'_>,
@@ -21,7 +21,7 @@ pub(super) fn apply(
     let finder = Finder::new(edit.old);
     let Some(first) = finder.find(text) else { return Ok(None) };
     if !edit.all {
-        // The search continues one character further on, so that overlapping occurrences count too.
+        // The second search starts one byte later, so that an overlapping occurrence is found too.
         if finder.find(&text[first + 1..]).is_some() {
             return Err(ambiguous(view, &finder, first));
         }
@@ -31,9 +31,9 @@ pub(super) fn apply(
         return write::write(view, [Ok(block(view, &[first], edit))], Tolerances::NONE).map(Some);
     }
     let starts: Vec<usize> = finder.find_iter(text).collect();
-    let grown =
+    let max_size =
         starts.len().checked_mul(edit.new.len()).and_then(|bytes| bytes.checked_add(text.len()));
-    if grown.is_none_or(|bytes| bytes > write::MAX_BYTES) {
+    if max_size.is_none_or(|bytes| bytes > write::MAX_BYTES) {
         return Err(EditRefusal::TooLarge);
     }
     let blocks =
@@ -41,8 +41,8 @@ pub(super) fn apply(
     write::write(view, blocks, Tolerances::NONE).map(Some)
 }
 
-/// Whether the quoted text starts after or inside a line's indentation, and either joins the next line or continues
-/// with lines of `new` that have less indentation. Then the intended indentation is unclear.
+/// Whether `old` starts after or inside a line's indentation, and the intended indentation is unclear: the edit would
+/// join the next line, or later lines of `new` are indented less than that line.
 fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
     let line = view.line_at(first);
     let lead = split_line(view.line(line)).lead;
@@ -51,10 +51,10 @@ fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
         return false;
     }
     let after = first + edit.old.len();
-    let joins = edit.old.ends_with('\n') && !edit.new.ends_with('\n') && after < view.text().len();
-    let mut further = edit.new.split('\n').skip(1).filter(|line| !is_blank_line(line));
+    let joins_next = edit.old.ends_with('\n') && !edit.new.ends_with('\n') && after < view.text().len();
+    let mut later_lines = edit.new.split('\n').skip(1).filter(|line| !is_blank_line(line));
     let is_one_line = !edit.old.trim_end().contains('\n');
-    joins || is_one_line && further.any(|line| !line.starts_with(lead))
+    joins_next || is_one_line && later_lines.any(|line| !line.starts_with(lead))
 }
 
 fn ambiguous(view: &View<'_>, finder: &Finder<'_>, first: usize) -> EditRefusal {
@@ -69,7 +69,7 @@ fn ambiguous(view: &View<'_>, finder: &Finder<'_>, first: usize) -> EditRefusal 
     EditRefusal::Ambiguous { lines, count, tolerances: Tolerances::NONE }
 }
 
-/// Groups occurrences that share a line.
+/// Groups occurrences that share a line. `length` is that of `old`.
 fn group_by_line<'a>(
     view: &View<'_>,
     starts: &'a [usize],
@@ -107,6 +107,7 @@ fn block(view: &View<'_>, starts: &[usize], edit: &Edit<'_>) -> Block {
     Block { replacement: block_lines(lines.start, &old, &new), lines, count: starts.len() }
 }
 
+/// Returns the new lines of a block that starts at line `first`. Lines that are equal in `old` and `new` are kept.
 fn block_lines(first: usize, old: &[&str], new: &[&str]) -> Vec<BlockLine> {
     let mut lines = Vec::with_capacity(new.len());
     let mut at = 0;
@@ -115,14 +116,14 @@ fn block_lines(first: usize, old: &[&str], new: &[&str]) -> Vec<BlockLine> {
         at = hunk.old.end;
         for (step, index) in hunk.new.clone().enumerate() {
             let actual = hunk.old.clone().nth(step).map(|actual| first + actual);
-            let last = if index + 1 == hunk.new.end {
+            let tail = if index + 1 == hunk.new.end {
                 hunk.old.clone().last().map(|actual| first + actual)
             } else {
                 actual
             };
             lines.push(BlockLine::New {
                 text: new[index].to_owned(),
-                source: SourceLines { head: actual, tail: last.or(actual) },
+                source: SourceLines { head: actual, tail: tail.or(actual) },
             });
         }
     }

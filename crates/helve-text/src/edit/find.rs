@@ -10,19 +10,23 @@ use super::{
 };
 use crate::view::View;
 
-/// A hash of every line of a file. Lines that differ only in white space and typography have the same one.
-pub(super) struct LineKeys(pub(super) Vec<u64>, OnceCell<Option<usize>>);
+/// The hashes of the lines of a file. Lines that differ only in white space and typography have the same hash.
+pub(super) struct LineKeys {
+    pub(super) hashes: Vec<u64>,
+    /// Computed on first use.
+    indent_step: OnceCell<Option<usize>>,
+}
 
 impl LineKeys {
-    pub(super) fn of(view: &View<'_>) -> LineKeys {
-        let keys =
+    pub(super) fn new(view: &View<'_>) -> LineKeys {
+        let hashes =
             (0..view.line_count()).map(|index| normalize::line_key(view.line(index))).collect();
-        LineKeys(keys, OnceCell::new())
+        LineKeys { hashes, indent_step: OnceCell::new() }
     }
 
     /// Returns the most common increase of indentation between lines, in spaces.
     fn indent_step(&self, view: &View<'_>) -> Option<usize> {
-        *self.1.get_or_init(|| indent_step(view))
+        *self.indent_step.get_or_init(|| indent_step(view))
     }
 }
 
@@ -38,8 +42,8 @@ pub(super) fn lines(text: &str) -> Vec<&str> {
 /// Counts the blank lines at the start and at the end.
 pub(super) fn blank_margins(lines: &[&str]) -> (usize, usize) {
     let head = lines.iter().take_while(|line| normalize::is_blank_line(line)).count();
-    let foot = lines[head..].iter().rev().take_while(|line| normalize::is_blank_line(line)).count();
-    (head, foot)
+    let tail = lines[head..].iter().rev().take_while(|line| normalize::is_blank_line(line)).count();
+    (head, tail)
 }
 
 /// A range of the file in which every quoted line has its counterpart.
@@ -70,10 +74,10 @@ pub(super) fn best_matches(
     interpretation: &Interpretation<'_>,
 ) -> Result<Option<MatchSet>, EditRefusal> {
     let quoted = lines(&interpretation.old);
-    let (head, foot) = blank_margins(&quoted);
+    let (head, tail) = blank_margins(&quoted);
     let mut best: Option<MatchSet> = None;
     let mut budget = MAX_CHARACTERS;
-    for start in match_starts(keys, &quoted[head..quoted.len() - foot]) {
+    for start in match_starts(keys, &quoted[head..quoted.len() - tail]) {
         if interpretation.only_line.is_some_and(|line| line != start + 1) {
             continue;
         }
@@ -90,9 +94,9 @@ pub(super) fn best_matches(
     Ok(best)
 }
 
-/// Finds another range in which all quoted lines but one match exactly. That range is more likely the intended one,
-/// changed since it was read, than a match that differs in indentation.
-pub(super) fn find_all_but_one(view: &View<'_>, old: &str, found: &MatchSet) -> Option<usize> {
+/// Finds a range outside the matches in which all quoted lines except one match exactly. Such a range has probably
+/// changed since it was read, and is more likely the intended one than a match that differs in indentation.
+pub(super) fn find_one_line_off(view: &View<'_>, old: &str, found: &MatchSet) -> Option<usize> {
     let quoted = lines(old);
     let (head, _) = blank_margins(&quoted);
     let non_blank = quoted.iter().filter(|line| !normalize::is_blank_line(line)).count();
@@ -100,21 +104,21 @@ pub(super) fn find_all_but_one(view: &View<'_>, old: &str, found: &MatchSet) -> 
     if non_blank < 3 || last_start.saturating_mul(quoted.len()) > MAX_COMPARED {
         return None;
     }
-    let elsewhere = |start: &usize| found.starts.binary_search(&(start + head)).is_err();
-    (0..=last_start).filter(elsewhere).find(|start| {
+    let is_not_a_match = |start: &usize| found.starts.binary_search(&(start + head)).is_err();
+    (0..=last_start).filter(is_not_a_match).find(|start| {
         let mut differing =
             quoted.iter().zip(*start..).filter(|(line, at)| **line != view.line(*at));
         differing.next().is_some() && differing.next().is_none()
     })
 }
 
-/// Maximum number of line comparisons for that search.
+/// Maximum number of line comparisons in [`find_one_line_off`].
 const MAX_COMPARED: usize = 4_000_000;
 
-/// Returns the lines of the file at which the keys of all quoted lines follow one another.
+/// Returns the lines of the file from which on the keys equal those of the quoted lines.
 pub(super) fn match_starts(keys: &LineKeys, quoted: &[&str]) -> Vec<usize> {
     let quoted_keys: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
-    let keys = &keys.0;
+    let keys = &keys.hashes;
     let mut starts = Vec::new();
     if quoted_keys.is_empty() || quoted_keys.len() > keys.len() {
         return starts;
@@ -151,13 +155,13 @@ pub(super) fn candidate_at(
     quoted: &[&str],
     start: usize,
 ) -> Option<Candidate> {
-    let (head, foot) = blank_margins(quoted);
-    let core = head..quoted.len() - foot;
+    let (head, tail) = blank_margins(quoted);
+    let core = head..quoted.len() - tail;
     let mut needed = Tolerances::NONE;
     let mut leads = Vec::with_capacity(core.len());
     for (line, index) in quoted[core.clone()].iter().zip(start..) {
         let (old, actual) = (split_line(line), split_line(view.line(index)));
-        needed = needed.and(required_tolerances(old, actual)?);
+        needed = needed.union(required_tolerances(old, actual)?);
         if !old.body.is_empty() {
             leads.push((old.lead, actual.lead));
         }
@@ -192,16 +196,16 @@ pub(super) fn candidate_at(
 }
 
 fn indent_step(view: &View<'_>) -> Option<usize> {
-    let (mut above, mut steps) = (0, BTreeMap::new());
+    let (mut last_indent, mut steps) = (0, BTreeMap::new());
     for index in 0..view.line_count().min(MAX_INDENT_SAMPLE) {
         let LineParts { lead, body, .. } = split_line(view.line(index));
         if body.is_empty() {
             continue;
         }
-        if lead.len() > above && lead.bytes().all(|byte| byte == b' ') {
-            *steps.entry(lead.len() - above).or_insert(0_usize) += 1;
+        if lead.len() > last_indent && lead.bytes().all(|byte| byte == b' ') {
+            *steps.entry(lead.len() - last_indent).or_insert(0_usize) += 1;
         }
-        above = lead.len();
+        last_indent = lead.len();
     }
     steps.into_iter().max_by_key(|(step, count)| (*count, Reverse(*step))).map(|(step, _)| step)
 }

@@ -19,8 +19,9 @@ enum IndentRule {
     Add(String),
     /// The quoted text has this prefix before the file's indentation.
     Remove(String),
-    /// Columns at a tab width of `width`, moved by `shift`. The file is indented with tabs or with spaces. `odd` allows
-    /// columns between tab stops, if the file has such lines.
+    /// Tabs on one side correspond to spaces on the other at a tab width of `width`. The file is indented `shift`
+    /// columns more than the quoted text, with tabs if `tabs`, otherwise with spaces. `odd` allows columns between
+    /// tab stops, because the file has such lines.
     Columns {
         width: usize,
         shift: isize,
@@ -31,20 +32,20 @@ enum IndentRule {
     SingleDepth,
 }
 
-/// The mapping has no answer for an indentation.
+/// The mapping does not say what an indentation corresponds to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unmapped;
 
 /// Indentation of a non-blank line: as quoted, and in the file.
 type IndentPair<'a> = (&'a str, &'a str);
 
-/// Infers the one mapping that explains all pairs. `is_level_width` says whether the file may be indented by a number
-/// of spaces per level.
+/// Infers the mapping that explains all pairs. `is_level_width` says whether the file may be indented by the given
+/// number of spaces per level.
 pub(super) fn infer(
     pairs: &[IndentPair<'_>],
     is_level_width: impl Fn(usize) -> bool,
 ) -> Option<IndentMapping> {
-    if let Some(mut rule) = rule(pairs) {
+    if let Some(mut rule) = infer_rule(pairs) {
         // A single depth fits any tab width at some shift.
         if let IndentRule::Columns { width, tabs, .. } = rule
             && pairs.iter().all(|pair| *pair == pairs[0])
@@ -56,7 +57,7 @@ pub(super) fn infer(
     }
     match pairs {
         [("", actual), rest @ ..] if !rest.is_empty() => {
-            let rule = rule(rest).filter(|rule| *rule == IndentRule::Same)?;
+            let rule = infer_rule(rest).filter(|rule| *rule == IndentRule::Same)?;
             Some(IndentMapping {
                 rule,
                 known: known_indents(rest),
@@ -72,7 +73,7 @@ impl IndentMapping {
         self.rule == IndentRule::Same && self.first_line.is_none()
     }
 
-    /// Whether the quoted text is at another depth than the file's.
+    /// Whether the quoted text is at another depth than the lines of the file.
     pub(super) fn is_shifted(&self) -> bool {
         match self.rule {
             IndentRule::Same | IndentRule::Columns { shift: 0, .. } => false,
@@ -84,7 +85,7 @@ impl IndentMapping {
     }
 
     /// Returns the prefix that the file has and the quoted text lacks.
-    pub(super) fn added(&self) -> Option<&str> {
+    pub(super) fn added_prefix(&self) -> Option<&str> {
         match &self.rule {
             IndentRule::Add(prefix) => Some(prefix),
             IndentRule::Same
@@ -104,7 +105,7 @@ impl IndentMapping {
 
     /// Returns the file's indentation for a line of the new text.
     pub(super) fn map(&self, lead: &str) -> Result<String, Unmapped> {
-        // If the first line was quoted without its indentation, less indented lines may be affected too.
+        // If the first line was quoted without its indentation, so may be other lines that are indented less.
         if self.first_line.as_ref().is_some_and(|actual| {
             !lead.starts_with(actual.as_str()) && !self.known.contains_key(lead)
         }) {
@@ -142,17 +143,18 @@ impl IndentMapping {
 
     /// Whether tabs and spaces would be mixed although no quoted line mixes them. The depth would be unknown.
     fn mixes_tabs_and_spaces(&self, prefix: &str, lead: &str) -> bool {
-        let quoted = |wanted: char| self.known.keys().any(|lead| lead.contains(wanted));
+        let is_quoted = |blank: char| self.known.keys().any(|lead| lead.contains(blank));
         let mixed = |one: char, other: char| {
             prefix.contains(one)
                 && lead.contains(other)
                 && !prefix.contains(other)
-                && !quoted(other)
+                && !is_quoted(other)
         };
         mixed('\t', ' ') || mixed(' ', '\t')
     }
 }
 
+/// Returns the file's indentation for each quoted one, or `None` if it varies.
 fn known_indents(pairs: &[IndentPair<'_>]) -> HashMap<String, Option<String>> {
     let mut known: HashMap<String, Option<String>> = HashMap::new();
     for (quoted, actual) in pairs {
@@ -165,7 +167,8 @@ fn known_indents(pairs: &[IndentPair<'_>]) -> HashMap<String, Option<String>> {
     known
 }
 
-fn rule(pairs: &[IndentPair<'_>]) -> Option<IndentRule> {
+/// Returns the simplest rule that explains all pairs.
+fn infer_rule(pairs: &[IndentPair<'_>]) -> Option<IndentRule> {
     if pairs.iter().all(|(quoted, actual)| quoted == actual) {
         return Some(IndentRule::Same);
     }
@@ -197,9 +200,9 @@ fn columns_rule(pairs: &[IndentPair<'_>]) -> Option<IndentRule> {
     let tabs = pairs.iter().any(|(_, actual)| actual.contains('\t'));
     let mut found =
         TAB_WIDTHS.into_iter().filter_map(|width| Some((width, common_shift(pairs, width)?)));
-    let plain = found.clone().find(|(_, shift)| *shift == 0);
+    let unshifted = found.clone().find(|(_, shift)| *shift == 0);
     let (width, shift) =
-        plain.or_else(|| found.find(|(width, shift)| is_conclusive(pairs, *width, *shift)))?;
+        unshifted.or_else(|| found.find(|(width, shift)| is_conclusive(pairs, *width, *shift)))?;
     let odd = pairs
         .iter()
         .any(|(_, actual)| columns(actual, width).is_some_and(|columns| columns % width != 0));
@@ -214,7 +217,8 @@ fn common_shift(pairs: &[IndentPair<'_>], width: usize) -> Option<isize> {
     pairs.iter().all(|pair| shift(pair) == Some(first)).then_some(first)
 }
 
-/// Any two depths fit some width and shift. Only whole levels are accepted, with three depths or with one at column 0.
+/// Whether a tab width and shift are certain. Two depths always fit some width and shift, so there must be three
+/// depths, or two of which one is column 0. The shift must be a whole number of levels.
 fn is_conclusive(pairs: &[IndentPair<'_>], width: usize, shift: isize) -> bool {
     let mut depths: Vec<&str> = pairs.iter().map(|(quoted, _)| *quoted).collect();
     depths.sort_unstable();

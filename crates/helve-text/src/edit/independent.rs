@@ -9,7 +9,7 @@ use crate::diff;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndependentError {
     Refused(RefusedEdit),
-    /// Two edits, counted from 0, change the same bytes or insert at the same place.
+    /// Two edits, counted from 0, change the same bytes or insert at the same position.
     Overlap {
         first: usize,
         second: usize,
@@ -62,14 +62,14 @@ fn changed_regions(old: &[u8], new: &[u8], edit: usize) -> Vec<Region> {
     let (old_starts, new_starts) = (starts(&old_lines), starts(&new_lines));
     let hunks = diff::hunks(&old_lines, &new_lines);
     let region = |hunk: diff::DiffHunk| {
-        let from = old_starts[hunk.old.start]..old_starts[hunk.old.end];
-        let to = &new[new_starts[hunk.new.start]..new_starts[hunk.new.end]];
-        let replaced = &old[from.clone()];
-        let head = replaced.iter().zip(to).take_while(|(a, b)| a == b).count();
-        let tails = replaced[head..].iter().rev().zip(to[head..].iter().rev());
+        let old_range = old_starts[hunk.old.start]..old_starts[hunk.old.end];
+        let replacement = &new[new_starts[hunk.new.start]..new_starts[hunk.new.end]];
+        let replaced = &old[old_range.clone()];
+        let head = replaced.iter().zip(replacement).take_while(|(a, b)| a == b).count();
+        let tails = replaced[head..].iter().rev().zip(replacement[head..].iter().rev());
         let tail = tails.take_while(|(a, b)| a == b).count();
-        let range = from.start + head..from.end - tail;
-        Region { range, new: to[head..to.len() - tail].to_vec(), edit }
+        let range = old_range.start + head..old_range.end - tail;
+        Region { range, new: replacement[head..replacement.len() - tail].to_vec(), edit }
     };
     hunks.into_iter().map(region).collect()
 }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_see_the_original() {
+    fn every_edit_is_applied_to_the_original() {
         let edits = [edit("one", "two"), edit("two", "three")];
         assert_eq!(combined("one\ntwo\n", &edits).as_deref(), Ok("two\nthree\n"));
         let backwards = [edit("b = 2", "b = 3"), edit("a = 1", "a = 2")];
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_edit_is_named() {
+    fn the_index_of_a_refused_edit_is_reported() {
         let error = combined("a\n", &[edit("a", "b"), edit("zzzz", "c")]);
         assert!(matches!(error, Err(IndependentError::Refused(RefusedEdit { index: 1, .. }))));
     }

@@ -1,4 +1,4 @@
-//! Alternative interpretations of an edit: escaped once too often, or with line numbers in front.
+//! Alternative interpretations of an edit: with one level of escaping too many, or with line numbers before the lines.
 
 mod inner_escapes;
 
@@ -6,44 +6,44 @@ use std::{borrow::Cow, collections::HashSet};
 
 use super::{Edit, Tolerance, Tolerances};
 
-/// How the text of an edit is interpreted.
+/// The changes made to an edit before it is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum InterpretationKind {
     AsSent,
     Unescaped,
     Unnumbered,
     UnescapedUnnumbered,
 }
 
-impl Reading {
-    pub(super) const ALL: [Reading; 4] =
-        [Reading::AsSent, Reading::Unescaped, Reading::Unnumbered, Reading::UnescapedUnnumbered];
+impl InterpretationKind {
+    pub(super) const ALL: [InterpretationKind; 4] =
+        [InterpretationKind::AsSent, InterpretationKind::Unescaped, InterpretationKind::Unnumbered, InterpretationKind::UnescapedUnnumbered];
 }
 
 /// An edit under one interpretation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Interpretation<'a> {
     pub(super) old: Cow<'a, str>,
-    /// `None` if `new` cannot be interpreted in the same way.
+    /// `None` if it is unclear how to interpret `new`.
     pub(super) new: Option<Cow<'a, str>>,
     pub(super) tolerances: Tolerances,
     /// The only line, from 1, at which the quoted text may match.
     pub(super) only_line: Option<usize>,
 }
 
-/// Returns the alternatives of a reading. Empty if the reading changes nothing.
-pub(super) fn interpretations<'a>(reading: Reading, edit: &Edit<'a>) -> Vec<Interpretation<'a>> {
+/// Returns the interpretations of one kind. Empty if there is nothing to unescape or no line numbers to remove.
+pub(super) fn interpretations<'a>(kind: InterpretationKind, edit: &Edit<'a>) -> Vec<Interpretation<'a>> {
     let sent = Interpretation {
         old: Cow::Borrowed(edit.old),
         new: Some(Cow::Borrowed(edit.new)),
         tolerances: Tolerances::NONE,
         only_line: None,
     };
-    match reading {
-        Reading::AsSent => vec![sent],
-        Reading::Unescaped => unescaped(&sent),
-        Reading::Unnumbered => unnumbered(&sent).into_iter().collect(),
-        Reading::UnescapedUnnumbered => unescaped(&sent).iter().filter_map(unnumbered).collect(),
+    match kind {
+        InterpretationKind::AsSent => vec![sent],
+        InterpretationKind::Unescaped => unescaped(&sent),
+        InterpretationKind::Unnumbered => unnumbered(&sent).into_iter().collect(),
+        InterpretationKind::UnescapedUnnumbered => unescaped(&sent).iter().filter_map(unnumbered).collect(),
     }
 }
 
@@ -65,7 +65,7 @@ fn unescaped<'a>(sent: &Interpretation<'_>) -> Vec<Interpretation<'a>> {
         let new = sent
             .new
             .as_ref()
-            .and_then(|new| unescape_alike(&sent.old, new, escapes))
+            .and_then(|new| unescape_new(&sent.old, new, escapes))
             .map(Cow::Owned);
         let tolerances = sent.tolerances.with(Tolerance::Escapes);
         let interpretation =
@@ -77,18 +77,18 @@ fn unescaped<'a>(sent: &Interpretation<'_>) -> Vec<Interpretation<'a>> {
     interpretations
 }
 
-/// Undoes in `new` the escapes that `old` had too many. Returns `None` if either text also has the unescaped character,
+/// Unescapes `new` like `old`. Returns `None` if either text also has the unescaped character,
 /// if `new` escapes quotes that `old` does not, or if a line would be broken inside a string.
-fn unescape_alike(old: &str, new: &str, escapes: EscapeClass) -> Option<String> {
-    let read = unescape(new, escapes);
-    if read == new {
-        return Some(read);
+fn unescape_new(old: &str, new: &str, escapes: EscapeClass) -> Option<String> {
+    let unescaped = unescape(new, escapes);
+    if unescaped == new {
+        return Some(unescaped);
     }
     let (controls, quotes) = (escapes != EscapeClass::Quotes, escapes != EscapeClass::Controls);
     let is_mixed = |letter: char, character: char| {
         has_escape(old, letter) && (has_bare(old, character) || has_bare(new, character))
     };
-    let unclear = controls
+    let is_unclear = controls
         && (is_mixed('n', '\n') || is_mixed('t', '\t') || inner_escapes::breaks_content(old, new))
         || quotes
             && ['"', '\'', '`'].iter().any(|quote| {
@@ -97,7 +97,7 @@ fn unescape_alike(old: &str, new: &str, escapes: EscapeClass) -> Option<String> 
                         && has_escape(new, *quote)
                         && !has_escape(old, *quote)
             });
-    (!unclear).then_some(read)
+    (!is_unclear).then_some(unescaped)
 }
 
 fn has_escape(text: &str, letter: char) -> bool {
@@ -119,24 +119,24 @@ fn has_bare(text: &str, character: char) -> bool {
 fn unescape(text: &str, escapes: EscapeClass) -> String {
     let controls = escapes != EscapeClass::Quotes;
     let quotes = escapes != EscapeClass::Controls;
-    let mut read = String::with_capacity(text.len());
+    let mut unescaped = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
-        read.push_str(&rest[..at]);
+        unescaped.push_str(&rest[..at]);
         let escape = &rest[at..];
         let length = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
         match escape[1..].chars().next() {
-            Some('n') if controls => read.push('\n'),
-            Some('t') if controls => read.push('\t'),
+            Some('n') if controls => unescaped.push('\n'),
+            Some('t') if controls => unescaped.push('\t'),
             Some('r') if controls && escape.starts_with("\\r\\n") => {}
-            Some(quote @ ('"' | '\'' | '`')) if quotes => read.push(quote),
-            Some(character @ ('\\' | '/')) if escapes == EscapeClass::All => read.push(character),
-            Some(_) | None => read.push_str(&escape[..length]),
+            Some(quote @ ('"' | '\'' | '`')) if quotes => unescaped.push(quote),
+            Some(character @ ('\\' | '/')) if escapes == EscapeClass::All => unescaped.push(character),
+            Some(_) | None => unescaped.push_str(&escape[..length]),
         }
         rest = &escape[length..];
     }
-    read.push_str(rest);
-    read
+    unescaped.push_str(rest);
+    unescaped
 }
 
 /// Separators between a line number and the line.
@@ -145,12 +145,12 @@ const NUMBER_SEPARATORS: [&str; 6] = [": ", "| ", "|", "\t", "\u{2192}", ":"];
 fn unnumbered<'a>(sent: &Interpretation<'_>) -> Option<Interpretation<'a>> {
     let (separator, lines) = NUMBER_SEPARATORS
         .into_iter()
-        .find_map(|separator| Some((separator, numbered(&sent.old, separator)?)))?;
-    let consecutive = lines.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
-    if !consecutive {
+        .find_map(|separator| Some((separator, parse_numbered(&sent.old, separator)?)))?;
+    let is_consecutive = lines.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
+    if !is_consecutive {
         return None;
     }
-    let new = sent.new.as_ref().and_then(|new| unnumbered_alike(&lines, new, separator));
+    let new = sent.new.as_ref().and_then(|new| unnumber_new(&lines, new, separator));
     // A single number may be part of the line, unless it is the right line number.
     let only_line = match lines.as_slice() {
         [(only, _)] => Some(*only),
@@ -158,7 +158,7 @@ fn unnumbered<'a>(sent: &Interpretation<'_>) -> Option<Interpretation<'a>> {
     };
     let tolerances = sent.tolerances.with(Tolerance::LineNumbers);
     Some(Interpretation {
-        old: Cow::Owned(joined(&lines, &sent.old)),
+        old: Cow::Owned(join_lines(&lines, &sent.old)),
         new: new.map(Cow::Owned),
         tolerances,
         only_line,
@@ -167,44 +167,45 @@ fn unnumbered<'a>(sent: &Interpretation<'_>) -> Option<Interpretation<'a>> {
 
 /// Removes from `new` the line numbers that `old` had. Returns `None` if it is unclear whether numbers in `new` are
 /// line numbers.
-fn unnumbered_alike(old: &[(usize, &str)], new: &str, separator: &str) -> Option<String> {
+fn unnumber_new(old: &[(usize, &str)], new: &str, separator: &str) -> Option<String> {
     let texts: HashSet<&str> =
         old.iter().map(|(_, text)| *text).filter(|text| !text.trim().is_empty()).collect();
-    if texts.iter().any(|text| number(text, separator).is_some()) {
+    if texts.iter().any(|text| split_number(text, separator).is_some()) {
         // The lines themselves start with numbers. Only an unchanged line shows whether `new` has line numbers.
         return new.lines().any(|line| texts.contains(line)).then(|| new.to_owned());
     }
-    if let Some(lines) = numbered(new, separator)
+    if let Some(lines) = parse_numbered(new, separator)
         && lines[0].0 == old[0].0
     {
-        return Some(joined(&lines, new));
+        return Some(join_lines(&lines, new));
     }
     let last = old[old.len() - 1].0.saturating_add(new.lines().count());
     let mut numbers = new
         .lines()
-        .filter_map(|line| number(line, separator))
+        .filter_map(|line| split_number(line, separator))
         .filter(|(_, text)| !text.is_empty())
         .map(|(number, _)| number)
         .peekable();
-    let clear = numbers.peek().is_none()
+    let is_clear = numbers.peek().is_none()
         || !numbers.any(|number| (old[0].0..=last).contains(&number))
             && new.lines().any(|line| texts.contains(line));
-    clear.then(|| new.to_owned())
+    is_clear.then(|| new.to_owned())
 }
 
 /// Returns the number and the text of every line, if every line has both.
-fn numbered<'a>(text: &'a str, separator: &str) -> Option<Vec<(usize, &'a str)>> {
+fn parse_numbered<'a>(text: &'a str, separator: &str) -> Option<Vec<(usize, &'a str)>> {
     if text.is_empty() {
         return None;
     }
     text.strip_suffix('\n')
         .unwrap_or(text)
         .split('\n')
-        .map(|line| number(line, separator))
+        .map(|line| split_number(line, separator))
         .collect()
 }
 
-fn number<'a>(line: &'a str, separator: &str) -> Option<(usize, &'a str)> {
+/// Splits a line into its line number and the rest.
+fn split_number<'a>(line: &'a str, separator: &str) -> Option<(usize, &'a str)> {
     let line = line.trim_start_matches(' ');
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = line.split_at(digits);
@@ -213,7 +214,8 @@ fn number<'a>(line: &'a str, separator: &str) -> Option<(usize, &'a str)> {
     Some((number.parse().ok()?, text))
 }
 
-fn joined(lines: &[(usize, &str)], text: &str) -> String {
+/// Joins lines without their numbers. The result ends with a newline if `text` does.
+fn join_lines(lines: &[(usize, &str)], text: &str) -> String {
     let mut joined = lines.iter().map(|(_, line)| *line).collect::<Vec<_>>().join("\n");
     if text.ends_with('\n') {
         joined.push('\n');

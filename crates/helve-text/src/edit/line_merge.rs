@@ -20,16 +20,16 @@ pub(super) fn merge(
     all_new: &[&str],
     candidate: &Candidate,
 ) -> Result<Block, EditRefusal> {
-    let (old_head, old_foot) = find::blank_margins(all_old);
-    let (new_head, new_foot) = find::blank_margins(all_new);
+    let (old_head, old_tail) = find::blank_margins(all_old);
+    let (new_head, new_tail) = find::blank_margins(all_new);
     // Blank lines at the edges that are quoted but missing in the file are dropped from the result too.
     let head = if candidate.quoted.start > 0 { old_head.min(new_head) } else { 0 };
-    let foot = if candidate.quoted.end < all_old.len() { old_foot.min(new_foot) } else { 0 };
-    let foot = foot.min(all_new.len() - head);
+    let tail = if candidate.quoted.end < all_old.len() { old_tail.min(new_tail) } else { 0 };
+    let tail = tail.min(all_new.len() - head);
     let old: Vec<LineParts<'_>> =
         all_old[candidate.quoted.clone()].iter().map(|line| split_line(line)).collect();
     let new: Vec<LineParts<'_>> =
-        all_new[head..all_new.len() - foot].iter().map(|line| split_line(line)).collect();
+        all_new[head..all_new.len() - tail].iter().map(|line| split_line(line)).collect();
     let actual: Vec<LineParts<'_>> =
         candidate.lines.clone().map(|index| split_line(view.line(index))).collect();
     let spelling = Spelling::learn(&old, &actual);
@@ -70,9 +70,10 @@ fn shallowest<'a>(lines: &[LineParts<'a>]) -> Option<&'a str> {
 
 struct LineMerge<'a> {
     candidate: &'a Candidate,
-    /// The quoted lines, the new lines, and the file's lines for the quoted ones.
+    /// The quoted lines.
     old: Vec<LineParts<'a>>,
     new: Vec<LineParts<'a>>,
+    /// The lines of the file that match `old`.
     actual: Vec<LineParts<'a>>,
     spelling: Spelling,
     /// Whether the quoted text is indented with typographic spaces.
@@ -86,7 +87,7 @@ struct LineMerge<'a> {
     changes: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// Counts lines of `new` that are indented like the quoted text, and lines that are indented like the file.
+/// The number of lines of `new` that are indented like the quoted text, and of those that are indented like the file.
 #[derive(Default)]
 struct IndentVotes {
     as_quoted: usize,
@@ -134,22 +135,22 @@ impl LineMerge<'_> {
         let (mut at, mut to) = (old.start, new.start);
         let hunks = diff::hunks(&bodies(&self.old[old.clone()]), &bodies(&self.new[new.clone()]));
         for hunk in hunks {
-            let (from, into) = (
+            let (old_range, new_range) = (
                 hunk.old.start + old.start..hunk.old.end + old.start,
                 hunk.new.start + new.start..hunk.new.end + new.start,
             );
-            self.put_unchanged(at..from.start, to)?;
-            (at, to) = (from.end, into.end);
-            self.put_changed(from, into)?;
+            self.put_unchanged(at..old_range.start, to)?;
+            (at, to) = (old_range.end, new_range.end);
+            self.put_changed(old_range, new_range)?;
         }
         self.put_unchanged(at..old.end, to)
     }
 
-    /// Whether one line was quoted without its indentation while all following lines of `new` have it. They may be
-    /// meant literally.
+    /// Whether only one line was quoted, without its indentation, and all following lines of `new` have that
+    /// indentation already. It must not be added again.
     fn is_first_line_trimmed(&self) -> bool {
         let is_not_blank = |line: &&LineParts<'_>| !line.body.is_empty();
-        let Some(prefix) = self.candidate.indent.added() else { return false };
+        let Some(prefix) = self.candidate.indent.added_prefix() else { return false };
         let mut following = self.new.iter().filter(is_not_blank).skip(1).peekable();
         self.old.iter().filter(is_not_blank).count() == 1
             && following.peek().is_some()
@@ -187,10 +188,10 @@ impl LineMerge<'_> {
             &bodies(&self.new[new.clone()]),
             &self.spelling,
         );
-        let respelled =
+        let refusal =
             |character| EditRefusal::Typography { line: first + old.start + 1, character };
-        let bodies = bodies.map_err(respelled)?;
-        self.check_typography(old.clone(), new.clone()).map_err(respelled)?;
+        let bodies = bodies.map_err(refusal)?;
+        self.check_typography(old.clone(), new.clone()).map_err(refusal)?;
         let pairs = pair_lines(&self.old[old.clone()], &self.new[new.clone()]);
         for ((to, body), pair) in new.zip(bodies).zip(pairs) {
             let pair = pair.map(|step| old.start + step);
@@ -235,7 +236,8 @@ impl LineMerge<'_> {
         Ok(format!("{lead}{body}{trail}"))
     }
 
-    /// Returns the quoted line that a new line repeats elsewhere. The new line keeps the file's white space.
+    /// Returns the quoted line that a new line repeats at another position, if the file has other white space there.
+    /// The new line keeps the file's white space.
     fn moved_from(&self, to: usize) -> Option<usize> {
         let body = self.new[to].body;
         let mut same = (0..self.old.len()).filter(|index| self.old[*index].body == body);
@@ -246,13 +248,14 @@ impl LineMerge<'_> {
         .then_some(only)
     }
 
-    /// Refuses a typographic character that would pass to new lines unlike the line it comes from.
+    /// Refuses a change that replaces a line with typographic characters with unlike lines that use the same kind of
+    /// character. The intended spelling is unclear.
     fn check_typography(&self, lines: Range<usize>, new: Range<usize>) -> Result<(), char> {
         for index in lines {
             let (old, actual) = (self.old[index].body, self.actual[index].body);
             let Some(character) = tokens::lost_typography(old, actual) else { continue };
-            let writes = |to: &usize| tokens::writes_like(self.new[*to].body, character);
-            let mut successors = new.clone().filter(writes).peekable();
+            let has_same_kind = |to: &usize| tokens::has_kind_of(self.new[*to].body, character);
+            let mut successors = new.clone().filter(has_same_kind).peekable();
             if successors.peek().is_some()
                 && successors.all(|to| similarity(old, self.new[to].body) == 0.0)
             {
@@ -262,7 +265,7 @@ impl LineMerge<'_> {
         Ok(())
     }
 
-    /// Refuses a line with typographic characters that is removed in one place and added with plain ones in another.
+    /// Refuses a change that moves a line with typographic characters and spells it with plain ones.
     fn check_moved(&self) -> Result<(), EditRefusal> {
         let mut budget = MAX_COMPARISONS;
         for (change, (removed, added)) in self.changes.iter().enumerate() {
@@ -273,13 +276,13 @@ impl LineMerge<'_> {
                     budget = budget.saturating_sub(new.len());
                     new.map(|to| similarity(old, self.new[to].body)).fold(0.0, f64::max)
                 };
-                let stays = best(added.clone()).max(MIN_MOVED_SIMILARITY);
+                let threshold = best(added.clone()).max(MIN_MOVED_SIMILARITY);
                 let elsewhere =
                     self.changes.iter().enumerate().filter(|(other, _)| *other != change);
-                let moves = elsewhere
+                let is_moved = elsewhere
                     .map(|(_, (_, new))| best(new.clone()))
-                    .any(|similarity| similarity > stays);
-                if moves || budget == 0 {
+                    .any(|similarity| similarity > threshold);
+                if is_moved || budget == 0 {
                     let line = self.candidate.lines.start + index + 1;
                     return Err(EditRefusal::Typography { line, character });
                 }
@@ -317,7 +320,7 @@ fn lead_of<'a>(line: &LineParts<'a>) -> Cow<'a, str> {
     if line.body.is_empty() { Cow::Borrowed("") } else { find::plain_spaces(line.lead) }
 }
 
-/// Three-way merge: takes the side that changed, and the file's if both did.
+/// Three-way merge of trailing white space: takes the side that changed, or the file's if both did.
 fn merge_trail<'a>(old: &str, actual: &'a str, new: &'a str) -> &'a str {
     if actual == old { new } else { actual }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::{
     Edit, EditRefusal, Tolerance,
     find::{self, LineKeys},
-    interpretation::{self, Reading},
+    interpretation::{self, InterpretationKind},
     normalize::{self, LineHasher},
 };
 use crate::view::View;
@@ -60,7 +60,7 @@ pub enum Mismatch {
     NormalForm,
     /// A number or string has another value.
     StaleValue,
-    /// Some lines differ.
+    /// Some lines differ, at most half of them.
     Changed,
     Reordered,
     /// The file has lines in between that are not quoted.
@@ -69,12 +69,12 @@ pub enum Mismatch {
     ExtraLines,
     /// The quoted text has a placeholder for omitted lines.
     Placeholder,
-    /// Only similar.
+    /// Less than half is the same.
     Different,
 }
 
-/// Refuses an edit whose location is known but has changed.
-pub(super) fn refuse_changed(
+/// Builds the refusal of an edit whose lines have probably changed since they were read. They start at `start`.
+pub(super) fn changed_refusal(
     view: &View<'_>,
     keys: &LineKeys,
     old: &str,
@@ -84,15 +84,15 @@ pub(super) fn refuse_changed(
     EditRefusal::NotFound(Some(Box::new(mismatch::diagnose(view, keys, &quoted, start))))
 }
 
-/// Refuses an edit in exact mode. The closest match is what the tolerant mode would have found.
-pub(super) fn refuse_exact(view: &View<'_>, edit: &Edit<'_>) -> EditRefusal {
-    let keys = LineKeys::of(view);
-    for reading in Reading::ALL {
-        for interpretation in interpretation::interpretations(reading, edit) {
+/// Builds the refusal of an edit in exact mode. The closest match is the one that tolerant mode would have found.
+pub(super) fn exact_refusal(view: &View<'_>, edit: &Edit<'_>) -> EditRefusal {
+    let keys = LineKeys::new(view);
+    for kind in InterpretationKind::ALL {
+        for interpretation in interpretation::interpretations(kind, edit) {
             let Ok(Some(found)) = find::best_matches(view, &keys, &interpretation) else {
                 continue;
             };
-            let needed = found.needed.and(interpretation.tolerances);
+            let needed = found.needed.union(interpretation.tolerances);
             let quoted = find::lines(edit.old);
             let start = found.starts[0];
             let candidate =
@@ -114,14 +114,14 @@ pub(super) fn refuse_exact(view: &View<'_>, edit: &Edit<'_>) -> EditRefusal {
             ))));
         }
     }
-    refuse_not_found(view, edit, &keys)
+    not_found_refusal(view, edit, &keys)
 }
 
-/// Refuses an edit whose quoted text is not in the file.
-pub(super) fn refuse_not_found(view: &View<'_>, edit: &Edit<'_>, keys: &LineKeys) -> EditRefusal {
+/// Builds the refusal of an edit whose quoted text is not in the file.
+pub(super) fn not_found_refusal(view: &View<'_>, edit: &Edit<'_>, keys: &LineKeys) -> EditRefusal {
     let all = find::lines(edit.old);
-    let (head, foot) = find::blank_margins(&all);
-    let quoted = &all[head..all.len() - foot];
+    let (head, tail) = find::blank_margins(&all);
+    let quoted = &all[head..all.len() - tail];
     // All lines are there, but their indentation is inconsistent.
     if let Some(start) = find::match_starts(keys, quoted).first().copied() {
         let mismatch = mismatch::indentation_mismatch(view, quoted, start);
@@ -143,18 +143,18 @@ fn between_anchors(keys: &LineKeys, quoted: &[&str]) -> Option<usize> {
     let ([first, .., last], true) = (quoted, quoted.len() > 2) else { return None };
     let (first, last) = (normalize::line_key(first), normalize::line_key(last));
     let slack = (quoted.len() / 4).max(1);
-    let is_last = |start: usize, length: usize| keys.0.get(start + length - 1) == Some(&last);
+    let is_last = |start: usize, length: usize| keys.hashes.get(start + length - 1) == Some(&last);
     let starts = keys
-        .0
+        .hashes
         .iter()
         .enumerate()
         .filter(|(_, key)| **key == first)
         .map(|(start, _)| start)
         .take(MAX_ANCHORS);
-    let mut changed_lines = starts.filter(|start| {
+    let mut matches = starts.filter(|start| {
         (quoted.len() - slack..=quoted.len() + slack).any(|length| is_last(*start, length))
     });
-    changed_lines.next()
+    matches.next()
 }
 
 /// Maximum number of lines tried that match the first quoted line.
@@ -199,44 +199,44 @@ fn most_similar_window(view: &View<'_>, quoted: &[&str]) -> Option<usize> {
     best_window(&hits, quoted.len(), view.line_count(), weight, total * MIN_SHARED)
 }
 
-/// Returns the window of `length` lines whose distinct words weigh most, if that reaches `enough`.
+/// Returns the window of `length` lines whose distinct words weigh most, if they weigh at least `min_weight`.
 fn best_window(
     hits: &[(usize, usize)],
     length: usize,
     lines: usize,
     weight: impl Fn(usize) -> f64,
-    enough: f64,
+    min_weight: f64,
 ) -> Option<usize> {
-    let mut inside: HashMap<usize, usize> = HashMap::new();
+    let mut counts: HashMap<usize, usize> = HashMap::new();
     let (mut sum, mut first) = (0.0, 0);
     let mut best: Option<(f64, usize)> = None;
     for (at, (line, word)) in hits.iter().enumerate() {
-        let known = inside.entry(*word).or_insert(0);
+        let known = counts.entry(*word).or_insert(0);
         *known += 1;
         if *known == 1 {
             sum += weight(*word);
         }
         while hits[first].0 + length <= *line {
-            let gone = hits[first].1;
-            if let Some(known) = inside.get_mut(&gone) {
+            let removed = hits[first].1;
+            if let Some(known) = counts.get_mut(&removed) {
                 *known -= 1;
                 if *known == 0 {
-                    sum -= weight(gone);
+                    sum -= weight(removed);
                 }
             }
             first += 1;
         }
         let last_of_line = hits.get(at + 1).is_none_or(|(next, _)| next != line);
-        if last_of_line && best.is_none_or(|(most, _)| sum > most + 1e-9) {
+        if last_of_line && best.is_none_or(|(max, _)| sum > max + 1e-9) {
             best = Some((sum, (line + 1).saturating_sub(length)));
         }
     }
     let (sum, start) = best?;
-    (sum >= enough).then(|| start.min(lines.saturating_sub(1)))
+    (sum >= min_weight).then(|| start.min(lines.saturating_sub(1)))
 }
 
-/// Calls `found` with a hash of every word, in lower case.
-fn each_word(line: &str, mut found: impl FnMut(u64)) {
+/// Calls `visit` with a hash of every word, in lower case.
+fn each_word(line: &str, mut visit: impl FnMut(u64)) {
     let mut word: Option<LineHasher> = None;
     for character in line.chars() {
         if character.is_alphanumeric() || character == '_' {
@@ -247,11 +247,11 @@ fn each_word(line: &str, mut found: impl FnMut(u64)) {
                 character.to_lowercase().for_each(|lower| hash.add(u64::from(lower)));
             }
         } else {
-            word.take().into_iter().for_each(|hash| found(hash.end()));
+            word.take().into_iter().for_each(|hash| visit(hash.end()));
             if !normalize::is_blank(character) && normalize::glyph_kind(character).is_none() {
-                found(u64::from(character));
+                visit(u64::from(character));
             }
         }
     }
-    word.into_iter().for_each(|hash| found(hash.end()));
+    word.into_iter().for_each(|hash| visit(hash.end()));
 }

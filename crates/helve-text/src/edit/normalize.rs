@@ -1,27 +1,27 @@
 //! Classes of characters (blank, typographic), and the parts of a line.
 
-/// The plain character that a typographic one replaces.
+/// A class of characters that have a plain form and typographic forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GlyphKind {
-    Single,
-    Double,
+    SingleQuote,
+    DoubleQuote,
     Dash,
     Space,
 }
 
 impl GlyphKind {
-    /// Single and double quotes count as alike.
+    /// Whether two kinds are the same. Single and double quotes count as the same.
     pub(super) fn is_like(self, other: GlyphKind) -> bool {
-        let quote = |glyph_kind| matches!(glyph_kind, GlyphKind::Single | GlyphKind::Double);
-        self == other || quote(self) && quote(other)
+        let is_quote = |glyph_kind| matches!(glyph_kind, GlyphKind::SingleQuote | GlyphKind::DoubleQuote);
+        self == other || is_quote(self) && is_quote(other)
     }
 }
 
 /// Returns the kind of a typographic character. Plain quotes and dashes are not typographic.
 pub(super) fn typographic_kind(character: char) -> Option<GlyphKind> {
     match character {
-        '\u{2018}'..='\u{201b}' | '\u{2032}' => Some(GlyphKind::Single),
-        '\u{201c}'..='\u{201f}' | '\u{2033}' => Some(GlyphKind::Double),
+        '\u{2018}'..='\u{201b}' | '\u{2032}' => Some(GlyphKind::SingleQuote),
+        '\u{201c}'..='\u{201f}' | '\u{2033}' => Some(GlyphKind::DoubleQuote),
         '\u{2010}'..='\u{2015}' | '\u{2212}' => Some(GlyphKind::Dash),
         '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => {
             Some(GlyphKind::Space)
@@ -33,8 +33,8 @@ pub(super) fn typographic_kind(character: char) -> Option<GlyphKind> {
 /// Returns the kind of a character that has typographic forms, whether it is plain or typographic itself.
 pub(super) fn glyph_kind(character: char) -> Option<GlyphKind> {
     match character {
-        '\'' => Some(GlyphKind::Single),
-        '"' => Some(GlyphKind::Double),
+        '\'' => Some(GlyphKind::SingleQuote),
+        '"' => Some(GlyphKind::DoubleQuote),
         '-' => Some(GlyphKind::Dash),
         ' ' => Some(GlyphKind::Space),
         other => typographic_kind(other),
@@ -43,8 +43,8 @@ pub(super) fn glyph_kind(character: char) -> Option<GlyphKind> {
 
 pub(super) fn plain_char(glyph_kind: GlyphKind) -> char {
     match glyph_kind {
-        GlyphKind::Single => '\'',
-        GlyphKind::Double => '"',
+        GlyphKind::SingleQuote => '\'',
+        GlyphKind::DoubleQuote => '"',
         GlyphKind::Dash => '-',
         GlyphKind::Space => ' ',
     }
@@ -182,9 +182,9 @@ pub(super) fn tokens(text: &str) -> Vec<&str> {
     let mut start = 0;
     let mut characters = text.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
-        let this = class(character);
-        let joins = |next: char| this != Class::Other && class(next) == this;
-        if characters.peek().is_none_or(|(_, next)| !joins(*next)) {
+        let current = class(character);
+        let joins_next = |next: char| current != Class::Other && class(next) == current;
+        if characters.peek().is_none_or(|(_, next)| !joins_next(*next)) {
             let end = at + character.len_utf8();
             tokens.push(&text[start..end]);
             start = end;

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 
 use super::normalize::split_line;
 
+/// Whether a line is a placeholder: an ellipsis alone, or one with words that say that code is omitted.
 pub(super) fn is_placeholder(line: &str) -> bool {
-    words_around_ellipsis(line).is_some_and(|words_around_ellipsis| {
-        words_around_ellipsis.is_empty() || mentions_omission(&words_around_ellipsis)
+    words_around_ellipsis(line).is_some_and(|words| {
+        words.is_empty() || mentions_omission(&words)
     })
 }
 
-/// Returns the first new line that is a worded placeholder and does not occur among the old lines.
+/// Returns the first new line that is a placeholder with words (`... rest ...`) and does not occur in the old lines.
 pub fn find_placeholder<'a>(
     old: impl IntoIterator<Item = &'a str>,
     new: impl IntoIterator<Item = &'a str>,
@@ -25,16 +26,16 @@ pub fn find_placeholder<'a>(
     placeholders.find(|line| !old.contains(line))
 }
 
-/// Maximum number of words. A longer comment is an ordinary sentence.
+/// Maximum number of words in a placeholder. A longer comment is an ordinary sentence.
 const MAX_WORDS: usize = 8;
 
-/// Whether a line is a comment, or only dots and words, that says that code is omitted.
+/// Whether a line says that code is omitted, and is a comment or starts with an ellipsis.
 fn is_worded_placeholder(line: &str) -> bool {
     let opens =
         ["//", "#", "--", "/*", "<!--", "{/*", ";", "%", "*", "...", "\u{2026}", "(...", "[..."];
     opens.iter().any(|open| line.starts_with(open))
-        && words_around_ellipsis(line).is_some_and(|words_around_ellipsis| {
-            words_around_ellipsis.len() <= MAX_WORDS && mentions_omission(&words_around_ellipsis)
+        && words_around_ellipsis(line).is_some_and(|words| {
+            words.len() <= MAX_WORDS && mentions_omission(&words)
         })
 }
 
@@ -43,12 +44,12 @@ fn words_around_ellipsis(line: &str) -> Option<Vec<String>> {
     let line = split_line(line).body;
     let dots = ["...", "\u{2026}"].into_iter().find(|dots| line.contains(dots))?;
     let rest = line.replace(dots, " ");
-    let words_around_ellipsis = rest.split(|character: char| !character.is_alphanumeric());
-    Some(words_around_ellipsis.filter(|word| !word.is_empty()).map(str::to_lowercase).collect())
+    let words = rest.split(|character: char| !character.is_alphanumeric());
+    Some(words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect())
 }
 
-fn mentions_omission(words_around_ellipsis: &[String]) -> bool {
+fn mentions_omission(words: &[String]) -> bool {
     const OMISSION_WORDS: [&str; 6] =
         ["existing", "rest", "unchanged", "remaining", "omitted", "same"];
-    words_around_ellipsis.iter().any(|word| OMISSION_WORDS.contains(&word.as_str()))
+    words.iter().any(|word| OMISSION_WORDS.contains(&word.as_str()))
 }

@@ -10,7 +10,7 @@ use crate::view::{Encoding, LineEnding, View};
 pub(super) struct Block {
     pub(super) lines: Range<usize>,
     pub(super) replacement: Vec<BlockLine>,
-    /// Number of occurrences of the quoted text in these lines.
+    /// Number of occurrences of the text to replace (`old`) in these lines.
     pub(super) count: usize,
 }
 
@@ -62,21 +62,22 @@ pub(super) fn write(
     writer.copy(at..view.line_count());
     if writer.bytes == view.bytes() {
         return Err(EditRefusal::NoEffect {
-            line: change.changed_lines.first().map_or(1, |place| place.before.start),
+            line: change.changed_lines.first().map_or(1, |changed| changed.before.start),
         });
     }
     Ok(AppliedEdit { bytes: writer.bytes, change })
 }
 
-fn push_joined(changed_lines: &mut Vec<ChangedLines>, place: ChangedLines) {
+/// Appends a range, or extends the last one if they are adjacent.
+fn push_joined(changed_lines: &mut Vec<ChangedLines>, changed: ChangedLines) {
     match changed_lines.last_mut() {
         Some(last)
-            if last.before.end == place.before.start && last.after.end == place.after.start =>
+            if last.before.end == changed.before.start && last.after.end == changed.after.start =>
         {
-            last.before.end = place.before.end;
-            last.after.end = place.after.end;
+            last.before.end = changed.before.end;
+            last.after.end = changed.after.end;
         }
-        Some(_) | None => changed_lines.push(place),
+        Some(_) | None => changed_lines.push(changed),
     }
 }
 
@@ -119,23 +120,23 @@ impl<'a> LineWriter<'a> {
             .iter()
             .rev()
             .zip(block.lines.clone().skip(same_head).rev());
-        let same_foot = rest
+        let same_tail = rest
             .take_while(|(new, line)| matches!(new, BlockLine::Keep(kept) if kept == line))
             .count();
-        let last = block.lines.end == self.view.line_count();
+        let ends_file = block.lines.end == self.view.line_count();
         for (step, line) in block.replacement.iter().enumerate() {
-            let at_end = last && step + 1 == block.replacement.len();
+            let at_end = ends_file && step + 1 == block.replacement.len();
             self.put_line(line, block, at_end)?;
         }
-        if last && block.replacement.is_empty() {
+        if ends_file && block.replacement.is_empty() {
             // The file did not end with a newline, so it must not do so now.
             let ending =
                 self.ending.as_str().len() * self.view.encode("\n").map_or(1, |feed| feed.len());
             self.bytes.truncate(self.bytes.len().saturating_sub(ending).max(self.view.bom_len()));
         }
         Ok(ChangedLines {
-            before: block.lines.start + same_head + 1..block.lines.end - same_foot + 1,
-            after: before + same_head + 1..self.line - same_foot + 1,
+            before: block.lines.start + same_head + 1..block.lines.end - same_tail + 1,
+            after: before + same_head + 1..self.line - same_tail + 1,
         })
     }
 
@@ -156,11 +157,11 @@ impl<'a> LineWriter<'a> {
             }
         };
         self.line += 1;
-        let below = self.view.ending(block.lines.start);
+        let old_ending = self.view.ending(block.lines.start);
         self.put_ending(if at_end {
             LineEnding::None
         } else {
-            self.ending_or_neighbour(actual, below)
+            self.ending_or_neighbour(actual, old_ending)
         });
         Ok(())
     }
@@ -171,13 +172,13 @@ impl<'a> LineWriter<'a> {
         self.ending = ending;
     }
 
-    /// Returns `actual`, or for a line without an ending that of the line above, or at the top of the file that of the
-    /// line below.
-    pub(crate) fn ending_or_neighbour(&self, actual: LineEnding, below: LineEnding) -> LineEnding {
-        [actual, self.ending, below]
+    /// Returns the first of these that is not [`LineEnding::None`]: `actual`, the ending written last, `next`, and the
+    /// file's dominant ending.
+    pub(crate) fn ending_or_neighbour(&self, actual: LineEnding, next: LineEnding) -> LineEnding {
+        [actual, self.ending, next]
             .into_iter()
             .find(|ending| *ending != LineEnding::None)
-            .unwrap_or_else(|| self.view.usual_ending())
+            .unwrap_or_else(|| self.view.dominant_ending())
     }
 
     /// Writes the text of a line. Bytes of the source lines are reused, even where they are invalid.
@@ -190,8 +191,8 @@ impl<'a> LineWriter<'a> {
             Ok(bytes) => bytes,
             Err(refusal) => self.reuse_invalid_bytes(text, source).ok_or(refusal)?,
         };
-        let whole = if self.view.decode(&bytes) == text { bytes } else { self.encoded(text)? };
-        self.bytes.extend_from_slice(&whole);
+        let bytes = if self.view.decode(&bytes) == text { bytes } else { self.encoded(text)? };
+        self.bytes.extend_from_slice(&bytes);
         Ok(())
     }
 
@@ -217,16 +218,17 @@ impl<'a> LineWriter<'a> {
         Ok(bytes)
     }
 
-    /// Moves the only run of invalid bytes along with the text around it. Returns `None` if there are several.
+    /// Encodes a text that contains the only run of invalid bytes of its source line. Returns `None` if the line has
+    /// several runs.
     fn reuse_invalid_bytes(&self, text: &str, source: SourceLines) -> Option<Vec<u8>> {
         let line = source.head.filter(|line| source.tail == Some(*line))?;
-        let (own_before, own_after) = split_once_only(self.view.line(line))?;
+        let (old_before, old_after) = split_once_only(self.view.line(line))?;
         let (before, after) = split_once_only(text)?;
-        let raw = self.raw(line, own_before.len()..self.view.line(line).len() - own_after.len());
+        let raw = self.raw(line, old_before.len()..self.view.line(line).len() - old_after.len());
         Some([&self.view.encode(before).ok()?, raw, &self.view.encode(after).ok()?].concat())
     }
 
-    /// Returns the bytes of a range of columns of a line.
+    /// Returns the bytes of part of a line. `columns` is a byte range of its text.
     fn raw(&self, line: usize, columns: Range<usize>) -> &[u8] {
         &self.view.bytes()
             [self.view.byte_offset(line, columns.start)..self.view.byte_offset(line, columns.end)]

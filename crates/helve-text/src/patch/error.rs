@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// The row at which a patch cannot be parsed.
+/// A syntax error in a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchParseError {
-    /// Row of the patch text, from 1.
+    /// Line number of the patch, from 1.
     pub row: usize,
     pub problem: PatchProblem,
-    /// The row, clipped. Empty at the end of the text.
+    /// The text of the row, clipped. Empty at the end of the patch.
     pub found: String,
 }
 
@@ -17,45 +17,46 @@ pub struct PatchParseError {
 pub enum PatchProblem {
     TooLarge,
     /// The patch changes nothing.
-    Nothing,
+    NoChanges,
     /// The first row is not `*** Begin Patch`.
-    NoBegin,
-    /// The last row is not `*** PatchedLineEnd Patch`.
-    NoEnd,
+    ExpectedBegin,
+    /// The last row is not `*** End Patch`.
+    ExpectedEnd,
+    /// Text follows `*** End Patch`.
     AfterEnd,
-    /// A row that should start a file does not.
-    NoHeader,
-    NoPath,
+    /// A row is not a file header such as `*** Add File: `.
+    ExpectedFileHeader,
+    ExpectedPath,
     BadQuoting,
     /// A row of a new file does not start with `+`.
-    NoAddition,
+    ExpectedAddition,
     EmptyUpdate {
         path: String,
     },
     EmptyHunk,
     /// The first row of a hunk is not a hunk line.
-    NoHunkLine,
+    ExpectedHunkLine,
     /// A row is neither a hunk line nor the start of the next hunk.
-    NoHunkStart,
+    ExpectedHunkStart,
     /// A hunk header (`@@ -1,2 +1,3 @@`) is invalid.
     BadHunkHeader,
     /// A hunk comes before any `---` and `+++`.
-    NoFileNames,
-    /// `---` and `+++` name two files, and it is unclear which is meant.
+    ExpectedFileNames,
+    /// `---` and `+++` name different files without a rename.
     TwoNames {
         old: String,
         new: String,
     },
-    /// The text ends before the number of lines in the hunk header.
+    /// The patch ends before a hunk has as many lines as its header says. Contains the numbers of missing lines.
     CutShort {
         old: usize,
         new: usize,
     },
     /// A hunk of a new file has old lines, or one of a deleted file has new lines.
     OneSided,
-    /// A line follows one that the patch marks as the last of the file.
+    /// Another line follows a line that is marked as the last of the file.
     AfterLast,
-    /// The change affects only line endings, which patches do not carry reliably.
+    /// The hunk changes only line endings. Patches do not preserve them reliably.
     OnlyEndings,
     Binary,
     Unsupported(UnsupportedChange),
@@ -83,29 +84,29 @@ impl fmt::Display for PatchProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             PatchProblem::TooLarge => "expected a patch of at most 16 MiB and 1,000,000 lines",
-            PatchProblem::Nothing => "expected a patch that changes at least one file",
-            PatchProblem::NoBegin => "expected `*** Begin Patch`, or a unified diff",
-            PatchProblem::NoEnd => "expected `*** End Patch` as the last line",
+            PatchProblem::NoChanges => "expected a patch that changes at least one file",
+            PatchProblem::ExpectedBegin => "expected `*** Begin Patch`, or a unified diff",
+            PatchProblem::ExpectedEnd => "expected `*** End Patch` as the last line",
             PatchProblem::AfterEnd => "expected nothing after `*** End Patch`",
-            PatchProblem::NoHeader => "expected `*** Add File: `, `*** Delete File: ` or `*** Update File: `",
-            PatchProblem::NoPath => "expected a path",
+            PatchProblem::ExpectedFileHeader => "expected `*** Add File: `, `*** Delete File: ` or `*** Update File: `",
+            PatchProblem::ExpectedPath => "expected a path",
             PatchProblem::BadQuoting => "expected a double-quoted path with C escapes",
-            PatchProblem::NoAddition => "expected a line of the new file, starting with `+`, or the next file",
+            PatchProblem::ExpectedAddition => "expected a line of the new file, starting with `+`, or the next file",
             PatchProblem::EmptyUpdate { path } => return write!(f, "expected a change to {path:?}"),
             PatchProblem::EmptyHunk => "expected hunk lines",
-            PatchProblem::NoHunkLine => "expected a line starting with a space (kept), `+` (added) or `-` (removed)",
-            PatchProblem::NoHunkStart => {
+            PatchProblem::ExpectedHunkLine => "expected a line starting with a space (kept), `+` (added) or `-` (removed)",
+            PatchProblem::ExpectedHunkStart => {
                 "expected a line starting with a space, `+` or `-`, or `@@` for the next hunk, or the next file"
             }
             PatchProblem::BadHunkHeader => "expected `@@ -LINE,COUNT +LINE,COUNT @@`",
-            PatchProblem::NoFileNames => "expected `--- PATH` and `+++ PATH` before the first hunk",
+            PatchProblem::ExpectedFileNames => "expected `--- PATH` and `+++ PATH` before the first hunk",
             PatchProblem::TwoNames { old, new } => return write!(f, "expected one file name, not {old:?} and {new:?}"),
             PatchProblem::CutShort { old, new } => {
                 return write!(f, "expected {old} more old and {new} more new lines in this hunk");
             }
             PatchProblem::OneSided => "expected only `+` lines in a new file and only `-` lines in a deleted one",
             PatchProblem::AfterLast => "expected no line after the one that ends the file without a newline",
-            PatchProblem::OnlyEndings => "changes of only line endings are not supported",
+            PatchProblem::OnlyEndings => "changing only line endings is not supported",
             PatchProblem::Binary => "binary patches are not supported",
             PatchProblem::Unsupported(UnsupportedChange::Copy) => "copying files is not supported",
             PatchProblem::Unsupported(UnsupportedChange::Link) => "symbolic links are not supported",

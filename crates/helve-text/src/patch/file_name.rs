@@ -4,11 +4,11 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DiffName {
     /// `/dev/null`: the file does not exist on this side.
-    Nothing,
+    DevNull,
     File(String),
 }
 
-/// A name that is empty or has invalid quoting.
+/// Why a name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BadDiffName {
     Empty,
@@ -18,15 +18,15 @@ pub(super) enum BadDiffName {
 /// Parses the name after `---`, `+++`, `rename from` and the like. Text after a tab is a timestamp.
 pub(super) fn parse_name(text: &str) -> Result<DiffName, BadDiffName> {
     let text = text.trim_start();
-    let file = match text.strip_prefix('"') {
+    let name = match text.strip_prefix('"') {
         Some(quoted) => unquote(quoted).ok_or(BadDiffName::Quoting)?.0,
         None => text.split('\t').next().unwrap_or_default().trim_end().to_owned(),
     };
-    match file.as_str() {
+    match name.as_str() {
         "" => Err(BadDiffName::Empty),
-        "/dev/null" => Ok(DiffName::Nothing),
+        "/dev/null" => Ok(DiffName::DevNull),
         name if name.contains('\0') => Err(BadDiffName::Quoting),
-        _ => Ok(DiffName::File(file)),
+        _ => Ok(DiffName::File(name)),
     }
 }
 
@@ -52,11 +52,11 @@ pub(super) fn split_git_names(text: &str) -> Option<(String, String)> {
     Some((old.to_owned(), new.to_owned()))
 }
 
-/// Returns both names without git's prefixes, if they have them.
+/// Returns both names without git's prefixes (`a/` and `b/`), or `None` if they do not have them.
 pub(super) fn strip_prefixes<'a>(old: &'a str, new: &'a str) -> Option<(&'a str, &'a str)> {
     let (before, old) = old.split_once('/')?;
     let (after, new) = new.split_once('/')?;
-    // `a` and `b`, or commit, index, object and work tree.
+    // `a` and `b`, or the initials of commit, index, object and work tree.
     let is_pair = matches!(
         (before, after),
         ("a", "b") | ("b", "a") | ("c" | "i" | "o", "i" | "o" | "w") | ("w", "c" | "i")
@@ -64,7 +64,8 @@ pub(super) fn strip_prefixes<'a>(old: &'a str, new: &'a str) -> Option<(&'a str,
     (is_pair && before != after).then_some((old, new))
 }
 
-/// Returns the text before the closing quote, and the rest. Bytes above ASCII are written in octal.
+/// Parses a quoted name after its opening quote. Returns the name, and the text after the closing quote. Bytes above
+/// ASCII are written in octal.
 fn unquote(text: &str) -> Option<(String, &str)> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -75,14 +76,14 @@ fn unquote(text: &str) -> Option<(String, &str)> {
         if rest.as_bytes()[plain] == b'"' {
             return Some((String::from_utf8(bytes).ok()?, after));
         }
-        let (byte, length) = escape(after.as_bytes())?;
+        let (byte, length) = parse_escape(after.as_bytes())?;
         bytes.push(byte);
         rest = &after[length..];
     }
 }
 
 /// Returns the byte that an escape stands for, and its length without the backslash.
-fn escape(after: &[u8]) -> Option<(u8, usize)> {
+fn parse_escape(after: &[u8]) -> Option<(u8, usize)> {
     let byte = match after.first()? {
         b'a' => 7,
         b'b' => 8,
@@ -108,7 +109,7 @@ mod tests {
     use super::{BadDiffName, DiffName, parse_name, split_git_names, strip_prefixes};
 
     #[test]
-    fn names() {
+    fn names_are_parsed() {
         let file = |name: &str| Ok(DiffName::File(name.to_owned()));
         for (text, expected) in [
             ("a/x.rs", file("a/x.rs")),
@@ -116,8 +117,8 @@ mod tests {
             ("with space\t", file("with space")),
             (r#""a/\303\251\t\"\\.txt""#, file("a/é\t\"\\.txt")),
             (r#""x"	2024-01-01"#, file("x")),
-            ("/dev/null", Ok(DiffName::Nothing)),
-            ("/dev/null\t1970-01-01", Ok(DiffName::Nothing)),
+            ("/dev/null", Ok(DiffName::DevNull)),
+            ("/dev/null\t1970-01-01", Ok(DiffName::DevNull)),
             ("", Err(BadDiffName::Empty)),
             (r#""open"#, Err(BadDiffName::Quoting)),
             (r#""\q""#, Err(BadDiffName::Quoting)),
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs() {
+    fn git_headers_are_split_into_two_names() {
         for (text, expected) in [
             ("a/x b/x", Some(("a/x", "b/x"))),
             ("a/x y b/x y", Some(("a/x y", "b/x y"))),

@@ -1,16 +1,17 @@
 //! Parses the row that starts a hunk.
 
-/// The text after `@@`.
+/// The content of a hunk header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HunkHeader<'a> {
-    /// `-OLD_START,OLD +NEW_START,NEW @@`. A hunk without old lines is inserted before `old_start`.
+    /// `-OLD_START,OLD_COUNT +NEW_START,NEW_COUNT @@`. A hunk without old lines is inserted before `old_start`.
     Numbers {
         old_start: usize,
-        old: usize,
-        new: usize,
+        old_count: usize,
+        new_count: usize,
     },
     /// A line that precedes the hunk.
     Hint(&'a str),
+    /// `@@` alone.
     Bare,
 }
 
@@ -31,10 +32,10 @@ pub(super) fn parse_hunk_header(row: &str) -> Option<HunkHeader<'_>> {
 
 fn parse_numbers(text: &str) -> Option<HunkHeader<'static>> {
     let (old, new) = text.split_once(" +")?;
-    let (start, old) = parse_range(old)?;
-    let (_, new) = parse_range(new)?;
-    let old_start = if old == 0 { start.saturating_add(1) } else { start };
-    Some(HunkHeader::Numbers { old_start, old, new })
+    let (start, old_count) = parse_range(old)?;
+    let (_, new_count) = parse_range(new)?;
+    let old_start = if old_count == 0 { start.saturating_add(1) } else { start };
+    Some(HunkHeader::Numbers { old_start, old_count, new_count })
 }
 
 /// Parses `START,COUNT`, where a count of one may be omitted.
@@ -48,8 +49,8 @@ mod tests {
     use super::{HunkHeader, parse_hunk_header};
 
     #[test]
-    fn heads() {
-        let numbers = |old_start, old, new| Some(HunkHeader::Numbers { old_start, old, new });
+    fn headers_are_parsed() {
+        let numbers = |old_start, old_count, new_count| Some(HunkHeader::Numbers { old_start, old_count, new_count });
         for (row, expected) in [
             ("@@ -1,2 +3,4 @@", numbers(1, 2, 4)),
             ("@@ -1 +1 @@ fn main() {", numbers(1, 1, 1)),

@@ -22,8 +22,8 @@ use crate::{
 pub struct Placement {
     /// The lines of the file that change. Empty if lines are only added.
     pub lines: Range<usize>,
-    /// Their replacement.
-    pub out: Vec<PatchedLine>,
+    /// The lines that replace them.
+    pub replacement: Vec<PatchedLine>,
     /// The tolerances needed. Empty if the hunk quotes the file exactly.
     pub tolerances: Vec<Tolerance>,
 }
@@ -46,22 +46,23 @@ pub enum PatchedLine {
 pub enum PatchedLineEnd {
     Newline,
     /// The file ends with this line, without a newline.
-    Nothing,
-    /// Like the file's last line now, because the hunk says that neither version ends with a newline.
+    None,
+    /// The same as after the current last line of the file. The hunk says that neither version ends with a newline, so
+    /// it does not change this.
     Unchanged,
 }
 
-/// A file after all hunks.
+/// The result of applying all hunks to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedPatch {
     pub bytes: Vec<u8>,
-    /// The lines that changed, in order.
+    /// The changed lines, in order.
     pub changed_lines: Vec<ChangedLines>,
     /// The tolerances that each hunk needed.
     pub tolerances: Vec<Vec<Tolerance>>,
 }
 
-/// A hunk that cannot be placed.
+/// The first hunk that cannot be placed, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementError {
     /// Counted from 0.
@@ -74,26 +75,26 @@ pub struct PlacementError {
 /// Why a hunk cannot be placed. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlacementProblem {
-    /// Its lines were not found. Contains the closest match, if any.
+    /// The lines of the hunk were not found. Contains the closest match, if any.
     NotFound(Option<Box<NearestMatch>>),
     /// A line that should precede the hunk was not found.
     HintNotFound(String),
-    /// Its lines occur several times: the first occurrences, and the number of all.
+    /// The lines of the hunk occur `count` times. `lines` has the line numbers of the first occurrences.
     Ambiguous {
         lines: Vec<usize>,
         count: usize,
     },
-    /// Its lines occur only before those of an earlier hunk.
+    /// The lines of the hunk occur only before those of an earlier hunk.
     OutOfOrder {
         line: usize,
     },
-    /// Its lines are in the file, but not at its end.
+    /// The lines of the hunk are in the file, but not at its end as the patch says.
     NotAtEnd {
         line: usize,
     },
-    /// It only adds lines and does not say after which.
+    /// The hunk only adds lines and does not say where.
     NoContext,
-    /// Its lines were found, but the change cannot be applied to them.
+    /// The lines of the hunk were found, but the change cannot be applied to them.
     Refused {
         line: usize,
         refusal: Box<EditRefusal>,
@@ -106,7 +107,7 @@ pub enum PlacementProblem {
     TooLarge,
 }
 
-/// Finds the positions of all hunks, in order. Each must be unique.
+/// Finds the position of each hunk. Positions must be unambiguous and in the order of the patch.
 pub fn place(view: &View<'_>, hunks: &[PatchHunk]) -> Result<Vec<Placement>, PlacementError> {
     let file = search::IndexedFile::new(view, hunks);
     let mut options = Vec::with_capacity(hunks.len());
@@ -124,8 +125,8 @@ pub fn place(view: &View<'_>, hunks: &[PatchHunk]) -> Result<Vec<Placement>, Pla
 /// Applies all hunks, or none.
 pub fn apply(view: &View<'_>, hunks: &[PatchHunk]) -> Result<AppliedPatch, PlacementError> {
     let placements = place(view, hunks)?;
-    let written = write::write(view, &placements);
-    let (bytes, changed_lines) = written.map_err(|(hunk, problem)| PlacementError {
+    let result = write::write(view, &placements);
+    let (bytes, changed_lines) = result.map_err(|(hunk, problem)| PlacementError {
         hunk,
         row: hunks[hunk].row,
         problem,

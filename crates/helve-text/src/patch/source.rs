@@ -1,10 +1,10 @@
-//! Splits the text of a patch into numbered rows. A row is a line of the patch, a line is a line of a file.
+//! Splits the text of a patch into numbered rows. Here "row" means a line of the patch, "line" a line of a file.
 
 use super::{PatchLine, PatchLineKind, PatchParseError, PatchProblem};
 use crate::lines::clip;
 
 /// Maximum number of characters of a row that an error quotes.
-const QUOTED: usize = 200;
+const MAX_QUOTED: usize = 200;
 
 /// One row of the patch text. It may end with a carriage return.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +15,7 @@ pub(super) struct PatchRow<'a> {
 }
 
 impl<'a> PatchRow<'a> {
-    /// Returns the row without a carriage return at its end, since lines get the file's own ending.
+    /// Returns the row without a carriage return at its end. Lines get the file's line ending when they are applied.
     pub(super) fn text(self) -> &'a str {
         self.raw.strip_suffix('\r').unwrap_or(self.raw)
     }
@@ -25,7 +25,7 @@ impl<'a> PatchRow<'a> {
     }
 
     pub(super) fn error(self, problem: PatchProblem) -> PatchParseError {
-        PatchParseError { row: self.number, problem, found: clip(self.text(), QUOTED).0.to_owned() }
+        PatchParseError { row: self.number, problem, found: clip(self.text(), MAX_QUOTED).0.to_owned() }
     }
 
     /// Parses the row as a line of a hunk. An empty row is an empty context line.
@@ -69,7 +69,7 @@ pub(super) fn split_rows(text: &str) -> Vec<PatchRow<'_>> {
 pub(super) fn strip_wrapper<'r, 'a>(rows: &'r [PatchRow<'a>]) -> &'r [PatchRow<'a>] {
     let mut rows = rows;
     while let [first, inner @ .., last] = trim_blank_rows(rows)
-        && closing(first.text().trim()).is_some_and(|closing| last.text().trim() == closing)
+        && closing_row(first.text().trim()).is_some_and(|closing| last.text().trim() == closing)
     {
         rows = inner;
     }
@@ -82,19 +82,19 @@ pub(super) fn trim_blank_rows<'r, 'a>(rows: &'r [PatchRow<'a>]) -> &'r [PatchRow
     &rows[first..end]
 }
 
-/// Returns the row that closes what `row` opens.
-fn closing(row: &str) -> Option<&str> {
+/// Returns the row that closes the code fence or here-document that `row` opens.
+fn closing_row(row: &str) -> Option<&str> {
     if row.starts_with("```") {
         return Some("```");
     }
     let word =
         ["apply_patch", "applypatch"].iter().find_map(|name| row.strip_prefix(name)).unwrap_or(row);
     let word = word.trim_start().strip_prefix("<<")?.trim_start_matches('-').trim();
-    let bare = ['\'', '"']
+    let delimiter = ['\'', '"']
         .iter()
         .find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote))
         .unwrap_or(word);
     let is_word =
-        !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    is_word.then_some(bare)
+        !delimiter.is_empty() && delimiter.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_word.then_some(delimiter)
 }

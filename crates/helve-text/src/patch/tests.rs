@@ -1,4 +1,4 @@
-//! Parses patches and renders the changes.
+//! Tests that parse patches and render the changes.
 
 use std::fmt::Write;
 
@@ -12,20 +12,20 @@ use super::{
 #[track_caller]
 fn check(text: &str, expect: Expect) {
     expect.assert_eq(&match parse(text) {
-        Ok(patch) => shown(&patch),
+        Ok(patch) => render(&patch),
         Err(PatchParseError { row, problem, found }) => {
             format!("row {row}: {problem:?}, found {found:?}")
         }
     });
 }
 
-/// Checks a marked patch with this body.
+/// Checks a patch in the `apply_patch` format with this body.
 #[track_caller]
 fn check_body(body: &str, expect: Expect) {
     check(&format!("*** Begin Patch\n{body}\n*** End Patch\n"), expect);
 }
 
-fn shown(patch: &Patch) -> String {
+fn render(patch: &Patch) -> String {
     let mut out = String::new();
     for file in &patch.files {
         match file {
@@ -39,7 +39,7 @@ fn shown(patch: &Patch) -> String {
             FilePatch::Update { path, move_to, executable, hunks } => {
                 let target = move_to.as_ref().map(|to| format!(" to {to:?}")).unwrap_or_default();
                 writeln!(out, "update {path:?}{target}{}", mode(*executable)).unwrap();
-                hunks.iter().for_each(|hunk| out.push_str(&shown_hunk(hunk)));
+                hunks.iter().for_each(|hunk| out.push_str(&render_hunk(hunk)));
             }
         }
     }
@@ -54,7 +54,7 @@ fn mode(executable: Option<bool>) -> &'static str {
     }
 }
 
-fn shown_hunk(hunk: &PatchHunk) -> String {
+fn render_hunk(hunk: &PatchHunk) -> String {
     let mut out = format!("  hunk in row {}", hunk.row);
     hunk.old_start.iter().for_each(|line| write!(out, " at {line}").unwrap());
     hunk.hints.iter().for_each(|hint| write!(out, " after {hint:?}").unwrap());
@@ -69,7 +69,7 @@ fn shown_hunk(hunk: &PatchHunk) -> String {
     out + if hunk.at_end { "\n    end of file\n" } else { "\n" }
 }
 
-mod marked {
+mod apply_patch_format {
     use super::*;
 
     #[test]
@@ -193,9 +193,9 @@ mod marked {
             ("```\n<<EOF", "EOF\n```"),
         ] {
             let text = format!("{open}\n{patch}\n{close}\n");
-            assert_eq!(shown(&parse(&text).unwrap()), "delete \"q\"\n", "{text}");
+            assert_eq!(render(&parse(&text).unwrap()), "delete \"q\"\n", "{text}");
         }
-        check(&format!("<<EOF\n{patch}\nPATCH"), expect![[r#"row 1: NoBegin, found "<<EOF""#]]);
+        check(&format!("<<EOF\n{patch}\nPATCH"), expect![[r#"row 1: ExpectedBegin, found "<<EOF""#]]);
     }
 
     #[test]
@@ -232,12 +232,12 @@ mod marked {
 
     #[test]
     fn errors() {
-        check("", expect![[r#"row 1: NoBegin, found """#]]);
-        check("please\napply", expect![[r#"row 1: NoBegin, found "please""#]]);
-        check("*** Begin Patch", expect![[r#"row 1: NoEnd, found "*** Begin Patch""#]]);
+        check("", expect![[r#"row 1: ExpectedBegin, found """#]]);
+        check("please\napply", expect![[r#"row 1: ExpectedBegin, found "please""#]]);
+        check("*** Begin Patch", expect![[r#"row 1: ExpectedEnd, found "*** Begin Patch""#]]);
         check(
             "*** Begin Patch\n*** Delete File: a",
-            expect![[r#"row 2: NoEnd, found "*** Delete File: a""#]],
+            expect![[r#"row 2: ExpectedEnd, found "*** Delete File: a""#]],
         );
         check(
             "*** Begin Patch\n*** Delete File: a\n*** End Patch\nDone.",
@@ -247,15 +247,15 @@ mod marked {
             "*** Begin Patch\n*** End Patch\n*** Begin Patch\n*** End Patch",
             expect![[r#"row 3: AfterEnd, found "*** Begin Patch""#]],
         );
-        check_body("", expect![[r#"row 3: Nothing, found "*** End Patch""#]]);
+        check_body("", expect![[r#"row 3: NoChanges, found "*** End Patch""#]]);
         check_body(
             "*** Frobnicate File: a",
-            expect![[r#"row 2: NoHeader, found "*** Frobnicate File: a""#]],
+            expect![[r#"row 2: ExpectedFileHeader, found "*** Frobnicate File: a""#]],
         );
-        check_body("*** Add File:  \n+x", expect![[r#"row 2: NoPath, found "*** Add File:  ""#]]);
-        check_body("*** Add File: a\nx", expect![[r#"row 3: NoAddition, found "x""#]]);
-        check_body("*** Add File: a\n+x\ny", expect![[r#"row 4: NoAddition, found "y""#]]);
-        check_body("*** Delete File: a\n-x", expect![[r#"row 3: NoHeader, found "-x""#]]);
+        check_body("*** Add File:  \n+x", expect![[r#"row 2: ExpectedPath, found "*** Add File:  ""#]]);
+        check_body("*** Add File: a\nx", expect![[r#"row 3: ExpectedAddition, found "x""#]]);
+        check_body("*** Add File: a\n+x\ny", expect![[r#"row 4: ExpectedAddition, found "y""#]]);
+        check_body("*** Delete File: a\n-x", expect![[r#"row 3: ExpectedFileHeader, found "-x""#]]);
         check_body(
             "*** Update File: a",
             expect![[r#"row 2: EmptyUpdate { path: "a" }, found "*** Update File: a""#]],
@@ -265,19 +265,19 @@ mod marked {
             "*** Update File: a\n@@ f\n\n@@ g\n+x",
             expect![[r#"row 3: EmptyHunk, found "@@ f""#]],
         );
-        check_body("*** Update File: a\nx", expect![[r#"row 3: NoHunkLine, found "x""#]]);
-        check_body("*** Update File: a\n x\ny", expect![[r#"row 4: NoHunkStart, found "y""#]]);
+        check_body("*** Update File: a\nx", expect![[r#"row 3: ExpectedHunkLine, found "x""#]]);
+        check_body("*** Update File: a\n x\ny", expect![[r#"row 4: ExpectedHunkStart, found "y""#]]);
         check_body(
             "*** Update File: a\n*** End of File",
-            expect![[r#"row 3: NoHunkLine, found "*** End of File""#]],
+            expect![[r#"row 3: ExpectedHunkLine, found "*** End of File""#]],
         );
         check_body(
             "*** Update File: a\n-x\n*** End of File\n+y",
-            expect![[r#"row 5: NoHunkStart, found "+y""#]],
+            expect![[r#"row 5: ExpectedHunkStart, found "+y""#]],
         );
         check_body(
             "*** Update File: a\n-x\n*** Move to: b",
-            expect![[r#"row 4: NoHunkStart, found "*** Move to: b""#]],
+            expect![[r#"row 4: ExpectedHunkStart, found "*** Move to: b""#]],
         );
         check_body(
             "*** Update File: a\n@@ -x,1 +1 @@\n-x",
@@ -450,7 +450,7 @@ mod unified {
         );
         check(
             "--- a\n+++ a\n@@ -1 +1 @@\n\\ No newline at end of file\n-y\n+z\n",
-            expect![[r#"row 4: NoHunkLine, found "\\ No newline at end of file""#]],
+            expect![[r#"row 4: ExpectedHunkLine, found "\\ No newline at end of file""#]],
         );
     }
 
@@ -615,11 +615,11 @@ mod unified {
         );
         check(
             "--- a\n+++ a\n@@ -1,3 +1,3 @@\n x\n-y\n+z\nforgotten\n",
-            expect![[r#"row 7: NoHunkStart, found "forgotten""#]],
+            expect![[r#"row 7: ExpectedHunkStart, found "forgotten""#]],
         );
         check(
             "--- a\n+++ a\n@@ -1 +1 @@\nforgotten\n",
-            expect![[r#"row 4: NoHunkLine, found "forgotten""#]],
+            expect![[r#"row 4: ExpectedHunkLine, found "forgotten""#]],
         );
         check("--- a\n+++ a\n@@ -1 +1 @@\n", expect![[r#"row 3: EmptyHunk, found "@@ -1 +1 @@""#]]);
         check(
@@ -632,7 +632,7 @@ mod unified {
         );
         check(
             "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-x\n+y\n",
-            expect![[r#"row 2: NoPath, found "+++ /dev/null""#]],
+            expect![[r#"row 2: ExpectedPath, found "+++ /dev/null""#]],
         );
         check(
             "--- /dev/null\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n",
@@ -640,7 +640,7 @@ mod unified {
         );
         check(
             "diff --git a/x b/x\n@@ -1 +1 @@\n-x\n+y\n",
-            expect![[r#"row 2: NoFileNames, found "@@ -1 +1 @@""#]],
+            expect![[r#"row 2: ExpectedFileNames, found "@@ -1 +1 @@""#]],
         );
         check(
             "diff --git a/x b/x\nindex 1..2\n",
@@ -648,7 +648,7 @@ mod unified {
         );
         check(
             "diff --git a/x b/y\nindex 1..2\n",
-            expect![[r#"row 1: NoPath, found "diff --git a/x b/y""#]],
+            expect![[r#"row 1: ExpectedPath, found "diff --git a/x b/y""#]],
         );
         check(
             "diff --git a/x b/x\nBinary files a/x and b/x differ\n",
@@ -672,7 +672,7 @@ mod unified {
         );
         check(
             "diff --git a/x b/x\nnonsense\n",
-            expect![[r#"row 2: NoFileNames, found "nonsense""#]],
+            expect![[r#"row 2: ExpectedFileNames, found "nonsense""#]],
         );
         check(
             "--- a/x\n+++ b/x\n@@@ -1 -1 +1 @@@\n--x\n++y\n",
@@ -786,7 +786,7 @@ proptest! {
     }
 
     #[test]
-    fn marked_lines_round_trip(
+    fn apply_patch_lines_round_trip(
         added in prop::collection::vec("[a-z+*@ -]{0,8}", 0..6),
         lines in prop::collection::vec((prop::sample::select(vec![' ', '-', '+']), "[a-z+*@ -]{1,8}"), 1..8),
     ) {

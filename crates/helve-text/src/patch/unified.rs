@@ -1,4 +1,4 @@
-//! Parses unified diffs by git and other tools.
+//! Parses unified diffs, as written by git and other tools.
 
 mod hunk;
 mod section;
@@ -6,20 +6,20 @@ mod section;
 use section::FileSection;
 
 use super::{
-    Patch, PatchParseError, PatchProblem, UnsupportedChange, marked,
+    Patch, PatchParseError, PatchProblem, UnsupportedChange, apply_patch,
     source::{PatchRow, RowReader},
 };
 
-/// Whether the text is a unified diff rather than a marked patch. The form that starts first wins.
+/// Whether the text is a unified diff rather than in the `apply_patch` format. The format whose header comes first wins.
 pub(super) fn is_unified(rows: &[PatchRow<'_>]) -> bool {
-    let start = (0..rows.len()).find(|n| starts_file(&rows[*n..]) || marked::is_begin(rows[*n]));
+    let start = (0..rows.len()).find(|n| starts_file(&rows[*n..]) || apply_patch::is_begin(rows[*n]));
     start.is_some_and(|start| starts_file(&rows[start..]))
 }
 
 pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
     let mut reader = RowReader { rows };
     let mut files = Vec::new();
-    // Rows outside a file's section are text of a mail or log.
+    // Rows outside a file section belong to a mail or log, and are skipped.
     let mut section: Option<FileSection<'_>> = None;
     while let Some(row) = reader.peek() {
         let is_git = is_git_header(row);
@@ -31,18 +31,18 @@ pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
             Some(_) if is_git => {
                 reader.next();
             }
-            Some(section) if has_names(reader.rows) => section.take_names(&mut reader)?,
+            Some(section) if has_names(reader.rows) => section.parse_names(&mut reader)?,
             Some(_) if row.raw.starts_with("@@@") => {
                 return Err(row.error(PatchProblem::Unsupported(UnsupportedChange::Merge)));
             }
-            Some(section) if row.raw.starts_with("@@") => section.take_hunk(row, &mut reader)?,
-            None if row.raw.starts_with("@@ -") => return Err(row.error(PatchProblem::NoFileNames)),
+            Some(section) if row.raw.starts_with("@@") => section.parse_hunk(row, &mut reader)?,
+            None if row.raw.starts_with("@@ -") => return Err(row.error(PatchProblem::ExpectedFileNames)),
             Some(open) => {
                 reader.next();
                 if ends_section(row) {
                     files.extend(section.take().map(FileSection::finish).transpose()?);
                 } else {
-                    open.take_header(row)?;
+                    open.parse_header(row)?;
                 }
             }
             None => {
@@ -67,13 +67,13 @@ fn starts_file(rows: &[PatchRow<'_>]) -> bool {
     rows.first().is_some_and(|row| is_git_header(*row)) || has_names(rows)
 }
 
-/// Whether a row separates files in mails and logs. Any other row after a hunk is an error.
+/// Whether a row ends a file section in a mail or log. Any other row after a hunk is an error.
 fn ends_section(row: PatchRow<'_>) -> bool {
     const STARTS: [&str; 6] = ["commit ", "diff ", "From ", "Index: ", "Only in ", "====="];
     is_signature(row) || STARTS.iter().any(|start| row.raw.starts_with(start))
 }
 
-/// The row before git's version at the end of a mail.
+/// Whether a row separates a mail from its signature, which has git's version.
 fn is_signature(row: PatchRow<'_>) -> bool {
     matches!(row.text(), "-- " | "--")
 }

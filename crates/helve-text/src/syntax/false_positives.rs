@@ -6,7 +6,7 @@ use crate::shell::{self, DoubtKind, ShellContext};
 pub(super) fn drop_false_positives(language: Language, text: &str, errors: &mut Vec<LocatedError>) {
     match language {
         Language::Bash => {
-            if !errors.is_empty() && !refused_by_our_parser(text) {
+            if !errors.is_empty() && !is_refused_by_shell_parser(text) {
                 errors.clear();
             }
         }
@@ -38,14 +38,14 @@ pub(super) fn drop_false_positives(language: Language, text: &str, errors: &mut 
     }
 }
 
-/// The bash grammar fails on many valid scripts. Only what our own parser refuses too is an error.
-fn refused_by_our_parser(text: &str) -> bool {
+/// Whether our own shell parser refuses a script too. The bash grammar reports errors in many valid scripts.
+fn is_refused_by_shell_parser(text: &str) -> bool {
     let script = shell::analyze(text, &ShellContext::default());
     script.doubts.iter().any(|doubt| doubt.kind == DoubtKind::Syntax)
 }
 
-/// Without the preprocessor, macros look like extra words and missing semicolons. If brackets match, a missing
-/// semicolon is reported only after a statement that cannot be a macro.
+/// Whether an error is a missing semicolon after a statement that cannot be a macro. Macros look like extra words and
+/// missing semicolons, because the preprocessor is not run.
 fn lacks_semicolon(text: &str, located: &LocatedError) -> bool {
     let before = text.get(..located.byte).unwrap_or(text);
     let line = before.lines().next_back().unwrap_or("").trim_start();

@@ -3,14 +3,16 @@
 use super::{Language, LocatedError, MAX_ERRORS, SyntaxErrorKind};
 use crate::diff::{DiffHunk, hunks};
 
-/// With more old errors than this, the grammar does not support the dialect of the file.
+/// With more old errors than this, the grammar probably does not support the dialect of the file.
 const MAX_OLD_ERRORS: usize = 3;
 
-/// Returns the errors of a new file. With too many of them, the file is not in the language that its name suggests.
+/// Returns the errors of a new file. If there are too many, the file is probably not in the language that its name
+/// suggests, and none are returned.
 pub(super) fn of_new_file(new_errors: Vec<LocatedError>) -> Vec<LocatedError> {
     if new_errors.len() > MAX_ERRORS { Vec::new() } else { new_errors }
 }
 
+/// Returns the new errors that an edit introduced.
 pub(super) fn of_edit(
     language: Language,
     old_errors: &[LocatedError],
@@ -47,34 +49,37 @@ enum LineOrigin<'a> {
 }
 
 impl EditSides<'_> {
+    /// Returns the new errors that do not correspond to an old one.
     fn unmatched(
         &self,
         old_errors: &[LocatedError],
         mut new_errors: Vec<LocatedError>,
     ) -> Vec<LocatedError> {
-        let grown = new_errors.len().saturating_sub(old_errors.len());
-        let mut left: Vec<&LocatedError> = old_errors.iter().collect();
-        for same in [Self::stayed, Self::reworded, Self::moved, Self::shifted] {
-            new_errors.retain(|new| match left.iter().position(|old| same(self, old, new)) {
+        let surplus = new_errors.len().saturating_sub(old_errors.len());
+        let mut unmatched_old: Vec<&LocatedError> = old_errors.iter().collect();
+        for is_same in
+            [Self::is_unchanged, Self::is_on_changed_line, Self::is_moved, Self::is_on_same_line]
+        {
+            new_errors.retain(|new| match unmatched_old.iter().position(|old| is_same(self, old, new)) {
                 Some(index) => {
-                    left.swap_remove(index);
+                    unmatched_old.swap_remove(index);
                     false
                 }
                 None => true,
             });
         }
-        // Next to an old error, a grammar may fail differently after any edit. Outside changed lines, only as many
-        // errors are reported as there are more than before.
+        // After any edit, a grammar may report other errors near an old one. So outside the changed lines, no more errors
+        // are reported than the edit added to the total.
         let mut elsewhere = 0;
         new_errors.retain(|located| {
             let changed = matches!(self.origin(located.error.line), LineOrigin::Changed(_));
             elsewhere += usize::from(!changed);
-            changed || elsewhere <= grown
+            changed || elsewhere <= surplus
         });
         new_errors
     }
 
-    /// Moves a missing closing bracket to the change that lost it. Grammars report it far below.
+    /// Moves the error of a missing closing bracket to the change that removed it. Grammars report it far below.
     fn point_at_change(&self, located: &mut LocatedError) {
         let SyntaxErrorKind::Missing(what) = &located.error.kind else { return };
         let pair = match what.as_str() {
@@ -86,11 +91,11 @@ impl EditSides<'_> {
         if matches!(self.origin(located.error.line), LineOrigin::Changed(_)) {
             return;
         }
-        let lost = |hunk: &&DiffHunk| {
+        let loses_bracket = |hunk: &&DiffHunk| {
             let (old, new) = (&self.old[hunk.old.clone()], &self.new[hunk.new.clone()]);
             bracket_surplus(new, pair) > bracket_surplus(old, pair)
         };
-        if let Some(hunk) = self.hunks.iter().find(lost) {
+        if let Some(hunk) = self.hunks.iter().find(loses_bracket) {
             located.error.line = (hunk.new.start + 1).min(self.new.len().max(1));
         }
     }
@@ -109,22 +114,22 @@ impl EditSides<'_> {
         }
     }
 
-    fn stayed(&self, old: &LocatedError, new: &LocatedError) -> bool {
-        old.error.kind == new.error.kind && self.shifted(old, new)
+    fn is_unchanged(&self, old: &LocatedError, new: &LocatedError) -> bool {
+        old.error.kind == new.error.kind && self.is_on_same_line(old, new)
     }
 
-    fn shifted(&self, old: &LocatedError, new: &LocatedError) -> bool {
+    fn is_on_same_line(&self, old: &LocatedError, new: &LocatedError) -> bool {
         matches!(self.origin(new.error.line), LineOrigin::Kept(line) if line == old.error.line)
     }
 
     /// Whether this is the same error in a line that was changed for another reason.
-    fn reworded(&self, old: &LocatedError, new: &LocatedError) -> bool {
+    fn is_on_changed_line(&self, old: &LocatedError, new: &LocatedError) -> bool {
         let LineOrigin::Changed(hunk) = self.origin(new.error.line) else { return false };
         old.error.kind == new.error.kind && hunk.old.contains(&(old.error.line - 1))
     }
 
-    /// Whether this is the same error of an equal line elsewhere, or again at the very end.
-    fn moved(&self, old: &LocatedError, new: &LocatedError) -> bool {
+    /// Whether this is the same error on an equal line elsewhere, or at the end of both texts.
+    fn is_moved(&self, old: &LocatedError, new: &LocatedError) -> bool {
         let (from, to) = (old.error.line, new.error.line);
         let same_text = match (self.old.get(from - 1), self.new.get(to - 1)) {
             (Some(from), Some(to)) => from.trim() == to.trim(),

@@ -2,11 +2,11 @@
 
 use super::Language;
 
-/// Extensions that mark a template, anywhere in a name.
+/// Extensions that mark a template, even if another extension follows.
 const TEMPLATE_EXTENSIONS: &[&str] =
     &["ejs", "erb", "hbs", "in", "j2", "jinja", "jinja2", "mustache", "template", "tmpl", "tpl"];
 
-/// JSON files whose readers accept comments.
+/// JSON files that may contain comments.
 const JSON_WITH_COMMENTS: &[&str] = &[
     ".babelrc",
     ".eslintrc",
@@ -34,7 +34,7 @@ const JSON_WITH_COMMENTS: &[&str] = &[
     "wrangler.json",
 ];
 
-/// Directories of such files.
+/// Folders whose JSON files may contain comments.
 const JSON_WITH_COMMENTS_FOLDERS: &[&str] = &[".vscode", ".devcontainer", ".zed"];
 
 pub(super) fn language(path: &str) -> Option<Language> {
@@ -47,12 +47,12 @@ pub(super) fn language(path: &str) -> Option<Language> {
         return None;
     }
     let language = by_name(&name).or_else(|| by_extension(name.rsplit_once('.')?.1))?;
-    let commented = language == Language::Json
+    let allows_comments = language == Language::Json
         && (JSON_WITH_COMMENTS.contains(&name.as_str())
             || name.starts_with("tsconfig")
             || name.starts_with("jsconfig")
             || parts.any(|folder| JSON_WITH_COMMENTS_FOLDERS.contains(&folder)));
-    Some(if commented { Language::JsonWithComments } else { language })
+    Some(if allows_comments { Language::JsonWithComments } else { language })
 }
 
 fn by_name(name: &str) -> Option<Language> {

@@ -9,11 +9,11 @@ use super::{Language, LocatedError, SyntaxError, SyntaxErrorKind};
 /// Counting stops here. A text with so many errors is not in a supported language.
 const MAX_COUNTED: usize = 100;
 
-/// Number of progress reports before the clock is checked, so that small texts do not depend on a busy machine.
-const UNTIMED: usize = 100;
+/// The deadline is ignored for this many progress reports, so that small texts are checked even on a busy machine.
+const MIN_STEPS: usize = 100;
 
 /// Maximum number of characters in an excerpt.
-const EXCERPT: usize = 60;
+const MAX_EXCERPT: usize = 60;
 
 /// Whether this build can check the language.
 pub(super) fn is_supported(language: Language) -> bool {
@@ -23,7 +23,7 @@ pub(super) fn is_supported(language: Language) -> bool {
     }
 }
 
-/// Returns `None` if the language is not supported or the time is up.
+/// Returns the errors in a text, or `None` if the language is not supported or the deadline has passed.
 pub(super) fn located_errors(
     language: Language,
     text: &str,
@@ -67,7 +67,7 @@ fn grammar(language: Language) -> Option<tree_sitter::Language> {
         Language::Tsx => Some(tree_sitter_typescript::LANGUAGE_TSX.into()),
         #[cfg(feature = "lang-typescript")]
         Language::TypeScript => Some(tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into()),
-        // YAML has its own parser. The others are languages without their feature.
+        // YAML, which has its own parser, and languages whose feature is disabled.
         _ => None,
     }
 }
@@ -78,15 +78,15 @@ fn parse(grammar: &tree_sitter::Language, bytes: &[u8], deadline: Instant) -> Op
     let mut steps = 0_usize;
     let mut progress = |_: &tree_sitter::ParseState| {
         steps += 1;
-        if steps > UNTIMED && Instant::now() >= deadline {
+        if steps > MIN_STEPS && Instant::now() >= deadline {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
     };
     let options = ParseOptions::new().progress_callback(&mut progress);
-    let mut rest = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
-    parser.parse_with_options(&mut rest, None, Some(options))
+    let mut input = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
+    parser.parse_with_options(&mut input, None, Some(options))
 }
 
 fn collect(tree: &Tree, text: &str) -> Vec<LocatedError> {
@@ -100,10 +100,10 @@ fn collect(tree: &Tree, text: &str) -> Vec<LocatedError> {
         } else if node.is_error() {
             errors.push(error_position(node, text));
         }
-        // Errors inside an error node only follow from it.
         if errors.len() >= MAX_COUNTED {
             return errors;
         }
+        // An error node is not entered, because errors inside it are only consequences.
         if node.has_error() && !node.is_error() && cursor.goto_first_child() {
             continue;
         }
@@ -124,8 +124,8 @@ fn end_of_code(text: &str, at: usize) -> usize {
 fn error_position(error: Node<'_>, text: &str) -> LocatedError {
     let mut open: Vec<(usize, &'static str)> = Vec::new();
     let mut cursor = error.walk();
-    let mut more = cursor.goto_first_child();
-    while more {
+    let mut has_node = cursor.goto_first_child();
+    while has_node {
         let node = cursor.node();
         match node.kind() {
             "{" => open.push((node.start_byte(), "}")),
@@ -137,7 +137,7 @@ fn error_position(error: Node<'_>, text: &str) -> LocatedError {
             },
             _ => {}
         }
-        more = cursor.goto_next_sibling();
+        has_node = cursor.goto_next_sibling();
     }
     match open.last() {
         Some((at, closing)) => located(text, *at, SyntaxErrorKind::Missing((*closing).to_string())),
@@ -153,7 +153,7 @@ fn unexpected(text: &str, start: usize, end: usize) -> LocatedError {
 
 /// Returns the first line of a piece, clipped.
 pub(super) fn excerpt(piece: &str) -> String {
-    piece.trim().lines().next().unwrap_or("").trim_end().chars().take(EXCERPT).collect()
+    piece.trim().lines().next().unwrap_or("").trim_end().chars().take(MAX_EXCERPT).collect()
 }
 
 pub(super) fn located(text: &str, byte: usize, kind: SyntaxErrorKind) -> LocatedError {

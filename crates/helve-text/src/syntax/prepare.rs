@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use super::{Language, MAX_LENGTH};
 
+/// Whether the grammar can check a text. Templates and texts that could crash the grammar's scanner are excluded.
 pub(super) fn is_checkable(language: Language, text: &str) -> bool {
-    // Grammars take NUL for the end of the text.
+    // Grammars treat NUL as the end of the text.
     text.len() <= MAX_LENGTH
         && u32::try_from(text.len()).is_ok()
         && !text.contains('\0')
@@ -14,7 +15,7 @@ pub(super) fn is_checkable(language: Language, text: &str) -> bool {
             Language::Bash => is_supported_shell(text),
             Language::JavaScript => !head(text).contains("@flow"),
             Language::Python => is_shallow(text),
-            Language::Ruby => has_few_documents(text),
+            Language::Ruby => has_few_heredocs(text),
             // Qt translation files end in `.ts` too.
             Language::TypeScript => !text.trim_start().starts_with('<'),
             Language::Yaml => !text.lines().any(has_placeholder),
@@ -56,28 +57,28 @@ fn is_supported_shell(text: &str) -> bool {
     matches!(program, Some("sh" | "bash" | "dash" | "ash"))
 }
 
-/// Whether indentation is shallow enough. Python's scanner stores one entry per level in a small buffer that can
+/// Whether indentation is shallow enough for Python's scanner, which stores one entry per level in a small buffer that can
 /// overflow.
 fn is_shallow(text: &str) -> bool {
     const MAX_INDENT: usize = 200;
     let mut run = 0;
     let mut last = '\n';
     text.chars().all(|c| {
-        let goes_on =
+        let continues =
             matches!(c, ' ' | '\t' | '\\' | '\r') || c == '\n' && matches!(last, '\\' | '\r');
-        run = if goes_on { run + 1 } else { 0 };
+        run = if continues { run + 1 } else { 0 };
         last = c;
         run <= MAX_INDENT
     })
 }
 
-/// Whether here-documents are few and short enough. Ruby's scanner stores their delimiters in a small buffer that can
+/// Whether here-documents are few and short enough for Ruby's scanner, which stores their delimiters in a small buffer that can
 /// overflow.
-fn has_few_documents(text: &str) -> bool {
+fn has_few_heredocs(text: &str) -> bool {
     const MAX_DELIMITER: usize = 64;
     const MAX_IN_LINE: usize = 4;
     const MAX_NESTED: usize = 8;
-    let mut inside = 0;
+    let mut nested = 0;
     let mut start = 0;
     text.split_inclusive('\n').all(|line| {
         let mut count = 0;
@@ -96,13 +97,13 @@ fn has_few_documents(text: &str) -> bool {
             count += 1;
         }
         start += line.len();
-        inside += usize::from(count > 0 && line.contains("#{"));
-        count <= MAX_IN_LINE && inside <= MAX_NESTED
+        nested += usize::from(count > 0 && line.contains("#{"));
+        count <= MAX_IN_LINE && nested <= MAX_NESTED
     })
 }
 
 /// Returns the text in a form that the grammar can parse, with unchanged byte offsets.
-pub(super) fn prepared(language: Language, text: &str) -> Cow<'_, str> {
+pub(super) fn prepare(language: Language, text: &str) -> Cow<'_, str> {
     match language {
         Language::JsonWithComments => Cow::Owned(without_trailing_commas(text)),
         Language::Bash
@@ -121,7 +122,7 @@ pub(super) fn prepared(language: Language, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Replaces trailing commas by spaces. The JSON grammar supports comments, but not trailing commas.
+/// Replaces trailing commas with spaces. The JSON grammar supports comments, but not trailing commas.
 fn without_trailing_commas(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());

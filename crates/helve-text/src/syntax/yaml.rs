@@ -1,4 +1,4 @@
-//! Checks YAML with its own parser, because the grammar's scanner overflows its buffer on deep nesting.
+//! Checks YAML with a YAML parser, because the scanner of the tree-sitter grammar overflows its buffer on deep nesting.
 
 use std::time::Instant;
 
@@ -6,15 +6,15 @@ use granit_parser::{ErrorKind, Parser};
 
 use super::{LocatedError, SyntaxErrorKind, parse};
 
-/// Number of events before the clock is checked, so that small texts do not depend on a busy machine.
-const UNTIMED: usize = 1_000;
+/// The deadline is ignored for this many events, so that small texts are checked even on a busy machine.
+const MIN_EVENTS: usize = 1_000;
 
-/// Returns at most one error, since the parser stops there. Returns `None` if the time is up or a limit of the parser
-/// is reached.
+/// Returns at most one error, because the parser stops at the first. Returns `None` if the deadline has passed or the
+/// parser has reached one of its limits.
 pub(super) fn located_errors(text: &str, deadline: Instant) -> Option<Vec<LocatedError>> {
     for (count, event) in Parser::new_from_str(text).enumerate() {
         let Err(error) = event else {
-            if count > UNTIMED && Instant::now() >= deadline {
+            if count > MIN_EVENTS && Instant::now() >= deadline {
                 return None;
             }
             continue;

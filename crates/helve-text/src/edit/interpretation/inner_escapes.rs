@@ -1,13 +1,13 @@
 //! Detects escapes that belong to a string, a pattern or a path rather than to the layout of lines.
 
-/// Whether unescaping would break a line of `new` inside a string or pattern, or put a tab inside a line where `old`
-/// has none.
+/// Whether unescaping `new` would put a line break into a string or pattern, or a tab into a line although `old` has no
+/// such tab.
 pub(super) fn breaks_content(old: &str, new: &str) -> bool {
     let has_inner_tab = |text| escapes(text).iter().any(Escape::is_inner_tab);
     escapes(new).iter().any(Escape::is_inner_break) || has_inner_tab(new) && !has_inner_tab(old)
 }
 
-/// An escaped newline or tab, with the rest of its line before and after it.
+/// An escaped newline or tab, with the parts of its line before and after it.
 struct Escape<'a> {
     letter: char,
     before: &'a str,
@@ -20,18 +20,18 @@ impl Escape<'_> {
     }
 
     fn is_inner_break(&self) -> bool {
-        let quoted = ['"', '\'', '`'].iter().any(|quote| {
+        let is_in_string = ['"', '\'', '`'].iter().any(|quote| {
             count_delimiters(self.before, *quote) % 2 == 1
                 && count_delimiters(self.after, *quote) % 2 == 1
         });
-        self.letter == 'n' && (quoted || self.is_in_pattern())
+        self.letter == 'n' && (is_in_string || self.is_in_pattern())
     }
 
     /// Whether the escape is between slashes without white space, as in a regular expression.
     fn is_in_pattern(&self) -> bool {
-        let near = |word: Option<&str>| word.is_some_and(|word| word.contains('/'));
-        near(self.before.rsplit(char::is_whitespace).next())
-            && near(self.after.split(char::is_whitespace).next())
+        let has_slash = |word: Option<&str>| word.is_some_and(|word| word.contains('/'));
+        has_slash(self.before.rsplit(char::is_whitespace).next())
+            && has_slash(self.after.split(char::is_whitespace).next())
     }
 }
 

@@ -57,7 +57,7 @@ impl Spelling {
         self.actual.iter().any(|(quoted, actual)| *actual != Some(*quoted))
     }
 
-    /// Returns new text in the file's spelling, or the character whose spelling is unknown.
+    /// Returns new text in the file's spelling. The error is a character whose spelling is unknown.
     fn spell(&self, piece: &str) -> Result<String, char> {
         if !self.is_typographic() {
             return Ok(piece.to_owned());
@@ -82,7 +82,7 @@ impl Spelling {
     }
 }
 
-/// Returns the new lines in the file's spelling, or a character whose spelling is unclear.
+/// Returns the new lines in the file's spelling. The error is a character whose spelling is unclear.
 pub(super) fn merge(
     old: &[&str],
     actual: &[&str],
@@ -123,11 +123,11 @@ fn has_columns(old: &[LineParts<'_>], actual: &[LineParts<'_>]) -> bool {
 
 /// Returns a typographic character of the file's line that the quoted line lacks.
 pub(super) fn lost_typography(old: &str, actual: &str) -> Option<char> {
-    if respelled(old, actual) { typographic_char(actual) } else { None }
+    if typography_differs(old, actual) { typographic_char(actual) } else { None }
 }
 
-/// Whether a line has characters of the same kind, typographic or plain.
-pub(super) fn writes_like(line: &str, character: char) -> bool {
+/// Whether a line has a character of the same kind as a typographic one, plain or typographic.
+pub(super) fn has_kind_of(line: &str, character: char) -> bool {
     normalize::typographic_kind(character).is_some_and(|wanted| {
         line.chars().filter_map(normalize::glyph_kind).any(|kind| kind.is_like(wanted))
     })
@@ -143,11 +143,11 @@ struct Word<'a> {
 impl Word<'_> {
     /// Whether two words differ in typography. The number of blanks may differ.
     fn is_respelled(&self, actual: &Word<'_>) -> bool {
-        respelled(self.text, actual.text) || respelled(self.gap, actual.gap)
+        typography_differs(self.text, actual.text) || typography_differs(self.gap, actual.gap)
     }
 }
 
-fn respelled(old: &str, actual: &str) -> bool {
+fn typography_differs(old: &str, actual: &str) -> bool {
     let typography = |text: &str| {
         text.chars()
             .filter(|character| normalize::typographic_kind(*character).is_some())
@@ -218,8 +218,8 @@ impl MergeSides<'_> {
         Ok(merged)
     }
 
-    /// Returns the blanks before a new word: the file's, if `old` and `new` have the same before this word or after the
-    /// last.
+    /// Returns the blanks before a new word. They are the file's if `old` has the same blanks before this word, or after
+    /// the previous one.
     fn gap(&self, aligned: &[Option<usize>], to: usize) -> Result<String, char> {
         let gap = self.new[to].gap;
         let here = aligned[to];
@@ -228,20 +228,20 @@ impl MergeSides<'_> {
             .and_then(|last| aligned[last])
             .map(|at| at + 1)
             .filter(|at| *at < self.old.len());
-        let same = |at: Option<usize>| {
+        let actual_gap = |at: Option<usize>| {
             at.filter(|at| self.old[*at].gap == gap).map(|at| self.actual[at].gap)
         };
-        match (same(here), same(after_last)) {
+        match (actual_gap(here), actual_gap(after_last)) {
             (Some(actual), None) | (None, Some(actual)) => Ok(actual.to_owned()),
             (Some(actual), Some(other)) if actual == other => Ok(actual.to_owned()),
-            (Some(actual), Some(other)) if respelled(actual, other) => {
+            (Some(actual), Some(other)) if typography_differs(actual, other) => {
                 Err(typographic_char(actual).or(typographic_char(other)).unwrap_or(' '))
             }
             (Some(_), Some(_)) | (None, None) => {
                 let lost_typography = [here, after_last]
                     .into_iter()
                     .flatten()
-                    .find(|at| respelled(self.old[*at].gap, self.actual[*at].gap));
+                    .find(|at| typography_differs(self.old[*at].gap, self.actual[*at].gap));
                 match lost_typography.and_then(|at| typographic_char(self.actual[at].gap)) {
                     None if self.spelling.has_columns && gap.contains(' ') => Err('\t'),
                     Some(character) if !gap.is_empty() => Err(character),
@@ -272,21 +272,21 @@ impl MergeSides<'_> {
     }
 }
 
-/// Returns a typographic character of the file that is quoted differently and replaced by others of its kind.
+/// Returns a typographic character of the file that is quoted differently and replaced with another of its kind.
 fn rewritten_typographic(old: &[Word<'_>], actual: &[Word<'_>], new: &[Word<'_>]) -> Option<char> {
     if actual.iter().map(|word| word.text).eq(new.iter().map(|word| word.text)) {
         return None;
     }
-    let changed = old.iter().zip(actual).filter(|(old, actual)| respelled(old.text, actual.text));
+    let changed = old.iter().zip(actual).filter(|(old, actual)| typography_differs(old.text, actual.text));
     let mut kinds = changed
         .flat_map(|(_, actual)| actual.text.chars())
         .filter_map(|character| Some((character, normalize::typographic_kind(character)?)));
-    let writes = |wanted: GlyphKind| {
+    let new_has_kind = |wanted: GlyphKind| {
         new.iter().any(|word| {
             word.text.chars().filter_map(normalize::glyph_kind).any(|kind| kind.is_like(wanted))
         })
     };
-    kinds.find(|(_, kind)| writes(*kind)).map(|(character, _)| character)
+    kinds.find(|(_, kind)| new_has_kind(*kind)).map(|(character, _)| character)
 }
 
 fn typographic_char(text: &str) -> Option<char> {

@@ -32,8 +32,8 @@ fn ignoring_script(a: &str, b: &str) -> bool {
     a.chars().map(latin).eq(b.chars().map(latin))
 }
 
-fn without(text: &str, find_placeholder: impl Fn(char) -> bool) -> impl Iterator<Item = char> {
-    text.chars().filter(move |character| !find_placeholder(*character))
+fn without(text: &str, is_excluded: impl Fn(char) -> bool) -> impl Iterator<Item = char> {
+    text.chars().filter(move |character| !is_excluded(*character))
 }
 
 /// Maps a Cyrillic or Greek letter to the Latin letter that it looks like.
@@ -95,6 +95,7 @@ fn ignoring_values(a: &str, b: &str) -> bool {
     shape(a) == shape(b)
 }
 
+/// Returns the line with every number replaced with `0` and every string emptied.
 fn shape(line: &str) -> String {
     let mut shape = String::with_capacity(line.len());
     let mut quote = None;

@@ -20,7 +20,7 @@ use crate::{
 const EXCERPT_LINES: usize = 20;
 /// Maximum number of characters in each line of an excerpt.
 const EXCERPT_CHARS: usize = 200;
-/// Number of lines around the quoted number of lines that are examined.
+/// Number of lines that are examined before and after the closest match.
 const CONTEXT: usize = 4;
 
 /// Builds the closest match for a known diagnosis.
@@ -60,19 +60,19 @@ pub(super) fn diagnose(
 ) -> NearestMatch {
     let quoted_keys: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
     let end = start + quoted.len();
-    if keys.0.get(start..end).is_some_and(|found| sorted(found) == sorted(&quoted_keys)) {
+    if keys.hashes.get(start..end).is_some_and(|found| sorted(found) == sorted(&quoted_keys)) {
         return with_mismatch(view, quoted, start..end, Mismatch::Reordered);
     }
-    let around = start.saturating_sub(CONTEXT)..(end + CONTEXT).min(real_lines(view));
-    let found = &keys.0[around.clone()];
+    let window = start.saturating_sub(CONTEXT)..(end + CONTEXT).min(real_lines(view));
+    let found = &keys.hashes[window.clone()];
     let equal = equal_lines(&quoted_keys, found);
-    let Some(lines) = extent(&equal, quoted.len(), around.clone()) else {
-        let lines = start..end.min(around.end).max(start + 1);
+    let Some(lines) = extent(&equal, quoted.len(), window.clone()) else {
+        let lines = start..end.min(window.end).max(start + 1);
         return compare_lines(view, quoted, &lines);
     };
     let actual: Vec<&str> = lines.clone().map(|index| view.line(index)).collect();
-    let mismatch = block_mismatch(quoted, &actual, &quoted_keys, &keys.0[lines.clone()]);
-    let hunks = diff::hunks(&quoted_keys, &keys.0[lines.clone()]);
+    let mismatch = block_mismatch(quoted, &actual, &quoted_keys, &keys.hashes[lines.clone()]);
+    let hunks = diff::hunks(&quoted_keys, &keys.hashes[lines.clone()]);
     let difference = hunks.first().and_then(|hunk| {
         let (old, new) = (quoted.get(hunk.old.start), actual.get(hunk.new.start));
         body_difference(
@@ -101,12 +101,12 @@ fn equal_lines(quoted_keys: &[u64], found: &[u64]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// Extends the equal lines by as many lines before and after as are quoted.
-fn extent(equal: &[(usize, usize)], quoted: usize, around: Range<usize>) -> Option<Range<usize>> {
+/// Returns the range from the first to the last equal line, extended by the quoted lines before and after them.
+fn extent(equal: &[(usize, usize)], quoted: usize, window: Range<usize>) -> Option<Range<usize>> {
     let ((old, new), (last_old, last_new)) = (equal.first()?, equal.last()?);
-    let start = (around.start + new).saturating_sub(*old);
-    let end = around.start + last_new + (quoted - last_old);
-    Some(start.max(around.start)..end.min(around.end))
+    let start = (window.start + new).saturating_sub(*old);
+    let end = window.start + last_new + (quoted - last_old);
+    Some(start.max(window.start)..end.min(window.end))
 }
 
 /// Compares the lines one by one, if no line is equal.
@@ -181,7 +181,7 @@ fn line_mismatch(quoted: &[&str], actual: &[&str]) -> Option<Mismatch> {
         .map(|(_, mismatch)| mismatch)
 }
 
-/// Minimum similarity, from 0 to 1, of two lines of which one is a misremembered form of the other.
+/// Minimum similarity, from 0 to 1, at which a quoted line counts as a misremembered line of the file.
 const MIN_SIMILARITY: f64 = 0.7;
 
 fn are_similar(quoted: &[&str], actual: &[&str]) -> bool {
@@ -210,13 +210,14 @@ fn nearest_match(
     }
 }
 
+/// Returns the first difference between quoted line `at` and line `index` of the file.
 fn difference(quoted: &str, at: usize, actual: &str, index: usize) -> Option<FirstDifference> {
-    let equivalence = quoted.chars().zip(actual.chars()).take_while(|(a, b)| a == b).count();
-    let (quoted, found) = (quoted.chars().nth(equivalence), actual.chars().nth(equivalence));
+    let common = quoted.chars().zip(actual.chars()).take_while(|(a, b)| a == b).count();
+    let (quoted, found) = (quoted.chars().nth(common), actual.chars().nth(common));
     (quoted != found).then_some(FirstDifference {
         line: index + 1,
         quoted_line: at + 1,
-        column: equivalence + 1,
+        column: common + 1,
         quoted,
         found,
     })

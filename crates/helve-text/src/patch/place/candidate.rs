@@ -10,7 +10,7 @@ use crate::{edit::Tolerance, patch::PatchLine};
 pub(super) struct HunkCandidate {
     /// Lines of the file that the hunk quotes.
     pub(super) lines: Range<usize>,
-    /// Lines of the hunk that count. Blank ones at either end that the file lacks are excluded.
+    /// The lines of the hunk that match. Blank lines at either end that the file lacks are excluded.
     pub(super) quoted: Range<usize>,
     /// Lines of the file that change.
     pub(super) changes: Range<usize>,
@@ -26,51 +26,52 @@ impl HunkCandidate {
 
     /// Sorts by number of tolerances, then by the order in [`Tolerance::ALL`].
     pub(super) fn rank(&self) -> (usize, Vec<Option<usize>>) {
-        let order = |it: &Tolerance| Tolerance::ALL.iter().position(|other| other == it);
+        let order = |tolerance: &Tolerance| Tolerance::ALL.iter().position(|other| other == tolerance);
         (self.tolerances.len(), self.tolerances.iter().map(order).collect())
     }
 
+    /// Computes the lines that replace the changed ones.
     pub(super) fn placement(self, hunk: &PatchHunk) -> Placement {
-        let mut out = Vec::new();
+        let mut replacement = Vec::new();
         let mut at = self.lines.start;
-        // The removed lines that have no replacement yet.
-        let mut free = 0..0;
+        // The removed lines of the file that no new line replaces yet.
+        let mut unreplaced = 0..0;
         let mut new = self.new.into_iter().flatten();
-        let was_open =
+        let old_lacks_newline =
             hunk.lines.iter().any(|line| line.no_newline && line.kind != PatchLineKind::Add);
         for line in &hunk.lines[self.quoted.clone()] {
             let text = if line.kind == PatchLineKind::Remove { None } else { new.next() };
             match line.kind {
                 PatchLineKind::Keep => {
-                    out.push(PatchedLine::Keep(at));
+                    replacement.push(PatchedLine::Keep(at));
                     at += 1;
-                    free = at..at;
+                    unreplaced = at..at;
                 }
                 PatchLineKind::Remove => {
-                    free = if free.end == at { free.start..at + 1 } else { at..at + 1 };
+                    unreplaced = if unreplaced.end == at { unreplaced.start..at + 1 } else { at..at + 1 };
                     at += 1;
                 }
                 PatchLineKind::Add => {
                     let text = text.unwrap_or_else(|| line.text.clone());
-                    let end = match (line.no_newline, was_open) {
+                    let end = match (line.no_newline, old_lacks_newline) {
                         (false, _) => PatchedLineEnd::Newline,
-                        (true, false) => PatchedLineEnd::Nothing,
+                        (true, false) => PatchedLineEnd::None,
                         (true, true) => PatchedLineEnd::Unchanged,
                     };
-                    out.push(PatchedLine::New { text, replaces: free.next(), end });
+                    replacement.push(PatchedLine::New { text, replaces: unreplaced.next(), end });
                 }
             }
         }
         let changes = self.changes;
-        out.retain(|out| match out {
+        replacement.retain(|line| match line {
             PatchedLine::Keep(index) => changes.contains(index),
             PatchedLine::New { .. } => true,
         });
-        Placement { lines: changes, out, tolerances: self.tolerances }
+        Placement { lines: changes, replacement, tolerances: self.tolerances }
     }
 }
 
-/// Returns the lines of the file between the context lines at either end of a hunk.
+/// Returns the lines of the file that change: those between the context lines at either end of a hunk.
 pub(super) fn changes(
     hunk: &PatchHunk,
     quoted: &Range<usize>,
@@ -81,6 +82,6 @@ pub(super) fn changes(
     if head == quoted.len() {
         return lines.start..lines.start;
     }
-    let foot = hunk.lines[quoted.clone()].iter().rev().take_while(is_kept).count();
-    lines.start + head..lines.end - foot
+    let tail = hunk.lines[quoted.clone()].iter().rev().take_while(is_kept).count();
+    lines.start + head..lines.end - tail
 }

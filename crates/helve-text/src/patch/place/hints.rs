@@ -39,19 +39,19 @@ pub(super) fn anchors(
     Ok(anchors)
 }
 
-/// Returns the lines that match a hint, at the strictest comparison that matches any.
+/// Returns the lines that match a hint under the strictest comparison under which any line does.
 fn matching_lines(file: &IndexedFile<'_, '_>, hint: &str) -> Vec<usize> {
     let trimmed = hint.trim();
-    let closeness: [&dyn Fn(&str) -> bool; 4] = [
+    let comparisons: [&dyn Fn(&str) -> bool; 4] = [
         &|line| line == hint,
         &|line| line.trim_end() == hint.trim_end(),
         &|line| line.trim() == trimmed,
         &|line| line.trim_start().starts_with(trimmed),
     ];
-    let matching = |fits: &dyn Fn(&str) -> bool| {
-        (0..file.count).filter(|index| fits(file.line(*index))).collect::<Vec<_>>()
+    let matching = |is_match: &dyn Fn(&str) -> bool| {
+        (0..file.count).filter(|index| is_match(file.line(*index))).collect::<Vec<_>>()
     };
-    closeness.into_iter().map(matching).find(|lines| !lines.is_empty()).unwrap_or_default()
+    comparisons.into_iter().map(matching).find(|lines| !lines.is_empty()).unwrap_or_default()
 }
 
 /// A part of the file to search.
@@ -59,8 +59,8 @@ pub(super) enum SearchRegion {
     Everywhere,
     /// The blocks that belong to these lines by indentation.
     Blocks(Vec<Range<usize>>),
-    /// Everything from this line on. If the line has a block of its own, a candidate outside it must match exactly and
-    /// start at most as deep as the line.
+    /// Everything from the anchor line on. If the anchor has a block, a candidate outside it must match exactly and must
+    /// not start deeper than the anchor.
     From {
         anchor: usize,
         has_block: bool,
@@ -68,10 +68,11 @@ pub(super) enum SearchRegion {
 }
 
 impl SearchRegion {
+    /// Whether a candidate lies in the region.
     pub(super) fn contains(&self, candidate: &HunkCandidate) -> bool {
         match self {
             SearchRegion::Everywhere => true,
-            // The anchor may be quoted again as the first line.
+            // The hunk may quote the anchor too.
             SearchRegion::Blocks(blocks) => blocks.iter().any(|block| {
                 block.contains(&candidate.lines.start) || candidate.lines.contains(&block.start)
             }),
@@ -79,6 +80,7 @@ impl SearchRegion {
         }
     }
 
+    /// Whether a candidate in the region is close enough to the anchor.
     pub(super) fn accepts(&self, file: &IndexedFile<'_, '_>, candidate: &HunkCandidate) -> bool {
         match self {
             SearchRegion::From { has_block: true, anchor } => {

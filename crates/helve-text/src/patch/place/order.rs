@@ -2,7 +2,7 @@
 
 use super::{PatchHunk, PlacementError, PlacementProblem, candidate::HunkCandidate, search};
 
-/// Chooses a candidate for every hunk, if there is exactly one way to do so.
+/// Chooses a candidate for every hunk. There must be exactly one way to do so.
 pub(super) fn choose(
     hunks: &[PatchHunk],
     options: Vec<Vec<HunkCandidate>>,
@@ -14,61 +14,61 @@ pub(super) fn choose(
         problem,
     };
     let mut earliest = Vec::with_capacity(hunks.len());
-    let mut from = 0;
+    let mut min_start = 0;
     for (n, candidates) in options.iter().enumerate() {
-        let Some(first) = candidates.iter().find(|candidate| candidate.changes.start >= from)
+        let Some(first) = candidates.iter().find(|candidate| candidate.changes.start >= min_start)
         else {
             let line = candidates.first().map_or(0, |candidate| candidate.changes.start) + 1;
             return Err(placement_error(n, PlacementProblem::OutOfOrder { line }));
         };
-        from = first.changes.end;
+        min_start = first.changes.end;
         earliest.push(first);
     }
-    let mut to = usize::MAX;
+    let mut max_end = usize::MAX;
     let mut latest: Vec<&HunkCandidate> = Vec::with_capacity(hunks.len());
     for candidates in options.iter().rev() {
         // The earliest choice is always possible.
         let last = candidates
             .iter()
             .rev()
-            .find(|candidate| candidate.changes.end <= to)
+            .find(|candidate| candidate.changes.end <= max_end)
             .unwrap_or(&candidates[0]);
-        to = last.changes.start;
+        max_end = last.changes.start;
         latest.push(last);
     }
     for (n, (first, last)) in earliest.iter().zip(latest.iter().rev()).enumerate() {
         if first.changes != last.changes {
-            let between = |candidate: &&HunkCandidate| {
+            let is_between = |candidate: &&HunkCandidate| {
                 (first.changes.start..=last.changes.start).contains(&candidate.changes.start)
             };
-            let between: Vec<HunkCandidate> = options[n].iter().filter(between).cloned().collect();
+            let between: Vec<HunkCandidate> = options[n].iter().filter(is_between).cloned().collect();
             return Err(placement_error(n, search::ambiguous(&between)));
         }
     }
     Ok(earliest.into_iter().cloned().collect())
 }
 
-/// If a hunk has several exact candidates, takes the one at its stated line number, unless other stated numbers are
-/// wrong.
+/// Reduces several candidates of a hunk to the exact one at the stated line number. Does nothing if the line numbers of
+/// unambiguous hunks are wrong.
 fn prefer_line_numbers(
     hunks: &[PatchHunk],
     mut options: Vec<Vec<HunkCandidate>>,
 ) -> Vec<Vec<HunkCandidate>> {
-    let is_named = |hunk: &PatchHunk, candidate: &HunkCandidate| {
+    let is_at_stated_line = |hunk: &PatchHunk, candidate: &HunkCandidate| {
         hunk.old_start == Some(candidate.lines.start + 1)
     };
     let mut stated = hunks.iter().zip(&options).filter(|(hunk, _)| hunk.old_start.is_some());
     let is_reliable = stated.all(|(hunk, candidates)| {
-        candidates.len() > 1 || candidates.iter().all(|candidate| is_named(hunk, candidate))
+        candidates.len() > 1 || candidates.iter().all(|candidate| is_at_stated_line(hunk, candidate))
     });
     if is_reliable {
         for (hunk, candidates) in hunks.iter().zip(&mut options) {
             if candidates.len() > 1
-                && let Some(named) = candidates
+                && let Some(index) = candidates
                     .iter()
-                    .position(|candidate| candidate.is_exact() && is_named(hunk, candidate))
+                    .position(|candidate| candidate.is_exact() && is_at_stated_line(hunk, candidate))
             {
-                *candidates = vec![candidates.swap_remove(named)];
+                *candidates = vec![candidates.swap_remove(index)];
             }
         }
     }

@@ -13,26 +13,30 @@ use crate::{
     view::View,
 };
 
-/// Maximum number of lines compared for one patch, and of candidates tried with tolerance for one hunk.
+/// Maximum number of lines compared for one patch.
 const MAX_COMPARED: usize = 20_000_000;
+/// Maximum number of candidates tried with tolerance for one hunk.
 const MAX_TRIED: usize = 64;
 /// Maximum number of positions listed in a message.
 pub(super) const MAX_LISTED: usize = 100;
 
+/// A file with an index of the lines that the patch quotes.
 pub(super) struct IndexedFile<'v, 'a> {
     pub(super) view: &'v View<'a>,
     /// Number of lines, without the empty one after the last newline.
     pub(super) count: usize,
+    /// The key of each line.
     keys: Vec<u64>,
-    /// Positions of the keys that occur in the patch.
+    /// The lines with each key that occurs in the patch.
     index: HashMap<u64, Vec<usize>>,
+    /// Number of line comparisons that are still allowed.
     budget: Cell<usize>,
 }
 
 impl<'v, 'a> IndexedFile<'v, 'a> {
     pub(super) fn new(view: &'v View<'a>, hunks: &[PatchHunk]) -> IndexedFile<'v, 'a> {
-        let open = usize::from(view.line(view.line_count() - 1).is_empty());
-        let count = view.line_count() - open;
+        let empty_last = usize::from(view.line(view.line_count() - 1).is_empty());
+        let count = view.line_count() - empty_last;
         let keys: Vec<u64> = (0..count).map(|index| key(view.line(index))).collect();
         let mut index: HashMap<u64, Vec<usize>> = hunks
             .iter()
@@ -51,21 +55,22 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
         self.view.line(index)
     }
 
+    /// Deducts line comparisons from the budget.
     pub(super) fn spend(&self, lines: usize) -> Result<(), PlacementProblem> {
         self.budget.set(self.budget.get().checked_sub(lines).ok_or(PlacementProblem::TooLarge)?);
         Ok(())
     }
 
-    /// Returns the positions at which lines with these keys follow one another.
+    /// Returns the lines from which on the keys equal `wanted`.
     fn starts(&self, wanted: &[u64]) -> Result<Vec<usize>, PlacementProblem> {
         let positions = |key: &u64| self.index.get(key).map_or(&[][..], Vec::as_slice);
         let rarest = wanted.iter().enumerate().min_by_key(|(_, key)| positions(key).len());
         let Some((offset, rarest)) = rarest else { return Ok(Vec::new()) };
         let mut starts = Vec::new();
         for start in positions(rarest).iter().filter_map(|at| at.checked_sub(offset)) {
-            let Some(given) = self.keys.get(start..start + wanted.len()) else { continue };
+            let Some(actual) = self.keys.get(start..start + wanted.len()) else { continue };
             let same =
-                wanted.iter().zip(given).take_while(|(wanted, given)| wanted == given).count();
+                wanted.iter().zip(actual).take_while(|(wanted, actual)| wanted == actual).count();
             self.spend(same + 1)?;
             starts.extend((same == wanted.len()).then_some(start));
         }
@@ -76,22 +81,22 @@ impl<'v, 'a> IndexedFile<'v, 'a> {
 /// Hashes a line so that lines that any tolerance could equate get the same key: blanks are ignored, and all characters
 /// with typographic forms count as one.
 fn key(line: &str) -> u64 {
-    const VARIES: char = '-';
+    const TYPOGRAPHIC: char = '-';
     let mut key: u64 = 0;
     for c in line.chars() {
         let normalized = match c {
-            '\'' | '"' | '-' => VARIES,
+            '\'' | '"' | '-' => TYPOGRAPHIC,
             c if c.is_ascii_graphic() => c,
             c if c.is_ascii() || c.is_whitespace() => continue,
             c if c.is_alphanumeric() => c,
-            _ => VARIES,
+            _ => TYPOGRAPHIC,
         };
         key = (key.rotate_left(5) ^ u64::from(normalized)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
     key
 }
 
-/// Returns all candidates that need the least tolerance. At least one.
+/// Returns all candidates that need the least tolerance. There is at least one.
 pub(super) fn candidates(
     file: &IndexedFile<'_, '_>,
     hunk: &PatchHunk,
@@ -157,8 +162,8 @@ fn core(hunk: &PatchHunk) -> Range<usize> {
     let is_blank =
         |line: &&PatchLine| line.kind == PatchLineKind::Keep && line.text.trim().is_empty();
     let head = hunk.lines.iter().take_while(is_blank).count();
-    let foot = hunk.lines[head..].iter().rev().take_while(is_blank).count();
-    let core = head..hunk.lines.len() - foot;
+    let tail = hunk.lines[head..].iter().rev().take_while(is_blank).count();
+    let core = head..hunk.lines.len() - tail;
     match hunk.lines[core.clone()].iter().any(|line| line.kind != PatchLineKind::Add) {
         true => core,
         false if head > 0 => head - 1..core.end,
@@ -176,18 +181,18 @@ fn possible_candidates(
         hunk.lines[range].iter().filter(|line| line.kind != PatchLineKind::Add)
     };
     let wanted: Vec<u64> = old(core.clone()).map(|line| key(&line.text)).collect();
-    let (head, foot) = (core.start, hunk.lines.len() - core.end);
+    let (head, tail) = (core.start, hunk.lines.len() - core.end);
     let is_blank = |index: usize| index < file.count && file.line(index).trim().is_empty();
     let mut candidates = Vec::new();
     for start in file.starts(&wanted)? {
         let end = start + wanted.len();
-        let above = start >= head && (start - head..start).all(is_blank);
-        let below = (end..end + foot).all(is_blank);
-        let lines = start - if above { head } else { 0 }..end + if below { foot } else { 0 };
+        let has_blanks_above = start >= head && (start - head..start).all(is_blank);
+        let has_blanks_below = (end..end + tail).all(is_blank);
+        let lines = start - if has_blanks_above { head } else { 0 }..end + if has_blanks_below { tail } else { 0 };
         let quoted =
-            if above { 0 } else { core.start }..if below { hunk.lines.len() } else { core.end };
+            if has_blanks_above { 0 } else { core.start }..if has_blanks_below { hunk.lines.len() } else { core.end };
         let changes = candidate::changes(hunk, &quoted, &lines);
-        let tolerances = if above && below { Vec::new() } else { vec![Tolerance::BoundaryLines] };
+        let tolerances = if has_blanks_above && has_blanks_below { Vec::new() } else { vec![Tolerance::BoundaryLines] };
         candidates.push(HunkCandidate { lines, quoted, changes, tolerances, new: None });
     }
     Ok(candidates)
@@ -249,7 +254,7 @@ fn try_with_tolerance(
     hunk: &PatchHunk,
     candidate: &HunkCandidate,
 ) -> Result<Option<HunkCandidate>, Box<EditRefusal>> {
-    // Surrounded by newlines, so that whole lines are compared.
+    // Surrounding newlines make the edit engine compare whole lines.
     let block = |lines: &mut dyn Iterator<Item = &str>| {
         lines.fold("\n".to_owned(), |mut block, line| {
             block.push_str(line);

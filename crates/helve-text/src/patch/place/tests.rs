@@ -1,4 +1,4 @@
-//! Applies hunks to files.
+//! Tests that apply hunks to files.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use crate::{
     view::{LineEnding, View},
 };
 
-/// Parses the hunks of a patch of one file, in either form.
+/// Parses the hunks of a patch of one file, in either format. The `apply_patch` format is without its header.
 fn hunks(patch: &str) -> Vec<PatchHunk> {
     let text = match patch.starts_with("--- ") {
         true => patch.to_owned(),
@@ -43,7 +43,7 @@ fn check(file: &str, patch: &str, expect: Expect) {
 }
 
 #[test]
-fn exact() {
+fn exact_hunks_are_applied() {
     check("a\nb\nc\n", " a\n-b\n+B\n c", expect!["a|B|c|"]);
     check("a\nb\nc\nd\ne\n", "@@\n-b\n+B\n@@\n-d\n+D", expect!["a|B|c|D|e|"]);
     check("a\nb\nc\n", " a\n-b\n c", expect!["a|c|"]);
@@ -54,7 +54,7 @@ fn exact() {
 }
 
 #[test]
-fn insertions() {
+fn added_lines_are_inserted_after_their_hint_or_context() {
     check("a\nfn foo\nb\nc\n", "@@ fn foo\n+INSERTED", expect!["a|fn foo|INSERTED|b|c|"]);
     check("a\nb\n", "@@\n+end", expect!["a|b|end|"]);
     check("", "+first", expect!["first|"]);
@@ -68,30 +68,30 @@ fn insertions() {
 }
 
 #[test]
-fn hints_narrow() {
-    let two = "def a():\n    x = 1\n    y\n\ndef b():\n    x = 1\n    y\n";
+fn hints_narrow_down_the_position() {
+    let two_functions = "def a():\n    x = 1\n    y\n\ndef b():\n    x = 1\n    y\n";
     check(
-        two,
+        two_functions,
         "@@ def b():\n-    x = 1\n+    x = 2",
         expect!["def a():|    x = 1|    y||def b():|    x = 2|    y|"],
     );
     check(
-        two,
+        two_functions,
         "@@ def a():\n-    x = 1\n+    x = 2",
         expect!["def a():|    x = 2|    y||def b():|    x = 1|    y|"],
     );
     check(
-        two,
+        two_functions,
         "@@ def b\n def b():\n-    x = 1\n+    x = 2",
         expect!["def a():|    x = 1|    y||def b():|    x = 2|    y|"],
     );
     check(
-        two,
+        two_functions,
         "@@\n-    x = 1\n+    x = 2",
         expect!["hunk 0: Ambiguous { lines: [2, 6], count: 2 }"],
     );
-    check(two, "@@ def a():\n-    z\n+    x = 2", expect!["hunk 0: NotFound(None)"]);
-    check(two, "@@ def c():\n-    y\n+    x = 2", expect![[r#"hunk 0: HintNotFound("def c():")"#]]);
+    check(two_functions, "@@ def a():\n-    z\n+    x = 2", expect!["hunk 0: NotFound(None)"]);
+    check(two_functions, "@@ def c():\n-    y\n+    x = 2", expect![[r#"hunk 0: HintNotFound("def c():")"#]]);
     let nested = "class A\n  def f\n    x\n  end\nend\nclass B\n  def f\n    x\n  end\nend\n";
     check(
         nested,
@@ -109,11 +109,11 @@ fn hints_narrow() {
         expect!["hunk 0: Ambiguous { lines: [3, 8], count: 2 }"],
     );
     check(
-        two,
+        two_functions,
         "@@ def a():\n-def b():\n+def c():",
         expect!["def a():|    x = 1|    y||def c():|    x = 1|    y|"],
     );
-    check(two, "@@ def a():\n-def  b():\n+def c():", expect!["hunk 0: not found, near line 5"]);
+    check(two_functions, "@@ def a():\n-def  b():\n+def c():", expect!["hunk 0: not found, near line 5"]);
     check("import a\nuse(b)\n", "@@ import a\n-use(b)\n+use(c)", expect!["import a|use(c)|"]);
     check(
         "fn f()\n{\n  x\n}\nfn g()\n{\n  x\n}\n",
@@ -123,7 +123,7 @@ fn hints_narrow() {
 }
 
 #[test]
-fn ends_of_files() {
+fn hunks_at_the_end_of_the_file() {
     check("x\ny\nz\nw\n", "-y\n+Y\n*** End of File", expect!["hunk 0: NotAtEnd { line: 2 }"]);
     check("x\ny\nx\ny\n", " x\n-y\n+Y\n*** End of File", expect!["x|y|x|Y|"]);
     check("one\ntwo", " one\n-two\n+TWO\n\n", expect!["one|TWO|"]);
@@ -148,7 +148,7 @@ fn ends_of_files() {
 }
 
 #[test]
-fn order() {
+fn hunks_are_placed_in_the_order_of_the_patch() {
     check("1\n2\n3\n", "@@\n-3\n+c\n@@\n-1\n+a", expect!["hunk 1: OutOfOrder { line: 1 }"]);
     check(
         "x = 1\nend\nx = 1\nend\n",
@@ -188,7 +188,7 @@ fn line_numbers_break_ties_only() {
 }
 
 #[test]
-fn tolerances() {
+fn white_space_and_typography_are_tolerated() {
     check("a  \nb\t\nc\n", " a\n-b\n+B\n c", expect!["a  |B|c|"]);
     check(
         "\tif x:\n\t\treturn 1\n",
@@ -209,7 +209,7 @@ fn tolerances() {
 }
 
 #[test]
-fn not_found() {
+fn lines_that_are_not_found_are_reported() {
     check("alpha\nbeta\ngamma\n", " alpha\n-beto\n+B", expect!["hunk 0: not found, near line 1"]);
     check(&"\n".repeat(99), "-'\n+y", expect!["hunk 0: NotFound(None)"]);
     check("", "-x\n+y", expect!["hunk 0: NotFound(None)"]);
@@ -218,7 +218,7 @@ fn not_found() {
 }
 
 #[test]
-fn endings() {
+fn new_lines_take_the_ending_of_their_neighbours() {
     check("a\r\nb\r\n", "-a\n+A\n+AA\n b", expect!["A␍|AA␍|b␍|"]);
     check("a\r\nb\nc\r\n", "-b\n+B", expect!["a␍|B|c␍|"]);
     check("a\nb\r\nc\n", " a\n+x\n b", expect!["a|x|b␍|c|"]);
@@ -227,7 +227,7 @@ fn endings() {
 }
 
 #[test]
-fn other_encodings() {
+fn hunks_apply_to_other_encodings() {
     let wide = |text: &str| {
         [0xff, 0xfe]
             .into_iter()
@@ -280,7 +280,7 @@ impl Step {
     }
 }
 
-/// Generates steps of which at least one changes something.
+/// Generates an edit script with at least one change.
 fn script() -> impl Strategy<Value = Vec<Step>> {
     let line = "[ab]?|[a-c ]{0,3}";
     let change = || prop_oneof![line.prop_map(Step::Remove), line.prop_map(Step::Add)];
@@ -291,9 +291,9 @@ fn script() -> impl Strategy<Value = Vec<Step>> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Form {
+enum PatchFormat {
     Unified,
-    Marked,
+    ApplyPatch,
 }
 
 /// A file before and after a script, and the patch between them.
@@ -303,42 +303,42 @@ struct Case {
     patch: String,
 }
 
-fn case(script: &[Step], context: usize, form: Form, open: (bool, bool)) -> Case {
+fn case(script: &[Step], context: usize, format: PatchFormat, lacks_newline: (bool, bool)) -> Case {
     let is_old = |step: &Step| !matches!(step, Step::Add(_));
     let is_new = |step: &Step| !matches!(step, Step::Remove(_));
     // An empty last line without a newline would not be a line.
-    let can_open = |side: &dyn Fn(&Step) -> bool| {
+    let can_lack_newline = |side: &dyn Fn(&Step) -> bool| {
         script.iter().rfind(|step| side(step)).is_some_and(|step| !step.line().is_empty())
     };
     let is_kept = matches!(script.last(), Some(Step::Keep(_)));
-    let old_open = open.0 && can_open(&is_old);
-    let new_open = match form {
-        Form::Unified => open.1 && can_open(&is_new),
-        Form::Marked => old_open && is_kept,
+    let old_lacks_newline = lacks_newline.0 && can_lack_newline(&is_old);
+    let new_lacks_newline = match format {
+        PatchFormat::Unified => lacks_newline.1 && can_lack_newline(&is_new),
+        PatchFormat::ApplyPatch => old_lacks_newline && is_kept,
     };
-    let script = match form {
-        Form::Unified => split(script, old_open, new_open),
-        Form::Marked => script.to_vec(),
+    let script = match format {
+        PatchFormat::Unified => split_last_line(script, old_lacks_newline, new_lacks_newline),
+        PatchFormat::ApplyPatch => script.to_vec(),
     };
-    let text = |side: &dyn Fn(&Step) -> bool, open: bool| {
+    let text = |side: &dyn Fn(&Step) -> bool, lacks_newline: bool| {
         let text: String = script
             .iter()
             .filter(|step| side(step))
             .map(|step| format!("{}\n", step.line()))
             .collect();
-        if open { text[..text.len() - 1].to_owned() } else { text }
+        if lacks_newline { text[..text.len() - 1].to_owned() } else { text }
     };
     let count = |side: &dyn Fn(&Step) -> bool| script.iter().filter(|step| side(step)).count();
     let patch =
-        written(&script, context, form, (old_open, count(&is_old)), (new_open, count(&is_new)));
-    Case { old: text(&is_old, old_open), new: text(&is_new, new_open), patch }
+        render_patch(&script, context, format, (old_lacks_newline, count(&is_old)), (new_lacks_newline, count(&is_new)));
+    Case { old: text(&is_old, old_lacks_newline), new: text(&is_new, new_lacks_newline), patch }
 }
 
-/// Splits a context line that has a newline on one side only into a removal and an addition.
-fn split(script: &[Step], old_open: bool, new_open: bool) -> Vec<Step> {
+/// Replaces a context line that is followed by a newline on one side only with a removal and an addition.
+fn split_last_line(script: &[Step], old_lacks_newline: bool, new_lacks_newline: bool) -> Vec<Step> {
     let last_old = script.iter().rposition(|step| !matches!(step, Step::Add(_)));
     let last_new = script.iter().rposition(|step| !matches!(step, Step::Remove(_)));
-    let differs = |n: usize| (old_open && last_old == Some(n)) != (new_open && last_new == Some(n));
+    let differs = |n: usize| (old_lacks_newline && last_old == Some(n)) != (new_lacks_newline && last_new == Some(n));
     let split = |(n, step): (usize, &Step)| match step {
         Step::Keep(line) if differs(n) => vec![Step::Remove(line.clone()), Step::Add(line.clone())],
         step => vec![step.clone()],
@@ -346,10 +346,11 @@ fn split(script: &[Step], old_open: bool, new_open: bool) -> Vec<Step> {
     script.iter().enumerate().flat_map(split).collect()
 }
 
-fn written(
+/// Renders a script as a patch. `old` and `new` say whether that side lacks a final newline, and its number of lines.
+fn render_patch(
     script: &[Step],
     context: usize,
-    form: Form,
+    format: PatchFormat,
     old: (bool, usize),
     new: (bool, usize),
 ) -> String {
@@ -357,7 +358,7 @@ fn written(
         let near = n.saturating_sub(context)..(n + context + 1).min(script.len());
         script[near].iter().any(|step| !matches!(step, Step::Keep(_)))
     };
-    let mut patch = if form == Form::Unified { "--- f\n+++ f\n".to_owned() } else { String::new() };
+    let mut patch = if format == PatchFormat::Unified { "--- f\n+++ f\n".to_owned() } else { String::new() };
     let (mut old_at, mut new_at) = (0, 0);
     let mut n = 0;
     while n < script.len() {
@@ -378,10 +379,10 @@ fn written(
             old_at += sides.0;
             new_at += sides.1;
             body.push_str(&format!("{sign}{}\n", script[n].line()));
-            let ends = |taken: usize, at: usize, (open, count): (bool, usize)| {
-                open && taken == 1 && at == count
+            let ends = |taken: usize, at: usize, (lacks_newline, count): (bool, usize)| {
+                lacks_newline && taken == 1 && at == count
             };
-            if form == Form::Unified && (ends(sides.0, old_at, old) || ends(sides.1, new_at, new)) {
+            if format == PatchFormat::Unified && (ends(sides.0, old_at, old) || ends(sides.1, new_at, new)) {
                 body.push_str("\\ No newline at end of file\n");
             }
             n += 1;
@@ -389,13 +390,13 @@ fn written(
         let span = |from: usize, to: usize| {
             if to == from { format!("{from},0") } else { format!("{},{}", from + 1, to - from) }
         };
-        match form {
-            Form::Unified => patch.push_str(&format!(
+        match format {
+            PatchFormat::Unified => patch.push_str(&format!(
                 "@@ -{} +{} @@\n{body}",
                 span(from.0, old_at),
                 span(from.1, new_at)
             )),
-            Form::Marked => patch.push_str(&format!("@@\n{body}")),
+            PatchFormat::ApplyPatch => patch.push_str(&format!("@@\n{body}")),
         }
     }
     patch
@@ -405,8 +406,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_diff_turns_old_into_new(script in script(), context in 0..4_usize, open: (bool, bool)) {
-        let case = case(&script, context, Form::Unified, open);
+    fn a_diff_turns_old_into_new(script in script(), context in 0..4_usize, lacks_newline: (bool, bool)) {
+        let case = case(&script, context, PatchFormat::Unified, lacks_newline);
         match patched(&case.old, &case.patch) {
             Ok(text) => prop_assert_eq!(text, case.new, "{}", case.patch),
             Err(PlacementError { problem: PlacementProblem::NoContext, .. }) if context == 0 => {}
@@ -415,8 +416,8 @@ proptest! {
     }
 
     #[test]
-    fn a_marked_patch_turns_old_into_new_or_is_ambiguous(script in script(), context in 1..4_usize, open: bool) {
-        let case = case(&script, context, Form::Marked, (open, false));
+    fn an_apply_patch_patch_turns_old_into_new_or_is_ambiguous(script in script(), context in 1..4_usize, lacks_newline: bool) {
+        let case = case(&script, context, PatchFormat::ApplyPatch, (lacks_newline, false));
         match patched(&case.old, &case.patch) {
             Ok(text) => prop_assert_eq!(text, case.new, "{}", case.patch),
             Err(PlacementError { problem: PlacementProblem::Ambiguous { .. }, .. }) => {}
@@ -425,20 +426,20 @@ proptest! {
     }
 
     #[test]
-    fn unchanged_lines_keep_their_bytes(file in file(), old in script(), context in 0..3_usize) {
-        let case = case(&old, context, Form::Marked, (false, false));
+    fn unchanged_lines_keep_their_bytes(file in file(), script in script(), context in 0..3_usize) {
+        let case = case(&script, context, PatchFormat::ApplyPatch, (false, false));
         let view = View::new(file.as_bytes()).unwrap();
-        let Ok(done) = apply(&view, &hunks(&case.patch)) else { return Ok(()) };
-        let after = View::new(&done.bytes).unwrap();
+        let Ok(applied) = apply(&view, &hunks(&case.patch)) else { return Ok(()) };
+        let after = View::new(&applied.bytes).unwrap();
         let mut at = (0, 0);
-        for place in &done.changed_lines {
-            let (before, now) = (at.0..place.before.start - 1, at.1..place.after.start - 1);
+        for changed in &applied.changed_lines {
+            let (before, now) = (at.0..changed.before.start - 1, at.1..changed.after.start - 1);
             prop_assert_eq!(before.len(), now.len());
             for (old_index, new) in before.zip(now) {
                 prop_assert_eq!(view.line(old_index), after.line(new));
                 prop_assert!(view.ending(old_index) == after.ending(new) || view.ending(old_index) == LineEnding::None);
             }
-            at = (place.before.end - 1, place.after.end - 1);
+            at = (changed.before.end - 1, changed.after.end - 1);
         }
         prop_assert_eq!(&view.text()[start(&view, at.0)..], &after.text()[start(&after, at.1)..]);
     }
@@ -455,7 +456,7 @@ fn start(view: &View<'_>, line: usize) -> usize {
 }
 
 #[test]
-fn invalid_bytes_stay_in_a_changed_line() {
+fn invalid_bytes_of_a_changed_line_are_kept() {
     let file = b"caf\xe9 \xff one\ntwo\n";
     let view = View::new(file).unwrap();
     let shown = view.line(0).to_string();
@@ -471,7 +472,7 @@ fn invalid_bytes_stay_in_a_changed_line() {
 fn a_hunk_is_not_placed_outside_its_hint() {
     let file = "def f():\n  q\ndef g():\n  x\n";
     check(file, "@@ def f():\n-  x\n+  y", expect!["hunk 0: NotFound(None)"]);
-    // The hunk quotes its own position.
+    // The hunk quotes `def g():` itself, so the hint `def f():` need not contain it.
     check(file, "@@ def f():\n def g():\n-  x\n+  y", expect!["def f():|  q|def g():|  y|"]);
 }
 
@@ -487,7 +488,7 @@ fn placeholders_are_not_written() {
 }
 
 #[test]
-fn no_newline_on_either_side_changes_nothing() {
+fn the_final_newline_is_kept_if_the_patch_has_none_on_either_side() {
     let patch = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n x\n-y\n\\ No newline at end of file\n+z\n\\ No newline at end of file\n";
     check("x\ny\n", patch, expect!["x|z|"]);
     check("x\ny", patch, expect!["x|z"]);

@@ -5,8 +5,8 @@ use crate::edit::write::{LineWriter, SourceLines};
 use crate::edit::{ChangedLines, EditRefusal};
 use crate::view::{LineEnding, View};
 
-/// Writes the file with all hunks applied. They must be in order and must not overlap. An error has the index of its
-/// hunk.
+/// Writes the file with all hunks applied. They must be in order and must not overlap. An error contains the index of
+/// the hunk.
 pub(super) fn write(
     view: &View<'_>,
     placements: &[Placement],
@@ -19,15 +19,16 @@ pub(super) fn write(
         at = placement.lines.end;
         let before = placement.lines.start + 1..placement.lines.end + 1;
         let first = patch_writer.writer.line + 1;
-        for out in &placement.out {
-            patch_writer.put_line(out, at).map_err(|problem| (n, problem))?;
+        for line in &placement.replacement {
+            patch_writer.put_line(line, at).map_err(|problem| (n, problem))?;
         }
-        if !before.is_empty() || !placement.out.is_empty() {
+        if !before.is_empty() || !placement.replacement.is_empty() {
             changed_lines.push(ChangedLines { before, after: first..patch_writer.writer.line + 1 });
         }
     }
-    let open = usize::from(view.line(view.line_count() - 1).is_empty());
-    patch_writer.copy(at..view.line_count() - open);
+    // The empty line after a final newline is not copied.
+    let empty_last = usize::from(view.line(view.line_count() - 1).is_empty());
+    patch_writer.copy(at..view.line_count() - empty_last);
     Ok((patch_writer.writer.bytes, changed_lines))
 }
 
@@ -45,8 +46,8 @@ impl PatchWriter<'_> {
     }
 
     /// Writes one line. `next` is the line of the file that follows the hunk.
-    fn put_line(&mut self, out: &PatchedLine, next: usize) -> Result<(), PlacementProblem> {
-        let (text, replaces, end) = match out {
+    fn put_line(&mut self, line: &PatchedLine, next: usize) -> Result<(), PlacementProblem> {
+        let (text, replaces, end) = match line {
             PatchedLine::Keep(index) => {
                 self.copy(*index..index + 1);
                 return Ok(());
@@ -64,13 +65,13 @@ impl PatchWriter<'_> {
         let replaced = replaces.map_or(LineEnding::None, |index| self.view.ending(index));
         let no_newline = match end {
             PatchedLineEnd::Newline => false,
-            PatchedLineEnd::Nothing => true,
+            PatchedLineEnd::None => true,
             PatchedLineEnd::Unchanged => !self.view.line(self.view.line_count() - 1).is_empty(),
         };
         let ending = if no_newline {
             LineEnding::None
         } else {
-            self.writer.ending_or_neighbour(replaced, self.below(next))
+            self.writer.ending_or_neighbour(replaced, self.ending_at(next))
         };
         self.writer.put_ending(ending);
         self.writer.line += 1;
@@ -81,11 +82,11 @@ impl PatchWriter<'_> {
     fn end_line(&mut self, next: usize) {
         if self.writer.line > 0 && self.writer.ending == LineEnding::None {
             self.writer
-                .put_ending(self.writer.ending_or_neighbour(LineEnding::None, self.below(next)));
+                .put_ending(self.writer.ending_or_neighbour(LineEnding::None, self.ending_at(next)));
         }
     }
 
-    fn below(&self, next: usize) -> LineEnding {
+    fn ending_at(&self, next: usize) -> LineEnding {
         if next < self.view.line_count() { self.view.ending(next) } else { LineEnding::None }
     }
 }

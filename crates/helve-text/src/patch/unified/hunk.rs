@@ -7,9 +7,9 @@ use crate::patch::{
     source::{PatchRow, RowReader},
 };
 
-/// The number of lines that the header still announces.
+/// The number of lines that are still missing according to the header.
 #[derive(Clone, Copy)]
-struct LinesLeft {
+struct MissingLines {
     old: usize,
     new: usize,
 }
@@ -18,26 +18,26 @@ struct LinesLeft {
 ///
 /// Counts in hand-written diffs are often wrong, so the lines themselves determine where a hunk ends. The counts only
 /// decide whether a row is a line or the start of the next file, and whether the last hunk is incomplete.
-pub(super) fn read(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchParseError> {
+pub(super) fn parse(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchParseError> {
     let Some(header) = reader.next() else { return Ok(PatchHunk::default()) };
     let mut hunk = PatchHunk { row: header.number, ..PatchHunk::default() };
-    let mut left = None;
+    let mut missing = None;
     match parse_hunk_header(header.text()) {
-        Some(HunkHeader::Numbers { old_start, old, new }) => {
+        Some(HunkHeader::Numbers { old_start, old_count, new_count }) => {
             hunk.old_start = Some(old_start);
-            left = Some(LinesLeft { old, new });
+            missing = Some(MissingLines { old: old_count, new: new_count });
         }
         Some(HunkHeader::Hint(hint)) => hunk.hints.push(hint.to_owned()),
         Some(HunkHeader::Bare) => {}
         None => return Err(header.error(PatchProblem::BadHunkHeader)),
     }
     let mut body: Vec<PatchRow<'_>> = Vec::new();
-    // Sides that have ended with a line without a newline.
+    // The kinds of the lines that end the file without a newline.
     let mut ended = Vec::new();
     while let Some(row) = reader.peek() {
         if row.raw.starts_with('\\') {
             let Some(line) = hunk.lines.last_mut() else {
-                return Err(row.error(PatchProblem::NoHunkLine));
+                return Err(row.error(PatchProblem::ExpectedHunkLine));
             };
             line.no_newline = true;
             hunk.at_end = true;
@@ -45,19 +45,19 @@ pub(super) fn read(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchPar
             reader.next();
             continue;
         }
-        let Some(line) = row.line().filter(|_| !ends_hunk(reader.rows, left)) else { break };
+        let Some(line) = row.line().filter(|_| !ends_hunk(reader.rows, missing)) else { break };
         if ended.iter().any(|kind| shares_side(*kind, line.kind)) {
             return Err(row.error(PatchProblem::AfterLast));
         }
-        if let Some(left) = &mut left {
-            left.old = left.old.saturating_sub(usize::from(line.kind != PatchLineKind::Add));
-            left.new = left.new.saturating_sub(usize::from(line.kind != PatchLineKind::Remove));
+        if let Some(missing) = &mut missing {
+            missing.old = missing.old.saturating_sub(usize::from(line.kind != PatchLineKind::Add));
+            missing.new = missing.new.saturating_sub(usize::from(line.kind != PatchLineKind::Remove));
         }
         hunk.lines.push(line);
         body.push(row);
         reader.next();
     }
-    check_complete(&hunk, header, reader, left)?;
+    check_complete(&hunk, header, reader, missing)?;
     // A diff that uses CRLF itself says nothing about the file's endings.
     if !header.raw.ends_with('\r') {
         check_endings(&hunk, &body)?;
@@ -66,20 +66,20 @@ pub(super) fn read(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchPar
 }
 
 /// Whether the first row ends the hunk although it may look like a line.
-fn ends_hunk(rows: &[PatchRow<'_>], left: Option<LinesLeft>) -> bool {
+fn ends_hunk(rows: &[PatchRow<'_>], missing: Option<MissingLines>) -> bool {
     let Some(row) = rows.first() else { return true };
-    match left {
-        Some(LinesLeft { old: 0, new: 0 }) => {
+    match missing {
+        Some(MissingLines { old: 0, new: 0 }) => {
             row.text().is_empty() || is_signature(*row) || has_names(rows)
         }
-        // Two rows that look like the names of the next file, unless they are exactly what is missing.
-        Some(LinesLeft { old: 1, new: 1 }) => false,
+        // Two rows that look like file names are a removed and an added line if exactly these two are missing.
+        Some(MissingLines { old: 1, new: 1 }) => false,
         Some(_) => has_names(rows) && rows.get(2).is_some_and(|row| row.raw.starts_with("@@")),
         None => is_signature(*row) || has_names(rows) || is_separator(rows),
     }
 }
 
-/// Whether only blank rows follow up to the next file or the end, where no count says that they are lines.
+/// Whether only blank rows follow up to the next file or the end. Without counts, they are not lines of the hunk.
 fn is_separator(rows: &[PatchRow<'_>]) -> bool {
     // The lookahead is short, because this runs for every row.
     let blanks = rows.iter().take(8).take_while(|row| row.text().is_empty()).count();
@@ -95,22 +95,22 @@ fn check_complete(
     hunk: &PatchHunk,
     header: PatchRow<'_>,
     reader: &RowReader<'_, '_>,
-    left: Option<LinesLeft>,
+    missing: Option<MissingLines>,
 ) -> Result<(), PatchParseError> {
     if hunk.lines.is_empty() {
         let problem =
-            if reader.rows.is_empty() { PatchProblem::EmptyHunk } else { PatchProblem::NoHunkLine };
+            if reader.rows.is_empty() { PatchProblem::EmptyHunk } else { PatchProblem::ExpectedHunkLine };
         return Err(reader.peek().unwrap_or(header).error(problem));
     }
-    match left {
-        Some(LinesLeft { old, new }) if reader.rows.is_empty() && old + new > 0 => {
+    match missing {
+        Some(MissingLines { old, new }) if reader.rows.is_empty() && old + new > 0 => {
             Err(header.error(PatchProblem::CutShort { old, new }))
         }
         Some(_) | None => Ok(()),
     }
 }
 
-/// Refuses lines that are removed and added with another ending, because new lines take the ending of their neighbours.
+/// Refuses a change that only changes line endings, because new lines take the ending of their neighbours.
 fn check_endings(hunk: &PatchHunk, body: &[PatchRow<'_>]) -> Result<(), PatchParseError> {
     let lines: Vec<_> = hunk.lines.iter().zip(body).collect();
     for change in lines.split(|(line, _)| line.kind == PatchLineKind::Keep) {
@@ -120,10 +120,10 @@ fn check_endings(hunk: &PatchHunk, body: &[PatchRow<'_>]) -> Result<(), PatchPar
             .clone()
             .map(|(line, _)| (&line.text, line.no_newline))
             .eq(new.clone().map(|(line, _)| (&line.text, line.no_newline)));
-        let differs = old
+        let differing = old
             .zip(new)
             .find(|((_, old), (_, new))| old.raw != new.raw && old.raw[1..] != new.raw[1..]);
-        if let Some(((_, row), _)) = differs.filter(|_| is_same) {
+        if let Some(((_, row), _)) = differing.filter(|_| is_same) {
             return Err(row.error(PatchProblem::OnlyEndings));
         }
     }

@@ -1,4 +1,4 @@
-//! Parses the part of a diff that describes one file.
+//! Parses the section of a diff that describes one file.
 
 use super::{super::file_name, hunk};
 use crate::patch::{
@@ -10,9 +10,11 @@ use crate::patch::{
 
 pub(super) struct FileSection<'a> {
     header: PatchRow<'a>,
-    /// Without git's prefixes.
+    /// The names after `---` and `+++`, without git's prefixes.
     names: Option<(DiffName, DiffName)>,
-    git: Option<(String, String)>,
+    /// The names after `diff --git`.
+    git_names: Option<(String, String)>,
+    /// The names after `rename from` and `rename to`.
     rename: (Option<String>, Option<String>),
     is_new: bool,
     is_deleted: bool,
@@ -22,11 +24,11 @@ pub(super) struct FileSection<'a> {
 
 impl<'a> FileSection<'a> {
     pub(super) fn new(header: PatchRow<'a>) -> FileSection<'a> {
-        let git = header.text().strip_prefix("diff --git ").and_then(file_name::split_git_names);
+        let git_names = header.text().strip_prefix("diff --git ").and_then(file_name::split_git_names);
         FileSection {
             header,
             names: None,
-            git,
+            git_names,
             rename: (None, None),
             is_new: false,
             is_deleted: false,
@@ -39,12 +41,12 @@ impl<'a> FileSection<'a> {
         self.names.is_some()
     }
 
-    pub(super) fn take_names(
+    pub(super) fn parse_names(
         &mut self,
         reader: &mut RowReader<'_, 'a>,
     ) -> Result<(), PatchParseError> {
         let (Some(old), Some(new)) = (reader.next(), reader.next()) else { return Ok(()) };
-        let names = (read_name(old, &old.text()[4..])?, read_name(new, &new.text()[4..])?);
+        let names = (parse_name(old, &old.text()[4..])?, parse_name(new, &new.text()[4..])?);
         self.names = Some(match names {
             (DiffName::File(old), DiffName::File(new)) => {
                 match file_name::strip_prefixes(&old, &new) {
@@ -54,21 +56,21 @@ impl<'a> FileSection<'a> {
                     None => (DiffName::File(old), DiffName::File(new)),
                 }
             }
-            (DiffName::Nothing, DiffName::File(new)) => {
-                (DiffName::Nothing, DiffName::File(self.strip_single_prefix(new)))
+            (DiffName::DevNull, DiffName::File(new)) => {
+                (DiffName::DevNull, DiffName::File(self.strip_single_prefix(new)))
             }
-            (DiffName::File(old), DiffName::Nothing) => {
-                (DiffName::File(self.strip_single_prefix(old)), DiffName::Nothing)
+            (DiffName::File(old), DiffName::DevNull) => {
+                (DiffName::File(self.strip_single_prefix(old)), DiffName::DevNull)
             }
-            (DiffName::Nothing, DiffName::Nothing) => return Err(new.error(PatchProblem::NoPath)),
+            (DiffName::DevNull, DiffName::DevNull) => return Err(new.error(PatchProblem::ExpectedPath)),
         });
         Ok(())
     }
 
-    /// Removes the prefix from a name beside `/dev/null`. Git's header says whether there is one, otherwise `a/` and
-    /// `b/` count.
+    /// Removes the prefix from a name whose other side is `/dev/null`. The `diff --git` row says whether there is one.
+    /// Without that row, `a/` and `b/` are prefixes.
     fn strip_single_prefix(&self, name: String) -> String {
-        let has_prefix = match &self.git {
+        let has_prefix = match &self.git_names {
             Some((old, new)) => file_name::strip_prefixes(old, new).is_some(),
             None => name.starts_with("a/") || name.starts_with("b/"),
         };
@@ -78,20 +80,20 @@ impl<'a> FileSection<'a> {
         }
     }
 
-    pub(super) fn take_hunk(
+    pub(super) fn parse_hunk(
         &mut self,
         header: PatchRow<'a>,
         reader: &mut RowReader<'_, 'a>,
     ) -> Result<(), PatchParseError> {
         if self.names.is_none() {
-            return Err(header.error(PatchProblem::NoFileNames));
+            return Err(header.error(PatchProblem::ExpectedFileNames));
         }
-        self.hunks.push(hunk::read(reader)?);
+        self.hunks.push(hunk::parse(reader)?);
         Ok(())
     }
 
-    /// Parses one of git's rows between `diff --git` and the names.
-    pub(super) fn take_header(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
+    /// Parses one of the rows between `diff --git` and `---`, such as a mode or a rename.
+    pub(super) fn parse_header(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
         let text = row.text();
         if text.starts_with("GIT binary patch") || text.starts_with("Binary files ") {
             return Err(row.error(PatchProblem::Binary));
@@ -103,7 +105,7 @@ impl<'a> FileSection<'a> {
             let expected = if self.hunks.is_empty() {
                 PatchProblem::BadHunkHeader
             } else {
-                PatchProblem::NoHunkStart
+                PatchProblem::ExpectedHunkStart
             };
             return Err(row.error(expected));
         }
@@ -116,15 +118,15 @@ impl<'a> FileSection<'a> {
         } else if let Some(mode) = text.strip_prefix("new mode ") {
             self.set_mode(row, mode)?;
         } else if let Some(from) = text.strip_prefix("rename from ") {
-            self.rename.0 = Some(file_name(row, from)?);
+            self.rename.0 = Some(parse_file_name(row, from)?);
         } else if let Some(to) = text.strip_prefix("rename to ") {
-            self.rename.1 = Some(file_name(row, to)?);
+            self.rename.1 = Some(parse_file_name(row, to)?);
         } else if text.starts_with("copy from ") || text.starts_with("copy to ") {
             return Err(row.error(PatchProblem::Unsupported(UnsupportedChange::Copy)));
         } else if !text.starts_with("old mode ")
             && !IGNORED.iter().any(|prefix| text.starts_with(prefix))
         {
-            return Err(row.error(PatchProblem::NoFileNames));
+            return Err(row.error(PatchProblem::ExpectedFileNames));
         }
         Ok(())
     }
@@ -144,11 +146,11 @@ impl<'a> FileSection<'a> {
         let header = self.header;
         let (old, new) = self.sides()?;
         match (old, new) {
-            (DiffName::Nothing, DiffName::File(path)) => {
+            (DiffName::DevNull, DiffName::File(path)) => {
                 let text = one_sided_text(header, &self.hunks, PatchLineKind::Add)?;
                 Ok(FilePatch::Add { path, text, executable: self.executable })
             }
-            (DiffName::File(path), DiffName::Nothing) => {
+            (DiffName::File(path), DiffName::DevNull) => {
                 let content = one_sided_text(header, &self.hunks, PatchLineKind::Remove)?;
                 Ok(FilePatch::Delete { path, content: (!self.hunks.is_empty()).then_some(content) })
             }
@@ -164,13 +166,13 @@ impl<'a> FileSection<'a> {
                     hunks: self.hunks,
                 })
             }
-            (DiffName::Nothing, DiffName::Nothing) => Err(header.error(PatchProblem::NoPath)),
+            (DiffName::DevNull, DiffName::DevNull) => Err(header.error(PatchProblem::ExpectedPath)),
         }
     }
 
-    /// Returns the names of the two sides, from whichever row has them.
+    /// Returns the names of the two sides, from the rename rows, the `---` and `+++` rows, or the `diff --git` row.
     fn sides(&self) -> Result<(DiffName, DiffName), PatchParseError> {
-        let (old, new) = match (&self.names, &self.rename, &self.git) {
+        let (old, new) = match (&self.names, &self.rename, &self.git_names) {
             (_, (Some(from), Some(to)), _) => {
                 (DiffName::File(from.clone()), DiffName::File(to.clone()))
             }
@@ -182,39 +184,39 @@ impl<'a> FileSection<'a> {
                 let (old, new) = file_name::strip_prefixes(old, new).unwrap_or((old, new));
                 (DiffName::File(old.to_owned()), DiffName::File(new.to_owned()))
             }
-            (None, _, None) => return Err(self.header.error(PatchProblem::NoPath)),
+            (None, _, None) => return Err(self.header.error(PatchProblem::ExpectedPath)),
         };
         Ok(match (self.is_new, self.is_deleted) {
-            (true, _) => (DiffName::Nothing, new),
-            (false, true) => (old, DiffName::Nothing),
+            (true, _) => (DiffName::DevNull, new),
+            (false, true) => (old, DiffName::DevNull),
             (false, false) => (old, new),
         })
     }
 
-    /// Handles two different names without a rename. The old one may be a backup copy.
+    /// Handles two different names without a rename. If the old name is that of a backup copy, the new one is used.
     fn two_names(&self, old: &str, new: &str) -> Result<(DiffName, DiffName), PatchParseError> {
-        let is_kept_aside =
+        let is_backup =
             [".orig", ".bak", ".old", "~"].iter().any(|end| old.strip_suffix(end) == Some(new));
-        if is_kept_aside {
+        if is_backup {
             return Ok((DiffName::File(new.to_owned()), DiffName::File(new.to_owned())));
         }
         Err(self.header.error(PatchProblem::TwoNames { old: old.to_owned(), new: new.to_owned() }))
     }
 }
 
-fn read_name(row: PatchRow<'_>, text: &str) -> Result<DiffName, PatchParseError> {
+fn parse_name(row: PatchRow<'_>, text: &str) -> Result<DiffName, PatchParseError> {
     file_name::parse_name(text).map_err(|bad| {
         row.error(match bad {
-            BadDiffName::Empty => PatchProblem::NoPath,
+            BadDiffName::Empty => PatchProblem::ExpectedPath,
             BadDiffName::Quoting => PatchProblem::BadQuoting,
         })
     })
 }
 
-fn file_name(row: PatchRow<'_>, text: &str) -> Result<String, PatchParseError> {
-    match read_name(row, text)? {
+fn parse_file_name(row: PatchRow<'_>, text: &str) -> Result<String, PatchParseError> {
+    match parse_name(row, text)? {
         DiffName::File(name) => Ok(name),
-        DiffName::Nothing => Err(row.error(PatchProblem::NoPath)),
+        DiffName::DevNull => Err(row.error(PatchProblem::ExpectedPath)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Parses patches between `*** Begin Patch` and `*** PatchedLineEnd Patch`.
+//! Parses the `apply_patch` format: file sections between `*** Begin Patch` and `*** End Patch`.
 
 use super::{
     FilePatch, Patch, PatchHunk, PatchLineKind, PatchParseError, PatchProblem,
@@ -14,17 +14,17 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Whether a row starts a marked patch.
+/// Whether a row is `*** Begin Patch`.
 pub(super) fn is_begin(row: PatchRow<'_>) -> bool {
     row.text().trim() == BEGIN
 }
 
 pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
     let Some((first, rest)) = trim_blank_rows(rows).split_first() else {
-        return Err(PatchRow { number: 1, raw: "" }.error(PatchProblem::NoBegin));
+        return Err(PatchRow { number: 1, raw: "" }.error(PatchProblem::ExpectedBegin));
     };
     if !is_begin(*first) {
-        return Err(first.error(PatchProblem::NoBegin));
+        return Err(first.error(PatchProblem::ExpectedBegin));
     }
     let mut reader = RowReader { rows: patch_body(*first, rest)? };
     let mut files = Vec::new();
@@ -33,21 +33,21 @@ pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
             continue;
         }
         files.push(match file_header(row.text().trim()) {
-            Some(FileHeader::Add(path)) => add(&mut reader, parse_path(row, path)?)?,
+            Some(FileHeader::Add(path)) => parse_add(&mut reader, parse_path(row, path)?)?,
             Some(FileHeader::Delete(path)) => {
                 FilePatch::Delete { path: parse_path(row, path)?, content: None }
             }
-            Some(FileHeader::Update(path)) => update(&mut reader, row, parse_path(row, path)?)?,
+            Some(FileHeader::Update(path)) => parse_update(&mut reader, row, parse_path(row, path)?)?,
             Some(FileHeader::End) => {
                 return Err(reader.peek().unwrap_or(row).error(PatchProblem::AfterEnd));
             }
-            None => return Err(row.error(PatchProblem::NoHeader)),
+            None => return Err(row.error(PatchProblem::ExpectedFileHeader)),
         });
     }
     Ok(Patch { files })
 }
 
-/// Returns the rows before the last one, which must end the patch.
+/// Returns the rows before `*** End Patch`, which must be the last row.
 fn patch_body<'r, 'a>(
     first: PatchRow<'a>,
     rest: &'r [PatchRow<'a>],
@@ -58,11 +58,12 @@ fn patch_body<'r, 'a>(
         Some((_, body)) if let Some(end) = body.iter().position(is_end) => {
             Err(rest[end + 1].error(PatchProblem::AfterEnd))
         }
-        Some((last, _)) => Err(last.error(PatchProblem::NoEnd)),
-        None => Err(first.error(PatchProblem::NoEnd)),
+        Some((last, _)) => Err(last.error(PatchProblem::ExpectedEnd)),
+        None => Err(first.error(PatchProblem::ExpectedEnd)),
     }
 }
 
+/// A row that starts a file section, or ends the patch.
 enum FileHeader<'a> {
     Add(&'a str),
     Delete(&'a str),
@@ -81,15 +82,16 @@ fn file_header(row: &str) -> Option<FileHeader<'_>> {
 
 fn parse_path(row: PatchRow<'_>, path: &str) -> Result<String, PatchParseError> {
     match path.trim() {
-        "" => Err(row.error(PatchProblem::NoPath)),
-        path if path.contains('\0') => Err(row.error(PatchProblem::NoPath)),
+        "" => Err(row.error(PatchProblem::ExpectedPath)),
+        path if path.contains('\0') => Err(row.error(PatchProblem::ExpectedPath)),
         path => Ok(path.to_owned()),
     }
 }
 
-fn add(reader: &mut RowReader<'_, '_>, path: String) -> Result<FilePatch, PatchParseError> {
+/// Parses the rows after `*** Add File:`.
+fn parse_add(reader: &mut RowReader<'_, '_>, path: String) -> Result<FilePatch, PatchParseError> {
     let mut text = String::new();
-    // Empty rows are lines of the file only if more of it follows.
+    // Empty rows belong to the file only if another line of it follows.
     let mut blanks = 0;
     while let Some(row) = reader.peek()
         && file_header(row.text().trim()).is_none()
@@ -101,9 +103,9 @@ fn add(reader: &mut RowReader<'_, '_>, path: String) -> Result<FilePatch, PatchP
         }
         let Some(line) = row.text().strip_prefix('+') else {
             let problem = if row.text().starts_with("***") {
-                PatchProblem::NoHeader
+                PatchProblem::ExpectedFileHeader
             } else {
-                PatchProblem::NoAddition
+                PatchProblem::ExpectedAddition
             };
             return Err(row.error(problem));
         };
@@ -114,7 +116,8 @@ fn add(reader: &mut RowReader<'_, '_>, path: String) -> Result<FilePatch, PatchP
     Ok(FilePatch::Add { path, text, executable: None })
 }
 
-fn update(
+/// Parses the rows after `*** Update File:`.
+fn parse_update(
     reader: &mut RowReader<'_, '_>,
     header: PatchRow<'_>,
     path: String,
@@ -126,34 +129,35 @@ fn update(
         reader.next();
         move_to = Some(parse_path(row, target)?).filter(|target| *target != path);
     }
-    let hunks = hunks(reader)?;
+    let hunks = parse_hunks(reader)?;
     if hunks.is_empty() && move_to.is_none() {
         return Err(header.error(PatchProblem::EmptyUpdate { path }));
     }
     Ok(FilePatch::Update { path, move_to, executable: None, hunks })
 }
 
-fn hunks(reader: &mut RowReader<'_, '_>) -> Result<Vec<PatchHunk>, PatchParseError> {
+fn parse_hunks(reader: &mut RowReader<'_, '_>) -> Result<Vec<PatchHunk>, PatchParseError> {
     let mut hunks = HunkBuilder::default();
-    // Only the end is trimmed, because a context line may look like a header.
+    // Only the end is trimmed, because an indented context line may look like a header.
     while let Some(row) = reader.peek()
         && file_header(row.text().trim_end()).is_none()
     {
         reader.next();
-        hunks.take(row)?;
+        hunks.push_row(row)?;
     }
     hunks.close()?;
-    Ok(hunks.done)
+    Ok(hunks.finished)
 }
 
 #[derive(Default)]
 struct HunkBuilder<'a> {
-    done: Vec<PatchHunk>,
+    finished: Vec<PatchHunk>,
+    /// The hunk being parsed, with its first row.
     open: Option<(PatchRow<'a>, PatchHunk)>,
 }
 
 impl<'a> HunkBuilder<'a> {
-    fn take(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
+    fn push_row(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
         let text = row.text().trim_end();
         if text == "@@" || text.starts_with("@@ ") {
             return self.start(row);
@@ -169,14 +173,14 @@ impl<'a> HunkBuilder<'a> {
             _ if hunk.at_end && text.is_empty() => {}
             Some(line) if !hunk.at_end => hunk.lines.push(line),
             Some(_) | None if hunk.lines.is_empty() => {
-                return Err(row.error(PatchProblem::NoHunkLine));
+                return Err(row.error(PatchProblem::ExpectedHunkLine));
             }
-            Some(_) | None => return Err(row.error(PatchProblem::NoHunkStart)),
+            Some(_) | None => return Err(row.error(PatchProblem::ExpectedHunkStart)),
         }
         Ok(())
     }
 
-    /// Consecutive `@@` rows belong to the same hunk.
+    /// Handles a row that starts with `@@`. Consecutive rows of this kind belong to the same hunk.
     fn start(&mut self, row: PatchRow<'a>) -> Result<(), PatchParseError> {
         if self.open.as_ref().is_some_and(|(_, hunk)| !hunk.lines.is_empty()) {
             self.close()?;
@@ -199,9 +203,9 @@ impl<'a> HunkBuilder<'a> {
             hunk.lines.iter().all(|line| line.kind == PatchLineKind::Keep && line.text.is_empty());
         match row.text().starts_with("@@") {
             true if is_blank => return Err(row.error(PatchProblem::EmptyHunk)),
-            // These are blank rows between a header and the first `@@`.
+            // Only blank rows between a file header and the first `@@`.
             false if is_blank => {}
-            true | false => self.done.push(hunk),
+            true | false => self.finished.push(hunk),
         }
         Ok(())
     }
