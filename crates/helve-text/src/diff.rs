@@ -74,7 +74,10 @@ impl HunkList {
         for operation in capture_diff_slices(algorithm, old, new) {
             if operation.tag() != DiffTag::Equal {
                 let (old, new) = (operation.old_range(), operation.new_range());
-                self.add(old.start + old_offset..old.end + old_offset, new.start + new_offset..new.end + new_offset);
+                self.add(
+                    old.start + old_offset..old.end + old_offset,
+                    new.start + new_offset..new.end + new_offset,
+                );
             }
         }
     }
@@ -166,9 +169,9 @@ fn can_slide(
     gap <= MAX_SLIDE
         && match direction {
             Direction::Up => start >= gap && items[start - gap..start] == items[end - gap..end],
-            Direction::Down => {
-                items.get(end..end + gap).is_some_and(|following| following == &items[start..start + gap])
-            }
+            Direction::Down => items
+                .get(end..end + gap)
+                .is_some_and(|following| following == &items[start..start + gap]),
         }
 }
 
@@ -203,9 +206,10 @@ fn longest_increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
             None => lasts.push(index),
         }
     }
-    let mut chosen: Vec<_> = std::iter::successors(lasts.last().copied(), |index| predecessors[*index])
-        .map(|index| pairs[index])
-        .collect();
+    let mut chosen: Vec<_> =
+        std::iter::successors(lasts.last().copied(), |index| predecessors[*index])
+            .map(|index| pairs[index])
+            .collect();
     chosen.reverse();
     chosen
 }

@@ -213,7 +213,8 @@ pub fn apply_all(
     edits: &[Edit<'_>],
     policy: MatchPolicy,
 ) -> Result<AppliedEdits, RefusedEdit> {
-    let mut result = AppliedEdits { bytes: bytes.to_vec(), changes: Vec::with_capacity(edits.len()) };
+    let mut result =
+        AppliedEdits { bytes: bytes.to_vec(), changes: Vec::with_capacity(edits.len()) };
     for (index, edit) in edits.iter().enumerate() {
         let applied =
             apply(&result.bytes, edit, policy).map_err(|refusal| RefusedEdit { index, refusal })?;

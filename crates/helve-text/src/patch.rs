@@ -90,7 +90,8 @@ pub fn parse(text: &str) -> Result<Patch, PatchParseError> {
     }
     let rows = source::split_rows(text);
     let rows = source::strip_wrapper(&rows);
-    let patch = if unified::is_unified(rows) { unified::parse(rows) } else { apply_patch::parse(rows) }?;
+    let patch =
+        if unified::is_unified(rows) { unified::parse(rows) } else { apply_patch::parse(rows) }?;
     match rows.last() {
         Some(row) if patch.files.is_empty() => Err(row.error(PatchProblem::NoChanges)),
         Some(_) | None => Ok(patch),

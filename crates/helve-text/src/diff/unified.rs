@@ -175,7 +175,10 @@ impl DiffWriter {
         let old_range = first.old.start - before..last.old.end + after;
         let new_range = first.new.start - before..last.new.end + after;
         let number = |range: &Range<usize>| range.start + self.skipped..range.end + self.skipped;
-        self.line("@@", &format!("-{} +{} @@", HunkRange(&number(&old_range)), HunkRange(&number(&new_range))));
+        self.line(
+            "@@",
+            &format!("-{} +{} @@", HunkRange(&number(&old_range)), HunkRange(&number(&new_range))),
+        );
         let mut at = old_range.start;
         for hunk in group {
             self.lines(' ', &old[at..hunk.old.start]);

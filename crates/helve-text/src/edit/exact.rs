@@ -51,7 +51,8 @@ fn splits_indentation(view: &View<'_>, first: usize, edit: &Edit<'_>) -> bool {
         return false;
     }
     let after = first + edit.old.len();
-    let joins_next = edit.old.ends_with('\n') && !edit.new.ends_with('\n') && after < view.text().len();
+    let joins_next =
+        edit.old.ends_with('\n') && !edit.new.ends_with('\n') && after < view.text().len();
     let mut later_lines = edit.new.split('\n').skip(1).filter(|line| !is_blank_line(line));
     let is_one_line = !edit.old.trim_end().contains('\n');
     joins_next || is_one_line && later_lines.any(|line| !line.starts_with(lead))

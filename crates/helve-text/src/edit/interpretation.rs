@@ -16,8 +16,12 @@ pub(super) enum InterpretationKind {
 }
 
 impl InterpretationKind {
-    pub(super) const ALL: [InterpretationKind; 4] =
-        [InterpretationKind::AsSent, InterpretationKind::Unescaped, InterpretationKind::Unnumbered, InterpretationKind::UnescapedUnnumbered];
+    pub(super) const ALL: [InterpretationKind; 4] = [
+        InterpretationKind::AsSent,
+        InterpretationKind::Unescaped,
+        InterpretationKind::Unnumbered,
+        InterpretationKind::UnescapedUnnumbered,
+    ];
 }
 
 /// An edit under one interpretation.
@@ -32,7 +36,10 @@ pub(super) struct Interpretation<'a> {
 }
 
 /// Returns the interpretations of one kind. Empty if there is nothing to unescape or no line numbers to remove.
-pub(super) fn interpretations<'a>(kind: InterpretationKind, edit: &Edit<'a>) -> Vec<Interpretation<'a>> {
+pub(super) fn interpretations<'a>(
+    kind: InterpretationKind,
+    edit: &Edit<'a>,
+) -> Vec<Interpretation<'a>> {
     let sent = Interpretation {
         old: Cow::Borrowed(edit.old),
         new: Some(Cow::Borrowed(edit.new)),
@@ -43,7 +50,9 @@ pub(super) fn interpretations<'a>(kind: InterpretationKind, edit: &Edit<'a>) -> 
         InterpretationKind::AsSent => vec![sent],
         InterpretationKind::Unescaped => unescaped(&sent),
         InterpretationKind::Unnumbered => unnumbered(&sent).into_iter().collect(),
-        InterpretationKind::UnescapedUnnumbered => unescaped(&sent).iter().filter_map(unnumbered).collect(),
+        InterpretationKind::UnescapedUnnumbered => {
+            unescaped(&sent).iter().filter_map(unnumbered).collect()
+        }
     }
 }
 
@@ -62,11 +71,8 @@ fn unescaped<'a>(sent: &Interpretation<'_>) -> Vec<Interpretation<'a>> {
         if old == sent.old {
             continue;
         }
-        let new = sent
-            .new
-            .as_ref()
-            .and_then(|new| unescape_new(&sent.old, new, escapes))
-            .map(Cow::Owned);
+        let new =
+            sent.new.as_ref().and_then(|new| unescape_new(&sent.old, new, escapes)).map(Cow::Owned);
         let tolerances = sent.tolerances.with(Tolerance::Escapes);
         let interpretation =
             Interpretation { old: Cow::Owned(old), new, tolerances, only_line: sent.only_line };
@@ -130,7 +136,9 @@ fn unescape(text: &str, escapes: EscapeClass) -> String {
             Some('t') if controls => unescaped.push('\t'),
             Some('r') if controls && escape.starts_with("\\r\\n") => {}
             Some(quote @ ('"' | '\'' | '`')) if quotes => unescaped.push(quote),
-            Some(character @ ('\\' | '/')) if escapes == EscapeClass::All => unescaped.push(character),
+            Some(character @ ('\\' | '/')) if escapes == EscapeClass::All => {
+                unescaped.push(character)
+            }
             Some(_) | None => unescaped.push_str(&escape[..length]),
         }
         rest = &escape[length..];

@@ -12,7 +12,8 @@ pub(super) enum GlyphKind {
 impl GlyphKind {
     /// Whether two kinds are the same. Single and double quotes count as the same.
     pub(super) fn is_like(self, other: GlyphKind) -> bool {
-        let is_quote = |glyph_kind| matches!(glyph_kind, GlyphKind::SingleQuote | GlyphKind::DoubleQuote);
+        let is_quote =
+            |glyph_kind| matches!(glyph_kind, GlyphKind::SingleQuote | GlyphKind::DoubleQuote);
         self == other || is_quote(self) && is_quote(other)
     }
 }

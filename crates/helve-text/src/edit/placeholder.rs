@@ -6,9 +6,7 @@ use super::normalize::split_line;
 
 /// Whether a line is a placeholder: an ellipsis alone, or one with words that say that code is omitted.
 pub(super) fn is_placeholder(line: &str) -> bool {
-    words_around_ellipsis(line).is_some_and(|words| {
-        words.is_empty() || mentions_omission(&words)
-    })
+    words_around_ellipsis(line).is_some_and(|words| words.is_empty() || mentions_omission(&words))
 }
 
 /// Returns the first new line that is a placeholder with words (`... rest ...`) and does not occur in the old lines.
@@ -34,9 +32,8 @@ fn is_worded_placeholder(line: &str) -> bool {
     let opens =
         ["//", "#", "--", "/*", "<!--", "{/*", ";", "%", "*", "...", "\u{2026}", "(...", "[..."];
     opens.iter().any(|open| line.starts_with(open))
-        && words_around_ellipsis(line).is_some_and(|words| {
-            words.len() <= MAX_WORDS && mentions_omission(&words)
-        })
+        && words_around_ellipsis(line)
+            .is_some_and(|words| words.len() <= MAX_WORDS && mentions_omission(&words))
 }
 
 /// Returns the words around an ellipsis, or `None` without one.

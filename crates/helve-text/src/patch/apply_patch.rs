@@ -37,7 +37,9 @@ pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
             Some(FileHeader::Delete(path)) => {
                 FilePatch::Delete { path: parse_path(row, path)?, content: None }
             }
-            Some(FileHeader::Update(path)) => parse_update(&mut reader, row, parse_path(row, path)?)?,
+            Some(FileHeader::Update(path)) => {
+                parse_update(&mut reader, row, parse_path(row, path)?)?
+            }
             Some(FileHeader::End) => {
                 return Err(reader.peek().unwrap_or(row).error(PatchProblem::AfterEnd));
             }

@@ -4,11 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HunkHeader<'a> {
     /// `-OLD_START,OLD_COUNT +NEW_START,NEW_COUNT @@`. A hunk without old lines is inserted before `old_start`.
-    Numbers {
-        old_start: usize,
-        old_count: usize,
-        new_count: usize,
-    },
+    Numbers { old_start: usize, old_count: usize, new_count: usize },
     /// A line that precedes the hunk.
     Hint(&'a str),
     /// `@@` alone.
@@ -50,7 +46,9 @@ mod tests {
 
     #[test]
     fn headers_are_parsed() {
-        let numbers = |old_start, old_count, new_count| Some(HunkHeader::Numbers { old_start, old_count, new_count });
+        let numbers = |old_start, old_count, new_count| {
+            Some(HunkHeader::Numbers { old_start, old_count, new_count })
+        };
         for (row, expected) in [
             ("@@ -1,2 +3,4 @@", numbers(1, 2, 4)),
             ("@@ -1 +1 @@ fn main() {", numbers(1, 1, 1)),

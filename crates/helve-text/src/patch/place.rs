@@ -126,11 +126,8 @@ pub fn place(view: &View<'_>, hunks: &[PatchHunk]) -> Result<Vec<Placement>, Pla
 pub fn apply(view: &View<'_>, hunks: &[PatchHunk]) -> Result<AppliedPatch, PlacementError> {
     let placements = place(view, hunks)?;
     let result = write::write(view, &placements);
-    let (bytes, changed_lines) = result.map_err(|(hunk, problem)| PlacementError {
-        hunk,
-        row: hunks[hunk].row,
-        problem,
-    })?;
+    let (bytes, changed_lines) =
+        result.map_err(|(hunk, problem)| PlacementError { hunk, row: hunks[hunk].row, problem })?;
     Ok(AppliedPatch {
         bytes,
         changed_lines,

@@ -25,7 +25,11 @@ impl<'a> PatchRow<'a> {
     }
 
     pub(super) fn error(self, problem: PatchProblem) -> PatchParseError {
-        PatchParseError { row: self.number, problem, found: clip(self.text(), MAX_QUOTED).0.to_owned() }
+        PatchParseError {
+            row: self.number,
+            problem,
+            found: clip(self.text(), MAX_QUOTED).0.to_owned(),
+        }
     }
 
     /// Parses the row as a line of a hunk. An empty row is an empty context line.
@@ -94,7 +98,7 @@ fn closing_row(row: &str) -> Option<&str> {
         .iter()
         .find_map(|quote| word.strip_prefix(*quote)?.strip_suffix(*quote))
         .unwrap_or(word);
-    let is_word =
-        !delimiter.is_empty() && delimiter.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_word = !delimiter.is_empty()
+        && delimiter.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     is_word.then_some(delimiter)
 }

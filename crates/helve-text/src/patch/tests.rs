@@ -195,7 +195,10 @@ mod apply_patch_format {
             let text = format!("{open}\n{patch}\n{close}\n");
             assert_eq!(render(&parse(&text).unwrap()), "delete \"q\"\n", "{text}");
         }
-        check(&format!("<<EOF\n{patch}\nPATCH"), expect![[r#"row 1: ExpectedBegin, found "<<EOF""#]]);
+        check(
+            &format!("<<EOF\n{patch}\nPATCH"),
+            expect![[r#"row 1: ExpectedBegin, found "<<EOF""#]],
+        );
     }
 
     #[test]
@@ -252,7 +255,10 @@ mod apply_patch_format {
             "*** Frobnicate File: a",
             expect![[r#"row 2: ExpectedFileHeader, found "*** Frobnicate File: a""#]],
         );
-        check_body("*** Add File:  \n+x", expect![[r#"row 2: ExpectedPath, found "*** Add File:  ""#]]);
+        check_body(
+            "*** Add File:  \n+x",
+            expect![[r#"row 2: ExpectedPath, found "*** Add File:  ""#]],
+        );
         check_body("*** Add File: a\nx", expect![[r#"row 3: ExpectedAddition, found "x""#]]);
         check_body("*** Add File: a\n+x\ny", expect![[r#"row 4: ExpectedAddition, found "y""#]]);
         check_body("*** Delete File: a\n-x", expect![[r#"row 3: ExpectedFileHeader, found "-x""#]]);
@@ -266,7 +272,10 @@ mod apply_patch_format {
             expect![[r#"row 3: EmptyHunk, found "@@ f""#]],
         );
         check_body("*** Update File: a\nx", expect![[r#"row 3: ExpectedHunkLine, found "x""#]]);
-        check_body("*** Update File: a\n x\ny", expect![[r#"row 4: ExpectedHunkStart, found "y""#]]);
+        check_body(
+            "*** Update File: a\n x\ny",
+            expect![[r#"row 4: ExpectedHunkStart, found "y""#]],
+        );
         check_body(
             "*** Update File: a\n*** End of File",
             expect![[r#"row 3: ExpectedHunkLine, found "*** End of File""#]],

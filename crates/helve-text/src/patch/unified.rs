@@ -12,7 +12,8 @@ use super::{
 
 /// Whether the text is a unified diff rather than in the `apply_patch` format. The format whose header comes first wins.
 pub(super) fn is_unified(rows: &[PatchRow<'_>]) -> bool {
-    let start = (0..rows.len()).find(|n| starts_file(&rows[*n..]) || apply_patch::is_begin(rows[*n]));
+    let start =
+        (0..rows.len()).find(|n| starts_file(&rows[*n..]) || apply_patch::is_begin(rows[*n]));
     start.is_some_and(|start| starts_file(&rows[start..]))
 }
 
@@ -36,7 +37,9 @@ pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
                 return Err(row.error(PatchProblem::Unsupported(UnsupportedChange::Merge)));
             }
             Some(section) if row.raw.starts_with("@@") => section.parse_hunk(row, &mut reader)?,
-            None if row.raw.starts_with("@@ -") => return Err(row.error(PatchProblem::ExpectedFileNames)),
+            None if row.raw.starts_with("@@ -") => {
+                return Err(row.error(PatchProblem::ExpectedFileNames));
+            }
             Some(open) => {
                 reader.next();
                 if ends_section(row) {

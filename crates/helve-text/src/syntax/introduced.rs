@@ -60,12 +60,14 @@ impl EditSides<'_> {
         for is_same in
             [Self::is_unchanged, Self::is_on_changed_line, Self::is_moved, Self::is_on_same_line]
         {
-            new_errors.retain(|new| match unmatched_old.iter().position(|old| is_same(self, old, new)) {
-                Some(index) => {
-                    unmatched_old.swap_remove(index);
-                    false
+            new_errors.retain(|new| {
+                match unmatched_old.iter().position(|old| is_same(self, old, new)) {
+                    Some(index) => {
+                        unmatched_old.swap_remove(index);
+                        false
+                    }
+                    None => true,
                 }
-                None => true,
             });
         }
         // After any edit, a grammar may report other errors near an old one. So outside the changed lines, no more errors

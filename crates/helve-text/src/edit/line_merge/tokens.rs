@@ -277,7 +277,8 @@ fn rewritten_typographic(old: &[Word<'_>], actual: &[Word<'_>], new: &[Word<'_>]
     if actual.iter().map(|word| word.text).eq(new.iter().map(|word| word.text)) {
         return None;
     }
-    let changed = old.iter().zip(actual).filter(|(old, actual)| typography_differs(old.text, actual.text));
+    let changed =
+        old.iter().zip(actual).filter(|(old, actual)| typography_differs(old.text, actual.text));
     let mut kinds = changed
         .flat_map(|(_, actual)| actual.text.chars())
         .filter_map(|character| Some((character, normalize::typographic_kind(character)?)));

@@ -26,7 +26,8 @@ impl HunkCandidate {
 
     /// Sorts by number of tolerances, then by the order in [`Tolerance::ALL`].
     pub(super) fn rank(&self) -> (usize, Vec<Option<usize>>) {
-        let order = |tolerance: &Tolerance| Tolerance::ALL.iter().position(|other| other == tolerance);
+        let order =
+            |tolerance: &Tolerance| Tolerance::ALL.iter().position(|other| other == tolerance);
         (self.tolerances.len(), self.tolerances.iter().map(order).collect())
     }
 
@@ -48,7 +49,8 @@ impl HunkCandidate {
                     unreplaced = at..at;
                 }
                 PatchLineKind::Remove => {
-                    unreplaced = if unreplaced.end == at { unreplaced.start..at + 1 } else { at..at + 1 };
+                    unreplaced =
+                        if unreplaced.end == at { unreplaced.start..at + 1 } else { at..at + 1 };
                     at += 1;
                 }
                 PatchLineKind::Add => {

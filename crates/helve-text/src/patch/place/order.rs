@@ -41,7 +41,8 @@ pub(super) fn choose(
             let is_between = |candidate: &&HunkCandidate| {
                 (first.changes.start..=last.changes.start).contains(&candidate.changes.start)
             };
-            let between: Vec<HunkCandidate> = options[n].iter().filter(is_between).cloned().collect();
+            let between: Vec<HunkCandidate> =
+                options[n].iter().filter(is_between).cloned().collect();
             return Err(placement_error(n, search::ambiguous(&between)));
         }
     }
@@ -59,14 +60,15 @@ fn prefer_line_numbers(
     };
     let mut stated = hunks.iter().zip(&options).filter(|(hunk, _)| hunk.old_start.is_some());
     let is_reliable = stated.all(|(hunk, candidates)| {
-        candidates.len() > 1 || candidates.iter().all(|candidate| is_at_stated_line(hunk, candidate))
+        candidates.len() > 1
+            || candidates.iter().all(|candidate| is_at_stated_line(hunk, candidate))
     });
     if is_reliable {
         for (hunk, candidates) in hunks.iter().zip(&mut options) {
             if candidates.len() > 1
-                && let Some(index) = candidates
-                    .iter()
-                    .position(|candidate| candidate.is_exact() && is_at_stated_line(hunk, candidate))
+                && let Some(index) = candidates.iter().position(|candidate| {
+                    candidate.is_exact() && is_at_stated_line(hunk, candidate)
+                })
             {
                 *candidates = vec![candidates.swap_remove(index)];
             }

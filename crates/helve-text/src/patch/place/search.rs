@@ -188,11 +188,19 @@ fn possible_candidates(
         let end = start + wanted.len();
         let has_blanks_above = start >= head && (start - head..start).all(is_blank);
         let has_blanks_below = (end..end + tail).all(is_blank);
-        let lines = start - if has_blanks_above { head } else { 0 }..end + if has_blanks_below { tail } else { 0 };
-        let quoted =
-            if has_blanks_above { 0 } else { core.start }..if has_blanks_below { hunk.lines.len() } else { core.end };
+        let lines = start - if has_blanks_above { head } else { 0 }
+            ..end + if has_blanks_below { tail } else { 0 };
+        let quoted = if has_blanks_above { 0 } else { core.start }..if has_blanks_below {
+            hunk.lines.len()
+        } else {
+            core.end
+        };
         let changes = candidate::changes(hunk, &quoted, &lines);
-        let tolerances = if has_blanks_above && has_blanks_below { Vec::new() } else { vec![Tolerance::BoundaryLines] };
+        let tolerances = if has_blanks_above && has_blanks_below {
+            Vec::new()
+        } else {
+            vec![Tolerance::BoundaryLines]
+        };
         candidates.push(HunkCandidate { lines, quoted, changes, tolerances, new: None });
     }
     Ok(candidates)

@@ -91,7 +91,11 @@ fn hints_narrow_down_the_position() {
         expect!["hunk 0: Ambiguous { lines: [2, 6], count: 2 }"],
     );
     check(two_functions, "@@ def a():\n-    z\n+    x = 2", expect!["hunk 0: NotFound(None)"]);
-    check(two_functions, "@@ def c():\n-    y\n+    x = 2", expect![[r#"hunk 0: HintNotFound("def c():")"#]]);
+    check(
+        two_functions,
+        "@@ def c():\n-    y\n+    x = 2",
+        expect![[r#"hunk 0: HintNotFound("def c():")"#]],
+    );
     let nested = "class A\n  def f\n    x\n  end\nend\nclass B\n  def f\n    x\n  end\nend\n";
     check(
         nested,
@@ -113,7 +117,11 @@ fn hints_narrow_down_the_position() {
         "@@ def a():\n-def b():\n+def c():",
         expect!["def a():|    x = 1|    y||def c():|    x = 1|    y|"],
     );
-    check(two_functions, "@@ def a():\n-def  b():\n+def c():", expect!["hunk 0: not found, near line 5"]);
+    check(
+        two_functions,
+        "@@ def a():\n-def  b():\n+def c():",
+        expect!["hunk 0: not found, near line 5"],
+    );
     check("import a\nuse(b)\n", "@@ import a\n-use(b)\n+use(c)", expect!["import a|use(c)|"]);
     check(
         "fn f()\n{\n  x\n}\nfn g()\n{\n  x\n}\n",
@@ -329,8 +337,13 @@ fn case(script: &[Step], context: usize, format: PatchFormat, lacks_newline: (bo
         if lacks_newline { text[..text.len() - 1].to_owned() } else { text }
     };
     let count = |side: &dyn Fn(&Step) -> bool| script.iter().filter(|step| side(step)).count();
-    let patch =
-        render_patch(&script, context, format, (old_lacks_newline, count(&is_old)), (new_lacks_newline, count(&is_new)));
+    let patch = render_patch(
+        &script,
+        context,
+        format,
+        (old_lacks_newline, count(&is_old)),
+        (new_lacks_newline, count(&is_new)),
+    );
     Case { old: text(&is_old, old_lacks_newline), new: text(&is_new, new_lacks_newline), patch }
 }
 
@@ -338,7 +351,9 @@ fn case(script: &[Step], context: usize, format: PatchFormat, lacks_newline: (bo
 fn split_last_line(script: &[Step], old_lacks_newline: bool, new_lacks_newline: bool) -> Vec<Step> {
     let last_old = script.iter().rposition(|step| !matches!(step, Step::Add(_)));
     let last_new = script.iter().rposition(|step| !matches!(step, Step::Remove(_)));
-    let differs = |n: usize| (old_lacks_newline && last_old == Some(n)) != (new_lacks_newline && last_new == Some(n));
+    let differs = |n: usize| {
+        (old_lacks_newline && last_old == Some(n)) != (new_lacks_newline && last_new == Some(n))
+    };
     let split = |(n, step): (usize, &Step)| match step {
         Step::Keep(line) if differs(n) => vec![Step::Remove(line.clone()), Step::Add(line.clone())],
         step => vec![step.clone()],
@@ -358,7 +373,8 @@ fn render_patch(
         let near = n.saturating_sub(context)..(n + context + 1).min(script.len());
         script[near].iter().any(|step| !matches!(step, Step::Keep(_)))
     };
-    let mut patch = if format == PatchFormat::Unified { "--- f\n+++ f\n".to_owned() } else { String::new() };
+    let mut patch =
+        if format == PatchFormat::Unified { "--- f\n+++ f\n".to_owned() } else { String::new() };
     let (mut old_at, mut new_at) = (0, 0);
     let mut n = 0;
     while n < script.len() {
@@ -382,7 +398,9 @@ fn render_patch(
             let ends = |taken: usize, at: usize, (lacks_newline, count): (bool, usize)| {
                 lacks_newline && taken == 1 && at == count
             };
-            if format == PatchFormat::Unified && (ends(sides.0, old_at, old) || ends(sides.1, new_at, new)) {
+            if format == PatchFormat::Unified
+                && (ends(sides.0, old_at, old) || ends(sides.1, new_at, new))
+            {
                 body.push_str("\\ No newline at end of file\n");
             }
             n += 1;

@@ -81,8 +81,9 @@ impl PatchWriter<'_> {
     /// Adds an ending to the old last line if another line follows it now.
     fn end_line(&mut self, next: usize) {
         if self.writer.line > 0 && self.writer.ending == LineEnding::None {
-            self.writer
-                .put_ending(self.writer.ending_or_neighbour(LineEnding::None, self.ending_at(next)));
+            self.writer.put_ending(
+                self.writer.ending_or_neighbour(LineEnding::None, self.ending_at(next)),
+            );
         }
     }
 

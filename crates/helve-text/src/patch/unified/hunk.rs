@@ -51,7 +51,8 @@ pub(super) fn parse(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchPa
         }
         if let Some(missing) = &mut missing {
             missing.old = missing.old.saturating_sub(usize::from(line.kind != PatchLineKind::Add));
-            missing.new = missing.new.saturating_sub(usize::from(line.kind != PatchLineKind::Remove));
+            missing.new =
+                missing.new.saturating_sub(usize::from(line.kind != PatchLineKind::Remove));
         }
         hunk.lines.push(line);
         body.push(row);
@@ -98,8 +99,11 @@ fn check_complete(
     missing: Option<MissingLines>,
 ) -> Result<(), PatchParseError> {
     if hunk.lines.is_empty() {
-        let problem =
-            if reader.rows.is_empty() { PatchProblem::EmptyHunk } else { PatchProblem::ExpectedHunkLine };
+        let problem = if reader.rows.is_empty() {
+            PatchProblem::EmptyHunk
+        } else {
+            PatchProblem::ExpectedHunkLine
+        };
         return Err(reader.peek().unwrap_or(header).error(problem));
     }
     match missing {

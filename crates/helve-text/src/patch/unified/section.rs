@@ -24,7 +24,8 @@ pub(super) struct FileSection<'a> {
 
 impl<'a> FileSection<'a> {
     pub(super) fn new(header: PatchRow<'a>) -> FileSection<'a> {
-        let git_names = header.text().strip_prefix("diff --git ").and_then(file_name::split_git_names);
+        let git_names =
+            header.text().strip_prefix("diff --git ").and_then(file_name::split_git_names);
         FileSection {
             header,
             names: None,
@@ -62,7 +63,9 @@ impl<'a> FileSection<'a> {
             (DiffName::File(old), DiffName::DevNull) => {
                 (DiffName::File(self.strip_single_prefix(old)), DiffName::DevNull)
             }
-            (DiffName::DevNull, DiffName::DevNull) => return Err(new.error(PatchProblem::ExpectedPath)),
+            (DiffName::DevNull, DiffName::DevNull) => {
+                return Err(new.error(PatchProblem::ExpectedPath));
+            }
         });
         Ok(())
     }
