@@ -122,7 +122,7 @@ fn new_content(
 /// The content in the encoding of the old file, with its byte order mark and line endings.
 fn encoded_like(shown: &str, old: &[u8], content: &str) -> Result<Vec<u8>, WriteError> {
     let Ok(view) = View::new(old) else { return Ok(content.as_bytes().to_vec()) };
-    let content = match view.usual_ending() {
+    let content = match view.dominant_ending() {
         LineEnding::CrLf if !content.contains('\r') => content.replace('\n', "\r\n"),
         LineEnding::Cr if !content.contains('\r') => content.replace('\n', "\r"),
         LineEnding::Cr | LineEnding::CrLf | LineEnding::Lf | LineEnding::None => {
