@@ -29,16 +29,16 @@ pub(crate) struct GlobalArgs {
     /// Continue this session; the default is one session per user and folder
     #[arg(long, global = true, env = "HELVE_SESSION", value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Answer every question with yes; denied stays denied
+    /// Answer every question with yes; denied calls stay denied
     #[arg(long, global = true)]
     pub(crate) yes: bool,
     /// Allow something without asking, such as `edit` or `edit:docs/*`; can be repeated
     #[arg(long, global = true, value_name = "PERMISSION[:PATTERN]")]
     pub(crate) allow: Vec<String>,
-    /// Read another configuration file, with the authority of your own; can be repeated
+    /// Read another configuration file, trusted like your own; can be repeated
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
-    /// Work as this agent, whose rules narrow what is allowed
+    /// Work as this agent, whose rules restrict what is allowed
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Dialect of the tools: their names, parameters and messages
@@ -66,7 +66,7 @@ pub(crate) enum CliCommand {
     Tools {
         /// With --json: adapt the schemas to a provider
         #[arg(long = "for", value_name = "PROVIDER")]
-        flavour: Option<Provider>,
+        provider: Option<Provider>,
     },
     /// Show whether a call would be allowed and which rule decides, without making the call
     Why {
@@ -111,7 +111,7 @@ pub(crate) enum CliCommand {
         #[command(flatten)]
         mcp: McpArgs,
         #[command(subcommand)]
-        servers: Option<McpCommand>,
+        command: Option<McpCommand>,
     },
     /// Serve MCP clients over HTTP, each with its own session
     ///
@@ -172,7 +172,7 @@ pub(crate) struct InstallArgs {
     /// Remove Helve, restoring the file exactly
     #[arg(long, conflicts_with = "print")]
     pub(crate) remove: bool,
-    /// Print what would be written, without writing it; without a program, print the usual format
+    /// Print what would be written, without writing it; without a program, print the common `mcpServers` JSON
     #[arg(long)]
     pub(crate) print: bool,
 }
@@ -188,7 +188,7 @@ pub(crate) enum InstallClient {
 /// What is allowed without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InstallPermission {
-    /// As Helve's rules say: reading is allowed, changes are asked about
+    /// Helve's default rules: reading is allowed, changes are asked about
     Ask,
     /// Also changes to files in the folder
     Workspace,
@@ -222,7 +222,7 @@ impl From<Provider> for Flavour {
 }
 
 impl GlobalArgs {
-    /// Builds the toolbox for a command at the terminal. Questions are asked there if it is interactive.
+    /// Builds the toolbox for a command at the terminal. Questions are asked there if the terminal is interactive.
     pub(crate) async fn toolbox(&self) -> anyhow::Result<Toolbox> {
         let mut builder = self.builder().client("cli").one_shot();
         // The question must be visible, and it must be possible to type the answer.
@@ -234,7 +234,7 @@ impl GlobalArgs {
         Ok(toolbox)
     }
 
-    /// Sets everything but the client and the person.
+    /// Returns a builder with all settings but the client and the person.
     pub(crate) fn builder(&self) -> helve::Builder {
         let mut builder = Toolbox::builder().dialect(&self.dialect);
         if let Ok(program) = std::env::current_exe() {
@@ -245,7 +245,7 @@ impl GlobalArgs {
         }
         builder = match &self.session {
             Some(session) => builder.session(session),
-            None => builder.usual_session(),
+            None => builder.default_session(),
         };
         if let Some(agent) = &self.agent {
             builder = builder.agent(agent);
@@ -256,11 +256,11 @@ impl GlobalArgs {
     }
 }
 
-/// More than the engine accepts, so that the engine reports the limit.
+/// How much is read from standard input. More than the engine accepts, so that the engine reports its own limit.
 const MAX_STDIN: u64 = 9 << 20;
 
 /// Parses the arguments of a call.
-pub(crate) fn input(typed: &[String]) -> anyhow::Result<Input> {
+pub(crate) fn parse_input(typed: &[String]) -> anyhow::Result<Input> {
     match typed {
         [] => Ok(Input::Raw("{}".into())),
         [only] if only == "-" => {
@@ -273,7 +273,7 @@ pub(crate) fn input(typed: &[String]) -> anyhow::Result<Input> {
             Ok(Input::Raw(text))
         }
         [only] if !is_pair(only) => Ok(Input::Raw(only.clone())),
-        pairs => Ok(Input::Json(Value::Object(self::pairs(pairs)?))),
+        pairs => Ok(Input::Json(Value::Object(parse_pairs(pairs)?))),
     }
 }
 
@@ -286,7 +286,7 @@ fn is_pair(text: &str) -> bool {
         && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
-fn pairs(typed: &[String]) -> anyhow::Result<Map<String, Value>> {
+fn parse_pairs(typed: &[String]) -> anyhow::Result<Map<String, Value>> {
     let mut members = Map::new();
     for pair in typed {
         let Some((name, value)) = pair.split_once('=').filter(|_| is_pair(pair)) else {

@@ -14,7 +14,7 @@ use crate::args::{self, GlobalArgs};
 use crate::{Exit, output};
 
 pub(crate) async fn run(common: &GlobalArgs, tool: &str, typed: &[String]) -> anyhow::Result<Exit> {
-    call_and_print(common, tool, args::input(typed)?).await
+    call_and_print(common, tool, args::parse_input(typed)?).await
 }
 
 /// Calls a tool and prints its result.
@@ -25,22 +25,23 @@ pub(crate) async fn call_and_print(
 ) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
     let cancel = CancellationToken::new();
-    let interrupted = tokio::spawn(on_ctrl_c(cancel.clone()));
+    let ctrl_c_task = tokio::spawn(on_ctrl_c(cancel.clone()));
     let show_progress = std::io::stderr().is_terminal() && !common.json;
-    let is_shown = Arc::new(AtomicBool::new(false));
-    let watching = show_progress.then(|| tokio::spawn(watch(toolbox.events(), is_shown.clone())));
-    let result = toolbox.call_until(tool, input, cancel).await;
-    interrupted.abort();
-    if let Some(watching) = watching {
-        watching.abort();
+    let progress_shown = Arc::new(AtomicBool::new(false));
+    let progress_task = show_progress
+        .then(|| tokio::spawn(show_progress_of(toolbox.events(), progress_shown.clone())));
+    let result = toolbox.call_with_cancellation(tool, input, cancel).await;
+    ctrl_c_task.abort();
+    if let Some(task) = progress_task {
+        task.abort();
     }
-    if is_shown.load(Ordering::Relaxed) {
+    if progress_shown.load(Ordering::Relaxed) {
         output::status("");
     }
     if let Some(notice) = toolbox.store().notice().await {
         output::note(&notice);
     }
-    let exit = exit_of(&result);
+    let exit = exit_status(&result);
     let printed = if common.json { output::print_json(&as_json(&result)) } else { print(&result) };
     toolbox.close().await;
     printed.map(|()| exit)
@@ -57,24 +58,24 @@ pub(crate) async fn on_ctrl_c(cancel: CancellationToken) {
 /// Ends the process on the next Ctrl-C.
 pub(crate) async fn exit_on_next_ctrl_c() {
     if tokio::signal::ctrl_c().await.is_ok() {
-        #[expect(clippy::exit, reason = "the user insists: nothing is awaited any more")]
+        #[expect(clippy::exit, reason = "second Ctrl-C: exit without waiting")]
         std::process::exit(130);
     }
 }
 
-async fn watch(mut events: Subscription, is_shown: Arc<AtomicBool>) {
-    while let Some(news) = events.next().await {
-        if let EventDelivery::Event(event) = news
+async fn show_progress_of(mut events: Subscription, progress_shown: Arc<AtomicBool>) {
+    while let Some(delivery) = events.next().await {
+        if let EventDelivery::Event(event) = delivery
             && let EventKind::Progress(progress) = event.what
             && let Some(text) = progress.text
         {
-            is_shown.store(true, Ordering::Relaxed);
+            progress_shown.store(true, Ordering::Relaxed);
             output::status(&text);
         }
     }
 }
 
-fn exit_of(result: &ToolResult) -> Exit {
+fn exit_status(result: &ToolResult) -> Exit {
     match &result.outcome {
         Ok(_) => Exit::Done,
         Err(err) => match err.kind {

@@ -18,7 +18,7 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
         for file in &config.sources {
             output::print(&format!(
                 "{DIM}read {}{PLAIN}\n",
-                shown(&file.path.display().to_string())
+                escape_path(&file.path.display().to_string())
             ))?;
         }
         for line in config.explain() {
@@ -39,7 +39,7 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
     Ok(if has_errors { Exit::Failed } else { Exit::Done })
 }
 
-fn shown(path: &str) -> String {
+fn escape_path(path: &str) -> String {
     visible::escape_line(path).into_owned()
 }
 

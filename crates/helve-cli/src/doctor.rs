@@ -36,7 +36,7 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
     toolbox.close().await;
     if common.json {
         let all = findings.iter().map(|finding| {
-            json!({"what": finding.name, "state": word(finding.health), "says": finding.message})
+            json!({"what": finding.name, "state": health_name(finding.health), "says": finding.message})
         });
         output::print_json(&Value::from(all.collect::<Vec<_>>()))?;
     } else {
@@ -47,9 +47,9 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
                 Health::Bad => RED,
             };
             let message = visible::escape(&finding.message);
-            let word = word(finding.health);
+            let health = health_name(finding.health);
             output::print(&format!(
-                "{colour}{word:4}{PLAIN} {BOLD}{}{PLAIN}: {message}\n",
+                "{colour}{health:4}{PLAIN} {BOLD}{}{PLAIN}: {message}\n",
                 finding.name
             ))?;
         }
@@ -64,7 +64,7 @@ impl Finding {
     }
 }
 
-fn word(health: Health) -> &'static str {
+fn health_name(health: Health) -> &'static str {
     match health {
         Health::Good => "ok",
         Health::Note => "note",
@@ -108,7 +108,7 @@ fn trust(toolbox: &helve::Toolbox) -> Finding {
         TrustState::Trusted => (Health::Good, "the folder is trusted"),
         TrustState::Untrusted => (
             Health::Note,
-            "the folder is not trusted: it can forbid but not allow (run `helve trust`)",
+            "the folder is not trusted: its rules can forbid but not allow (run `helve trust`)",
         ),
         TrustState::Changed => (
             Health::Note,

@@ -21,7 +21,7 @@ pub(crate) async fn list(common: &GlobalArgs, limit: usize) -> anyhow::Result<Ex
     } else {
         for change in &changes {
             let files: Vec<String> =
-                change.files.iter().map(|file| shown(&toolbox, &file.path)).collect();
+                change.files.iter().map(|file| display_path(&toolbox, &file.path)).collect();
             output::print(&format!(
                 "{BOLD}{}{PLAIN}  {DIM}{}{PLAIN}  {}  {}\n",
                 change.call,
@@ -38,10 +38,10 @@ pub(crate) async fn list(common: &GlobalArgs, limit: usize) -> anyhow::Result<Ex
 pub(crate) async fn show(common: &GlobalArgs, call: Option<&str>) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
     let change = toolbox.change(call).await?;
-    let end = match change {
+    let exit = match change {
         None => {
             let message = call.map_or("No changes have been made here yet.".into(), |call| {
-                format!("No change by the call {call} is known; `helve history` lists the changes.")
+                format!("No change by the call {call} is recorded for this folder; `helve history` lists the changes.")
             });
             output::error(&message);
             Exit::Failed
@@ -54,7 +54,7 @@ pub(crate) async fn show(common: &GlobalArgs, call: Option<&str>) -> anyhow::Res
         }
     };
     toolbox.close().await;
-    Ok(end)
+    Ok(exit)
 }
 
 pub(crate) async fn undo(
@@ -67,7 +67,7 @@ pub(crate) async fn undo(
 }
 
 fn print(toolbox: &Toolbox, file: &ChangedFile) -> anyhow::Result<()> {
-    let name = shown(toolbox, &file.path);
+    let name = display_path(toolbox, &file.path);
     let before = file.before.as_ref().map(|image| &image.bytes[..]);
     let text = match &file.after {
         AfterImage::Known(after) => {
@@ -86,7 +86,8 @@ fn print(toolbox: &Toolbox, file: &ChangedFile) -> anyhow::Result<()> {
 }
 
 fn as_json(toolbox: &Toolbox, change: &RecordedChange) -> Value {
-    let files: Vec<String> = change.files.iter().map(|file| shown(toolbox, &file.path)).collect();
+    let files: Vec<String> =
+        change.files.iter().map(|file| display_path(toolbox, &file.path)).collect();
     json!({
         "call": change.call,
         "session": change.session,
@@ -96,7 +97,7 @@ fn as_json(toolbox: &Toolbox, change: &RecordedChange) -> Value {
     })
 }
 
-fn shown(toolbox: &Toolbox, path: &Path) -> String {
+fn display_path(toolbox: &Toolbox, path: &Path) -> String {
     paths::display(path.strip_prefix(toolbox.root()).unwrap_or(path)).into_owned()
 }
 

@@ -41,9 +41,9 @@ pub(crate) fn run(common: &GlobalArgs, install: &InstallArgs) -> anyhow::Result<
     let target = ConfigTarget::find(client)?;
     let before = file::read(&target.path)?;
     let after = if install.remove {
-        target.without(before.as_deref(), &entry.name)
+        target.remove_entry(before.as_deref(), &entry.name)
     } else {
-        target.with(before.as_deref(), &entry)
+        target.add_entry(before.as_deref(), &entry)
     };
     let after = after.with_context(|| target.path.display().to_string())?;
     let Some(mut after) = after else {
@@ -58,22 +58,23 @@ pub(crate) fn run(common: &GlobalArgs, install: &InstallArgs) -> anyhow::Result<
     // If the file is unchanged since the install, restore the exact original.
     let record = InstallRecord::load(&target.path, &entry.name)?;
     if install.remove
-        && let Some(original) = record.and_then(|record| record.original_of(before.as_deref()))
+        && let Some(original) =
+            record.and_then(|record| record.original_if_unchanged(before.as_deref()))
     {
         after = original;
     }
-    show(&target.path, before.as_deref(), &after)?;
-    if !common.yes && std::io::stdin().is_terminal() && !confirmed()? {
+    print_diff(&target.path, before.as_deref(), &after)?;
+    if !common.yes && std::io::stdin().is_terminal() && !confirm()? {
         output::print("Nothing written.\n")?;
         return Ok(Exit::Refused);
     }
     write(&target.path, before.as_deref(), &after, install, &entry.name)?;
-    let word = if install.remove { "removed from" } else { "added to" };
-    output::print(&format!("{GREEN}{}{PLAIN} {word} {}\n", entry.name, target.path.display()))?;
+    let outcome = if install.remove { "removed from" } else { "added to" };
+    output::print(&format!("{GREEN}{}{PLAIN} {outcome} {}\n", entry.name, target.path.display()))?;
     Ok(Exit::Done)
 }
 
-/// Writes the file, or deletes it if it did not exist before the install. Keeps what is needed to restore the original.
+/// Writes the file, or deletes it if it did not exist before the install. Records what is needed to restore the original.
 fn write(
     path: &Path,
     before: Option<&str>,
@@ -94,27 +95,27 @@ fn write(
     }
 }
 
-/// Returns `helve` if that is how `PATH` finds this program, else the full path.
+/// Returns `helve` if `PATH` leads to this program, otherwise its full path.
 fn program() -> anyhow::Result<String> {
-    let here = std::env::current_exe().context("cannot find the path of this program")?;
+    let this_program = std::env::current_exe().context("cannot find the path of this program")?;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let first = std::env::split_paths(&path)
+    let in_path = std::env::split_paths(&path)
         .map(|folder| folder.join("helve"))
-        .find_map(|path| file::real(&path));
-    if first.is_some() && first == file::real(&here) {
+        .find_map(|path| file::resolve(&path));
+    if in_path.is_some() && in_path == file::resolve(&this_program) {
         return Ok("helve".into());
     }
-    let text = here.to_str().map(str::to_owned);
-    text.with_context(|| format!("{} is not valid UTF-8", here.display()))
+    let text = this_program.to_str().map(str::to_owned);
+    text.with_context(|| format!("{} is not valid UTF-8", this_program.display()))
 }
 
 fn args(permission: InstallPermission) -> Vec<String> {
-    let words: &[&str] = match permission {
+    let args: &[&str] = match permission {
         InstallPermission::Ask => &["mcp"],
         InstallPermission::Workspace => &["--allow", "edit", "mcp"],
         InstallPermission::Yes => &["--yes", "mcp"],
     };
-    words.iter().map(ToString::to_string).collect()
+    args.iter().map(ToString::to_string).collect()
 }
 
 fn print(entry: &HelveEntry, client: Option<InstallClient>) -> anyhow::Result<Exit> {
@@ -130,7 +131,7 @@ fn print(entry: &HelveEntry, client: Option<InstallClient>) -> anyhow::Result<Ex
     Ok(Exit::Done)
 }
 
-fn show(path: &Path, before: Option<&str>, after: &str) -> anyhow::Result<()> {
+fn print_diff(path: &Path, before: Option<&str>, after: &str) -> anyhow::Result<()> {
     output::print(&format!("{BOLD}{}{PLAIN}\n", path.display()))?;
     let shown: PathBuf = path.file_name().map(PathBuf::from).unwrap_or_default();
     let after = (!after.is_empty()).then_some(after.as_bytes());
@@ -138,7 +139,7 @@ fn show(path: &Path, before: Option<&str>, after: &str) -> anyhow::Result<()> {
     output::print_escaped(&text)
 }
 
-fn confirmed() -> anyhow::Result<bool> {
+fn confirm() -> anyhow::Result<bool> {
     let mut err = anstream::stderr().lock();
     write!(err, "{BOLD}Write this?{PLAIN} {DIM}[y/N]{PLAIN} ")?;
     err.flush()?;

@@ -44,7 +44,7 @@ impl From<Exit> for ExitCode {
 }
 
 fn main() -> ExitCode {
-    // A keeper must have a single thread and little memory, so this check comes before anything else.
+    // A keeper must be single-threaded and small, so this check comes before anything else.
     if std::env::args_os().nth(1).is_some_and(|first| first == helve::KEEPER) {
         return helve::keeper();
     }
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     let result = match runtime.enable_all().build() {
         Ok(runtime) => {
             let result = runtime.block_on(run(common, command));
-            // A task that reads standard input cannot be cancelled, so it is left behind.
+            // A blocked read of standard input cannot be cancelled, so its thread is not waited for.
             runtime.shutdown_background();
             result
         }
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
 async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Exit> {
     match command {
         CliCommand::Call { tool, input } => call::run(&common, &tool, &input).await,
-        CliCommand::Tools { flavour } => tools::run(&common, flavour).await,
+        CliCommand::Tools { provider } => tools::run(&common, provider).await,
         CliCommand::Why { tool, input } => why::run(&common, &tool, &input).await,
         CliCommand::History { limit } => history::list(&common, limit).await,
         CliCommand::Show { call } => history::show(&common, call.as_deref()).await,
@@ -84,9 +84,9 @@ async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Ex
         CliCommand::Config => config::run(&common).await,
         CliCommand::Trust { remove } => trust::run(&common, remove).await,
         CliCommand::Doctor => doctor::run(&common).await,
-        CliCommand::Mcp { mcp, servers: None } => mcp::run(&common, &mcp).await,
-        CliCommand::Mcp { servers: Some(McpCommand::List), .. } => servers::list(&common).await,
-        CliCommand::Mcp { servers: Some(McpCommand::Check { name }), .. } => {
+        CliCommand::Mcp { mcp, command: None } => mcp::run(&common, &mcp).await,
+        CliCommand::Mcp { command: Some(McpCommand::List), .. } => servers::list(&common).await,
+        CliCommand::Mcp { command: Some(McpCommand::Check { name }), .. } => {
             servers::check(&common, &name).await
         }
         CliCommand::Serve(args) => serve::run(&common, &args).await,

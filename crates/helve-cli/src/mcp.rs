@@ -7,7 +7,7 @@ use crate::call::on_ctrl_c;
 use crate::{Exit, output};
 
 pub(crate) async fn run(common: &GlobalArgs, mcp: &McpArgs) -> anyhow::Result<Exit> {
-    // One session per process unless one is named. The client asks its own person.
+    // Each process is a new session unless one is named. Questions go to the person at the client.
     let builder = match common.session {
         Some(_) => common.builder(),
         None => common.builder().new_session(),
@@ -15,9 +15,9 @@ pub(crate) async fn run(common: &GlobalArgs, mcp: &McpArgs) -> anyhow::Result<Ex
     let toolbox = builder.build().await?;
     output::print_problems(&toolbox);
     let stop = CancellationToken::new();
-    let interrupted = tokio::spawn(on_ctrl_c(stop.clone()));
+    let ctrl_c_task = tokio::spawn(on_ctrl_c(stop.clone()));
     let served = toolbox.serve_stdio(mcp.metadata(), stop.clone()).await;
-    interrupted.abort();
+    ctrl_c_task.abort();
     served?;
     Ok(if stop.is_cancelled() { Exit::Interrupted } else { Exit::Done })
 }

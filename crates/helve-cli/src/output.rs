@@ -14,7 +14,7 @@ pub(crate) const YELLOW: &str = "\x1b[33m";
 pub(crate) const CYAN: &str = "\x1b[36m";
 pub(crate) const PLAIN: &str = "\x1b[0m";
 
-/// Prints text with our own colours, which are removed unless standard output is a terminal.
+/// Prints text that contains our own colour codes, which are removed unless standard output is a terminal.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -41,7 +41,7 @@ pub(crate) fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
     print_bytes(format!("{value}\n").as_bytes())
 }
 
-/// Prints a line to standard error. A failure is ignored, since it could not be reported.
+/// Prints a line to standard error. Errors are ignored, since they could not be reported.
 pub(crate) fn note(text: &str) {
     let mut err = anstream::stderr().lock();
     writeln!(err, "{text}").ok();
@@ -83,18 +83,18 @@ pub(crate) fn print_problems(toolbox: &Toolbox) {
             Severity::Warning => YELLOW,
             Severity::Error => RED,
         };
-        let word = match problem.severity {
+        let label = match problem.severity {
             Severity::Warning => "warning:",
             Severity::Error => "error:",
         };
-        note(&format!("{colour}{BOLD}{word}{PLAIN} {problem}"));
+        note(&format!("{colour}{BOLD}{label}{PLAIN} {problem}"));
     }
     let is_interactive = std::io::stderr().is_terminal();
     match toolbox.trust() {
         TrustState::Untrusted if is_interactive => note(&format!(
             "{DIM}This folder's configuration is not trusted: it can forbid but not allow. Run `helve trust` to trust it.{PLAIN}"
         )),
-        // Also reported in a log: something that was active is no longer.
+        // Reported even if standard error is not a terminal, because settings that were active no longer are.
         TrustState::Changed => note(&format!(
             "{YELLOW}{BOLD}warning:{PLAIN} This folder's configuration changed since it was trusted: it can forbid but not allow until you review it and run `helve trust` again."
         )),
@@ -119,13 +119,13 @@ pub(crate) fn coloured_action(decision: Action) -> String {
     format!("{colour}{BOLD}{}{PLAIN}", action_name(decision))
 }
 
-/// Says where a rule comes from.
+/// Describes where a rule comes from.
 pub(crate) fn describe_source(source: &Source) -> String {
     match source {
         Source::Builtin => "built-in".into(),
         Source::File { path, line, .. } => format!("{}:{line}", path.display()),
         Source::Flag(flag) => flag.clone(),
         Source::Approved(scope) => format!("approved, {scope:?}").to_lowercase(),
-        Source::Program => "program".into(),
+        Source::Program => "set by the calling program".into(),
     }
 }

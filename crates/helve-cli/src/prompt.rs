@@ -1,4 +1,4 @@
-//! Asks at the terminal: shows what would happen, then reads one key.
+//! Asks for permission at the terminal: shows what would happen, then reads one key.
 
 use std::io::{BufRead, Write};
 
@@ -37,13 +37,13 @@ fn question(ask: &Ask) -> String {
         let subjects: Vec<_> =
             part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
         let is_allowed = ask.verdicts.get(index) == Some(&Action::Allow);
-        let mark = match part.unclear().map(helve::unclear) {
+        let remark = match part.unclear().map(helve::unclear) {
             Some(why) => format!(" {DIM}({why}){PLAIN}"),
             None if is_allowed => format!(" {DIM}(allowed by a rule){PLAIN}"),
             None => String::new(),
         };
         text.push_str(&format!(
-            "  {CYAN}{}{PLAIN} {}{mark}\n",
+            "  {CYAN}{}{PLAIN} {}{remark}\n",
             part.permission,
             subjects.join(&format!(" {DIM}given as{PLAIN} "))
         ));
@@ -55,7 +55,7 @@ fn question(ask: &Ask) -> String {
         {
             let shown = visible::escape_line(always.as_str());
             text.push_str(&format!(
-                "    {DIM}if allowed for longer, remembered as: {shown}{PLAIN}\n"
+                "    {DIM}a lasting approval would add the rule: {shown}{PLAIN}\n"
             ));
         }
     }
@@ -64,20 +64,22 @@ fn question(ask: &Ask) -> String {
 }
 
 fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
-    let longer = if lasting { "[s] this session  [p] this project  [e] everywhere  " } else { "" };
+    let lasting_answers =
+        if lasting { "[s] this session  [p] this project  [e] everywhere  " } else { "" };
     let mut err = anstream::stderr().lock();
     write!(err, "{question}")?;
     err.flush()?;
-    // Enabled before asking, so that the key of a quick answer is not echoed.
+    // Enabled before the question is written, so that a key pressed early is not echoed.
     enable_raw_mode()?;
-    let asked = write!(err, "{BOLD}[y] once{PLAIN}  {longer}[n] no  [w] no, with a note: ")
-        .and_then(|()| err.flush());
-    if let Err(error) = asked {
+    let written =
+        write!(err, "{BOLD}[y] once{PLAIN}  {lasting_answers}[n] no  [w] no, with a note: ")
+            .and_then(|()| err.flush());
+    if let Err(error) = written {
         disable_raw_mode()?;
         return Err(error);
     }
     let reply = loop {
-        match key()? {
+        match read_key()? {
             'y' => break Reply::Yes(Scope::Once),
             's' if lasting => break Reply::Yes(Scope::Session),
             'p' if lasting => break Reply::Yes(Scope::Project),
@@ -105,8 +107,8 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
     Ok(reply)
 }
 
-/// Reads the next key and restores the terminal mode. Escape and Ctrl-C mean no.
-fn key() -> std::io::Result<char> {
+/// Reads the next key in raw mode, then disables raw mode. Escape and Ctrl-C mean no.
+fn read_key() -> std::io::Result<char> {
     enable_raw_mode()?;
     let pressed = loop {
         match read() {

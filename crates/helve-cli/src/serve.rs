@@ -23,14 +23,14 @@ pub(crate) async fn run(common: &GlobalArgs, args: &ServeArgs) -> anyhow::Result
     let address = SocketAddr::new(host(&args.host)?, args.port);
     let toolbox = common.builder().new_session().build().await?;
     output::print_problems(&toolbox);
-    let secret = secret(args.token_file.as_deref(), toolbox.data())?;
+    let token = load_token(args.token_file.as_deref(), toolbox.data())?;
     let http = HttpServer::bind(address).await?;
     let stop = CancellationToken::new();
-    // Before the address is announced, so that a signal right after that ends the server properly.
-    let signals = on_signals(stop.clone())?;
-    announce(common, http.address(), toolbox.root(), &secret)?;
-    toolbox.serve_http(http, secret.token, args.mcp.metadata(), stop).await;
-    signals.abort();
+    // Installed before the address is announced, so that a signal right afterwards shuts the server down properly.
+    let signal_task = on_signals(stop.clone())?;
+    announce(common, http.address(), toolbox.root(), &token)?;
+    toolbox.serve_http(http, token.token, args.mcp.metadata(), stop).await;
+    signal_task.abort();
     Ok(Exit::Done)
 }
 
@@ -64,57 +64,57 @@ fn host(name: &str) -> anyhow::Result<IpAddr> {
     }
 }
 
-struct Secret {
+struct ServerToken {
     token: Token,
-    /// The file that contains it.
+    /// The file that contains the token.
     file: Option<PathBuf>,
     /// The text of a new token, shown only once.
-    new: Option<String>,
+    new_text: Option<String>,
 }
 
-fn secret(file: Option<&Path>, data: &Path) -> anyhow::Result<Secret> {
+fn load_token(file: Option<&Path>, data: &Path) -> anyhow::Result<ServerToken> {
     if let Some(file) = file {
         let text = helve::read_token(file).with_context(|| file.display().to_string())?;
         let token = Token::new(&text).with_context(|| file.display().to_string())?;
-        return Ok(Secret { token, file: Some(file.into()), new: None });
+        return Ok(ServerToken { token, file: Some(file.into()), new_text: None });
     }
-    // Not a command-line option, because other users can see those in the process list.
+    // There is no command-line option for the token, because other users could see it in the process list.
     match std::env::var(TOKEN_VARIABLE) {
         Ok(text) => {
             let token = Token::new(&text).context(TOKEN_VARIABLE)?;
-            return Ok(Secret { token, file: None, new: None });
+            return Ok(ServerToken { token, file: None, new_text: None });
         }
         Err(std::env::VarError::NotUnicode(_)) => bail!("{TOKEN_VARIABLE} is not valid UTF-8"),
         Err(std::env::VarError::NotPresent) => {}
     }
     let path = data.join("token");
-    let kept = helve::load_or_create_token(data).with_context(|| path.display().to_string())?;
-    let token = Token::new(&kept.secret).with_context(|| path.display().to_string())?;
-    let new = (kept.origin == TokenOrigin::Created).then_some(kept.secret);
-    Ok(Secret { token, file: Some(kept.path), new })
+    let saved = helve::load_or_create_token(data).with_context(|| path.display().to_string())?;
+    let token = Token::new(&saved.secret).with_context(|| path.display().to_string())?;
+    let new_text = (saved.origin == TokenOrigin::Created).then_some(saved.secret);
+    Ok(ServerToken { token, file: Some(saved.path), new_text })
 }
 
 fn announce(
     common: &GlobalArgs,
     address: SocketAddr,
     root: &Path,
-    secret: &Secret,
+    token: &ServerToken,
 ) -> anyhow::Result<()> {
     let url = format!("http://{address}/mcp");
     if common.json {
-        let file = secret.file.as_ref().map(|file| file.display().to_string());
+        let file = token.file.as_ref().map(|file| file.display().to_string());
         return output::print_json(&json!({"url": url, "port": address.port(), "tokenFile": file}));
     }
     let root = visible::escape_line(&root.display().to_string()).into_owned();
     output::note(&format!("Serving {root} at {url} (Ctrl-C to stop)"));
-    match (&secret.file, &secret.new) {
+    match (&token.file, &token.new_text) {
         // Others may read a log, so the token is shown only on a terminal.
         (Some(_), Some(text)) if std::io::stderr().is_terminal() => {
             output::note(&format!("Token (shown only once): {text}"));
         }
         (_, _) => {}
     }
-    match &secret.file {
+    match &token.file {
         Some(file) => output::note(&format!("The token is stored in {}.", file.display())),
         None => output::note(&format!("The token is taken from {TOKEN_VARIABLE}.")),
     }

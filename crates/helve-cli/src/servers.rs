@@ -3,7 +3,7 @@
 use helve::ServerError;
 use helve::config::ConfigLayer;
 use helve::servers::{ServerInfo, ServerStatus};
-use helve::visible::escape_line;
+use helve::visible::{escape, escape_line};
 use serde_json::{Value, json};
 
 use crate::Exit;
@@ -40,13 +40,13 @@ pub(crate) async fn check(common: &GlobalArgs, name: &str) -> anyhow::Result<Exi
             }
             matches!(server.status, ServerStatus::Ready { .. })
         }
-        Err(trouble) => {
+        Err(error) => {
             if common.json {
                 output::print_json(
-                    &json!({"name": name, "state": "unknown", "trouble": trouble.to_string()}),
+                    &json!({"name": name, "state": "unknown", "trouble": error.to_string()}),
                 )?;
             } else {
-                output::error(&format!("{name}: {trouble}{}", advice(name, trouble)));
+                output::error(&format!("{name}: {error}{}", advice(name, error)));
             }
             false
         }
@@ -57,7 +57,7 @@ pub(crate) async fn check(common: &GlobalArgs, name: &str) -> anyhow::Result<Exi
 
 fn print(server: &ServerInfo) -> anyhow::Result<()> {
     let ServerInfo { name, kind, location, layer, status } = server;
-    let (colour, word) = match status {
+    let (colour, state) = match status {
         ServerStatus::NotStarted => (DIM, "not started"),
         ServerStatus::Starting => (DIM, "starting"),
         ServerStatus::Ready { .. } => (GREEN, "ready"),
@@ -66,16 +66,16 @@ fn print(server: &ServerInfo) -> anyhow::Result<()> {
         ServerStatus::Down(_) => (RED, "down"),
     };
     output::print(&format!(
-        "{BOLD}{}{PLAIN} {colour}{word}{PLAIN}  {DIM}{kind}, {}: {}{PLAIN}\n",
+        "{BOLD}{}{PLAIN} {colour}{state}{PLAIN}  {DIM}{kind}, {}: {}{PLAIN}\n",
         escape_line(name),
-        whose(*layer),
+        owner_name(*layer),
         escape_line(location)
     ))?;
     match status {
         ServerStatus::NotStarted | ServerStatus::Starting => {}
-        ServerStatus::Down(trouble) => {
-            let line = format!("  {trouble}{}\n", advice(name, trouble));
-            output::print(&visible_lines(&line))?;
+        ServerStatus::Down(error) => {
+            let line = format!("  {error}{}\n", advice(name, error));
+            output::print(&escape(&line))?;
         }
         ServerStatus::Ready { reported_name, protocol, tools, has_resources, notes } => {
             let resources = if *has_resources { " and resources" } else { "" };
@@ -95,11 +95,7 @@ fn print(server: &ServerInfo) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn visible_lines(text: &str) -> String {
-    helve::visible::escape(text).into_owned()
-}
-
-fn whose(layer: ConfigLayer) -> &'static str {
+fn owner_name(layer: ConfigLayer) -> &'static str {
     match layer {
         ConfigLayer::User => "yours",
         ConfigLayer::Project => "this folder's",
@@ -139,23 +135,23 @@ fn as_json(server: &ServerInfo) -> Value {
         "reachedBy": location,
         "from": match layer { ConfigLayer::User => "user", ConfigLayer::Project => "project" },
     });
-    let more = match status {
+    let state = match status {
         ServerStatus::NotStarted => json!({"state": "not started"}),
         ServerStatus::Starting => json!({"state": "starting"}),
         ServerStatus::Down(ServerError::Off) => json!({"state": "off"}),
         ServerStatus::Down(ServerError::Untrusted) => json!({"state": "needs trust"}),
-        ServerStatus::Down(trouble) => json!({"state": "down", "trouble": trouble.to_string()}),
+        ServerStatus::Down(error) => json!({"state": "down", "trouble": error.to_string()}),
         ServerStatus::Ready { reported_name, protocol, tools, has_resources, notes } => json!({
             "state": "ready",
             "server": reported_name,
             "protocol": protocol,
-            "tools": tools.iter().map(|tool| json!({"name": tool.name, "tool": tool.tool})).collect::<Vec<_>>(),
+            "tools": tools.iter().map(|tool| json!({"name": tool.name, "tool": tool.name_on_server})).collect::<Vec<_>>(),
             "resources": has_resources,
             "notes": notes,
         }),
     };
-    if let (Value::Object(value), Value::Object(more)) = (&mut value, more) {
-        value.extend(more);
+    if let (Value::Object(value), Value::Object(state)) = (&mut value, state) {
+        value.extend(state);
     }
     value
 }

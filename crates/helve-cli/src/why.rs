@@ -8,7 +8,7 @@ use crate::args::{self, GlobalArgs};
 use crate::output::{self, DIM, PLAIN};
 
 pub(crate) async fn run(common: &GlobalArgs, tool: &str, typed: &[String]) -> anyhow::Result<Exit> {
-    let input = args::input(typed)?;
+    let input = args::parse_input(typed)?;
     let toolbox = common.toolbox().await?;
     let explanation = toolbox.why(tool, input).await;
     let printed =
@@ -20,22 +20,22 @@ pub(crate) async fn run(common: &GlobalArgs, tool: &str, typed: &[String]) -> an
 fn print(explanation: &Explanation) -> anyhow::Result<()> {
     let mut text = format!("{}\n", output::coloured_action(explanation.decision));
     for (part, verdict) in &explanation.parts {
-        let word = output::action_name(verdict.action);
+        let action = output::action_name(verdict.action);
         let subjects: Vec<_> =
             part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
-        text.push_str(&format!("  {word:5} {} {}\n", part.permission, subjects.join(" = ")));
+        text.push_str(&format!("  {action:5} {} {}\n", part.permission, subjects.join(" = ")));
         text.push_str(&format!("        {DIM}{}{PLAIN}\n", because(part, verdict)));
     }
     for (permission, pattern) in lasting_rules(explanation) {
         let shown = visible::escape_line(&pattern).into_owned();
-        text.push_str(&format!("  a lasting yes would remember: {permission} {shown}\n"));
+        text.push_str(&format!("  a lasting approval would add the rule: {permission} {shown}\n"));
     }
     if explanation.parts.is_empty() {
-        let words = match explanation.unasked.as_ref().map(|result| &result.outcome) {
+        let message = match explanation.result_without_ask.as_ref().map(|result| &result.outcome) {
             None | Some(Ok(_)) => "It needs no permission.".into(),
             Some(Err(err)) => format!("It fails before it needs permission: {}", err.words()),
         };
-        text.push_str(&format!("  {}\n", visible::escape(&words)));
+        text.push_str(&format!("  {}\n", visible::escape(&message)));
     }
     output::print(&text)
 }
@@ -55,7 +55,7 @@ fn because(part: &Part, verdict: &Verdict) -> String {
     }
 }
 
-/// Returns the rules that a yes for longer than once would add, as (permission, pattern).
+/// Returns the rules that a lasting approval would add, as (permission, pattern).
 fn lasting_rules(explanation: &Explanation) -> Vec<(String, String)> {
     let asked = explanation.parts.iter().filter(|(_, verdict)| verdict.action == Action::Ask);
     let rules = asked.filter_map(|(part, _)| {
@@ -70,7 +70,7 @@ fn as_json(explanation: &Explanation) -> Value {
         .map(|(permission, pattern)| json!({"permission": permission, "pattern": pattern}))
         .collect();
     let error = explanation
-        .unasked
+        .result_without_ask
         .as_ref()
         .and_then(|result| result.outcome.as_ref().err())
         .map(helve::ToolError::words);

@@ -22,13 +22,13 @@ async fn scenarios() {
     assert!(!found.is_empty(), "no scenario below {}", folder.display());
     let mut failures = Vec::new();
     for scenario in &found {
-        let result = play(scenario).await;
+        let result = run_scenario(scenario).await;
         if std::env::var_os("UPDATE_EXPECT").is_some() {
             fs::write(scenario.folder.join("output.txt"), &result.output).unwrap();
             write_files(&scenario.folder.join("expected"), &result.files);
             continue;
         }
-        let expected = files(&scenario.folder.join("expected"));
+        let expected = read_files(&scenario.folder.join("expected"));
         if result.output != scenario.output || result.files != expected {
             failures.push(format!(
                 "{}\n--- expected\n{}\n--- found\n{}\n--- files expected {:?}, found {:?}",
@@ -48,10 +48,10 @@ struct ScenarioResult {
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-async fn play(scenario: &Scenario) -> ScenarioResult {
+async fn run_scenario(scenario: &Scenario) -> ScenarioResult {
     let (root, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let root_path = root.path().canonicalize().unwrap();
-    write_files(&root_path, &files(&scenario.folder.join("input")));
+    write_files(&root_path, &read_files(&scenario.folder.join("input")));
     let mut builder = Toolbox::builder()
         .dir(&root_path)
         .data(data.path())
@@ -74,7 +74,7 @@ async fn play(scenario: &Scenario) -> ScenarioResult {
     }
     toolbox.close().await;
     let output = output.replace(&root_path.display().to_string(), "{root}");
-    ScenarioResult { output: without_time(&output), files: files(&root_path) }
+    ScenarioResult { output: without_time(&output), files: read_files(&root_path) }
 }
 
 /// Removes the duration of a command, which differs between runs.
@@ -88,13 +88,13 @@ fn without_time(output: &str) -> String {
     output.split_inclusive('\n').map(line).collect()
 }
 
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let (mut found, mut open) = (BTreeMap::new(), vec![folder.to_path_buf()]);
-    while let Some(next) = open.pop() {
+fn read_files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut found, mut unvisited) = (BTreeMap::new(), vec![folder.to_path_buf()]);
+    while let Some(next) = unvisited.pop() {
         for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
             let path = entry.path();
             if path.is_dir() {
-                open.push(path);
+                unvisited.push(path);
             } else {
                 let name = path.strip_prefix(folder).unwrap().to_path_buf();
                 found.insert(name, fs::read(&path).unwrap());

@@ -5,16 +5,16 @@
 //! 2. the project's, in its root only: the servers of `.mcp.json`, `opencode.json(c)`, `.opencode/opencode.json(c)`,
 //!    `.opencode/agent(s)` and `mode(s)`; `helve.json(c)`, `.helve/helve.json(c)`, `.helve/agent(s)`.
 //!
-//! Single values replace earlier ones. Rules and switches are appended, so that the last match decides. They form two
-//! lists, the user's and the project's; `helve_core` combines them. Agents merge field by field. An MCP server replaces
+//! Single values replace earlier ones. Rules and switches are appended, and the last match decides. There are two
+//! lists, the user's and the project's, which `helve_core` combines. Agents merge field by field. An MCP server replaces
 //! one of the same name entirely. An untrusted project contributes only rules, switches, new agents, servers (marked as
-//! untrusted), a stricter sandbox and a smaller environment. Everything else in it waits for trust, and its `{env:…}` and
+//! untrusted), a stricter sandbox and a smaller environment. Its other settings have no effect until it is trusted, and its `{env:…}` and
 //! `{file:…}` references are refused.
 //!
 //! Anything invalid becomes a [`ConfigProblem`] and is ignored. Where ignoring it could loosen policy, the whole layer asks
-//! instead: denies hold, nothing is allowed. That is the case for a file that cannot be read or parsed, and for any mistake
-//! in `permission` or `tools`. A [`Config`] is a value: it does not change when files change. Gathering the files again
-//! then yields another project digest. No file is ever written.
+//! instead: its denies stay, and it allows nothing. That is the case for a file that cannot be read or parsed, and for any mistake
+//! in `permission` or `tools`. A [`Config`] does not follow later changes of the files. Gathering them again then yields
+//! another digest. No file is ever written.
 
 mod agent;
 mod builtin;
@@ -84,7 +84,8 @@ pub struct Config {
     pub sources: Vec<SourceFile>,
     /// Digest of the project's configuration files. A person trusts a project by its digest.
     pub digest: String,
-    waiting: Vec<SettingLine>,
+    /// Settings of an untrusted project that have no effect yet.
+    needs_trust: Vec<SettingLine>,
 }
 
 /// Limits on how much of an output a model is shown.
@@ -121,7 +122,7 @@ pub struct SourceFile {
 pub struct WithSource<T> {
     pub value: T,
     pub source: Source,
-    /// The text before references were expanded, if it had any: their values may be secrets.
+    /// The text with its references unexpanded, if it had any: the expanded values may be secrets.
     raw: Option<String>,
 }
 

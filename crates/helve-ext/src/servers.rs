@@ -40,18 +40,18 @@ use self::managed::{ManagedServer, RunState};
 use self::tool::ServerTool;
 use crate::config::ServerConfig;
 
-/// What the servers of a workspace are created from.
+/// Parameters of [`Servers::new`].
 pub struct ServersSetup {
     pub servers: Vec<ServerConfig>,
-    /// Directory in which they run.
+    /// Directory in which the servers run.
     pub root: PathBuf,
-    /// Registry for their tools.
+    /// Registry for the tools of the servers.
     pub registry: Arc<Registry>,
-    /// Checks the images they send.
+    /// Checks the images that the servers send.
     pub media: Arc<dyn Media>,
 }
 
-/// The MCP servers of a workspace. Dropping it ends them; `close` also waits for their end.
+/// The MCP servers of a workspace. Dropping this ends the servers; `close` also waits until they have ended.
 pub struct Servers {
     inner: Arc<Inner>,
     sync_task: Mutex<Option<JoinHandle<()>>>,
@@ -61,25 +61,25 @@ struct Inner {
     servers: Vec<Arc<ManagedServer>>,
     registry: Arc<Registry>,
     media: Arc<dyn Media>,
-    /// Registered while some server has resources.
+    /// Tools to register once a server has resources.
     resource_tools: Mutex<Vec<Arc<dyn AnyTool>>>,
     registered: Mutex<RegisteredTools>,
     changed: Arc<Notify>,
     stop: CancellationToken,
 }
 
-/// What is registered now.
+/// The tools that are registered now, and notes about them.
 #[derive(Default)]
 struct RegisteredTools {
     /// By name, each with the hash of its definition.
     tools: BTreeMap<String, (String, Registration)>,
     resources: Vec<Registration>,
-    /// Per server: tools that got another name because theirs was taken.
+    /// Per server: notes about tools that got another name because theirs was taken.
     notes: BTreeMap<String, Vec<String>>,
 }
 
 impl Servers {
-    /// Starts no server.
+    /// Creates the servers without starting any.
     pub fn new(setup: ServersSetup) -> Self {
         let (changed, stop) = (Arc::new(Notify::new()), CancellationToken::new());
         let managed = |server| {
@@ -106,7 +106,8 @@ impl Servers {
         Arc::new(resources::ResourcesHandle(Arc::downgrade(&self.inner)))
     }
 
-    /// Starts all servers that may be started, in parallel, and returns at once. The registry knows that tools are coming.
+    /// Starts all servers that may be started, in parallel, and returns at once. The registry
+    /// counts their tools as pending until each server has started or failed.
     pub fn start_all(&self) {
         self.start(self.inner.servers.iter().collect());
     }
@@ -114,12 +115,14 @@ impl Servers {
     /// Starts all servers that may be started, and waits until each has started or failed.
     pub async fn start_all_and_wait(&self) {
         self.start_all();
-        self.inner.settled(self.inner.servers.iter()).await;
+        self.inner.wait_until_started(self.inner.servers.iter()).await;
     }
 
-    /// Starts the servers that may have this tool, by its name, and waits for them. Starts none for a name of no server.
+    /// Starts the servers whose names the tool's name begins with, and waits until each has started or failed. For a resource
+    /// tool, starts all servers.
     pub async fn start_for_tool(&self, tool: &str) {
-        let has_name = |one: &Arc<dyn AnyTool>| one.spec(&Default::default()).name == tool;
+        let has_name =
+            |resource_tool: &Arc<dyn AnyTool>| resource_tool.spec(&Default::default()).name == tool;
         let is_resource_tool = self.inner.resource_tools.lock().iter().any(has_name);
         let lower = tool.to_ascii_lowercase();
         let may_have = |managed: &&Arc<ManagedServer>| {
@@ -129,19 +132,19 @@ impl Servers {
         let servers: Vec<&Arc<ManagedServer>> =
             self.inner.servers.iter().filter(may_have).collect();
         self.start(servers.clone());
-        self.inner.settled(servers.into_iter()).await;
+        self.inner.wait_until_started(servers.into_iter()).await;
     }
 
-    /// Returns the state of every server. Starts none.
+    /// Returns the state of every server, without starting any.
     pub fn list(&self) -> Vec<ServerInfo> {
         self.inner.servers.iter().map(|managed| self.inner.info(managed)).collect()
     }
 
     /// Starts one server and returns its state.
     pub async fn check(&self, name: &str) -> Result<ServerInfo, ServerError> {
-        let managed = self.inner.managed(name)?;
+        let managed = self.inner.find_server(name)?;
         self.start(vec![managed]);
-        self.inner.settled(std::iter::once(managed)).await;
+        self.inner.wait_until_started(std::iter::once(managed)).await;
         Ok(self.inner.info(managed))
     }
 
@@ -168,14 +171,14 @@ impl Servers {
             let is_new = matches!(managed.state(), RunState::Idle);
             managed.start();
             if is_new {
-                let (expected, managed) = (self.inner.registry.expect(), managed.clone());
+                let (pending_tools, managed) = (self.inner.registry.expect(), managed.clone());
                 let inner = self.inner.clone();
                 tokio::spawn(async move {
                     tokio::select! {
-                        () = inner.settled(std::iter::once(&managed)) => {}
+                        () = inner.wait_until_started(std::iter::once(&managed)) => {}
                         () = inner.stop.cancelled() => {}
                     }
-                    drop(expected);
+                    drop(pending_tools);
                 });
             }
         }
@@ -199,7 +202,7 @@ async fn sync_registry(inner: Arc<Inner>) {
 }
 
 impl Inner {
-    fn managed(&self, name: &str) -> Result<&Arc<ManagedServer>, ServerError> {
+    fn find_server(&self, name: &str) -> Result<&Arc<ManagedServer>, ServerError> {
         self.servers.iter().find(|managed| managed.name() == name).ok_or_else(|| {
             let names: Vec<&str> = self.servers.iter().map(|managed| managed.name()).collect();
             let near = near::nearest(name, names.iter().copied(), 3);
@@ -208,10 +211,10 @@ impl Inner {
         })
     }
 
-    /// Waits for some servers, and registers their tools.
-    async fn settled(&self, servers: impl Iterator<Item = &Arc<ManagedServer>>) {
+    /// Waits until each of these servers has started or failed, and registers their tools.
+    async fn wait_until_started(&self, servers: impl Iterator<Item = &Arc<ManagedServer>>) {
         for managed in servers {
-            managed.settled().await;
+            managed.wait_until_started().await;
         }
         self.update_registry();
     }
@@ -226,7 +229,7 @@ impl Inner {
         &self,
         name: &str,
     ) -> Result<(Arc<ManagedServer>, Arc<LiveServer>), ServerError> {
-        let managed = self.managed(name)?;
+        let managed = self.find_server(name)?;
         let live = managed.ready().await?;
         if !live.has_resources() {
             return Err(ServerError::NoResources { others: self.resource_servers() });
@@ -236,20 +239,20 @@ impl Inner {
 
     /// Registers new tools of the servers and unregisters those they no longer offer.
     ///
-    /// Names are assigned in the order of the configuration, so that which of two tools gets a number does not depend
-    /// on which server starts first. The tools of a server that is down stay registered: a call of one waits until
-    /// the server is back, or reports the failure.
+    /// If two tools would get the same name, the second gets a number. Names are assigned in the order of the
+    /// configuration, so that they do not depend on which server starts first. The tools of a server that is down stay registered: a call waits until
+    /// the server runs again, or reports the failure.
     fn update_registry(&self) {
         let mut registered = self.registered.lock();
-        let taken: BTreeSet<String> =
+        let builtin_names: BTreeSet<String> =
             self.registry.taken().iter().map(|name| name.to_ascii_lowercase()).collect();
-        let (mut names, mut current, mut notes) = (taken, BTreeMap::new(), BTreeMap::new());
+        let (mut names, mut current, mut notes) = (builtin_names, BTreeMap::new(), BTreeMap::new());
         for managed in &self.servers {
             for definition in managed.definitions().iter() {
-                let plain = name::tool_name(managed.name(), &definition.tool, &BTreeSet::new());
+                let preferred = name::tool_name(managed.name(), &definition.tool, &BTreeSet::new());
                 let name = name::tool_name(managed.name(), &definition.tool, &names);
-                if name != plain {
-                    let note = format!("{plain} is taken, so the tool is called {name}");
+                if name != preferred {
+                    let note = format!("{preferred} is taken, so the tool is called {name}");
                     notes.entry(managed.name().to_owned()).or_insert_with(Vec::new).push(note);
                 }
                 names.insert(name.to_ascii_lowercase());

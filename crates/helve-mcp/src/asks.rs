@@ -31,7 +31,7 @@ pub(crate) struct ClientPerson(Arc<Mutex<HashMap<String, AskRoute>>>);
 /// How the client of a call can be asked.
 #[derive(Clone)]
 pub(crate) enum AskRoute {
-    /// By a request of ours while the client's own request waits: revisions up to 2025-11-25.
+    /// By a request from the server while the client's own request waits: revisions up to 2025-11-25.
     Elicit(Peer<RoleServer>),
     /// By ending the client's request with the question, which a retry answers: from 2026-07-28 on.
     Park(mpsc::Sender<ParkedQuestion>),
@@ -46,20 +46,20 @@ pub(crate) struct ParkedQuestion {
 
 /// While it lives, questions of a call take the registered route.
 pub(crate) struct RouteGuard {
-    asker: ClientPerson,
+    person: ClientPerson,
     call: String,
 }
 
 impl ClientPerson {
     pub(crate) fn register(&self, call: &str, route: AskRoute) -> RouteGuard {
         self.0.lock().insert(call.into(), route);
-        RouteGuard { asker: self.clone(), call: call.into() }
+        RouteGuard { person: self.clone(), call: call.into() }
     }
 }
 
 impl Drop for RouteGuard {
     fn drop(&mut self) {
-        self.asker.0.lock().remove(&self.call);
+        self.person.0.lock().remove(&self.call);
     }
 }
 
@@ -76,7 +76,7 @@ impl Person for ClientPerson {
     }
 }
 
-/// Whether a client shows forms. A client that names no kind of elicitation means forms.
+/// Whether a client can show forms. A client that declares elicitation without naming a kind can.
 pub(crate) fn shows_forms(client: Option<&ClientCapabilities>) -> bool {
     let elicitation = client.and_then(|client| client.elicitation.as_ref());
     elicitation.is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none())
@@ -99,15 +99,15 @@ async fn elicit(peer: &Peer<RoleServer>, form: &Form) -> Reply {
     }
 }
 
-/// Hands the question to whichever request waits for the call.
+/// Passes the question to the request that waits for the call, and waits for the answer.
 async fn park(client: &mpsc::Sender<ParkedQuestion>, ask: &Ask) -> Reply {
-    let (answer, answered) = oneshot::channel();
+    let (answer, reply) = oneshot::channel();
     let question = ParkedQuestion { form: Form::of(ask), key: ask.key(), answer };
-    let asked = async {
+    let ask_and_wait = async {
         client.send(question).await.ok()?;
-        answered.await.ok()
+        reply.await.ok()
     };
-    timeout(PARKED_QUESTION_TIME, asked).await.ok().flatten().unwrap_or(Reply::Unanswered)
+    timeout(PARKED_QUESTION_TIME, ask_and_wait).await.ok().flatten().unwrap_or(Reply::Unanswered)
 }
 
 impl Form {

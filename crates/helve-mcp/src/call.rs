@@ -25,7 +25,7 @@ impl ProgressWatch {
         Self { call: call.into(), token, events }
     }
 
-    /// Watches a call that began earlier instead.
+    /// Returns a watch of another call, which began earlier, with the same token.
     pub(crate) fn for_call(self, call: &str) -> Self {
         Self { call: call.into(), ..self }
     }
@@ -47,15 +47,15 @@ pub(crate) async fn with_progress<T>(
     let reporting = async {
         tokio::select! {
             () = report(watch, context, &ended) => {}
-            // Nobody reads notifications from here on, and sending one might block forever.
+            // Nobody reads notifications any more, and sending one might block forever.
             () = cancel.cancelled() => {}
         }
     };
     tokio::join!(working, reporting).0
 }
 
-/// Runs a call and cancels it with its request. Waits for the call even then: the engine gives it a moment
-/// to clean up.
+/// Runs a call, and cancels it if its request is cancelled. Waits for a cancelled call too, since the engine gives it
+/// a moment to clean up.
 pub(crate) async fn cancel_with_request(
     mut running: BoxFuture<'static, ToolResult>,
     request: &CancellationToken,
@@ -75,8 +75,8 @@ pub(crate) fn fingerprint(session: &str, call: &ToolCall) -> blake3::Hash {
         Input::Json(value) => Cow::Owned(value.to_string()),
     };
     let mut hasher = blake3::Hasher::new();
-    for piece in [session, &call.name, &arguments] {
-        hasher.update(&piece.len().to_le_bytes()).update(piece.as_bytes());
+    for part in [session, &call.name, &arguments] {
+        hasher.update(&part.len().to_le_bytes()).update(part.as_bytes());
     }
     hasher.finalize()
 }
@@ -90,10 +90,10 @@ async fn report(
     let mut counter = ProgressCounter::default();
     while let Some(progress) = latest_progress(&mut events, &call, ended).await {
         let (at, total) = counter.advance(progress.done);
-        let mut note = ProgressNotificationParam::new(token.clone(), at);
-        note.total = total;
-        note.message = progress.text.or(progress.title).map(|text| tail(text, MAX_MESSAGE));
-        if context.peer.notify_progress(note).await.is_err() {
+        let mut notification = ProgressNotificationParam::new(token.clone(), at);
+        notification.total = total;
+        notification.message = progress.text.or(progress.title).map(|text| tail(text, MAX_MESSAGE));
+        if context.peer.notify_progress(notification).await.is_err() {
             return;
         }
     }
@@ -109,21 +109,21 @@ async fn latest_progress(
     let mut latest: Option<Progress> = None;
     loop {
         let has_progress = latest.is_some();
-        let news = tokio::select! {
+        let delivery = tokio::select! {
             biased;
-            news = events.next() => news?,
+            delivery = events.next() => delivery?,
             () = std::future::ready(()), if has_progress => return latest,
             () = ended.cancelled() => return latest,
         };
-        if let EventDelivery::Event(event) = news
+        if let EventDelivery::Event(event) = delivery
             && *event.root == *call
             && let EventKind::Progress(progress) = event.what
         {
-            let before = latest.take().unwrap_or_default();
+            let previous = latest.take().unwrap_or_default();
             latest = Some(Progress {
-                title: progress.title.or(before.title),
-                text: progress.text.or(before.text),
-                done: progress.done.or(before.done),
+                title: progress.title.or(previous.title),
+                text: progress.text.or(previous.text),
+                done: progress.done.or(previous.done),
                 metadata: progress.metadata,
             });
         }

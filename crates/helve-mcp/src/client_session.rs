@@ -24,12 +24,12 @@ pub(crate) struct ClientSession {
     pub(crate) session: Arc<Session>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) person: ClientPerson,
-    /// Parent of every call's token. Requests are not parents, since a request may end before its call.
+    /// Cancels all calls of the session. A call is not cancelled with its request, which may end before the call.
     pub(crate) calls: CancellationToken,
     _cancel_on_drop: DropGuard,
     /// Counts changes of the registry since the session opened. Moves into the task that reports them.
     pub(crate) changes: Mutex<Option<watch::Receiver<u64>>>,
-    cached: Mutex<Option<CachedTools>>,
+    cached_tools: Mutex<Option<CachedTools>>,
     saved: Mutex<VecDeque<Saved>>,
 }
 
@@ -40,7 +40,7 @@ struct CachedTools {
 }
 
 impl ClientSession {
-    /// Returns `None` if there is no such agent.
+    /// Opens a session. Returns `None` if there is no such agent.
     pub(crate) fn open(
         config: &McpConfig,
         client: ClientInfo,
@@ -52,15 +52,24 @@ impl ClientSession {
         let session = (config.open)(request)?;
         let _cancel_on_drop = calls.clone().drop_guard();
         let changes = Mutex::new(Some(config.registry.changed()));
-        let (cached, saved) = Default::default();
+        let (cached_tools, saved) = Default::default();
         let registry = config.registry.clone();
-        Some(Self { session, registry, person, calls, _cancel_on_drop, changes, cached, saved })
+        Some(Self {
+            session,
+            registry,
+            person,
+            calls,
+            _cancel_on_drop,
+            changes,
+            cached_tools,
+            saved,
+        })
     }
 
     /// Returns the current tools. The set is rebuilt only when the registry has changed.
     pub(crate) fn tools(&self) -> ToolSet {
         let version = *self.registry.changed().borrow();
-        let mut cached = self.cached.lock();
+        let mut cached = self.cached_tools.lock();
         match &*cached {
             Some(cached) if cached.version == version => cached.tools.clone(),
             Some(_) | None => {
@@ -98,7 +107,7 @@ pub(crate) struct StatelessClients(Mutex<HashMap<StatelessKey, (Instant, Arc<Cli
 /// Requests with the same client and agent share a session.
 type StatelessKey = (ClientInfo, Option<String>);
 
-/// Maximum number of stateless clients. Beyond it the one idle longest is dropped.
+/// Maximum number of stateless clients. Another one replaces the one idle longest.
 const MAX_STATELESS: usize = 64;
 /// How long an idle stateless client is remembered.
 const IDLE_TIME: Duration = Duration::from_secs(3600);

@@ -30,7 +30,7 @@ use router::Router;
 pub use token::{BadToken, Token};
 use write_timeout::WriteTimeout;
 
-/// How long a client may take to send a request's head, from its first byte or the last answer on.
+/// How long a client may take to send a request's head, counted from its first byte or from the last answer.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long a write to a client may make no progress.
 const WRITE_TIME: Duration = Duration::from_secs(30);
@@ -53,7 +53,7 @@ pub struct HttpConfig {
     pub folder: String,
 }
 
-/// A bound port.
+/// A server that is bound to a port and not serving yet.
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
@@ -122,7 +122,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // Frees the port as soon as the server has ended. Elsewhere this would let other processes share the port.
+    // Makes the port available again as soon as the server has ended. On other systems the option would let other
+    // processes share the port.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
@@ -160,7 +161,7 @@ async fn serve_connection(
     stop: CancellationToken,
 ) {
     let Ok(local) = stream.local_addr() else { return };
-    // Small answers must not be delayed. If the option cannot be set, they are.
+    // Avoids a delay of small answers. Without the option they are only slower.
     stream.set_nodelay(true).ok();
     let addresses = Arc::new(OwnAddresses::for_socket(local));
     let request_permit = permit.clone();

@@ -11,7 +11,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Maximum number of requests answered at once.
 const MAX_REQUESTS: usize = 256;
-/// Maximum total size of their messages in bytes.
+/// Maximum total size of the messages of these requests, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
 /// All unanswered requests of a connection.
@@ -22,9 +22,9 @@ pub(crate) struct InFlightRequests {
     tracker: TaskTracker,
 }
 
-/// One request being answered. Travels with the request, which counts as finished when the last clone is dropped.
+/// Marks a request as being answered. The request counts as finished when the last clone is dropped.
 #[derive(Clone)]
-#[expect(dead_code, reason = "held for what dropping it does")]
+#[expect(dead_code, reason = "dropping the last clone ends the request")]
 pub(crate) struct RequestGuard(Arc<RequestEntry>);
 
 /// Why a request is refused.
@@ -56,21 +56,21 @@ impl InFlightRequests {
             id: id.clone(),
             open: self.open.clone(),
             finished: self.finished.clone(),
-            _counted: self.tracker.token(),
+            _tracker_token: self.tracker.token(),
         })))
     }
 
-    /// Waits until a request has finished since the last call.
-    pub(crate) async fn one_finished(&self) {
+    /// Waits until a request finishes. Returns at once if one has finished since the last call.
+    pub(crate) async fn wait_for_one(&self) {
         self.finished.notified().await;
     }
 
-    pub(crate) fn any(&self) -> bool {
+    pub(crate) fn is_any_running(&self) -> bool {
         !self.tracker.is_empty()
     }
 
     /// Waits until no request is being answered. For a connection that accepts no more requests.
-    pub(crate) async fn all_finished(&self) {
+    pub(crate) async fn wait_for_all(&self) {
         self.tracker.close();
         self.tracker.wait().await;
     }
@@ -80,7 +80,7 @@ struct RequestEntry {
     id: RequestId,
     open: Arc<Mutex<HashMap<RequestId, usize>>>,
     finished: Arc<Notify>,
-    _counted: TaskTrackerToken,
+    _tracker_token: TaskTrackerToken,
 }
 
 impl Drop for RequestEntry {

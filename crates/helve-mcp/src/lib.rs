@@ -122,24 +122,24 @@ where
     let endless_line = transport.endless_line();
     let state = ServerState::new(config, calls.clone());
     let server = McpServer::new(state.clone());
-    // rmcp learns of `stop` through the end of the transport. A token of its own would make it wait less
-    // for the last answers than a cancelled call may take.
+    // `stop` ends the transport, and so rmcp. If rmcp got a token itself, it would wait for the last answers for a
+    // shorter time than a cancelled call may take.
     let served = match server.serve(transport).await {
         Ok(running) => match running.waiting().await {
-            Ok(_why) => Ok(()),
-            Err(broken) => Err(ServeError::Failed(broken.to_string())),
+            Ok(_) => Ok(()),
+            Err(err) => Err(ServeError::Failed(err.to_string())),
         },
-        Err(error) => not_initialized(error),
+        Err(error) => handshake_result(error),
     };
     calls.cancel();
     // Calls that do not end in time end with the process.
-    timeout(SHUTDOWN_TIME, requests.all_finished()).await.ok();
+    timeout(SHUTDOWN_TIME, requests.wait_for_all()).await.ok();
     state.shutdown().await;
     if endless_line.is_set() { Err(ServeError::Endless(MAX_DISCARDED)) } else { served }
 }
 
 /// Maps a failed handshake to a result. A client that disconnects before `initialize` is not an error.
-fn not_initialized(why: ServerInitializeError) -> Result<(), ServeError> {
+fn handshake_result(why: ServerInitializeError) -> Result<(), ServeError> {
     match why {
         ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled => Ok(()),
         ServerInitializeError::TransportError { error, .. } => {
@@ -148,7 +148,7 @@ fn not_initialized(why: ServerInitializeError) -> Result<(), ServeError> {
         ServerInitializeError::InitializeFailed(error) => {
             Err(ServeError::Failed(error.message.into_owned()))
         }
-        // The other variants quote the whole message, which may be large.
+        // The other variants contain the whole message, which may be large.
         _ => Err(ServeError::Failed("the first request was not `initialize`".into())),
     }
 }

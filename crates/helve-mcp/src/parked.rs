@@ -15,9 +15,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::asks::{AskRoute, ClientPerson, Form, ParkedQuestion, RouteGuard};
 
-/// Clients give up after ten rounds. One round earlier, a refusal says more than their error would.
+/// Maximum number of questions per call. Clients give up after ten; refusing one earlier gives a better error.
 const MAX_ROUNDS: u8 = 9;
-/// Maximum number of parked calls. Beyond it the oldest is dropped.
+/// Maximum number of parked calls. Parking another drops the oldest.
 const MAX_PARKED: usize = 64;
 /// How long a parked call is kept. Its question expires sooner, but its result can be fetched until then.
 const PARKED_TIME: Duration = Duration::from_secs(20 * 60);
@@ -35,7 +35,7 @@ pub(crate) struct ParkedCalls(Mutex<ParkedTable>);
 #[derive(Default)]
 struct ParkedTable {
     calls: HashMap<String, (Instant, DetachedCall)>,
-    /// Handles that were already used, newest last: an answer counts only once.
+    /// Handles that were already used, newest last. An answer with such a handle is ignored.
     used_handles: VecDeque<String>,
 }
 
@@ -114,7 +114,7 @@ impl ParkedCalls {
             return RetryTarget::Gone;
         };
         let Some((form, answer)) = call.pending.take() else { return RetryTarget::Gone };
-        let reply = retry.answer.clone().map_or(Reply::Unanswered, |given| form.reply(given));
+        let reply = retry.answer.clone().map_or(Reply::Unanswered, |answer| form.reply(answer));
         // The call may have stopped waiting for the answer.
         answer.send(reply).ok();
         RetryTarget::Parked(Box::new(call))

@@ -31,7 +31,7 @@ use crate::{call, render};
 const MAX_NAME: usize = 256;
 
 /// How long `tools/list` waits for tools that are still loading. Later ones are announced as a change.
-const SETTLE_TIME: Duration = Duration::from_secs(3);
+const TOOLS_WAIT: Duration = Duration::from_secs(3);
 
 /// The server side of one connection, or of one stateless request.
 pub(crate) struct McpServer {
@@ -111,7 +111,7 @@ impl ServerHandler for McpServer {
         Some(requested.clone())
     }
 
-    /// From 2026-07-28 on, a client that wants change notifications holds a request open.
+    /// From 2026-07-28 on, a client that wants change notifications keeps this request open.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let session = self.request_session(context.request_context())?;
         let mut versions = session.registry.changed();
@@ -138,7 +138,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let session = self.request_session(&context)?;
-        session.registry.settled(SETTLE_TIME).await;
+        session.registry.settled(TOOLS_WAIT).await;
         let tools = session.tools();
         Ok(ListToolsResult::with_all_items(tools.specs().map(render::tool).collect()))
     }
@@ -152,7 +152,7 @@ impl ServerHandler for McpServer {
             return Err(ErrorData::invalid_params("The name of the tool is too long.", None));
         }
         let session = self.request_session(&context)?;
-        let input = match arguments(&mut context) {
+        let input = match take_arguments(&mut context) {
             Some(RawArguments(text)) => Input::Raw(text),
             None => Input::Json(Value::Object(request.arguments.unwrap_or_default())),
         };
@@ -160,12 +160,12 @@ impl ServerHandler for McpServer {
             Retry::parse(request.request_state.as_deref(), request.input_responses.as_ref());
         let call = ToolCall::new(request.name, input);
         let can_ask = shows_forms(context.client_capabilities().as_ref());
-        let without_initialize =
+        let needs_no_initialize =
             context.protocol_version().is_some_and(|version| !version.has_initialize());
-        if without_initialize && can_ask {
+        if needs_no_initialize && can_ask {
             return self.call_and_park(&session, call, retry, &context).await;
         }
-        let _counted = self.state.running.token();
+        let _running_call = self.state.running.token();
         let route = can_ask.then(|| AskRoute::Elicit(context.peer.clone()));
         let _route = route.map(|route| session.person.register(&call.id, route));
         let cancel = session.calls.child_token();
@@ -238,8 +238,8 @@ impl McpServer {
                 *parked
             }
             target @ (Some(RetryTarget::Gone | RetryTarget::AlreadyUsed) | None) => {
-                let counts = matches!(target, Some(RetryTarget::Gone));
-                let retry = retry.filter(|_| counts);
+                let answer_counts = matches!(target, Some(RetryTarget::Gone));
+                let retry = retry.filter(|_| answer_counts);
                 call.answers.extend(retry.map(Retry::into_answer));
                 let (id, cancel) = (call.id.clone(), session.calls.child_token());
                 let engine = &self.state.config.engine;
@@ -281,7 +281,7 @@ impl McpServer {
 }
 
 /// Takes the unparsed arguments of a call. Over HTTP they are attached to the request's head.
-fn arguments(context: &mut RequestContext<RoleServer>) -> Option<RawArguments> {
+fn take_arguments(context: &mut RequestContext<RoleServer>) -> Option<RawArguments> {
     context.extensions.remove::<RawArguments>().or_else(|| {
         let parts = context.extensions.get_mut::<Parts>()?;
         parts.extensions.remove::<RawArguments>()

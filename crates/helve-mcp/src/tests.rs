@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{ServeError, serve};
 use fixtures::World;
 
-const HELLO: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"lab","version":"7"}}}
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"lab","version":"7"}}}
 + {"jsonrpc":"2.0","method":"notifications/initialized"}
 "#;
 
@@ -35,8 +35,8 @@ fn check(script: &str, expected: Expect) {
 }
 
 fn check_bytes(script: &[&[u8]], expected: Expect) {
-    let seen = run(&[&lines(HELLO), script].concat());
-    let (_hello, rest) = seen.split_once('\n').unwrap();
+    let seen = run(&[&lines(INITIALIZE), script].concat());
+    let (_initialize_result, rest) = seen.split_once('\n').unwrap();
     expected.assert_eq(rest);
 }
 
@@ -59,24 +59,24 @@ fn with_paused_clock<T>(work: impl Future<Output = T>) -> T {
 }
 
 struct Client {
-    to: WriteHalf<DuplexStream>,
-    from: BufReader<ReadHalf<DuplexStream>>,
-    seen: String,
+    output: WriteHalf<DuplexStream>,
+    input: BufReader<ReadHalf<DuplexStream>>,
+    received: String,
     state: String,
 }
 
 impl Client {
     async fn send(&mut self, line: &[u8]) {
-        self.to.write_all(line).await.unwrap();
-        self.to.write_all(b"\n").await.unwrap();
+        self.output.write_all(line).await.unwrap();
+        self.output.write_all(b"\n").await.unwrap();
     }
 
     /// Records the next line. Returns `None` at the end of the output.
     async fn receive(&mut self) -> Option<Value> {
         let mut line = String::new();
-        let reading = self.from.read_line(&mut line);
+        let reading = self.input.read_line(&mut line);
         let Ok(read) = tokio::time::timeout(Duration::from_secs(100), reading).await else {
-            panic!("no answer came; so far:\n{}", self.seen);
+            panic!("no answer came; so far:\n{}", self.received);
         };
         if read.unwrap() == 0 {
             return None;
@@ -86,16 +86,17 @@ impl Client {
             self.state = state.into();
             line = line.replace(state, "STATE");
         }
-        self.seen.push_str(&without_call_ids(&line));
+        self.received.push_str(&without_call_ids(&line));
         Some(value)
     }
 
-    async fn ask(&mut self, line: &[u8]) {
+    async fn request(&mut self, line: &[u8]) {
         self.send(line).await;
         let sent: Option<Value> = serde_json::from_slice(line).ok();
         while let Some(answer) = self.receive().await {
-            let other = |id: &Value| sent.as_ref().is_some_and(|sent| sent.get("id") != Some(id));
-            if answer.get("method").is_none() && !answer.get("id").is_some_and(other) {
+            let is_other_id =
+                |id: &Value| sent.as_ref().is_some_and(|sent| sent.get("id") != Some(id));
+            if answer.get("method").is_none() && !answer.get("id").is_some_and(is_other_id) {
                 break;
             }
         }
@@ -111,37 +112,37 @@ fn connect(
     let serving = tokio::spawn(serve(world.config(), input, output, stop.clone()));
     let (from, to) = tokio::io::split(ours);
     let from = BufReader::new(from);
-    (Client { to, from, seen: String::new(), state: String::new() }, serving)
+    (Client { output: to, input: from, received: String::new(), state: String::new() }, serving)
 }
 
 /// Sends lines without reading until the server accepts no more, then reads an answer to each. Returns how many bytes
-/// the server accepted before it was read from.
+/// the server accepted before the client read anything.
 fn accepted_without_reading(text: &str) -> usize {
     with_paused_clock(async {
         let world = World::new();
         let (mut client, _serving) = connect(&world, &CancellationToken::new());
-        for line in lines(HELLO) {
+        for line in lines(INITIALIZE) {
             match line.strip_prefix(b"+ ") {
                 Some(line) => client.send(line).await,
-                None => client.ask(line).await,
+                None => client.request(line).await,
             }
         }
-        let mut taken = 0;
+        let mut accepted = 0;
         let patience = Duration::from_secs(10);
-        while taken < text.len() {
-            let writing = client.to.write(&text.as_bytes()[taken..]);
+        while accepted < text.len() {
+            let writing = client.output.write(&text.as_bytes()[accepted..]);
             let Ok(count) = tokio::time::timeout(patience, writing).await else { break };
-            taken += count.unwrap();
+            accepted += count.unwrap();
         }
-        let Client { mut to, mut from, .. } = client;
-        let rest = to.write_all(&text.as_bytes()[taken..]);
+        let Client { output: mut to, input: mut from, .. } = client;
+        let rest = to.write_all(&text.as_bytes()[accepted..]);
         let reading = async {
             for _ in text.lines() {
                 assert!(from.read_line(&mut String::new()).await.unwrap() > 0);
             }
         };
         tokio::join!(rest, reading).0.unwrap();
-        taken
+        accepted
     })
 }
 
@@ -151,11 +152,11 @@ async fn play(script: &[&[u8]]) -> String {
     let (mut client, serving) = connect(&world, &stop);
     let mut registered = Vec::new();
     for line in script {
-        let replaced = replaced(line, &client.state);
-        let line = &&*replaced;
+        let line = with_state(line, &client.state);
+        let line = &&*line;
         let text = String::from_utf8_lossy(line);
-        let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
-        match word {
+        let (command, rest) = text.split_once(' ').unwrap_or((&text, ""));
+        match command {
             "" => {}
             "+" => client.send(&line[2..]).await,
             "?" => {
@@ -163,29 +164,31 @@ async fn play(script: &[&[u8]]) -> String {
                     client.receive().await;
                 }
             }
-            "register" => registered.push(world.registry.register(Layer::Runtime, world.tool())),
+            "register" => {
+                registered.push(world.registry.register(Layer::Runtime, world.temporary_tool()))
+            }
             "drop" => registered.clear(),
             "stop" => stop.cancel(),
             "wait" => tokio::time::sleep(Duration::from_secs(rest.parse().unwrap())).await,
-            "endless" => while client.to.write_all(&[b'x'; 1 << 20]).await.is_ok() {},
-            "long" => client.ask(&vec![b'x'; rest.parse().unwrap()]).await,
+            "endless" => while client.output.write_all(&[b'x'; 1 << 20]).await.is_ok() {},
+            "long" => client.request(&vec![b'x'; rest.parse().unwrap()]).await,
             "deep" => {
                 let levels: usize = rest.parse().unwrap();
                 let (open, close) = ("[".repeat(levels), "]".repeat(levels));
                 let call = format!(
                     r#"{{"jsonrpc":"2.0","id":"deep","method":"tools/call","params":{{"name":"echo","arguments":{{"text":{open}{close}}}}}}}"#
                 );
-                client.ask(call.as_bytes()).await;
+                client.request(call.as_bytes()).await;
             }
-            _ => client.ask(line).await,
+            _ => client.request(line).await,
         }
     }
     let closed = Instant::now();
-    // The server may have closed it already.
-    client.to.shutdown().await.ok();
+    // The server may have closed the connection already.
+    client.output.shutdown().await.ok();
     while client.receive().await.is_some() {}
     let served = serving.await.unwrap();
-    let mut seen = client.seen;
+    let mut seen = client.received;
     seen.push_str(&format!("{}\n", world.log.lock().join("; ")));
     for call in world.store.calls(None, 100).await.unwrap().iter().rev() {
         seen.push_str(&format!("{} {:?}; ", call.tool, call.status));
@@ -195,7 +198,7 @@ async fn play(script: &[&[u8]]) -> String {
     seen
 }
 
-fn replaced<'a>(line: &'a [u8], state: &str) -> Cow<'a, [u8]> {
+fn with_state<'a>(line: &'a [u8], state: &str) -> Cow<'a, [u8]> {
     match std::str::from_utf8(line) {
         Ok(text) if text.contains("STATE") => text.replace("STATE", state).into_bytes().into(),
         Ok(_) | Err(_) => line.into(),

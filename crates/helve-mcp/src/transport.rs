@@ -24,16 +24,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::in_flight::{InFlightRequests, RequestRefusal};
 use lines::{LineRead, LineReader};
-pub(crate) use lines::{MAX_DISCARDED, MAX_LINE};
-pub(crate) use message::{ParsedLine, RawArguments, parse_line};
+pub(crate) use lines::{MAX_DISCARDED, MAX_MESSAGE_BYTES};
+pub(crate) use message::{ParsedMessage, RawArguments, parse_message};
 use outbox::Outbox;
 
-/// Maximum number of unwritten bytes. Beyond it nothing more is read.
+/// Maximum number of unwritten bytes. Above this, nothing more is read.
 const MAX_BACKLOG: usize = 1 << 20;
 /// How long calls may still finish after the input ended, as with `printf … | helve mcp`.
 const DRAIN_TIME: Duration = Duration::from_millis(250);
-/// How long a request may wait for others to finish. It blocks later messages, which may be what those others
-/// wait for, so the limit is short.
+/// How long a request may wait for others to finish. Meanwhile no messages are read, including answers that running
+/// requests may wait for, so the limit is short.
 const QUEUE_TIME: Duration = Duration::from_millis(500);
 
 /// The protocol revisions that the server supports.
@@ -90,7 +90,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// `calls` is cancelled when the client is gone.
+    /// Creates a transport, which cancels `calls` when the client is gone.
     pub(crate) fn new(
         input: R,
         output: W,
@@ -122,7 +122,7 @@ where
                     self.error_pending = false;
                 }
                 tokio::select! {
-                    () = self.requests.all_finished() => {}
+                    () = self.requests.wait_for_all() => {}
                     () = sleep_until(deadline) => {}
                 }
                 return Ok(None);
@@ -134,7 +134,7 @@ where
             }
             if let Some(queued) = &self.queued {
                 let attempt = tokio::select! {
-                    () = self.requests.one_finished() => Attempt::MayWait,
+                    () = self.requests.wait_for_one() => Attempt::MayWait,
                     () = sleep_until(queued.deadline) => Attempt::Final,
                 };
                 let Some(queued) = self.queued.take() else { continue };
@@ -144,7 +144,7 @@ where
                 continue;
             }
             // Let received requests start before reading more. Otherwise a burst would exceed the limit.
-            if self.requests.any() {
+            if self.requests.is_any_running() {
                 tokio::task::yield_now().await;
             }
             match self.lines.next().await? {
@@ -154,14 +154,14 @@ where
                     }
                 }
                 LineRead::TooLong => {
-                    let words = format!("The message is longer than {MAX_LINE} bytes.");
-                    self.send_error(None, ErrorData::invalid_request(words, None));
+                    let text = format!("The message is longer than {MAX_MESSAGE_BYTES} bytes.");
+                    self.send_error(None, ErrorData::invalid_request(text, None));
                 }
                 LineRead::Endless => {
-                    let words = format!(
+                    let text = format!(
                         "The message has no end: {MAX_DISCARDED} bytes were skipped. The connection is closed."
                     );
-                    self.send_error(None, ErrorData::invalid_request(words, None));
+                    self.send_error(None, ErrorData::invalid_request(text, None));
                     self.endless_line.0.store(true, Ordering::Relaxed);
                     self.state = ConnectionState::Draining(Instant::now() + DRAIN_TIME);
                 }
@@ -173,14 +173,16 @@ where
     }
 
     fn handle_line(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
-        match parse_line(line) {
-            ParsedLine::Ignored => None,
-            ParsedLine::Invalid { id, error } => {
+        match parse_message(line) {
+            ParsedMessage::Ignored => None,
+            ParsedMessage::Invalid { id, error } => {
                 self.send_error(id, error);
                 None
             }
-            ParsedLine::Message(message) => match *message {
-                JsonRpcMessage::Request(asked) => self.admit(asked.request, asked.id, line.len()),
+            ParsedMessage::Message(message) => match *message {
+                JsonRpcMessage::Request(request_message) => {
+                    self.admit(request_message.request, request_message.id, line.len())
+                }
                 other => matches!(self.state, ConnectionState::Open).then_some(other),
             },
         }
@@ -197,8 +199,8 @@ where
                 FirstRequest::Opens => self.state = ConnectionState::Open,
                 FirstRequest::Probe => {}
                 FirstRequest::TooEarly => {
-                    let words = "The connection is not initialized: send `initialize` first.";
-                    self.send_error(Some(id), ErrorData::invalid_request(words, None));
+                    let text = "The connection is not initialized: send `initialize` first.";
+                    self.send_error(Some(id), ErrorData::invalid_request(text, None));
                     return None;
                 }
             }
@@ -220,7 +222,7 @@ where
             }
             Err(refusal) => refusal,
         };
-        let words = match refusal {
+        let text = match refusal {
             RequestRefusal::IdInUse => "A request with this id is still being answered.",
             RequestRefusal::TooMany | RequestRefusal::TooLarge if attempt == Attempt::MayWait => {
                 self.queued = Some(queued);
@@ -231,7 +233,7 @@ where
             }
             RequestRefusal::TooLarge => "The requests in progress are too large in total.",
         };
-        self.send_error(Some(queued.id), ErrorData::invalid_request(words, None));
+        self.send_error(Some(queued.id), ErrorData::invalid_request(text, None));
         None
     }
 
@@ -241,10 +243,11 @@ where
     }
 }
 
-/// What a request means on a connection that is not initialized.
+/// How a request is treated on a connection that is not initialized.
 enum FirstRequest {
+    /// Initializes the connection.
     Opens,
-    /// May be answered without initializing.
+    /// Is answered, but does not initialize the connection.
     Probe,
     TooEarly,
 }

@@ -10,39 +10,40 @@ use helve_text::near;
 use crate::error::BuildError;
 use crate::trust::TrustState;
 
-/// What an agent's rules are made from, besides the configuration.
+/// What an agent's policy is built from, besides the configuration.
 #[derive(Clone)]
-pub(crate) struct AgentBasis {
-    pub(crate) flags: Vec<Rule>,
-    /// Helve's own folders.
-    pub(crate) own: Vec<PathBuf>,
+pub(crate) struct PolicyInputs {
+    /// Rules of `Builder::allow`.
+    pub(crate) allow_rules: Vec<Rule>,
+    /// Helve's own data and configuration folders.
+    pub(crate) helve_folders: Vec<PathBuf>,
 }
 
 /// Returns the policy and the tool switches of an agent.
 pub(crate) fn policy_and_switches(
     config: &Config,
     trust: TrustState,
-    basis: &AgentBasis,
+    inputs: &PolicyInputs,
     agent: &Agent,
 ) -> (Policy, Vec<ToolSwitch>) {
     let written = WrittenRules {
         user: config.user.clone(),
         project: config.project.clone(),
         trusted: trust == TrustState::Trusted,
-        flags: basis.flags.clone(),
+        flags: inputs.allow_rules.clone(),
         agents: vec![
             (agent.name.clone(), agent.rules.clone()),
             (format!("{} (project)", agent.name), agent.project_rules.clone()),
         ],
     };
-    let own: Vec<&Path> = basis.own.iter().map(PathBuf::as_path).collect();
-    let policy = policy(written, &own);
+    let helve_folders: Vec<&Path> = inputs.helve_folders.iter().map(PathBuf::as_path).collect();
+    let policy = policy(written, &helve_folders);
     let mut switches = config.switches.clone();
     switches.extend(agent.switches.clone());
     let project = [&config.project_switches, &agent.project_switches];
     // An untrusted project can switch tools off but not on.
-    let counts = |switch: &&ToolSwitch| trust == TrustState::Trusted || !switch.on;
-    switches.extend(project.into_iter().flatten().filter(counts).cloned());
+    let is_effective = |switch: &&ToolSwitch| trust == TrustState::Trusted || !switch.on;
+    switches.extend(project.into_iter().flatten().filter(is_effective).cloned());
     (policy, switches)
 }
 

@@ -20,7 +20,7 @@ use helve_tools::{DIALECTS, EditSettings, SyntaxPolicy, opencode, undo};
 #[cfg(feature = "servers")]
 use helve_ext::servers::{Servers, ServersSetup};
 
-use crate::agent::{AgentBasis, find_agent, policy_and_switches};
+use crate::agent::{PolicyInputs, find_agent, policy_and_switches};
 use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
@@ -49,8 +49,8 @@ pub struct Builder {
 enum SessionKey {
     New,
     Named(String),
-    /// One per user and folder. The data folder belongs to the user.
-    Usual,
+    /// One per folder, and per user because each user has their own data folder.
+    Default,
 }
 
 impl SessionKey {
@@ -58,8 +58,9 @@ impl SessionKey {
         match self {
             SessionKey::New => new_session_id(),
             SessionKey::Named(id) => id,
-            SessionKey::Usual => {
+            SessionKey::Default => {
                 let hash = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
+                // The prefix is part of session ids that are already stored.
                 format!("usual_{}", &hash[..16])
             }
         }
@@ -97,7 +98,7 @@ impl Toolbox {
 }
 
 impl Builder {
-    /// Sets the folder to work in. The default is the git repository around the current folder, or that folder.
+    /// Sets the folder to work in. The default is the git repository around the current folder, or the current folder itself.
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
@@ -109,7 +110,7 @@ impl Builder {
         self
     }
 
-    /// Adds a configuration file, with the authority of the user's own.
+    /// Adds a configuration file, which is trusted like the user's own.
     pub fn config(mut self, file: impl Into<PathBuf>) -> Self {
         self.configs.push(file.into());
         self
@@ -122,8 +123,8 @@ impl Builder {
     }
 
     /// Continues the default session of this user in this folder.
-    pub fn usual_session(mut self) -> Self {
-        self.session = SessionKey::Usual;
+    pub fn default_session(mut self) -> Self {
+        self.session = SessionKey::Default;
         self
     }
 
@@ -132,7 +133,7 @@ impl Builder {
         self
     }
 
-    /// Sets the agent whose rules narrow what is allowed. The default is `default_agent` of the configuration, or `build`.
+    /// Sets the agent. Its rules restrict what is allowed. The default is `default_agent` of the configuration, or `build`.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.agent = Some(name.into());
         self
@@ -151,21 +152,21 @@ impl Builder {
         self
     }
 
-    /// Enables a feature that is off by default.
-    /// The dialect of the tools: their names, parameters and messages. The default is `opencode`.
+    /// Sets the dialect of the tools: their names, parameters and messages. The default is `opencode`.
     pub fn dialect(mut self, name: impl Into<String>) -> Self {
         self.caller.dialect = name.into();
         self
     }
 
+    /// Enables a feature that is off by default.
     pub fn flag(mut self, name: impl Into<String>) -> Self {
         self.caller.flags.insert(name.into());
         self
     }
 
-    /// Allows something without asking: `edit`, `edit:docs/*`. Never lifts a deny.
-    pub fn allow(mut self, what: impl Into<String>) -> Self {
-        self.allow.push(what.into());
+    /// Allows a permission without asking: `edit`, or `edit:docs/*` for some files. Denied calls stay denied.
+    pub fn allow(mut self, permission: impl Into<String>) -> Self {
+        self.allow.push(permission.into());
         self
     }
 
@@ -175,7 +176,7 @@ impl Builder {
         self
     }
 
-    /// Answers every question with yes. Never lifts a deny.
+    /// Answers every question with yes. Denied calls stay denied.
     pub fn yes(self) -> Self {
         self.person(AlwaysYes)
     }
@@ -186,7 +187,7 @@ impl Builder {
         self
     }
 
-    /// Adds a tool. It replaces a tool of the same name.
+    /// Adds a tool, which replaces any tool of the same name.
     pub fn tool(mut self, tool: impl AnyTool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
@@ -223,14 +224,14 @@ impl Builder {
             None => local_host(&data, self.keeper, home),
         };
         let root = root(&**host.machine(), self.dir.as_deref(), host.home()).await?;
-        let flags: Vec<Rule> =
-            self.allow.iter().map(|what| allow_rule(what)).collect::<Result<_, _>>()?;
+        let allow_rules: Vec<Rule> =
+            self.allow.iter().map(|text| allow_rule(text)).collect::<Result<_, _>>()?;
         let sqlite = Arc::new(SqliteStore::at(data.clone()));
         let (store, journal): (Arc<dyn Store>, Arc<dyn Journal>) = (sqlite.clone(), sqlite);
         let outputs: Arc<dyn Outputs> = Arc::new(OutputFiles::at(data.clone()));
         let paths = ConfigPaths::standard(&Disk, root.clone(), self.configs);
         let gathered = gather(&Disk, &paths);
-        let own_config = paths.user.clone();
+        let user_config = paths.user.clone();
         let untrusted = gathered.interpret(&Disk, Trust::Untrusted);
         let trust = trust_state(&*store, &root, &untrusted).await;
         let config = match trust {
@@ -238,13 +239,13 @@ impl Builder {
             TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,
         };
         let agent = find_agent(&config, self.agent)?;
-        let own = [data.clone()].into_iter().chain(own_config).collect();
-        let basis = AgentBasis { flags, own };
-        let (policy, switches) = policy_and_switches(&config, trust, &basis, &agent);
-        let neighbours = Extensions { hooks: self.hooks, after_write: Vec::new() };
+        let helve_folders = [data.clone()].into_iter().chain(user_config).collect();
+        let policy_inputs = PolicyInputs { allow_rules, helve_folders };
+        let (policy, switches) = policy_and_switches(&config, trust, &policy_inputs, &agent);
+        let extensions = Extensions { hooks: self.hooks, after_write: Vec::new() };
         let can_run = host.processes().is_some();
         let shell = can_run.then(|| shell::shell(&config, host.environment(), self.leftovers));
-        let workspace = Workspace::new(root, host, journal, neighbours, shell);
+        let workspace = Workspace::new(root, host, journal, extensions, shell);
         let registry: Arc<Registry> = Arc::default();
         let media = media();
         let settings = edit_settings(&config.edit);
@@ -279,7 +280,7 @@ impl Builder {
             data,
             config,
             trust,
-            basis,
+            policy_inputs,
             session: std::sync::OnceLock::new(),
             servers: Arc::new(servers),
             id,
@@ -362,10 +363,10 @@ async fn root(
         return Ok(located.real);
     }
     let mut root = located.real.clone();
-    for above in located.real.ancestors() {
-        let git = machine.locate(&above.join(".git")).await;
+    for folder in located.real.ancestors() {
+        let git = machine.locate(&folder.join(".git")).await;
         if git.is_ok_and(|git| git.kind.is_some()) {
-            root = above.to_path_buf();
+            root = folder.to_path_buf();
             break;
         }
     }
@@ -385,12 +386,12 @@ fn data_folder(home: Option<&Path>) -> Option<PathBuf> {
     Some(base.join("helve"))
 }
 
-fn allow_rule(what: &str) -> Result<Rule, BuildError> {
-    let (permission, pattern) = what.split_once(':').unwrap_or((what, "*"));
+fn allow_rule(text: &str) -> Result<Rule, BuildError> {
+    let (permission, pattern) = text.split_once(':').unwrap_or((text, "*"));
     if permission.is_empty() || pattern.is_empty() {
-        return Err(BuildError::BadAllow(what.into()));
+        return Err(BuildError::BadAllow(text.into()));
     }
-    let source = Source::Flag(format!("--allow {what}"));
+    let source = Source::Flag(format!("--allow {text}"));
     Ok(Rule::new(permission, pattern, Action::Allow, source))
 }
 
@@ -416,11 +417,11 @@ fn edit_settings(config: &config::EditSection) -> EditSettings {
 
 fn limits(config: &Config, dialect: &Dialect) -> Limits {
     let default = dialect.limits;
-    let given = |given: &Option<config::WithSource<u64>>, default| {
+    let limit = |given: &Option<config::WithSource<u64>>, default| {
         given.as_ref().and_then(|given| usize::try_from(given.value).ok()).unwrap_or(default)
     };
     Limits {
-        lines: given(&config.tool_output.max_lines, default.lines),
-        bytes: given(&config.tool_output.max_bytes, default.bytes),
+        lines: limit(&config.tool_output.max_lines, default.lines),
+        bytes: limit(&config.tool_output.max_bytes, default.bytes),
     }
 }

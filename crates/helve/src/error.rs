@@ -1,4 +1,4 @@
-//! Errors of building a toolbox.
+//! Errors when building a toolbox.
 
 use std::path::PathBuf;
 

@@ -66,18 +66,19 @@ pub struct Guide;
 
 /// Turns this process into a keeper, which looks after the processes that commands start.
 ///
-/// A program that embeds the library can be its own keeper: if its first argument is [`KEEPER`], its `main` calls this
-/// before anything else, and [`Builder::keeper`] names the program.
+/// A program that embeds the library can be its own keeper. It passes its own path to [`Builder::keeper`], and its
+/// `main` calls this function before anything else if the first argument is [`KEEPER`].
 pub fn keeper() -> std::process::ExitCode {
     helve_machine::keeper::main()
 }
 
-/// Returns the difference between two states of a file as a unified diff. `None` means that the file does not exist.
-pub fn difference(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
-    helve_tools::difference(shown, before, after)
+/// Returns a unified diff between two states of a file, headed by `display_path`. `None` means that the file does not
+/// exist.
+pub fn difference(display_path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+    helve_tools::difference(display_path, before, after)
 }
 
-/// Encodes bytes as base64, as JSON carries them.
+/// Encodes bytes as base64, for use in JSON.
 pub fn base64(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(bytes)

@@ -1,4 +1,4 @@
-//! Replaces the MCP servers in a build without them.
+//! Stands in for `helve_ext::servers` in builds without the feature `servers`.
 
 pub(crate) struct Servers;
 

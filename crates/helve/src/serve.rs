@@ -32,7 +32,7 @@ impl Toolbox {
 
     /// Serves MCP clients that have the token, each with its own session, until `stop` is cancelled.
     ///
-    /// `/mcp` is served as this toolbox's agent, `/mcp/NAME` as the agent NAME.
+    /// Clients of `/mcp` get this toolbox's agent, clients of `/mcp/NAME` the agent NAME.
     pub async fn serve_http(
         self,
         http: HttpServer,

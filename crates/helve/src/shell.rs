@@ -1,4 +1,4 @@
-//! How commands run in a toolbox: shell, keeper, environment and sandbox.
+//! Settings for running commands: shell, keeper, environment and sandbox.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ pub const TOKEN_VARIABLE: &str = "HELVE_TOKEN";
 /// First argument that turns the program into a keeper.
 pub const KEEPER: &str = "keeper";
 
-/// Returns the settings for running commands. `ambient` are the environment variables of the host.
+/// Returns the settings for running commands. `host_environment` are the variables of the host.
 pub(crate) fn shell(
     config: &Config,
-    ambient: &[(OsString, OsString)],
+    host_environment: &[(OsString, OsString)],
     leftovers: Leftovers,
 ) -> Shell {
     let mut program: Vec<OsString> =
@@ -27,21 +27,25 @@ pub(crate) fn shell(
     if program.is_empty() {
         program.push("bash".into());
     }
-    let name = PathBuf::from(&program[0]);
-    let language = name.file_name().and_then(OsStr::to_str).and_then(ShellLanguage::of);
+    let shell_path = PathBuf::from(&program[0]);
+    let language = shell_path.file_name().and_then(OsStr::to_str).and_then(ShellLanguage::of);
     program.push("-c".into());
     let unsupported = || {
         let known: Vec<&str> = ShellLanguage::SHELLS.iter().map(|(name, _)| *name).collect();
-        format!("scripts for {} cannot be judged; use one of {}", name.display(), known.join(", "))
+        format!(
+            "scripts for {} cannot be judged; use one of {}",
+            shell_path.display(),
+            known.join(", ")
+        )
     };
     let policy = config.environment.policy();
-    let mut environment = environment::environment(&policy, ambient.iter().cloned());
-    // With the token of our own HTTP server, a command could call Helve around the rules of its agent.
+    let mut environment = environment::environment(&policy, host_environment.iter().cloned());
+    // With the token of our own HTTP server, a command could call Helve as another agent and so evade its agent's rules.
     environment.variables.retain(|(name, _)| name != TOKEN_VARIABLE);
     let millis = |given: &Option<config::WithSource<u64>>, default: Duration| {
         given.as_ref().map_or(default, |given| Duration::from_millis(given.value))
     };
-    let most = millis(&config.bash.max_timeout, MAX_TIMEOUT);
+    let max_timeout = millis(&config.bash.max_timeout, MAX_TIMEOUT);
     Shell {
         program,
         language: language.ok_or_else(unsupported),
@@ -50,19 +54,19 @@ pub(crate) fn shell(
         sandbox: config.sandbox.mode(),
         network: config.sandbox.network(),
         timeouts: CommandTimeouts {
-            default: millis(&config.bash.timeout, TIMEOUT).min(most),
-            max: most,
+            default: millis(&config.bash.timeout, DEFAULT_TIMEOUT).min(max_timeout),
+            max: max_timeout,
         },
         leftovers,
     }
 }
 
-const TIMEOUT: Duration = Duration::from_secs(120);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Returns the process service of this machine.
 pub(crate) fn local_processes(keeper: Option<PathBuf>, data: &Path) -> LocalProcesses {
-    // A program that embeds the library without being a keeper itself needs the installed one.
+    // A program that embeds the library but is not its own keeper uses the installed `helve`.
     let program = keeper.unwrap_or_else(|| "helve".into());
     let keeper = Ok(KeeperCommand { program, arguments: vec![KEEPER.into()] });
     let records = data.join("run");

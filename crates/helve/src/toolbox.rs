@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 #[cfg(feature = "servers")]
 use helve_ext::servers::Servers;
 
-use crate::agent::{AgentBasis, find_agent, policy_and_switches};
+use crate::agent::{PolicyInputs, find_agent, policy_and_switches};
 use crate::error::BuildError;
 #[cfg(not(feature = "servers"))]
 use crate::no_servers::Servers;
@@ -29,7 +29,7 @@ pub struct Toolbox {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) policy: Policy,
-    /// Who answers questions, if the builder set somebody. Otherwise an MCP client may bring its own person.
+    /// Who answers questions, if the builder set a person. Otherwise the person at an MCP client answers.
     pub(crate) person: Option<Arc<dyn Person>>,
     pub(crate) switches: Vec<ToolSwitch>,
     pub(crate) caller: Caller,
@@ -40,21 +40,21 @@ pub struct Toolbox {
     pub(crate) data: PathBuf,
     pub(crate) config: Config,
     pub(crate) trust: TrustState,
-    /// What else an agent's rules are made from.
-    pub(crate) basis: AgentBasis,
+    /// What an agent's policy is built from, besides the configuration.
+    pub(crate) policy_inputs: PolicyInputs,
     pub(crate) id: String,
     pub(crate) session: OnceLock<Arc<Session>>,
     pub(crate) servers: Arc<Servers>,
 }
 
-/// What permission would say to a call, without making it.
+/// Whether a call would be allowed, and why.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     pub decision: Action,
     /// Everything the call would ask for, with the verdicts.
     pub parts: Vec<(Part, Verdict)>,
-    /// The result of a call that ends before it asks for anything.
-    pub unasked: Option<ToolResult>,
+    /// The result of a call that ended before it needed any permission.
+    pub result_without_ask: Option<ToolResult>,
 }
 
 impl Toolbox {
@@ -78,11 +78,11 @@ impl Toolbox {
 
     /// Calls a tool as a model would.
     pub async fn call(&self, tool: &str, input: impl Into<Input>) -> ToolResult {
-        self.call_until(tool, input, CancellationToken::new()).await
+        self.call_with_cancellation(tool, input, CancellationToken::new()).await
     }
 
     /// Calls a tool. Cancelling `cancel` aborts the call.
-    pub async fn call_until(
+    pub async fn call_with_cancellation(
         &self,
         tool: &str,
         input: impl Into<Input>,
@@ -93,7 +93,7 @@ impl Toolbox {
         if tools.find(tool).is_none() {
             tokio::select! {
                 () = self.servers.start_for_tool(tool) => {}
-                // The call then reports that it was aborted.
+                // The engine then reports the call as aborted.
                 () = cancel.cancelled() => {}
             }
             tools = self.tools();
@@ -101,7 +101,7 @@ impl Toolbox {
         self.engine.call(self.session(), &tools, call, cancel).await
     }
 
-    /// Returns what permission would say to a call, decided by the same code but without any effect.
+    /// Returns whether a call would be allowed, decided by the same code as a real call but without any effect.
     pub async fn why(&self, tool: &str, input: impl Into<Input>) -> Explanation {
         let gate = Gate::explaining(
             self.policy.clone(),
@@ -109,13 +109,13 @@ impl Toolbox {
             &self.id,
             self.root().to_path_buf(),
         );
-        let session = self.session_behind(gate, &self.id, self.caller.clone());
-        // A tool that is denied outright is normally not offered. Here it is, so that the rule can be named.
-        let all = || self.registry.offer(&self.caller, &self.switches, |_spec| true);
-        let mut tools = all();
+        let session = self.session_with_gate(gate, &self.id, self.caller.clone());
+        // Tools that are always denied are normally not offered. They are included here, so that the rule can be named.
+        let offer_all = || self.registry.offer(&self.caller, &self.switches, |_spec| true);
+        let mut tools = offer_all();
         if tools.find(tool).is_none() {
             self.servers.start_for_tool(tool).await;
-            tools = all();
+            tools = offer_all();
         }
         let call = ToolCall::new(tool, input);
         let result = self.engine.call(&session, &tools, call, CancellationToken::new()).await;
@@ -124,13 +124,13 @@ impl Toolbox {
         let needs_no_permission =
             matches!(&result.outcome, Err(err) if err.kind == ErrorKind::Explained);
         match decision {
-            Some(decision) => Explanation { decision, parts, unasked: None },
+            Some(decision) => Explanation { decision, parts, result_without_ask: None },
             None if needs_no_permission => {
-                Explanation { decision: Action::Allow, parts, unasked: None }
+                Explanation { decision: Action::Allow, parts, result_without_ask: None }
             }
             None => {
                 let decision = if result.outcome.is_ok() { Action::Allow } else { Action::Deny };
-                Explanation { decision, parts, unasked: Some(result) }
+                Explanation { decision, parts, result_without_ask: Some(result) }
             }
         }
     }
@@ -145,7 +145,7 @@ impl Toolbox {
             .get_or_init(|| self.session_with(&self.id, self.caller.clone(), Arc::new(Nobody)))
     }
 
-    /// Opens a session for one client. `default_person` answers if the builder set nobody.
+    /// Opens a session for one client. `default_person` answers questions if the builder set no person.
     pub(crate) fn session_with(
         &self,
         id: &str,
@@ -155,10 +155,10 @@ impl Toolbox {
         let person = self.person.clone().unwrap_or(default_person);
         let (policy, store) = (self.policy.clone(), self.store.clone());
         let gate = Gate::new(policy, person, store, id, self.root().to_path_buf());
-        self.session_behind(gate, id, caller)
+        self.session_with_gate(gate, id, caller)
     }
 
-    fn session_behind(&self, gate: Gate, id: &str, caller: Caller) -> Arc<Session> {
+    fn session_with_gate(&self, gate: Gate, id: &str, caller: Caller) -> Arc<Session> {
         Arc::new(Session {
             id: id.into(),
             caller,
@@ -177,13 +177,14 @@ impl Toolbox {
     /// Returns a toolbox with the same folder, engine, store and servers, but the rules of another agent.
     pub fn as_agent(&self, name: &str) -> Result<Toolbox, BuildError> {
         let agent = find_agent(&self.config, Some(name.into()))?;
-        let (policy, switches) = policy_and_switches(&self.config, self.trust, &self.basis, &agent);
+        let (policy, switches) =
+            policy_and_switches(&self.config, self.trust, &self.policy_inputs, &agent);
         let caller = Caller { agent: agent.name, ..self.caller.clone() };
         Ok(Toolbox { policy, switches, caller, ..self.conversation(self.id.clone()) })
     }
 
-    /// Opens another conversation in the same folder, with its own session and the same engine, store and servers.
-    pub fn conversation(&self, session: impl Into<String>) -> Toolbox {
+    /// Returns a toolbox with the same folder, agent, engine, store and servers, but the session with this id.
+    pub fn conversation(&self, session_id: impl Into<String>) -> Toolbox {
         Toolbox {
             servers: self.servers.clone(),
             engine: self.engine.clone(),
@@ -200,8 +201,8 @@ impl Toolbox {
             data: self.data.clone(),
             config: self.config.clone(),
             trust: self.trust,
-            basis: self.basis.clone(),
-            id: session.into(),
+            policy_inputs: self.policy_inputs.clone(),
+            id: session_id.into(),
             session: OnceLock::new(),
         }
     }
@@ -232,35 +233,37 @@ impl Toolbox {
         self.trust
     }
 
-    /// Trusts the folder with its current configuration, from the next start on.
+    /// Trusts the current configuration of the folder. Takes effect in toolboxes that are built later.
     pub async fn give_trust(&self) -> std::io::Result<()> {
         self.store.trust(self.root(), Some(&self.config.digest)).await
     }
 
     pub async fn withdraw_trust(&self) -> std::io::Result<()> {
-        self.store.trust(self.root(), None).await
+        let no_digest = None;
+        self.store.trust(self.root(), no_digest).await
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Returns what calls changed in this folder, newest first.
+    /// Returns the changes that calls made in this folder, newest first.
     pub async fn history(&self, limit: usize) -> std::io::Result<Vec<RecordedChange>> {
         self.workspace.journal().entries(self.root(), limit).await
     }
 
-    /// Returns what a call changed, with the content before and after. Without a call, the last change.
+    /// Returns what a call changed, with the content before and after. `None` stands for the last call that changed
+    /// something.
     pub async fn change(&self, call: Option<&str>) -> std::io::Result<Option<RecordedChange>> {
         self.workspace.changed(call).await
     }
 
-    /// Undoes what a call changed, as a call of its own. Without a call, the last change.
+    /// Undoes what a call changed, by calling the tool `undo`. `None` stands for the last call that changed something.
     pub async fn undo(&self, call: Option<&str>) -> ToolResult {
         self.call("undo", serde_json::json!({"call": call})).await
     }
 
-    /// Ends the MCP servers, unless another conversation uses them, and waits until the store is written to disk.
+    /// Ends the MCP servers, unless another toolbox uses them, and waits until the store is written to disk.
     pub async fn close(self) {
         if Arc::strong_count(&self.servers) == 1 {
             self.servers.close().await;

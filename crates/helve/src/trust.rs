@@ -10,14 +10,15 @@ use helve_ext::config::{Config, ConfigLayer};
 pub enum TrustState {
     /// The folder has no configuration.
     NothingToTrust,
-    /// Nobody trusted it yet: its rules only narrow, and nothing it defines is executed.
+    /// Nobody has trusted the configuration yet: its rules can only forbid more, and no program it defines is started.
     Untrusted,
-    /// It was trusted, but its configuration changed since.
+    /// The configuration has changed since it was trusted.
     Changed,
     Trusted,
 }
 
-/// Returns whether a person trusted the current configuration of the folder. Asks the store only if there is one.
+/// Returns whether a person trusted the current configuration of the folder. Does not read the store if the folder
+/// has no configuration.
 pub(crate) async fn trust_state(store: &dyn Store, root: &Path, config: &Config) -> TrustState {
     let has_config = config.sources.iter().any(|file| file.layer == ConfigLayer::Project);
     if !has_config {

@@ -1,4 +1,4 @@
-//! Paths that must not lead to files that nobody approved.
+//! No path leads to a file that nobody approved.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(clippy::disallowed_methods, reason = "these tests need real folders, links and modes")]
 
@@ -40,8 +40,8 @@ impl World {
         world
     }
 
-    fn path(&self, below: &str) -> PathBuf {
-        self.base.path().canonicalize().unwrap().join(below)
+    fn path(&self, relative: &str) -> PathBuf {
+        self.base.path().canonicalize().unwrap().join(relative)
     }
 
     /// Edits in the workspace are allowed. Nobody answers questions.
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Checks that files outside the workspace are unchanged.
-    fn assert_untouched(&self) {
+    fn assert_outside_unchanged(&self) {
         for path in ["outside/secret.txt", "app-secret/s.txt", "secret.txt"] {
             assert_eq!(fs::read_to_string(self.path(path)).unwrap(), "SECRET\n", "{path}");
         }
@@ -71,8 +71,8 @@ impl World {
     }
 }
 
-/// Each tool with a file that it would read or change.
-fn calls(path: &str) -> Vec<(&'static str, Value)> {
+/// Returns a call of each tool that would read or change the file at `path`.
+fn calls_on(path: &str) -> Vec<(&'static str, Value)> {
     let patch = format!("*** Begin Patch\n*** Update File: {path}\n-SECRET\n+x\n*** End Patch");
     vec![
         ("read", json!({"filePath": path})),
@@ -90,7 +90,7 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn nothing_outside_is_read_or_written_without_asking() {
+async fn nothing_outside_the_workspace_is_read_or_written_without_asking() {
     let world = World::new();
     let absolute = world.path("app-secret/s.txt").display().to_string();
     let doubled = format!("/{}", world.path("outside/secret.txt").display());
@@ -103,13 +103,13 @@ async fn nothing_outside_is_read_or_written_without_asking() {
         "l1",
         "src/../outbox/../secret.txt",
     ] {
-        for (tool, input) in calls(path) {
+        for (tool, input) in calls_on(path) {
             let (kind, words) = world.call(tool, input).await.expect_err(path);
             assert_eq!(kind, ErrorKind::Denied, "{tool} {path}: {words}");
             assert!(!words.contains("SECRET"), "{tool} {path}: {words}");
         }
     }
-    world.assert_untouched();
+    world.assert_outside_unchanged();
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_question_names_the_target_of_a_link() {
 }
 
 #[tokio::test]
-async fn a_pattern_does_not_lead_outside() {
+async fn patterns_find_nothing_outside_the_workspace() {
     let world = World::new();
     for (tool, input) in [
         ("glob", json!({"pattern": "../**/*"})),
@@ -176,7 +176,7 @@ async fn special_files_are_refused_at_once() {
     .unwrap();
     let _listener = std::os::unix::net::UnixListener::bind(world.path("app/socket")).unwrap();
     for (path, expected) in [("pipe", "is a FIFO"), ("socket", "is a socket")] {
-        for (tool, input) in calls(path).into_iter().take(5) {
+        for (tool, input) in calls_on(path).into_iter().take(5) {
             let (_, words) = world.call(tool, input).await.expect_err(path);
             assert!(words.contains(expected), "{tool}: {words}");
         }
@@ -196,7 +196,7 @@ async fn devices_and_processes_are_refused_even_if_the_outside_is_allowed() {
         .await
         .unwrap();
     for path in ["/dev/zero", "/dev/urandom", "/proc/self/environ", "/proc/1/mem"] {
-        for (tool, input) in calls(path).into_iter().take(5) {
+        for (tool, input) in calls_on(path).into_iter().take(5) {
             let outcome = toolbox.call(tool, input).await.outcome;
             assert_eq!(outcome.map_err(|err| err.kind).unwrap_err(), ErrorKind::Denied, "{path}");
         }
@@ -205,7 +205,7 @@ async fn devices_and_processes_are_refused_even_if_the_outside_is_allowed() {
 }
 
 #[tokio::test]
-async fn dots_that_stay_inside_are_accepted() {
+async fn dots_that_stay_in_the_workspace_are_accepted() {
     let world = World::new();
     let plain = world.path("app").join("./src//a.txt").display().to_string();
     for path in ["src/../src/a.txt", plain.as_str(), "./src/./a.txt"] {
@@ -224,7 +224,7 @@ async fn a_file_counts_as_read_under_any_of_its_names() {
 }
 
 #[tokio::test]
-async fn a_link_inside_stays_a_link() {
+async fn an_edit_through_a_link_keeps_the_link() {
     let world = World::new();
     let edit = json!({"filePath": "inlink", "oldString": "inside", "newString": "changed"});
     world.call("edit", edit).await.unwrap();
@@ -235,7 +235,7 @@ async fn a_link_inside_stays_a_link() {
 #[tokio::test]
 async fn cycles_of_links_are_refused() {
     let world = World::new();
-    for (tool, input) in calls("loop1") {
+    for (tool, input) in calls_on("loop1") {
         assert!(world.call(tool, input).await.is_err(), "{tool}");
     }
 }
@@ -254,7 +254,7 @@ async fn every_path_of_a_call_is_judged() {
 }
 
 #[tokio::test]
-async fn folders_and_files_are_not_confused() {
+async fn a_folder_is_not_written_and_a_file_is_not_a_parent() {
     let world = World::new();
     for (path, expected) in [("src/", "is a folder"), ("victim.txt/a/b.txt", "victim.txt/a/b.txt")]
     {
@@ -307,7 +307,7 @@ async fn an_edit_does_not_recreate_a_deleted_file() {
 }
 
 #[tokio::test]
-async fn the_outputs_of_another_session_are_private() {
+async fn the_outputs_of_another_session_cannot_be_read() {
     let world = World::new();
     let other = world.path("data/outputs/other/x.txt");
     fs::create_dir_all(other.parent().unwrap()).unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::{HelveEntry, file, json as splice, toml};
+use super::{HelveEntry, file, json as json_file, toml};
 use crate::args::InstallClient;
 
 /// The configuration file of a program.
@@ -32,7 +32,7 @@ impl ConfigTarget {
                 let found = names
                     .map(|name| folder.join(name))
                     .into_iter()
-                    .find(|path| file::real(path).is_some());
+                    .find(|path| file::resolve(path).is_some());
                 found.unwrap_or_else(|| folder.join("opencode.json"))
             }
         };
@@ -40,47 +40,51 @@ impl ConfigTarget {
     }
 
     /// Returns the text with the entry, or `None` if the entry is already there.
-    pub(super) fn with(
+    pub(super) fn add_entry(
         &self,
         text: Option<&str>,
         entry: &HelveEntry,
     ) -> anyhow::Result<Option<String>> {
         let text = text.unwrap_or_default();
-        let Some(section) = section(self.client) else { return toml::with(text, entry) };
-        let value = value(self.client, entry);
-        match splice::get(text, &[section, &entry.name])? {
+        let Some(section) = section(self.client) else { return toml::add_entry(text, entry) };
+        let value = entry_json(self.client, entry);
+        match json_file::get(text, &[section, &entry.name])? {
             Some(existing) if existing == value => Ok(None),
-            Some(existing) if !starts_helve_entry(&existing) => bail!(
+            Some(existing) if !entry_starts_helve(&existing) => bail!(
                 "{section}.{} is another server ({existing}); remove it, or choose another name with --name",
                 entry.name
             ),
             Some(_) => {
-                let text = splice::without(text, section, &entry.name)?;
-                splice::with(&text, section, &entry.name, &value).map(Some)
+                let text = json_file::remove_entry(text, section, &entry.name)?;
+                json_file::add_entry(&text, section, &entry.name, &value).map(Some)
             }
-            None => splice::with(text, section, &entry.name, &value).map(Some),
+            None => json_file::add_entry(text, section, &entry.name, &value).map(Some),
         }
     }
 
     /// Returns the text without the entry, or `None` if it is not there.
-    pub(super) fn without(&self, text: Option<&str>, name: &str) -> anyhow::Result<Option<String>> {
+    pub(super) fn remove_entry(
+        &self,
+        text: Option<&str>,
+        name: &str,
+    ) -> anyhow::Result<Option<String>> {
         let Some(text) = text else { return Ok(None) };
-        let Some(section) = section(self.client) else { return toml::without(text, name) };
-        match splice::get(text, &[section, name])? {
+        let Some(section) = section(self.client) else { return toml::remove_entry(text, name) };
+        match json_file::get(text, &[section, name])? {
             None => Ok(None),
-            Some(existing) if !starts_helve_entry(&existing) => {
+            Some(existing) if !entry_starts_helve(&existing) => {
                 bail!("{section}.{name} is another server ({existing}), so it is not removed")
             }
-            Some(_) => splice::without(text, section, name).map(Some),
+            Some(_) => json_file::remove_entry(text, section, name).map(Some),
         }
     }
 }
 
-/// Returns only what would be written.
+/// Returns a file that contains only the entry.
 pub(super) fn fragment(client: InstallClient, entry: &HelveEntry) -> String {
     match section(client) {
         Some(section) => {
-            let config = json!({section: {entry.name.as_str(): value(client, entry)}});
+            let config = json!({section: {entry.name.as_str(): entry_json(client, entry)}});
             format!("{config:#}\n")
         }
         None => toml::fragment(entry),
@@ -96,7 +100,7 @@ fn section(client: InstallClient) -> Option<&'static str> {
     }
 }
 
-fn value(client: InstallClient, entry: &HelveEntry) -> Value {
+fn entry_json(client: InstallClient, entry: &HelveEntry) -> Value {
     match client {
         InstallClient::ClaudeCode | InstallClient::Codex => {
             json!({"type": "stdio", "command": entry.program, "args": entry.args})
@@ -109,8 +113,8 @@ fn value(client: InstallClient, entry: &HelveEntry) -> Value {
     }
 }
 
-/// Whether an entry starts Helve.
-fn starts_helve_entry(entry: &Value) -> bool {
+/// Whether an entry of a JSON file starts Helve.
+fn entry_starts_helve(entry: &Value) -> bool {
     let mut words = Vec::new();
     for key in ["command", "args"] {
         match &entry[key] {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Resolves links. Returns `None` if the file does not exist.
-pub(super) fn real(path: &Path) -> Option<PathBuf> {
+pub(super) fn resolve(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok()
 }
 
@@ -33,7 +33,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Option<String>> {
 
 /// Writes a file atomically. Follows a link and keeps the mode.
 pub(super) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let target = real(path).unwrap_or_else(|| path.to_path_buf());
+    let target = resolve(path).unwrap_or_else(|| path.to_path_buf());
     let folder = target.parent().context("the path has no folder")?;
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let mode =
@@ -49,7 +49,7 @@ pub(super) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     };
     write_and_rename()
         .inspect_err(|_| {
-            // It may not exist.
+            // The temporary file may not exist.
             fs::remove_file(&temporary).ok();
         })
         .with_context(|| target.display().to_string())
@@ -73,8 +73,8 @@ impl InstallRecord {
         Ok(Some(Self { before: value["before"].as_str().map(str::to_owned), after }))
     }
 
-    /// Returns the original file if the current one is as the install left it. Empty if there was none.
-    pub(super) fn original_of(&self, current: Option<&str>) -> Option<String> {
+    /// Returns the original text if the file is unchanged since the install. Empty if there was no file.
+    pub(super) fn original_if_unchanged(&self, current: Option<&str>) -> Option<String> {
         (current == Some(self.after.as_str())).then(|| self.before.clone().unwrap_or_default())
     }
 
@@ -84,7 +84,7 @@ impl InstallRecord {
         before: Option<&str>,
         after: &str,
     ) -> anyhow::Result<()> {
-        // After a second install with other arguments, the first state is the one to restore.
+        // After a second install with other arguments, the state before the first is restored.
         let before = match Self::load(path, name)? {
             Some(record) if before == Some(record.after.as_str()) => record.before,
             Some(_) | None => before.map(str::to_owned),

@@ -1,4 +1,4 @@
-//! Inserts or removes one entry in JSON with comments. All other bytes stay the same. Pure.
+//! Inserts or removes one entry in JSON with comments. All other bytes stay the same. Does no I/O.
 
 use anyhow::{anyhow, bail};
 use jsonc_parser::ast::{Object, ObjectProp, Value as Ast};
@@ -13,7 +13,7 @@ pub(super) fn get(text: &str, path: &[&str]) -> anyhow::Result<Option<Value>> {
     for (depth, key) in path.iter().enumerate() {
         let Some(found) = property(&object, key) else { return Ok(None) };
         if depth + 1 == path.len() {
-            return Ok(Some(plain(&found.value)));
+            return Ok(Some(to_serde(&found.value)));
         }
         object = match &found.value {
             Ast::Object(inner) => inner.clone(),
@@ -24,7 +24,12 @@ pub(super) fn get(text: &str, path: &[&str]) -> anyhow::Result<Option<Value>> {
 }
 
 /// Returns the text with a new first entry in a section, which is created if necessary.
-pub(super) fn with(text: &str, section: &str, name: &str, value: &Value) -> anyhow::Result<String> {
+pub(super) fn add_entry(
+    text: &str,
+    section: &str,
+    name: &str,
+    value: &Value,
+) -> anyhow::Result<String> {
     let Some(root) = parse(text)? else {
         let config = serde_json::json!({section: {name: value}});
         return Ok(format!("{text}{config:#}\n"));
@@ -37,7 +42,7 @@ pub(super) fn with(text: &str, section: &str, name: &str, value: &Value) -> anyh
 }
 
 /// Returns the text without an entry, and without its section if the section becomes empty.
-pub(super) fn without(text: &str, section: &str, name: &str) -> anyhow::Result<String> {
+pub(super) fn remove_entry(text: &str, section: &str, name: &str) -> anyhow::Result<String> {
     let Some(root) = parse(text)? else { return Ok(text.into()) };
     let Some(section_property) = property(&root, section) else { return Ok(text.into()) };
     let Ast::Object(inner) = &section_property.value else { bail!("{section} is not an object") };
@@ -67,8 +72,8 @@ fn insert(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String 
     let (before, after) = text.split_at(brace);
     let Some(first) = object.properties.first() else {
         let indent = indent_of(text, object.start());
-        let unit = unit(text);
-        let entry = entry(name, value, &format!("{indent}{unit}"), unit);
+        let unit = indent_unit(text);
+        let entry = render_entry(name, value, &format!("{indent}{unit}"), unit);
         // Only comments and whitespace can be between the braces. Comments are kept.
         let inside = after.trim_start();
         let close = if inside.starts_with('}') { format!("\n{indent}") } else { String::new() };
@@ -81,41 +86,42 @@ fn insert(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String 
         return format!("{before}{gap}{entry}, {}", after.get(gap.len()..).unwrap_or_default());
     }
     let indent = indent_of(text, first.start());
-    let entry = entry(name, value, indent, unit(text));
+    let entry = render_entry(name, value, indent, indent_unit(text));
     format!("{before}\n{indent}{entry},{after}")
 }
 
-/// Removes an entry with the whitespace before it and its comma, or the comma before it.
+/// Removes an entry with the whitespace before it and the comma after it. The last entry has none: there the comma
+/// before it is removed.
 fn remove(text: &str, object: &Object<'_>, entry: &ObjectProp<'_>) -> String {
-    let inside = (object.start() + 1, object.end() - 1);
+    let (inside_start, inside_end) = (object.start() + 1, object.end() - 1);
     if object.properties.len() == 1 && !has_comment(text, object) {
-        return format!("{}{}", &text[..inside.0], &text[inside.1..]);
+        return format!("{}{}", &text[..inside_start], &text[inside_end..]);
     }
-    let lead = text[..entry.start()].trim_end().len().max(inside.0);
-    let after = &text[entry.end()..inside.1];
+    let start = text[..entry.start()].trim_end().len().max(inside_start);
+    let after = &text[entry.end()..inside_end];
     if let Some(rest) = after.trim_start().strip_prefix(',') {
-        let mut end = inside.1 - rest.len();
+        let mut end = inside_end - rest.len();
         // On a single line, the space after the comma was inserted with the entry.
-        if !text[lead..entry.start()].contains('\n') && rest.starts_with(' ') {
+        if !text[start..entry.start()].contains('\n') && rest.starts_with(' ') {
             end += 1;
         }
-        return format!("{}{}", &text[..lead], &text[end..]);
+        return format!("{}{}", &text[..start], &text[end..]);
     }
-    let before = object.properties.iter().rev().find(|property| property.end() <= entry.start());
-    let comma = before.and_then(|before| {
-        // Only comments and one comma are between two entries.
-        find_comma(text, before.end(), entry.start())
+    let previous = object.properties.iter().rev().find(|property| property.end() <= entry.start());
+    let comma = previous.and_then(|previous| {
+        // Between two entries there are only whitespace, comments and one comma.
+        find_comma(text, previous.end(), entry.start())
     });
     match comma {
         Some(comma) => {
             format!(
                 "{}{}{}",
                 &text[..comma],
-                &text[comma + 1..lead.max(comma + 1)],
+                &text[comma + 1..start.max(comma + 1)],
                 &text[entry.end()..]
             )
         }
-        None => format!("{}{}", &text[..lead], &text[entry.end()..]),
+        None => format!("{}{}", &text[..start], &text[entry.end()..]),
     }
 }
 
@@ -149,7 +155,7 @@ fn has_comment(text: &str, object: &Object<'_>) -> bool {
     gaps.iter().any(|gap| gap.contains('/'))
 }
 
-fn entry(name: &str, value: &Value, indent: &str, unit: &str) -> String {
+fn render_entry(name: &str, value: &Value, indent: &str, unit: &str) -> String {
     let pretty = format!("{}: {value:#}", Value::from(name));
     let mut lines = pretty.lines();
     let mut indented = lines.next().unwrap_or_default().to_owned();
@@ -169,7 +175,7 @@ fn indent_of(text: &str, at: usize) -> &str {
 }
 
 /// Returns one step of indentation, as used in the text.
-fn unit(text: &str) -> &'static str {
+fn indent_unit(text: &str) -> &'static str {
     if text.lines().any(|line| line.starts_with('\t')) {
         "\t"
     } else if text
@@ -183,18 +189,18 @@ fn unit(text: &str) -> &'static str {
     }
 }
 
-fn plain(value: &Ast<'_>) -> Value {
+fn to_serde(value: &Ast<'_>) -> Value {
     match value {
         Ast::StringLit(text) => Value::from(text.value.as_ref()),
         Ast::NumberLit(number) => serde_json::from_str(number.value).unwrap_or(Value::Null),
         Ast::BooleanLit(flag) => Value::Bool(flag.value),
         Ast::NullKeyword(_) => Value::Null,
-        Ast::Array(list) => Value::Array(list.elements.iter().map(plain).collect()),
+        Ast::Array(list) => Value::Array(list.elements.iter().map(to_serde).collect()),
         Ast::Object(object) => {
             let properties = object.properties.iter();
             Value::Object(
                 properties
-                    .map(|property| (property.name.as_str().to_owned(), plain(&property.value)))
+                    .map(|property| (property.name.as_str().to_owned(), to_serde(&property.value)))
                     .collect(),
             )
         }
@@ -211,10 +217,10 @@ mod tests {
     /// Checks that inserting and removing an entry restores the text.
     fn check(text: &str, expected: Expect) {
         let value = json!({"command": "helve", "args": ["mcp"]});
-        let with = with(text, "mcp", "helve", &value).unwrap();
-        expected.assert_eq(&with);
-        assert_eq!(get(&with, &["mcp", "helve"]).unwrap(), Some(value));
-        assert_eq!(without(&with, "mcp", "helve").unwrap(), text);
+        let added = add_entry(text, "mcp", "helve", &value).unwrap();
+        expected.assert_eq(&added);
+        assert_eq!(get(&added, &["mcp", "helve"]).unwrap(), Some(value));
+        assert_eq!(remove_entry(&added, "mcp", "helve").unwrap(), text);
     }
 
     #[test]
@@ -284,7 +290,7 @@ mod tests {
     #[test]
     fn removes_a_moved_entry() {
         let check = |text: &str, expected: Expect| {
-            expected.assert_eq(&without(text, "mcp", "helve").unwrap())
+            expected.assert_eq(&remove_entry(text, "mcp", "helve").unwrap())
         };
         check(
             "{\"mcp\": {\"a\": 1, // one, two\n \"helve\": {}\n}}",
@@ -309,8 +315,8 @@ mod tests {
 
     #[test]
     fn invalid_files_are_refused() {
-        assert!(with("{", "mcp", "helve", &Value::Null).is_err());
-        assert!(with("[]", "mcp", "helve", &Value::Null).is_err());
-        assert!(with(r#"{"mcp": 1}"#, "mcp", "helve", &Value::Null).is_err());
+        assert!(add_entry("{", "mcp", "helve", &Value::Null).is_err());
+        assert!(add_entry("[]", "mcp", "helve", &Value::Null).is_err());
+        assert!(add_entry(r#"{"mcp": 1}"#, "mcp", "helve", &Value::Null).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Appends or removes one table in TOML. The rest stays the same. Pure.
+//! Appends or removes one table in TOML text. The rest stays the same. Does no I/O.
 
 use anyhow::{anyhow, bail};
 use toml_edit::{DocumentMut, Item, Value};
@@ -9,7 +9,7 @@ use super::client::starts_helve;
 const SECTION: &str = "mcp_servers";
 
 /// Returns the text with the entry, or `None` if the entry is already there.
-pub(super) fn with(text: &str, entry: &HelveEntry) -> anyhow::Result<Option<String>> {
+pub(super) fn add_entry(text: &str, entry: &HelveEntry) -> anyhow::Result<Option<String>> {
     let mut document = parse(text)?;
     let text = match find(&document, &entry.name)? {
         None => text.to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn with(text: &str, entry: &HelveEntry) -> anyhow::Result<Option<Stri
 }
 
 /// Returns the text without the entry, or `None` if it is not there.
-pub(super) fn without(text: &str, name: &str) -> anyhow::Result<Option<String>> {
+pub(super) fn remove_entry(text: &str, name: &str) -> anyhow::Result<Option<String>> {
     let mut document = parse(text)?;
     let Some(existing) = find(&document, name)? else { return Ok(None) };
     let existing = command_of(existing);
@@ -99,11 +99,11 @@ fn remove(document: &mut DocumentMut, name: &str) {
 
 /// Returns the command and its arguments.
 fn command_of(entry: &Item) -> Vec<String> {
-    let mut words = Vec::new();
-    words.extend(entry.get("command").and_then(Item::as_str).map(str::to_owned));
+    let mut command = Vec::new();
+    command.extend(entry.get("command").and_then(Item::as_str).map(str::to_owned));
     let args = entry.get("args").and_then(Item::as_array).into_iter().flatten();
-    words.extend(args.filter_map(|arg| arg.as_str().map(str::to_owned)));
-    words
+    command.extend(args.filter_map(|arg| arg.as_str().map(str::to_owned)));
+    command
 }
 
 #[cfg(test)]
@@ -117,14 +117,14 @@ mod tests {
     }
 
     fn check(text: &str, expected: Expect) {
-        let with = with(text, &entry()).unwrap().unwrap();
-        expected.assert_eq(&with);
-        assert_eq!(super::with(&with, &entry()).unwrap(), None);
-        assert_eq!(without(&with, "helve").unwrap().unwrap(), text);
+        let added = add_entry(text, &entry()).unwrap().unwrap();
+        expected.assert_eq(&added);
+        assert_eq!(add_entry(&added, &entry()).unwrap(), None);
+        assert_eq!(remove_entry(&added, "helve").unwrap().unwrap(), text);
     }
 
     #[test]
-    fn appends_and_removes() {
+    fn a_table_is_appended_and_removed_again() {
         check(
             "",
             expect![[r#"
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn another_server_is_not_changed() {
         let text = "[mcp_servers.helve]\ncommand = \"rake\"\n";
-        assert!(with(text, &entry()).is_err());
-        assert!(without(text, "helve").is_err());
-        assert!(with("x = ", &entry()).is_err());
+        assert!(add_entry(text, &entry()).is_err());
+        assert!(remove_entry(text, "helve").is_err());
+        assert!(add_entry("x = ", &entry()).is_err());
     }
 }

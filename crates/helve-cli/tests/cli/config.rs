@@ -68,7 +68,7 @@ fn a_trusted_project_a_flag_or_an_agent_cannot_lift_a_users_deny() {
 }
 
 #[test]
-fn an_agent_narrows_the_rules() {
+fn an_agents_rules_can_only_forbid_more() {
     let stage = Stage::new();
     let text = "---\ndescription: looks at nothing secret\npermission:\n  read:\n    \"*.md\": deny\n---\nBe brief.\n";
     stage.write("home/.config/helve/agents/shy.md", text);

@@ -6,7 +6,7 @@ use crate::stage::{RunOutput, Stage};
 
 const DATABASE: &str = "home/.local/share/helve/store.db";
 
-fn still_works(stage: &Stage) -> RunOutput {
+fn check_read_works(stage: &Stage) -> RunOutput {
     let ran = stage.run(&["call", "read", "filePath=README.md"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.out.contains("00001| # app"), "{}", ran.out);
@@ -17,24 +17,24 @@ fn still_works(stage: &Stage) -> RunOutput {
 fn a_corrupt_database_is_moved_aside() {
     let stage = Stage::new();
     stage.write(DATABASE, &"not a database ".repeat(1000));
-    let ran = still_works(&stage);
+    let ran = check_read_works(&stage);
     assert!(ran.err.contains("store.db.corrupt-"), "{}", ran.err);
-    assert_eq!(still_works(&stage).err, "");
+    assert_eq!(check_read_works(&stage).err, "");
 }
 
 #[test]
 fn a_newer_database_is_not_changed() {
     let stage = Stage::new();
-    still_works(&stage);
+    check_read_works(&stage);
     let path = stage.path(DATABASE);
     // The schema's version is the big-endian number at offset 60 of the header.
     let mut bytes = fs::read(&path).unwrap();
-    for more in ["store.db-wal", "store.db-shm"] {
-        fs::remove_file(path.with_file_name(more)).ok();
+    for name in ["store.db-wal", "store.db-shm"] {
+        fs::remove_file(path.with_file_name(name)).ok();
     }
     bytes[60..64].copy_from_slice(&9999u32.to_be_bytes());
     fs::write(&path, &bytes).unwrap();
-    let ran = still_works(&stage);
+    let ran = check_read_works(&stage);
     assert!(!ran.err.is_empty(), "a newer database is reported");
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
@@ -43,7 +43,7 @@ fn a_newer_database_is_not_changed() {
 fn a_data_folder_that_cannot_be_created_is_reported() {
     let stage = Stage::new();
     stage.write("home/.local", "a file where a folder should be");
-    let ran = still_works(&stage);
+    let ran = check_read_works(&stage);
     assert!(ran.err.contains(".local"), "{}", ran.err);
     let doctor = stage.run(&["doctor"]);
     assert_eq!(doctor.code, 1, "{}", doctor.shown());
@@ -52,7 +52,7 @@ fn a_data_folder_that_cannot_be_created_is_reported() {
 #[test]
 fn nothing_is_written_into_the_project() {
     let stage = Stage::new();
-    still_works(&stage);
+    check_read_works(&stage);
     let mut names: Vec<_> = fs::read_dir(stage.root().join("app"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

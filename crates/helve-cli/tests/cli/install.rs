@@ -9,7 +9,7 @@ use crate::stage::Stage;
 const CLAUDE: &str = "home/.claude.json";
 
 #[test]
-fn it_shows_writes_and_restores_exactly() {
+fn install_shows_and_writes_the_entry_and_remove_restores_the_file() {
     for (client, file, before) in [
         ("claude-code", CLAUDE, Some("{\n  \"numStartups\": 3, // mine\n  \"mcpServers\": {}\n}")),
         ("claude-code", CLAUDE, Some("{}\n")),
@@ -24,8 +24,11 @@ fn it_shows_writes_and_restores_exactly() {
         }
         let ran = stage.run(&["install", client, "--permission", "workspace"]);
         assert!(ran.code == 0 && ran.out.contains("+++"), "{}", ran.shown());
-        let with = fs::read_to_string(stage.path(file)).unwrap();
-        assert!(with.contains("\"--allow\"") && with != before.unwrap_or_default(), "{with}");
+        let installed = fs::read_to_string(stage.path(file)).unwrap();
+        assert!(
+            installed.contains("\"--allow\"") && installed != before.unwrap_or_default(),
+            "{installed}"
+        );
         let again = stage.run(&["install", client, "--permission", "workspace"]);
         assert!(again.out.contains("is already configured"), "{}", again.shown());
         let other = stage.run(&["install", client]);
@@ -44,12 +47,12 @@ fn it_shows_writes_and_restores_exactly() {
 }
 
 #[test]
-fn changes_by_others_are_kept() {
+fn removing_keeps_changes_made_after_the_install() {
     let stage = Stage::new();
     stage.write(CLAUDE, "{\n  \"a\": 1\n}\n");
     stage.run(&["install", "claude-code"]);
-    let with = fs::read_to_string(stage.path(CLAUDE)).unwrap();
-    stage.write(CLAUDE, &with.replace("\"a\": 1", "\"a\": 2 // changed"));
+    let installed = fs::read_to_string(stage.path(CLAUDE)).unwrap();
+    stage.write(CLAUDE, &installed.replace("\"a\": 1", "\"a\": 2 // changed"));
     stage.run(&["install", "claude-code", "--remove"]);
     expect![[r#"
         {
@@ -64,8 +67,8 @@ fn another_server_of_the_same_name_is_not_changed() {
     let stage = Stage::new();
     let theirs = r#"{"mcpServers": {"helve": {"command": "rake"}}}"#;
     stage.write(CLAUDE, theirs);
-    for more in [&["install", "claude-code"][..], &["install", "claude-code", "--remove"]] {
-        let ran = stage.run(more);
+    for args in [&["install", "claude-code"][..], &["install", "claude-code", "--remove"]] {
+        let ran = stage.run(args);
         assert!(ran.code == 2 && ran.err.contains("another server"), "{}", ran.shown());
     }
     assert_eq!(fs::read_to_string(stage.path(CLAUDE)).unwrap(), theirs);

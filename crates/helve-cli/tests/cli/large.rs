@@ -1,4 +1,4 @@
-//! Files and outputs far larger than memory, with many lines or one: answers need only bounded memory.
+//! Very large files and outputs, with many lines or one: the memory that calls use stays bounded.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -23,7 +23,7 @@ fn reads_the_end_of_ten_million_lines() {
     let line = format!("{}\n", "x".repeat(99));
     fill(&stage.path("app/big.txt"), line.repeat(10_000).as_bytes(), 1_000);
     let (ran, peak) =
-        stage.measured(&["call", "read", "filePath=big.txt", "offset=9999990", "limit=10"]);
+        stage.run_measured(&["call", "read", "filePath=big.txt", "offset=9999990", "limit=10"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("9999990| x"), "{}", ran.out);
     assert!(ran.out.contains("9999999| x"), "{}", ran.out);
@@ -34,7 +34,7 @@ fn reads_the_end_of_ten_million_lines() {
 fn reads_a_line_of_one_gigabyte() {
     let stage = Stage::new();
     fill(&stage.path("app/line.txt"), "y".repeat(1 << 20).as_bytes(), 1 << 10);
-    let (ran, peak) = stage.measured(&["call", "read", "filePath=line.txt"]);
+    let (ran, peak) = stage.run_measured(&["call", "read", "filePath=line.txt"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("(line cut at 2000 characters)"), "{:.200}", ran.out);
     assert!(ran.out.contains("(End of file, 1 line)"), "{:.200}", ran.out);
@@ -47,15 +47,15 @@ fn a_command_may_print_more_than_fits_into_memory() {
     let group = MemoryCgroup::new("256M");
     let args = ["--yes", "call", "bash", "command=yes | head -c 300M"];
     let (ran, peak) = match &group {
-        Some(group) => stage.measured_in(&group.folder, &args),
+        Some(group) => stage.run_measured_in(&group.folder, &args),
         // No cgroup can be created here, but the peak of the largest process is known.
-        None => stage.measured(&args),
+        None => stage.run_measured(&args),
     };
     assert!(ran.out.contains("[exit code 0"), "{:.500}", ran.shown());
     let saved = "the saved file holds the first 104857600 of 314572800 bytes";
     assert!(ran.out.contains(saved), "{}", ran.out.len());
     assert!(peak < MAX_KIB, "peak {peak} KiB");
-    assert_eq!(group.as_ref().map_or(0, MemoryCgroup::killed), 0);
+    assert_eq!(group.as_ref().map_or(0, MemoryCgroup::oom_kills), 0);
 }
 
 /// A cgroup (v1 or v2) with a memory limit.
@@ -90,8 +90,8 @@ impl MemoryCgroup {
         None
     }
 
-    /// Returns how many of its processes the kernel killed for lack of memory.
-    fn killed(&self) -> u64 {
+    /// Returns how many processes of the group the kernel killed for lack of memory.
+    fn oom_kills(&self) -> u64 {
         let files = ["memory.oom_control", "memory.events"]
             .map(|file| fs::read_to_string(self.folder.join(file)).unwrap_or_default());
         let count = files

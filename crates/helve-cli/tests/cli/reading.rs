@@ -125,7 +125,7 @@ fn special_files_are_refused_without_blocking() {
 }
 
 #[test]
-fn a_file_of_another_user() {
+fn a_file_that_the_user_may_not_read_is_reported() {
     let stage = Stage::new();
     let path = stage.path("app/theirs.txt");
     stage.write("app/theirs.txt", "secret\n");

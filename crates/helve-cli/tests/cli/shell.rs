@@ -12,10 +12,10 @@ use crate::stage::{RunOutput, Stage};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// `helve call bash` with everything allowed.
-fn bash(stage: &Stage, command: &str, more: &[&str]) -> RunOutput {
+fn bash(stage: &Stage, command: &str, extra_args: &[&str]) -> RunOutput {
     let command = format!("command={command}");
     let mut args = vec!["--yes", "call", "bash", &command];
-    args.extend(more);
+    args.extend(extra_args);
     let start = Instant::now();
     let ran = stage.run(&args);
     assert!(start.elapsed() < LIMIT, "{command} took {:?}", start.elapsed());

@@ -10,7 +10,7 @@ pub(crate) struct Stage {
     base: TempDir,
 }
 
-/// The result of a run. The path of the stage is replaced by `{base}`.
+/// The result of a run. `{base}` replaces the path of the stage.
 #[derive(Debug)]
 pub(crate) struct RunOutput {
     pub(crate) code: i32,
@@ -31,17 +31,17 @@ impl Stage {
         stage
     }
 
-    pub(crate) fn path(&self, below: &str) -> PathBuf {
-        self.base.path().canonicalize().unwrap().join(below)
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+        self.base.path().canonicalize().unwrap().join(relative)
     }
 
-    pub(crate) fn write(&self, below: &str, text: &str) {
-        let path = self.path(below);
+    pub(crate) fn write(&self, relative: &str, text: &str) {
+        let path = self.path(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// `helve` in the workspace, with an empty home.
+    /// Returns a command that runs `helve` in the workspace, with an empty home.
     pub(crate) fn command(&self) -> Command {
         self.isolated(Command::new(env!("CARGO_BIN_EXE_helve")))
     }
@@ -71,13 +71,13 @@ impl Stage {
         }
     }
 
-    /// Runs under Python, which reports the peak memory in KiB. A run that does not end in time is killed.
-    pub(crate) fn measured(&self, args: &[&str]) -> (RunOutput, u64) {
+    /// Runs `helve` under Python and returns its peak memory in KiB. A run that does not end in time is killed.
+    pub(crate) fn run_measured(&self, args: &[&str]) -> (RunOutput, u64) {
         self.measure(Path::new(""), args)
     }
 
-    /// Like `measured`, in a cgroup.
-    pub(crate) fn measured_in(&self, group: &Path, args: &[&str]) -> (RunOutput, u64) {
+    /// Like `run_measured`, in a cgroup.
+    pub(crate) fn run_measured_in(&self, group: &Path, args: &[&str]) -> (RunOutput, u64) {
         self.measure(&group.join("cgroup.procs"), args)
     }
 

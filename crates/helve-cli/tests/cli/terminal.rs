@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 use crate::stage::Stage;
 
 /// Types each key after its question was printed. Prints what the terminal showed, then the exit code.
-const PLAYER: &str = r#"
+const TYPE_KEYS: &str = r#"
 import os, pty, select, sys
 keys, argv = sys.argv[1], sys.argv[2:]
 pid, fd = pty.fork()
@@ -36,11 +36,11 @@ sys.stdout.write(shown.decode(errors="replace").replace("\r\n", "\n"))
 print("exit", os.waitstatus_to_exitcode(status))
 "#;
 
-fn play(stage: &Stage, keys: &str) -> String {
+fn answer_question(stage: &Stage, keys: &str) -> String {
     let mut command = Command::new("python3");
     command.args([
         "-c",
-        PLAYER,
+        TYPE_KEYS,
         keys,
         env!("CARGO_BIN_EXE_helve"),
         "call",
@@ -52,7 +52,7 @@ fn play(stage: &Stage, keys: &str) -> String {
 }
 
 fn check(keys: &str, expected: Expect) {
-    expected.assert_eq(&play(&Stage::new(), keys));
+    expected.assert_eq(&answer_question(&Stage::new(), keys));
 }
 
 #[test]
@@ -88,23 +88,23 @@ fn a_single_key_answers() {
 
 #[test]
 fn ctrl_c_means_no() {
-    let shown = play(&Stage::new(), "\u{3}");
+    let shown = answer_question(&Stage::new(), "\u{3}");
     assert!(shown.ends_with("exit 3\n"), "{shown}");
 }
 
 #[test]
 fn a_note_reaches_the_model() {
-    let shown = play(&Stage::new(), "wnot that one");
+    let shown = answer_question(&Stage::new(), "wnot that one");
     assert!(shown.contains("The user rejected this call: not that one"), "{shown}");
 }
 
 #[test]
 fn a_lasting_yes_is_remembered() {
     let stage = Stage::new();
-    assert!(play(&stage, "p").contains("yes, for this project"));
-    let again = play(&stage, "n");
+    assert!(answer_question(&stage, "p").contains("yes, for this project"));
+    let again = answer_question(&stage, "n");
     assert!(!again.contains("Allow this?") && again.contains("TOKEN"), "{again}");
-    // It covers only that file.
+    // The approval covers only that file.
     stage.write("app/other.env", "X=1\n");
     assert_eq!(stage.run(&["call", "read", "filePath=other.env"]).code, 3);
 }

@@ -40,7 +40,7 @@ fn allow_ask_and_deny_name_their_rule() {
             ask
               ask   read src/main.rs
                     user: read "src/*": ask ({base}/home/.config/helve/helve.jsonc:6)
-              a lasting yes would remember: read src/main.rs
+              a lasting approval would add the rule: read src/main.rs
         "#]],
     );
     check(
@@ -66,7 +66,7 @@ fn the_last_line_of_json_is_one_object() {
 }
 
 #[test]
-fn an_invalid_call_is_not_allowed() {
+fn an_invalid_call_is_denied_with_its_error() {
     let ran = Stage::new().run(&["why", "read", "{}"]);
     expect![[r#"
         0

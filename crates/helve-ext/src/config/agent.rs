@@ -13,9 +13,9 @@ use super::{ConfigLayer, WithSource, builtin, keys, messages};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
     pub name: String,
-    /// Who first defined it. Others may have added to it.
+    /// Who first defined the agent. Later files may have added to it.
     pub origin: AgentOrigin,
-    /// Where it is first mentioned.
+    /// Where the agent is first mentioned.
     pub source: Source,
     pub description: Option<WithSource<String>>,
     pub mode: WithSource<AgentMode>,
@@ -25,9 +25,10 @@ pub struct Agent {
     pub temperature: Option<WithSource<f64>>,
     pub top_p: Option<WithSource<f64>>,
     pub steps: Option<WithSource<u64>>,
-    /// Built-in and user rules: a wall that narrows.
+    /// Built-in and user rules. They form a wall, which can only forbid more.
     pub rules: Vec<Rule>,
-    /// Project rules: another narrowing wall while the project is untrusted, later rules of the same wall afterwards.
+    /// Project rules. They form a wall of their own while the project is untrusted, and extend the wall of `rules` once it
+    /// is trusted.
     pub project_rules: Vec<Rule>,
     pub switches: Vec<ToolSwitch>,
     pub project_switches: Vec<ToolSwitch>,
@@ -76,7 +77,7 @@ struct AgentDraft {
     user: RuleList,
     project: RuleList,
     disabled: bool,
-    /// Whether some complete file defines it, not only a broken one.
+    /// Whether a file without syntax errors defines the agent.
     defined: bool,
 }
 
@@ -98,14 +99,14 @@ impl Agents {
         file: &mut ConfigFile<'_>,
         (key, node): (&str, &ConfigNode),
         mode: AgentMode,
-        waiting: &mut Vec<SettingLine>,
+        needs_trust: &mut Vec<SettingLine>,
     ) {
         let Some(entries) = file.map(key, node) else { return };
         for entry in entries {
             let name = entry.key.as_str();
             if let ConfigValue::Map(fields) = &entry.value.data {
                 let agent = AgentEntry { name, at: entry.at, fields, body: None, mode };
-                self.read_agent(file, agent, waiting);
+                self.read_agent(file, agent, needs_trust);
             } else {
                 file.wrong_type::<()>(&messages::key_path(&[key, name]), &entry.value, "an object");
                 self.mark_broken(name, file.source(entry.at), file.layer);
@@ -138,18 +139,20 @@ impl Agents {
         &mut self,
         file: &mut ConfigFile<'_>,
         entry: AgentEntry<'_>,
-        waiting: &mut Vec<SettingLine>,
+        needs_trust: &mut Vec<SettingLine>,
     ) {
         let AgentEntry { name, at, fields, body, mode } = entry;
         let Some(draft) = self.draft(name, file.source(at), file.layer) else {
             return file.error(at, || messages::agent_limits(MAX_AGENTS, MAX_NAME));
         };
         draft.rules_of(file.layer).read(file, fields);
-        if file.authority == Authority::NarrowOnly && draft.agent.origin != AgentOrigin::Project {
-            let rest = fields.iter().filter(|field| !is_about_rules(field));
-            waiting.extend(rest.map(|field| SettingLine::waiting(file, &["agent", name], field)));
-            waiting.extend(
-                body.map(|body| SettingLine::waiting_text(&["agent", name, "prompt"], &body)),
+        if file.authority == Authority::RestrictOnly && draft.agent.origin != AgentOrigin::Project {
+            let rest = fields.iter().filter(|field| !is_rules_field(field));
+            needs_trust.extend(
+                rest.map(|field| SettingLine::needing_trust(file, &["agent", name], field)),
+            );
+            needs_trust.extend(
+                body.map(|body| SettingLine::text_needing_trust(&["agent", name, "prompt"], &body)),
             );
             return;
         }
@@ -157,7 +160,7 @@ impl Agents {
             draft.defined = true;
             draft.agent.mode.value = mode;
         }
-        for (again, first) in repeated(fields).iter().filter(|(again, _)| !is_about_rules(again)) {
+        for (again, first) in repeated(fields).iter().filter(|(again, _)| !is_rules_field(again)) {
             file.warn(again.at, || messages::repeated(&again.key, first.at));
         }
         for field in fields {
@@ -170,8 +173,8 @@ impl Agents {
 
     fn draft(&mut self, name: &str, source: Source, layer: ConfigLayer) -> Option<&mut AgentDraft> {
         let known = self.0.iter().position(|draft| draft.agent.name == name);
-        let fits = (1..=MAX_NAME).contains(&name.len()) && self.0.len() < MAX_AGENTS;
-        if known.is_none() && !fits {
+        let can_add = (1..=MAX_NAME).contains(&name.len()) && self.0.len() < MAX_AGENTS;
+        if known.is_none() && !can_add {
             return None;
         }
         let index = known.unwrap_or_else(|| {
@@ -218,7 +221,9 @@ impl AgentDraft {
                 replace(&mut agent.temperature, file.number(&name, node, MAX_TEMPERATURE))
             }
             "top_p" => replace(&mut agent.top_p, file.number(&name, node, 1.0)),
-            "steps" | "maxSteps" => replace(&mut agent.steps, file.count(&name, node, MAX_STEPS)),
+            "steps" | "maxSteps" => {
+                replace(&mut agent.steps, file.unsigned(&name, node, MAX_STEPS))
+            }
             "mode" => {
                 if let Some(mode) = read_mode(file, &name, node) {
                     agent.mode = mode;
@@ -271,7 +276,7 @@ impl Agent {
     }
 }
 
-fn is_about_rules(field: &ConfigEntry) -> bool {
+fn is_rules_field(field: &ConfigEntry) -> bool {
     matches!(field.key.as_str(), "permission" | "tools")
 }
 

@@ -1,4 +1,4 @@
-//! The built-in agents. Their rules narrow what the user allows and never widen it.
+//! The built-in agents. Their rules only restrict what the user allows.
 
 use helve_core::permission::{Action, Rule, Source};
 
@@ -7,7 +7,7 @@ use super::agent::{Agent, AgentMode, AgentOrigin};
 
 use Action::{Allow, Deny};
 
-struct Builtin {
+struct BuiltinAgent {
     name: &'static str,
     mode: AgentMode,
     description: &'static str,
@@ -15,14 +15,14 @@ struct Builtin {
     rules: &'static [(&'static str, &'static str, Action)],
 }
 
-const ALL: &[Builtin] = &[
-    Builtin {
+const ALL: &[BuiltinAgent] = &[
+    BuiltinAgent {
         name: "build",
         mode: AgentMode::Primary,
         description: "Works on the project with all tools that your rules allow.",
         rules: &[("plan_exit", "*", Deny)],
     },
-    Builtin {
+    BuiltinAgent {
         name: "plan",
         mode: AgentMode::Primary,
         description: "Reads and plans; writes only plan files.",
@@ -34,7 +34,7 @@ const ALL: &[Builtin] = &[
             ("edit", ".opencode/plans/*.md", Allow),
         ],
     },
-    Builtin {
+    BuiltinAgent {
         name: "general",
         mode: AgentMode::Subagent,
         description: "Works on a multi-step task and reports the result.",
@@ -45,7 +45,7 @@ const ALL: &[Builtin] = &[
             ("todowrite", "*", Deny),
         ],
     },
-    Builtin {
+    BuiltinAgent {
         name: "explore",
         mode: AgentMode::Subagent,
         description: "Searches the project and the web; changes nothing.",
@@ -68,11 +68,12 @@ const ALL: &[Builtin] = &[
 pub(super) fn agents() -> Vec<(Agent, Vec<Rule>)> {
     let rule =
         |&(permission, pattern, action)| Rule::new(permission, pattern, action, Source::Builtin);
-    let agent = |one: &Builtin| {
-        let mut agent = Agent::new(one.name, AgentOrigin::Builtin, Source::Builtin, one.mode);
-        let description = one.description.to_owned();
+    let agent = |builtin: &BuiltinAgent| {
+        let mut agent =
+            Agent::new(builtin.name, AgentOrigin::Builtin, Source::Builtin, builtin.mode);
+        let description = builtin.description.to_owned();
         agent.description = Some(WithSource::new(description, Source::Builtin));
-        (agent, one.rules.iter().map(rule).collect())
+        (agent, builtin.rules.iter().map(rule).collect())
     };
     ALL.iter().map(agent).collect()
 }

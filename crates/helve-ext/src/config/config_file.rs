@@ -29,26 +29,27 @@ pub(super) struct ConfigFile<'a> {
     unreported: Option<(usize, Severity)>,
 }
 
-/// What references may refer to.
+/// Where `{env:…}` and `{file:…}` are looked up.
 pub(super) struct ReferenceContext<'a> {
     pub(super) host: &'a dyn ConfigHost,
     pub(super) home: Option<&'a Path>,
 }
 
-/// What a file may change.
+/// What a file may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Authority {
     /// Everything: a file of the user or of a trusted project.
     Full,
-    /// Only narrow policy: a file of an untrusted project. The rest waits.
-    NarrowOnly,
+    /// Only restrict policy further: a file of an untrusted project. Its other settings have no effect until it is
+    /// trusted.
+    RestrictOnly,
 }
 
 impl Authority {
     pub(super) fn of(layer: ConfigLayer, trust: Trust) -> Self {
         match (layer, trust) {
             (ConfigLayer::User, _) | (ConfigLayer::Project, Trust::Trusted) => Authority::Full,
-            (ConfigLayer::Project, Trust::Untrusted) => Authority::NarrowOnly,
+            (ConfigLayer::Project, Trust::Untrusted) => Authority::RestrictOnly,
         }
     }
 }
@@ -130,13 +131,13 @@ impl<'a> ConfigFile<'a> {
 
     pub(super) fn flag(&mut self, name: &str, node: &ConfigNode) -> Option<WithSource<bool>> {
         match node.data {
-            ConfigValue::Bool(flag) => Some(self.given(node.at, flag)),
+            ConfigValue::Bool(flag) => Some(self.with_source(node.at, flag)),
             _ => self.wrong_type(name, node, "true or false"),
         }
     }
 
     /// Reads a whole number from 1 to `max`.
-    pub(super) fn count(
+    pub(super) fn unsigned(
         &mut self,
         name: &str,
         node: &ConfigNode,
@@ -149,8 +150,8 @@ impl<'a> ConfigFile<'a> {
             _ => None,
         };
         match number {
-            Some(count) => Some(self.given(node.at, count)),
-            None => self.wrong_type(name, node, &messages::count_up_to(max)),
+            Some(count) => Some(self.with_source(node.at, count)),
+            None => self.wrong_type(name, node, &messages::unsigned_up_to(max)),
         }
     }
 
@@ -168,7 +169,7 @@ impl<'a> ConfigFile<'a> {
             _ => None,
         };
         match number {
-            Some(number) => Some(self.given(node.at, number)),
+            Some(number) => Some(self.with_source(node.at, number)),
             None => self.wrong_type(name, node, &messages::number_up_to(max)),
         }
     }
@@ -184,7 +185,7 @@ impl<'a> ConfigFile<'a> {
         };
         let value = self.expand(node.at, raw, expansion)?;
         let raw = (value != *raw).then(|| raw.clone());
-        Some(WithSource { raw, ..self.given(node.at, value) })
+        Some(WithSource { raw, ..self.with_source(node.at, value) })
     }
 
     /// Reads a list of strings. Any invalid item makes the whole list invalid.
@@ -216,7 +217,7 @@ impl<'a> ConfigFile<'a> {
         entries.iter().map(pair).collect()
     }
 
-    fn given<T>(&self, at: Position, value: T) -> WithSource<T> {
+    fn with_source<T>(&self, at: Position, value: T) -> WithSource<T> {
         WithSource::new(value, self.source(at))
     }
 

@@ -46,7 +46,7 @@ impl EditSection {
             match field.key.as_str() {
                 "syntax" => choose(file, ("edit", field), SYNTAX, &mut self.syntax),
                 "match" => choose(file, ("edit", field), MATCH, &mut self.matching),
-                _ => unknown(file, field, keys::EDIT),
+                _ => warn_unknown_key(file, field, keys::EDIT),
             }
         }
     }
@@ -55,13 +55,13 @@ impl EditSection {
         for field in file.map("files", node).unwrap_or_default() {
             match field.key.as_str() {
                 "hardlinks" => choose(file, ("files", field), HARD_LINKS, &mut self.hard_links),
-                _ => unknown(file, field, keys::FILES),
+                _ => warn_unknown_key(file, field, keys::FILES),
             }
         }
     }
 
     /// Returns every setting with its key and value as written.
-    pub(super) fn each(&self) -> Vec<([&'static str; 2], WithSource<&'static str>)> {
+    pub(super) fn settings(&self) -> Vec<([&'static str; 2], WithSource<&'static str>)> {
         let syntax = name_of(&self.syntax, SYNTAX).map(|name| (["edit", "syntax"], name));
         let matching = name_of(&self.matching, MATCH).map(|name| (["edit", "match"], name));
         let links =
@@ -70,7 +70,7 @@ impl EditSection {
     }
 }
 
-/// Reads one of a few choices. Keeps the earlier one if the text is none of them.
+/// Reads a setting that must be one of `choices`. An invalid one is reported and leaves `slot` unchanged.
 fn choose<T: Copy>(
     file: &mut ConfigFile<'_>,
     (section, field): (&str, &ConfigEntry),
@@ -79,10 +79,10 @@ fn choose<T: Copy>(
 ) {
     let name = messages::key_path(&[section, &field.key]);
     let Some(given) = file.text(&name, &field.value, ExpandMode::Lenient) else { return };
-    match choices.iter().find(|(word, _)| *word == given.value) {
+    match choices.iter().find(|(name, _)| *name == given.value) {
         Some((_, choice)) => *slot = Some(WithSource::new(*choice, given.source)),
         None => {
-            let known: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            let known: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
             file.error(field.value.at, || {
                 messages::not_a_choice(&name, &known, given.as_written())
             });
@@ -90,7 +90,7 @@ fn choose<T: Copy>(
     }
 }
 
-fn unknown(file: &mut ConfigFile<'_>, field: &ConfigEntry, known: &[&str]) {
+fn warn_unknown_key(file: &mut ConfigFile<'_>, field: &ConfigEntry, known: &[&str]) {
     file.warn(field.at, || messages::unknown_key(&field.key, keys::nearest(&field.key, known)));
 }
 
@@ -99,6 +99,6 @@ fn name_of<T: Copy + PartialEq>(
     choices: &[(&'static str, T)],
 ) -> Option<WithSource<&'static str>> {
     let given = given.as_ref()?;
-    let (word, _) = choices.iter().find(|(_, choice)| *choice == given.value)?;
-    Some(WithSource::new(*word, given.source.clone()))
+    let (name, _) = choices.iter().find(|(_, choice)| *choice == given.value)?;
+    Some(WithSource::new(*name, given.source.clone()))
 }

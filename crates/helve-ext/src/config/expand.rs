@@ -30,7 +30,7 @@ impl ConfigFile<'_> {
         }
         match self.authority {
             Authority::Full => {}
-            Authority::NarrowOnly => {
+            Authority::RestrictOnly => {
                 self.error(at, messages::reference_needs_trust);
                 return None;
             }
@@ -90,8 +90,8 @@ impl ConfigFile<'_> {
 
     /// Resolves the path of a reference, which may begin with `~/` and is otherwise relative to this file.
     fn resolve(&self, written: &str) -> Option<PathBuf> {
-        if let Some(below) = written.strip_prefix("~/") {
-            return self.context.home.map(|home| home.join(below));
+        if let Some(relative) = written.strip_prefix("~/") {
+            return self.context.home.map(|home| home.join(relative));
         }
         Some(self.path.parent().unwrap_or(Path::new("")).join(written))
     }

@@ -22,31 +22,36 @@ pub struct SettingLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingState {
     Active,
-    /// Of a project that is not trusted yet.
+    /// Has no effect until the project is trusted.
     NeedsTrust,
 }
 
 impl SettingLine {
     fn new(key: &[&str], value: impl Into<String>, source: &Source) -> Self {
-        let (key, value) = (messages::key_path(key), messages::shown(&value.into()));
+        let (key, value) = (messages::key_path(key), messages::display_text(&value.into()));
         Self { key, value, source: source.clone(), state: SettingState::Active }
     }
 
-    /// An entry of an untrusted project, as written.
-    pub(super) fn waiting(file: &ConfigFile<'_>, above: &[&str], entry: &ConfigEntry) -> Self {
-        let key: Vec<_> = above.iter().copied().chain([entry.key.as_str()]).collect();
-        let value = abbreviated(&entry.value);
+    /// An entry of an untrusted project, shown as written.
+    pub(super) fn needing_trust(
+        file: &ConfigFile<'_>,
+        parent_keys: &[&str],
+        entry: &ConfigEntry,
+    ) -> Self {
+        let key: Vec<_> = parent_keys.iter().copied().chain([entry.key.as_str()]).collect();
+        let value = abbreviate(&entry.value);
         let source = file.source(entry.at);
         Self { state: SettingState::NeedsTrust, ..Self::new(&key, value, &source) }
     }
 
-    pub(super) fn waiting_text(key: &[&str], text: &WithSource<String>) -> Self {
+    pub(super) fn text_needing_trust(key: &[&str], text: &WithSource<String>) -> Self {
         Self { state: SettingState::NeedsTrust, ..Self::new(key, text.as_written(), &text.source) }
     }
 }
 
 impl Config {
-    /// Returns all settings in the order in which they decide, then those that wait for trust.
+    /// Returns the settings in effect, then those that have no effect until the project is trusted. Rules are in the order
+    /// in which they are matched.
     pub fn explain(&self) -> impl Iterator<Item = SettingLine> + '_ {
         let rules = list_rules(&[], &self.user).chain(list_rules(&[], &self.project));
         let switches = self.switches.iter().chain(&self.project_switches);
@@ -67,13 +72,13 @@ impl Config {
             .chain(count("max_bytes", &self.tool_output.max_bytes))
             .chain(
                 self.edit
-                    .each()
+                    .settings()
                     .into_iter()
-                    .map(|(key, word)| SettingLine::new(&key, word.value, &word.source)),
+                    .map(|(key, name)| SettingLine::new(&key, name.value, &name.source)),
             )
             .chain(self.agents.iter().flat_map(list_agent))
             .chain(self.servers.iter().flat_map(list_server))
-            .chain(self.waiting.iter().cloned())
+            .chain(self.needs_trust.iter().cloned())
     }
 }
 
@@ -104,8 +109,8 @@ impl Config {
         for (key, patterns) in
             [("include", &environment.include), ("exclude", &environment.exclude)]
         {
-            let line = |it: &WithSource<String>| {
-                SettingLine::new(&["environment", key], it.as_written(), &it.source)
+            let line = |pattern: &WithSource<String>| {
+                SettingLine::new(&["environment", key], pattern.as_written(), &pattern.source)
             };
             all.extend(patterns.iter().map(line));
         }
@@ -119,24 +124,24 @@ impl Config {
 }
 
 fn list_rules<'a>(
-    above: &'a [&'a str],
+    parent_keys: &'a [&'a str],
     rules: &'a [Rule],
 ) -> impl Iterator<Item = SettingLine> + 'a {
     rules.iter().map(move |rule| {
-        let mut key = above.to_vec();
+        let mut key = parent_keys.to_vec();
         key.extend(["permission", &rule.permission, rule.pattern.as_str()]);
-        SettingLine::new(&key, rules::action_word(rule.action), &rule.source)
+        SettingLine::new(&key, rules::action_name(rule.action), &rule.source)
     })
 }
 
-fn list_switch(above: &[&str], switch: &ToolSwitch) -> SettingLine {
-    let mut key = above.to_vec();
+fn list_switch(parent_keys: &[&str], switch: &ToolSwitch) -> SettingLine {
+    let mut key = parent_keys.to_vec();
     key.extend(["tools", &switch.pattern]);
     SettingLine::new(&key, switch.on.to_string(), &switch.source)
 }
 
 fn list_agent(agent: &Agent) -> Vec<SettingLine> {
-    let above = ["agent", agent.name.as_str()];
+    let parent_keys = ["agent", agent.name.as_str()];
     let line = |key: &str, value: String, source: &Source| {
         SettingLine::new(&["agent", &agent.name, key], value, source)
     };
@@ -146,7 +151,7 @@ fn list_agent(agent: &Agent) -> Vec<SettingLine> {
     let number = |key: &str, given: &Option<WithSource<f64>>| {
         given.as_ref().map(|given| line(key, given.value.to_string(), &given.source))
     };
-    let mut all = vec![line("mode", mode_word(*agent.mode).to_owned(), &agent.mode.source)];
+    let mut all = vec![line("mode", mode_name(*agent.mode).to_owned(), &agent.mode.source)];
     all.extend(text("description", &agent.description));
     all.extend(text("model", &agent.model));
     all.extend(text("prompt", &agent.prompt));
@@ -158,14 +163,14 @@ fn list_agent(agent: &Agent) -> Vec<SettingLine> {
     all.extend(
         agent.steps.as_ref().map(|given| line("steps", given.value.to_string(), &given.source)),
     );
-    all.extend(list_rules(&above, &agent.rules));
-    all.extend(list_rules(&above, &agent.project_rules));
+    all.extend(list_rules(&parent_keys, &agent.rules));
+    all.extend(list_rules(&parent_keys, &agent.project_rules));
     let switches = agent.switches.iter().chain(&agent.project_switches);
-    all.extend(switches.map(|switch| list_switch(&above, switch)));
+    all.extend(switches.map(|switch| list_switch(&parent_keys, switch)));
     all
 }
 
-fn mode_word(mode: AgentMode) -> &'static str {
+fn mode_name(mode: AgentMode) -> &'static str {
     match mode {
         AgentMode::Primary => "primary",
         AgentMode::Subagent => "subagent",
@@ -206,7 +211,7 @@ fn list_server(server: &ServerConfig) -> Vec<SettingLine> {
 }
 
 /// A value as written, without its members.
-fn abbreviated(node: &ConfigNode) -> String {
+fn abbreviate(node: &ConfigNode) -> String {
     match &node.data {
         ConfigValue::Null => "null".to_owned(),
         ConfigValue::Bool(flag) => flag.to_string(),

@@ -19,7 +19,7 @@ pub struct ConfigPaths {
     pub user: Option<PathBuf>,
     /// Files named by `--config`, in order.
     pub named: Vec<PathBuf>,
-    /// The workspace.
+    /// The root of the workspace.
     pub root: PathBuf,
     /// The home folder, for `~`.
     pub home: Option<PathBuf>,
@@ -38,7 +38,7 @@ impl ConfigPaths {
     }
 }
 
-/// The files as they were at one moment, so that what is trusted is what is used.
+/// The configuration files as they were when read, so that exactly the trusted contents are used.
 #[derive(Clone, Debug)]
 pub struct ConfigFiles {
     pub(super) items: Vec<GatheredFile>,
@@ -108,22 +108,27 @@ pub fn gather(host: &dyn ConfigHost, paths: &ConfigPaths) -> ConfigFiles {
     let mut gatherer = Gatherer { host, items: Vec::new(), problems: Vec::new() };
     let user = (ConfigLayer::User, LinkPolicy::Anywhere);
     if let Some(folder) = &paths.user {
-        gatherer.files(folder, &["helve.json", "helve.jsonc"], user);
-        gatherer.markdown(folder, AGENTS, user);
+        gatherer.add_json_files(folder, &["helve.json", "helve.jsonc"], user);
+        gatherer.add_agents(folder, AGENTS, user);
     }
     for path in &paths.named {
-        gatherer.file(path, Presence::Required, user);
+        gatherer.add_json_file(path, Presence::Required, user);
     }
     let root = &paths.root;
     let project = (ConfigLayer::Project, LinkPolicy::Beneath(root));
-    gatherer.take(&root.join(".mcp.json"), ConfigFileKind::McpJson, Presence::Optional, project);
-    gatherer.files(root, &["opencode.json", "opencode.jsonc"], project);
-    gatherer.files(&root.join(".opencode"), &["opencode.json", "opencode.jsonc"], project);
-    gatherer.markdown(&root.join(".opencode"), AGENTS, project);
-    gatherer.markdown(&root.join(".opencode"), MODES, project);
-    gatherer.files(root, &["helve.json", "helve.jsonc"], project);
-    gatherer.files(&root.join(".helve"), &["helve.json", "helve.jsonc"], project);
-    gatherer.markdown(&root.join(".helve"), AGENTS, project);
+    gatherer.add_file(
+        &root.join(".mcp.json"),
+        ConfigFileKind::McpJson,
+        Presence::Optional,
+        project,
+    );
+    gatherer.add_json_files(root, &["opencode.json", "opencode.jsonc"], project);
+    gatherer.add_json_files(&root.join(".opencode"), &["opencode.json", "opencode.jsonc"], project);
+    gatherer.add_agents(&root.join(".opencode"), AGENTS, project);
+    gatherer.add_agents(&root.join(".opencode"), MODES, project);
+    gatherer.add_json_files(root, &["helve.json", "helve.jsonc"], project);
+    gatherer.add_json_files(&root.join(".helve"), &["helve.json", "helve.jsonc"], project);
+    gatherer.add_agents(&root.join(".helve"), AGENTS, project);
     let Gatherer { items, problems, .. } = gatherer;
     let digest = digest(root, &items);
     ConfigFiles { items, problems, home: paths.home.clone(), digest }
@@ -136,31 +141,41 @@ struct Gatherer<'a> {
 }
 
 impl Gatherer<'_> {
-    fn files(&mut self, folder: &Path, names: &[&str], whose: (ConfigLayer, LinkPolicy<'_>)) {
+    fn add_json_files(
+        &mut self,
+        folder: &Path,
+        names: &[&str],
+        owner: (ConfigLayer, LinkPolicy<'_>),
+    ) {
         for name in names {
-            self.file(&folder.join(name), Presence::Optional, whose);
+            self.add_json_file(&folder.join(name), Presence::Optional, owner);
         }
     }
 
-    fn file(&mut self, path: &Path, presence: Presence, whose: (ConfigLayer, LinkPolicy<'_>)) {
-        self.take(path, ConfigFileKind::Json, presence, whose);
+    fn add_json_file(
+        &mut self,
+        path: &Path,
+        presence: Presence,
+        owner: (ConfigLayer, LinkPolicy<'_>),
+    ) {
+        self.add_file(path, ConfigFileKind::Json, presence, owner);
     }
 
-    fn take(
+    fn add_file(
         &mut self,
         path: &Path,
         kind: ConfigFileKind,
         presence: Presence,
-        whose: (ConfigLayer, LinkPolicy<'_>),
+        owner: (ConfigLayer, LinkPolicy<'_>),
     ) {
-        let (layer, links) = whose;
+        let (layer, links) = owner;
         let content = self.host.read(path, links);
         if presence == Presence::Required || content != Err(ConfigReadError::Missing) {
             self.items.push(GatheredFile { path: path.into(), layer, kind, content });
         }
     }
 
-    fn markdown(
+    fn add_agents(
         &mut self,
         folder: &Path,
         names: &[(&str, bool)],
@@ -173,24 +188,24 @@ impl Gatherer<'_> {
                     Ok(found) => found,
                     Err(ConfigReadError::Missing) => continue,
                     Err(why) => {
-                        // It is unknown which agents these files would have narrowed, so the whole layer asks.
+                        // These files may have restricted any agent, so the whole layer asks.
                         let (path, kind) = (folder.into(), ConfigFileKind::Json);
                         self.items.push(GatheredFile { path, layer, kind, content: Err(why) });
                         continue;
                     }
                 };
             if truncated {
-                self.problem(
+                self.add_problem(
                     &folder,
                     messages::too_many_agent_files(MAX_MARKDOWN_FILES, MAX_DEPTH),
                 );
             }
             for link in skipped_links {
-                self.problem(&folder.join(link), messages::linked_folder());
+                self.add_problem(&folder.join(link), messages::linked_folder());
             }
             for file in files {
                 let Some(name) = agent_name(&file) else {
-                    self.problem(&folder.join(file), messages::name_is_not_text());
+                    self.add_problem(&folder.join(file), messages::name_is_not_text());
                     continue;
                 };
                 let path = folder.join(file);
@@ -201,7 +216,7 @@ impl Gatherer<'_> {
         }
     }
 
-    fn problem(&mut self, path: &Path, text: ProblemText) {
+    fn add_problem(&mut self, path: &Path, text: ProblemText) {
         self.problems.push(ConfigProblem::of_file(path.into(), Severity::Error, text));
     }
 }

@@ -46,7 +46,7 @@ struct ConfigDraft {
     environment: EnvironmentSection,
     problems: Vec<ConfigProblem>,
     sources: Vec<SourceFile>,
-    waiting: Vec<SettingLine>,
+    needs_trust: Vec<SettingLine>,
 }
 
 impl ConfigDraft {
@@ -66,7 +66,7 @@ impl ConfigDraft {
             environment: EnvironmentSection::default(),
             problems,
             sources: Vec::new(),
-            waiting: Vec::new(),
+            needs_trust: Vec::new(),
         }
     }
 
@@ -109,7 +109,7 @@ impl ConfigDraft {
         let source = Source::File { path: item.path.clone(), line, column };
         match &item.kind {
             ConfigFileKind::Json => self.rules(item.layer).mark_broken(source),
-            // It contains no rules.
+            // Such a file contains no rules.
             ConfigFileKind::McpJson => {}
             ConfigFileKind::Agent { name, .. } => self.agents.mark_broken(name, source, item.layer),
         }
@@ -154,11 +154,11 @@ impl ConfigDraft {
             return file.error(node.at, || messages::not_an_object(&node.data));
         };
         if let Some(section) = mcp_json::to_mcp_section(file, entries) {
-            mcp::read_section(file, &section, &mut self.servers, &mut self.waiting);
+            mcp::read_section(file, &section, &mut self.servers, &mut self.needs_trust);
         }
     }
 
-    /// Uses only what narrows policy from a file with a syntax error.
+    /// Reads from a file with a syntax error only what restricts policy.
     fn read_partial(&mut self, file: &mut ConfigFile<'_>, entries: &[ConfigEntry]) {
         self.rules(file.layer).read(file, entries);
         for entry in entries {
@@ -186,22 +186,25 @@ impl ConfigDraft {
         let (key, node) = (entry.key.as_str(), &entry.value);
         match key {
             "agent" => {
-                self.agents.read_section(file, (key, node), AgentMode::All, &mut self.waiting)
+                self.agents.read_section(file, (key, node), AgentMode::All, &mut self.needs_trust)
             }
-            "mode" => {
-                self.agents.read_section(file, (key, node), AgentMode::Primary, &mut self.waiting)
-            }
-            "mcp" => mcp::read_section(file, node, &mut self.servers, &mut self.waiting),
+            "mode" => self.agents.read_section(
+                file,
+                (key, node),
+                AgentMode::Primary,
+                &mut self.needs_trust,
+            ),
+            "mcp" => mcp::read_section(file, node, &mut self.servers, &mut self.needs_trust),
             "sandbox" => programs::read_sandbox(file, node, &mut self.sandbox),
             "environment" => {
                 let section = &mut self.environment;
-                programs::read_environment(file, node, section, &mut self.waiting);
+                programs::read_environment(file, node, section, &mut self.needs_trust);
             }
             "shell" | "bash" | "default_agent" | "tool_output" | "edit" | "files" => {
                 match file.authority {
                     Authority::Full => self.read_setting(file, key, node),
-                    Authority::NarrowOnly => {
-                        self.waiting.push(SettingLine::waiting(file, &[], entry))
+                    Authority::RestrictOnly => {
+                        self.needs_trust.push(SettingLine::needing_trust(file, &[], entry))
                     }
                 }
             }
@@ -262,7 +265,7 @@ impl ConfigDraft {
         self.agents.read_agent(
             file,
             AgentEntry { name, at, fields, body, mode },
-            &mut self.waiting,
+            &mut self.needs_trust,
         );
     }
 
@@ -273,9 +276,9 @@ impl ConfigDraft {
         let mut problems = self.problems;
         let default_agent = self.default_agent.filter(|name| {
             let problem = check_default(name, &agents, files);
-            let good = problem.is_none();
+            let is_valid = problem.is_none();
             problems.extend(problem);
-            good
+            is_valid
         });
         Config {
             user,
@@ -294,7 +297,7 @@ impl ConfigDraft {
             problems,
             sources: self.sources,
             digest: files.digest().to_owned(),
-            waiting: self.waiting,
+            needs_trust: self.needs_trust,
         }
     }
 }
@@ -312,7 +315,7 @@ fn read_tool_output(file: &mut ConfigFile<'_>, node: &ConfigNode, limits: &mut T
                 continue;
             }
         };
-        if let Some(count) = file.count(&name, &field.value, max) {
+        if let Some(count) = file.unsigned(&name, &field.value, max) {
             *slot = Some(count);
         }
     }

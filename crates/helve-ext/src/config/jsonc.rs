@@ -55,9 +55,9 @@ fn node(value: Value<'_>, positions: &mut PositionTracker<'_>) -> ConfigNode {
         Value::NumberLit(number) => ConfigValue::Number(number.value.to_owned()),
         Value::BooleanLit(flag) => ConfigValue::Bool(flag.value),
         Value::NullKeyword(_) => ConfigValue::Null,
-        Value::Array(list) => {
-            ConfigValue::List(list.elements.into_iter().map(|one| node(one, positions)).collect())
-        }
+        Value::Array(list) => ConfigValue::List(
+            list.elements.into_iter().map(|element| node(element, positions)).collect(),
+        ),
         Value::Object(object) => {
             let entry = |property: jsonc_parser::ast::ObjectProp<'_>| {
                 let at = positions.position(property.name.start());
@@ -76,33 +76,37 @@ fn node(value: Value<'_>, positions: &mut PositionTracker<'_>) -> ConfigNode {
 fn broken(text: &str, error: &ParseError) -> ParsedJson {
     let range = error.range();
     // An unclosed bracket is reported with the range from the bracket to the end of the text.
-    let good = match error.kind() {
+    let valid_until = match error.kind() {
         ParseErrorKind::UnterminatedObject | ParseErrorKind::UnterminatedArray => range.end,
         _ => range.start,
     };
     let at = PositionTracker::new(text).position(range.start);
-    ParsedJson::Broken { before: salvage(text, good), at, why: messages::syntax(error.kind()) }
+    ParsedJson::Broken {
+        before: salvage(text, valid_until),
+        at,
+        why: messages::syntax(error.kind()),
+    }
 }
 
-/// Cuts the text after the last value that ends before `good`, closes the open brackets, and parses the result.
-fn salvage(text: &str, good: usize) -> Option<ConfigNode> {
-    let (end, closing) = last_complete_value(text, good)?;
+/// Cuts the text after the last value that ends before `valid_until`, closes the open brackets, and parses the result.
+fn salvage(text: &str, valid_until: usize) -> Option<ConfigNode> {
+    let (end, closing) = last_complete_value(text, valid_until)?;
     let closed = format!("{}{closing}", text.get(..end)?);
     let parsed = parse_to_ast(&closed, &CollectOptions::default(), &options()).ok()?;
     Some(node(parsed.value?, &mut PositionTracker::new(&closed)))
 }
 
-/// Returns where the last complete value ends, and the closing brackets needed there.
-fn last_complete_value(text: &str, good: usize) -> Option<(usize, String)> {
+/// Returns where the text can be cut after its last complete value, and the closing brackets needed there.
+fn last_complete_value(text: &str, valid_until: usize) -> Option<(usize, String)> {
     let mut scanner = Scanner::new(text, &scanner_options());
     let mut open: Vec<char> = Vec::new();
     let mut is_key = false;
     let mut last = None;
     while let Ok(Some(token)) = scanner.scan()
-        && scanner.token_end() <= good
+        && scanner.token_end() <= valid_until
     {
         let inside_object = open.last() == Some(&'}');
-        let ends_value = match token {
+        let can_cut_after = match token {
             Token::OpenBrace => {
                 open.push('}');
                 is_key = true;
@@ -128,7 +132,7 @@ fn last_complete_value(text: &str, good: usize) -> Option<(usize, String)> {
             Token::String(_) | Token::Number(_) | Token::Boolean(_) | Token::Null => !is_key,
             Token::Word(_) | Token::CommentLine(_) | Token::CommentBlock(_) => false,
         };
-        if ends_value && !open.is_empty() {
+        if can_cut_after && !open.is_empty() {
             last = Some((scanner.token_end(), open.iter().rev().collect()));
         }
     }

@@ -102,7 +102,7 @@ pub(super) const SANDBOX: &[&str] = &["mode", "network"];
 /// Keys of `environment`.
 pub(super) const ENVIRONMENT: &[&str] = &["exclude", "include", "inherit", "set"];
 
-/// Keys of `permission`: groups, tools and special cases. Tools of users may have other names.
+/// Keys of `permission`: groups, tools and special cases. User-defined tools may have other names.
 pub(super) const PERMISSION: &[&str] = &[
     "apply_patch",
     "bash",
@@ -129,15 +129,15 @@ pub(super) const PERMISSION: &[&str] = &[
     "write",
 ];
 
-/// Returns the known key nearest to `word`.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    near::nearest(word, known.iter().copied(), 1).first().copied()
+/// Returns the known key nearest to `key`.
+pub(super) fn nearest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
+    near::nearest(key, known.iter().copied(), 1).first().copied()
 }
 
-/// Returns the known key that `word` misspells. `my_read` is a different name, not a misspelling of `read`.
-pub(super) fn misspelled<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    if known.contains(&word) {
+/// Returns the known key that `key` misspells. `my_read` is a different name, not a misspelling of `read`.
+pub(super) fn misspelled<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
+    if known.contains(&key) {
         return None;
     }
-    nearest(word, known).filter(|near| word.len().abs_diff(near.len()) <= 2)
+    nearest(key, known).filter(|near| key.len().abs_diff(near.len()) <= 2)
 }

@@ -66,7 +66,7 @@ pub struct MarkdownFiles {
 /// Why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigReadError {
-    /// It does not exist.
+    /// The file does not exist.
     Missing,
     /// A link whose target does not exist.
     DeadLink,
@@ -87,20 +87,20 @@ impl ConfigHost for Disk {
     fn read(&self, path: &Path, links: LinkPolicy<'_>) -> Result<FileContents, ConfigReadError> {
         let real = real_path(path)?;
         // Checked before opening, because opening a device can have side effects.
-        let kind = fs::symlink_metadata(&real).map_err(unreadable)?.file_type();
-        if kind.is_dir() && is_empty(&real) {
+        let kind = fs::symlink_metadata(&real).map_err(io_error)?.file_type();
+        if kind.is_dir() && is_empty_folder(&real) {
             return Err(ConfigReadError::Missing);
         }
         refuse_special(kind)?;
         let file = match links {
             LinkPolicy::Anywhere => {
-                File::from(rustix::fs::open(&real, FILE_FLAGS, Mode::empty()).map_err(failed)?)
+                File::from(rustix::fs::open(&real, FILE_FLAGS, Mode::empty()).map_err(errno_error)?)
             }
             LinkPolicy::Beneath(root) => open_beneath(root, &real)?,
         };
-        refuse_special(file.metadata().map_err(unreadable)?.file_type())?;
+        refuse_special(file.metadata().map_err(io_error)?.file_type())?;
         let mut bytes = Vec::new();
-        file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(io_error)?;
         if bytes.len() > MAX_FILE_BYTES {
             return Err(ConfigReadError::TooLarge);
         }
@@ -139,8 +139,9 @@ impl ConfigHost for Disk {
     }
 }
 
-/// While a sandboxed program runs, an empty folder replaces a missing file so that the program cannot create it.
-fn is_empty(folder: &Path) -> bool {
+/// An empty folder counts as a missing file: while a sandboxed program runs, one is mounted in place of a missing file,
+/// so that the program cannot create it.
+fn is_empty_folder(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
@@ -154,7 +155,7 @@ const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 fn real_path(path: &Path) -> Result<PathBuf, ConfigReadError> {
-    fs::canonicalize(path).map_err(|error| match unreadable(error) {
+    fs::canonicalize(path).map_err(|error| match io_error(error) {
         ConfigReadError::Missing if fs::symlink_metadata(path).is_ok() => ConfigReadError::DeadLink,
         other => other,
     })
@@ -163,16 +164,16 @@ fn real_path(path: &Path) -> Result<PathBuf, ConfigReadError> {
 /// Opens one component at a time, so that a folder replaced by a link causes an error.
 fn open_beneath(root: &Path, real: &Path) -> Result<File, ConfigReadError> {
     let root = real_path(root)?;
-    let Ok(below) = real.strip_prefix(&root) else {
+    let Ok(relative) = real.strip_prefix(&root) else {
         return Err(ConfigReadError::OutsideProject(real.to_owned()));
     };
-    let mut here = rustix::fs::open(&root, FOLDER_FLAGS, Mode::empty()).map_err(failed)?;
-    let mut components = below.components().peekable();
+    let mut opened = rustix::fs::open(&root, FOLDER_FLAGS, Mode::empty()).map_err(errno_error)?;
+    let mut components = relative.components().peekable();
     while let Some(Component::Normal(name)) = components.next() {
         let flags = if components.peek().is_some() { FOLDER_FLAGS } else { FILE_FLAGS };
-        here = rustix::fs::openat(&here, name, flags, Mode::empty()).map_err(failed)?;
+        opened = rustix::fs::openat(&opened, name, flags, Mode::empty()).map_err(errno_error)?;
     }
-    Ok(File::from(here))
+    Ok(File::from(opened))
 }
 
 fn refuse_special(kind: fs::FileType) -> Result<(), ConfigReadError> {
@@ -204,17 +205,17 @@ struct MarkdownWalk<'a> {
 }
 
 impl MarkdownWalk<'_> {
-    fn enter(&mut self, below: &Path) -> Result<(), ConfigReadError> {
-        let folder = real_path(&self.root.join(below))?;
+    fn enter(&mut self, subfolder: &Path) -> Result<(), ConfigReadError> {
+        let folder = real_path(&self.root.join(subfolder))?;
         if !self.entered.insert(folder.clone()) {
             return Ok(());
         }
-        if below.components().count() >= MAX_DEPTH {
+        if subfolder.components().count() >= MAX_DEPTH {
             self.found.truncated = true;
             return Ok(());
         }
         for name in self.sorted_names(&folder)? {
-            let path = below.join(&name);
+            let path = subfolder.join(&name);
             let full = folder.join(&name);
             let is_link = full.is_symlink();
             match (full.is_dir(), self.links) {
@@ -232,13 +233,13 @@ impl MarkdownWalk<'_> {
     /// Returns the sorted names in a folder, without hidden ones.
     fn sorted_names(&mut self, folder: &Path) -> Result<Vec<OsString>, ConfigReadError> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(folder).map_err(unreadable)? {
+        for entry in fs::read_dir(folder).map_err(io_error)? {
             let Some(left) = self.entries_left.checked_sub(1) else {
                 self.found.truncated = true;
                 break;
             };
             self.entries_left = left;
-            let name = entry.map_err(unreadable)?.file_name();
+            let name = entry.map_err(io_error)?.file_name();
             if !name.as_encoded_bytes().starts_with(b".") {
                 names.push(name);
             }
@@ -248,13 +249,13 @@ impl MarkdownWalk<'_> {
     }
 }
 
-fn unreadable(error: io::Error) -> ConfigReadError {
+fn io_error(error: io::Error) -> ConfigReadError {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ConfigReadError::Missing,
         _ => ConfigReadError::Failed(error.to_string()),
     }
 }
 
-fn failed(error: rustix::io::Errno) -> ConfigReadError {
-    unreadable(error.into())
+fn errno_error(error: rustix::io::Errno) -> ConfigReadError {
+    io_error(error.into())
 }

@@ -50,25 +50,26 @@ pub(super) fn read_section(
     file: &mut ConfigFile<'_>,
     node: &ConfigNode,
     servers: &mut Vec<ServerConfig>,
-    waiting: &mut Vec<SettingLine>,
+    needs_trust: &mut Vec<SettingLine>,
 ) {
     let Some(entries) = file.map("mcp", node) else { return };
     for entry in entries {
-        let Some(read) = server(file, entry) else { continue };
-        let full = servers.len() >= MAX_SERVERS;
+        let Some(read) = read_server(file, entry) else { continue };
+        let is_full = servers.len() >= MAX_SERVERS;
         match (read, servers.iter_mut().find(|server| server.name == entry.key)) {
             // An untrusted project cannot change the user's servers.
             (_, Some(server))
-                if server.layer == ConfigLayer::User && file.authority == Authority::NarrowOnly =>
+                if server.layer == ConfigLayer::User
+                    && file.authority == Authority::RestrictOnly =>
             {
-                waiting.push(SettingLine::waiting(file, &["mcp"], entry));
+                needs_trust.push(SettingLine::needing_trust(file, &["mcp"], entry));
             }
-            (ServerEntry::Switch(enabled), Some(server)) => server.enabled = enabled,
-            (ServerEntry::Switch(_), None) => {
+            (ServerEntry::SetEnabled(enabled), Some(server)) => server.enabled = enabled,
+            (ServerEntry::SetEnabled(_), None) => {
                 file.warn(entry.at, || messages::no_such_server(&entry.key))
             }
             (ServerEntry::Definition(new), Some(server)) => *server = *new,
-            (ServerEntry::Definition(_), None) if full => {
+            (ServerEntry::Definition(_), None) if is_full => {
                 file.error(entry.at, || messages::too_many_servers(MAX_SERVERS))
             }
             (ServerEntry::Definition(new), None) => servers.push(*new),
@@ -77,12 +78,12 @@ pub(super) fn read_section(
 }
 
 enum ServerEntry {
-    Switch(WithSource<bool>),
+    SetEnabled(WithSource<bool>),
     Definition(Box<ServerConfig>),
 }
 
-/// Reads one server. Any mistake in it drops the server.
-fn server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ServerEntry> {
+/// Reads one server. Returns `None` if it contains any mistake.
+fn read_server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ServerEntry> {
     let path = messages::key_path(&["mcp", &entry.key]);
     let fields = file.map(&path, &entry.value)?;
     // The last of several equal keys counts, as in any other object.
@@ -96,17 +97,17 @@ fn server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ServerEntry>
     }
     let (expansion, state) = match file.authority {
         Authority::Full => (ExpandMode::Lenient, SettingState::Active),
-        Authority::NarrowOnly => (ExpandMode::Verbatim, SettingState::NeedsTrust),
+        Authority::RestrictOnly => (ExpandMode::Verbatim, SettingState::NeedsTrust),
     };
-    let named = |key: &str| format!("{path}.{key}");
+    let field_name = |key: &str| format!("{path}.{key}");
     let enabled = match field("enabled") {
-        Some(node) => Some(file.flag(&named("enabled"), node)?),
+        Some(node) => Some(file.flag(&field_name("enabled"), node)?),
         None => None,
     };
     let kind = match (field("type"), &enabled) {
-        (Some(node), _) => file.text(&named("type"), node, ExpandMode::Verbatim)?,
+        (Some(node), _) => file.text(&field_name("type"), node, ExpandMode::Verbatim)?,
         (None, Some(enabled)) if fields.len() == 1 => {
-            return Some(ServerEntry::Switch(enabled.clone()));
+            return Some(ServerEntry::SetEnabled(enabled.clone()));
         }
         (None, _) => {
             let nearest = if field("url").is_some() { "remote" } else { "local" };
@@ -115,12 +116,12 @@ fn server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ServerEntry>
         }
     };
     let timeout = match field("timeout") {
-        Some(node) => Some(file.count(&named("timeout"), node, MAX_TIMEOUT)?),
+        Some(node) => Some(file.unsigned(&field_name("timeout"), node, MAX_TIMEOUT)?),
         None => None,
     };
     let transport = match kind.value.as_str() {
-        "local" => local(file, entry, &field, expansion)?,
-        "remote" => remote(file, entry, &field, expansion)?,
+        "local" => read_local(file, entry, &field, expansion)?,
+        "remote" => read_remote(file, entry, &field, expansion)?,
         other => {
             let at = field("type").map_or(entry.at, |node| node.at);
             file.error(at, || messages::unknown_server_type(other));
@@ -139,13 +140,13 @@ fn server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ServerEntry>
     })))
 }
 
-fn local<'n>(
+fn read_local<'n>(
     file: &mut ConfigFile<'_>,
     entry: &ConfigEntry,
     field: &impl Fn(&str) -> Option<&'n ConfigNode>,
     expansion: ExpandMode,
 ) -> Option<ServerTransport> {
-    let named = |key: &str| messages::key_path(&["mcp", &entry.key, key]);
+    let field_name = |key: &str| messages::key_path(&["mcp", &entry.key, key]);
     let Some(node) = field("command") else {
         file.error(entry.at, || messages::server_lacks(&entry.key, "command"));
         return None;
@@ -154,41 +155,41 @@ fn local<'n>(
         file.error(node.at, || messages::command_is_a_string(line));
         return None;
     }
-    let command = file.texts(&named("command"), node, expansion)?;
+    let command = file.texts(&field_name("command"), node, expansion)?;
     if command.first().is_none_or(|program| program.value.is_empty()) {
         file.error(node.at, || messages::empty_command(&entry.key));
         return None;
     }
     let environment = match field("environment") {
-        Some(node) => file.named_texts(&named("environment"), node, expansion)?,
+        Some(node) => file.named_texts(&field_name("environment"), node, expansion)?,
         None => Vec::new(),
     };
     let cwd = match field("cwd") {
-        Some(node) => Some(file.text(&named("cwd"), node, expansion)?),
+        Some(node) => Some(file.text(&field_name("cwd"), node, expansion)?),
         None => None,
     };
     Some(ServerTransport::Local { command, environment, cwd })
 }
 
-fn remote<'n>(
+fn read_remote<'n>(
     file: &mut ConfigFile<'_>,
     entry: &ConfigEntry,
     field: &impl Fn(&str) -> Option<&'n ConfigNode>,
     expansion: ExpandMode,
 ) -> Option<ServerTransport> {
-    let named = |key: &str| messages::key_path(&["mcp", &entry.key, key]);
+    let field_name = |key: &str| messages::key_path(&["mcp", &entry.key, key]);
     let Some(node) = field("url") else {
         file.error(entry.at, || messages::server_lacks(&entry.key, "url"));
         return None;
     };
-    let url = file.text(&named("url"), node, expansion)?;
+    let url = file.text(&field_name("url"), node, expansion)?;
     let is_web = ["http://", "https://"].iter().any(|scheme| url.value.starts_with(scheme));
     if !is_web && expansion != ExpandMode::Verbatim {
         file.error(node.at, || messages::not_a_web_address(url.as_written()));
         return None;
     }
     let headers = match field("headers") {
-        Some(node) => file.named_texts(&named("headers"), node, expansion)?,
+        Some(node) => file.named_texts(&field_name("headers"), node, expansion)?,
         None => Vec::new(),
     };
     Some(ServerTransport::Remote { url, headers })

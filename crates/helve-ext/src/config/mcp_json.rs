@@ -12,16 +12,16 @@ pub(super) fn to_mcp_section(
     entries: &[ConfigEntry],
 ) -> Option<ConfigNode> {
     let servers = entries.iter().rev().find(|entry| entry.key == "mcpServers")?;
-    let listed = file.map("mcpServers", &servers.value)?;
-    let converted = listed.iter().filter_map(|entry| {
-        let value = server(file, entry)?;
+    let servers_by_name = file.map("mcpServers", &servers.value)?;
+    let converted = servers_by_name.iter().filter_map(|entry| {
+        let value = convert_server(file, entry)?;
         Some(ConfigEntry { key: entry.key.clone(), at: entry.at, value })
     });
     let entries = converted.collect();
     Some(ConfigNode { at: servers.value.at, data: ConfigValue::Map(entries) })
 }
 
-fn server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ConfigNode> {
+fn convert_server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ConfigNode> {
     let fields = file.map(&messages::key_path(&["mcpServers", &entry.key]), &entry.value)?;
     let field = |key: &str| fields.iter().rev().find(|field| field.key == key);
     let kind = match field("type").map(|field| &field.value.data) {
@@ -42,7 +42,7 @@ fn server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ConfigNode> 
         converted.extend(field(from).map(|field| ConfigEntry {
             key: to.into(),
             at: field.at,
-            value: expand_dollars(file, &field.value),
+            value: rewrite_node(file, &field.value),
         }));
     };
     copy("url", "url");
@@ -51,21 +51,21 @@ fn server(file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> Option<ConfigNode> 
     copy("cwd", "cwd");
     copy("timeout", "timeout");
     if kind == "local" {
-        converted.extend(command(file, field("command"), field("args")));
+        converted.extend(join_command(file, field("command"), field("args")));
     }
     Some(ConfigNode { at: entry.value.at, data: ConfigValue::Map(converted) })
 }
 
 /// Joins the program and its arguments into one list. Returns `None` if they are invalid, which drops the server.
-fn command(
+fn join_command(
     file: &mut ConfigFile<'_>,
     program: Option<&ConfigEntry>,
     args: Option<&ConfigEntry>,
 ) -> Option<ConfigEntry> {
     let program = program?;
-    let mut list = vec![expand_dollars(file, &program.value)];
+    let mut list = vec![rewrite_node(file, &program.value)];
     if let Some(args) = args {
-        match expand_dollars(file, &args.value).data {
+        match rewrite_node(file, &args.value).data {
             ConfigValue::List(args) => list.extend(args),
             _ => return file.wrong_type("args", &args.value, "a list of strings"),
         }
@@ -83,19 +83,19 @@ fn text_entry(at: Position, key: &str, text: &str) -> ConfigEntry {
 }
 
 /// Rewrites `${NAME}` and `${NAME:-default}` as `{env:NAME}` in every text.
-fn expand_dollars(file: &ConfigFile<'_>, node: &ConfigNode) -> ConfigNode {
+fn rewrite_node(file: &ConfigFile<'_>, node: &ConfigNode) -> ConfigNode {
     let data = match &node.data {
         ConfigValue::Text(text) => ConfigValue::Text(rewrite_dollars(file, text)),
         ConfigValue::List(list) => {
-            ConfigValue::List(list.iter().map(|one| expand_dollars(file, one)).collect())
+            ConfigValue::List(list.iter().map(|item| rewrite_node(file, item)).collect())
         }
         ConfigValue::Map(entries) => {
-            let each = entries.iter().map(|entry| ConfigEntry {
+            let rewritten = entries.iter().map(|entry| ConfigEntry {
                 key: entry.key.clone(),
                 at: entry.at,
-                value: expand_dollars(file, &entry.value),
+                value: rewrite_node(file, &entry.value),
             });
-            ConfigValue::Map(each.collect())
+            ConfigValue::Map(rewritten.collect())
         }
         ConfigValue::Null => ConfigValue::Null,
         ConfigValue::Bool(flag) => ConfigValue::Bool(*flag),

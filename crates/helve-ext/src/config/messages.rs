@@ -31,21 +31,22 @@ impl ProblemText {
 /// Replaces a value that may be a secret.
 pub(super) const HIDDEN: &str = "(not shown)";
 /// What a mistake in a list of rules leads to.
-const CLOSED: &str = "until this is fixed nothing here is allowed without asking; denies hold";
+const CLOSED: &str =
+    "until this is fixed, nothing here is allowed without asking; denies still apply";
 const ACTIONS: &[&str] = &["allow", "ask", "deny"];
 /// Maximum number of characters of a value that a message repeats.
-const MAX_SHOWN: usize = 120;
+const MAX_DISPLAYED: usize = 120;
 
 /// Escapes control characters and cuts long text.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn display_text(text: &str) -> String {
     let mut chars = text.chars();
-    let start: String = chars.by_ref().take(MAX_SHOWN).collect();
+    let start: String = chars.by_ref().take(MAX_DISPLAYED).collect();
     let end = if chars.next().is_some() { "…" } else { "" };
     format!("{}{end}", visible::escape_line(&start))
 }
 
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", shown(text))
+    format!("\"{}\"", display_text(text))
 }
 
 /// Joins keys to a path: `permission.bash."git *"`.
@@ -54,8 +55,9 @@ pub(super) fn key_path(parts: &[&str]) -> String {
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '/');
         !part.is_empty() && part.chars().all(plain)
     };
-    let spelled = parts.iter().map(|part| if is_plain(part) { shown(part) } else { quoted(part) });
-    spelled.collect::<Vec<_>>().join(".")
+    let rendered =
+        parts.iter().map(|part| if is_plain(part) { display_text(part) } else { quoted(part) });
+    rendered.collect::<Vec<_>>().join(".")
 }
 
 fn type_name(value: &ConfigValue) -> &'static str {
@@ -72,7 +74,7 @@ fn type_name(value: &ConfigValue) -> &'static str {
 
 fn describe(value: &ConfigValue) -> String {
     match value {
-        ConfigValue::Number(number) => shown(number),
+        ConfigValue::Number(number) => display_text(number),
         ConfigValue::Text(text) => quoted(text),
         ConfigValue::Null | ConfigValue::Bool(_) | ConfigValue::List(_) | ConfigValue::Map(_) => {
             type_name(value).to_owned()
@@ -86,16 +88,18 @@ pub(super) fn unreadable(why: &ConfigReadError) -> ProblemText {
     match why {
         ConfigReadError::Missing => problem("the file does not exist"),
         ConfigReadError::DeadLink => problem("this is a broken link"),
-        ConfigReadError::OutsideProject(to) => {
-            let to = shown(&to.to_string_lossy());
-            problem(format!("this link leads out of the project, to {to}, and is not read"))
+        ConfigReadError::OutsideProject(target) => {
+            let target = display_text(&target.to_string_lossy());
+            problem(format!("this link leads out of the project, to {target}, and is not read"))
                 .hint("put the file into the project, or name it with --config")
         }
         ConfigReadError::NotAFile(kind) => problem(format!("this is {kind}, not a file")),
         ConfigReadError::TooLarge => {
             problem(format!("this is larger than {} KiB", MAX_FILE_BYTES / 1024))
         }
-        ConfigReadError::Failed(why) => problem(format!("the file cannot be read: {}", shown(why))),
+        ConfigReadError::Failed(why) => {
+            problem(format!("the file cannot be read: {}", display_text(why)))
+        }
     }
 }
 
@@ -159,13 +163,13 @@ pub(super) fn bad_yaml(why: &str) -> ProblemText {
     let why = why.split_once(" at line ").map_or(why, |(why, _)| why);
     let too_much = why.starts_with("budget breached") || why.starts_with("recursion limit");
     let why = if too_much { "it is too large or nested too deeply" } else { why };
-    problem(format!("the front matter is not valid YAML: {}", shown(why)))
-        .hint("until this is fixed the agent asks for everything")
+    problem(format!("the front matter is not valid YAML: {}", display_text(why)))
+        .hint("until this is fixed, the agent asks for everything")
 }
 
 pub(super) fn front_matter_too_long(max: usize) -> ProblemText {
     problem(format!("front matter may have at most {} KiB", max / 1024))
-        .hint("until this is fixed the agent asks for everything")
+        .hint("until this is fixed, the agent asks for everything")
 }
 
 pub(super) fn front_matter_is_unclosed() -> ProblemText {
@@ -187,7 +191,7 @@ pub(super) fn wrong_type(name: &str, expected: &str, value: &ConfigValue) -> Pro
     problem(format!("{name} must be {expected}, not {}", describe(value)))
 }
 
-pub(super) fn count_up_to(max: u64) -> String {
+pub(super) fn unsigned_up_to(max: u64) -> String {
     format!("a whole number from 1 to {max}")
 }
 
@@ -195,10 +199,10 @@ pub(super) fn number_up_to(max: f64) -> String {
     format!("a number from 0 to {max}")
 }
 
-pub(super) fn not_a_choice(name: &str, known: &[&str], word: &str) -> ProblemText {
-    let all: Vec<String> = known.iter().map(|word| quoted(word)).collect();
-    let message = problem(format!("{name} must be {}, not {}", all.join(" or "), quoted(word)));
-    match keys::nearest(word, known) {
+pub(super) fn not_a_choice(name: &str, known: &[&str], value: &str) -> ProblemText {
+    let all: Vec<String> = known.iter().map(|choice| quoted(choice)).collect();
+    let message = problem(format!("{name} must be {}, not {}", all.join(" or "), quoted(value)));
+    match keys::nearest(value, known) {
         Some(nearest) => message.hint(format!("did you mean {}?", quoted(nearest))),
         None => message,
     }
@@ -213,11 +217,14 @@ pub(super) fn unknown_key(key: &str, nearest: Option<&str>) -> ProblemText {
 }
 
 pub(super) fn unset(name: &str) -> ProblemText {
-    problem(format!("the variable {} is not set; it is replaced by an empty string", shown(name)))
+    problem(format!(
+        "the variable {} is not set; an empty string is used instead",
+        display_text(name)
+    ))
 }
 
 pub(super) fn unset_in_rules(name: &str) -> ProblemText {
-    problem(format!("the variable {} is not set, so this rule is invalid", shown(name)))
+    problem(format!("the variable {} is not set, so this rule is invalid", display_text(name)))
         .hint(CLOSED)
 }
 
@@ -232,7 +239,7 @@ pub(super) fn no_home() -> ProblemText {
 
 pub(super) fn unreadable_include(path: &Path, why: &ConfigReadError) -> ProblemText {
     let why = unreadable(why).what;
-    problem(format!("{} cannot be included: {why}", shown(&path.to_string_lossy())))
+    problem(format!("{} cannot be included: {why}", display_text(&path.to_string_lossy())))
 }
 
 pub(super) fn includes_itself() -> ProblemText {
@@ -240,7 +247,7 @@ pub(super) fn includes_itself() -> ProblemText {
 }
 
 pub(super) fn include_is_not_text(path: &Path) -> ProblemText {
-    problem(format!("{} is not UTF-8", shown(&path.to_string_lossy())))
+    problem(format!("{} is not UTF-8", display_text(&path.to_string_lossy())))
 }
 
 pub(super) fn too_many_includes(max: usize) -> ProblemText {
@@ -254,7 +261,7 @@ pub(super) fn value_too_large(max: usize) -> ProblemText {
 // Rules
 
 pub(super) fn wrong_permission(name: &str, value: &ConfigValue) -> ProblemText {
-    let name = shown(name);
+    let name = display_text(name);
     let expected = "\"allow\", \"ask\", \"deny\" or an object of these";
     problem(format!("{name} must be {expected}, not {}", describe(value))).hint(CLOSED)
 }
@@ -264,10 +271,10 @@ pub(super) fn wrong_action(value: &ConfigValue) -> ProblemText {
         .hint(CLOSED)
 }
 
-pub(super) fn unknown_action(word: &str) -> ProblemText {
+pub(super) fn unknown_action(value: &str) -> ProblemText {
     let message =
-        problem(format!("an action must be \"allow\", \"ask\" or \"deny\", not {}", quoted(word)));
-    match keys::nearest(word, ACTIONS) {
+        problem(format!("an action must be \"allow\", \"ask\" or \"deny\", not {}", quoted(value)));
+    match keys::nearest(value, ACTIONS) {
         Some(nearest) => message.hint(format!("did you mean {}? {CLOSED}", quoted(nearest))),
         None => message.hint(CLOSED),
     }
@@ -319,7 +326,7 @@ pub(super) fn no_such_agent(name: &str, names: &[&str]) -> ProblemText {
     let message = problem(format!("no such agent: {}", quoted(name)));
     match keys::nearest(name, names) {
         Some(nearest) => message.hint(format!("did you mean {}?", quoted(nearest))),
-        None => message.hint(format!("agents: {}", shown(&names.join(", ")))),
+        None => message.hint(format!("agents: {}", display_text(&names.join(", ")))),
     }
 }
 
@@ -328,7 +335,7 @@ pub(super) fn agent_is_not_primary(name: &str, names: &[&str]) -> ProblemText {
         "{} cannot be the default agent, because only other agents may start it",
         quoted(name)
     ))
-    .hint(format!("choose one of: {}", shown(&names.join(", "))))
+    .hint(format!("choose one of: {}", display_text(&names.join(", "))))
 }
 
 // Programs
@@ -342,7 +349,7 @@ pub(super) fn unknown_sandbox(value: &ConfigValue) -> ProblemText {
         "the sandbox must be \"off\", \"workspace-write\" or \"read-only\", not {}",
         describe(value)
     ))
-    .hint("until this is fixed programs run read-only")
+    .hint("until this is fixed, programs run read-only")
 }
 
 pub(super) fn project_loosens_sandbox() -> ProblemText {
@@ -350,12 +357,12 @@ pub(super) fn project_loosens_sandbox() -> ProblemText {
         .hint("set it in your own configuration")
 }
 
-pub(super) fn unknown_inherit(word: &str) -> ProblemText {
+pub(super) fn unknown_inherit(value: &str) -> ProblemText {
     problem(format!(
         "environment.inherit must be \"all\", \"core\" or \"none\", not {}",
-        quoted(word)
+        quoted(value)
     ))
-    .hint("until this is fixed only the variables that programs need to run are passed on")
+    .hint("until this is fixed, only the variables that programs need to run are passed on")
 }
 
 pub(super) fn not_a_variable(name: &str) -> ProblemText {
@@ -401,7 +408,7 @@ pub(super) fn server_lacks(name: &str, key: &str) -> ProblemText {
 pub(super) fn command_is_a_string(line: &str) -> ProblemText {
     let words: Vec<_> = line.split_whitespace().map(quoted).collect();
     problem("a command must be a list of the program and its arguments")
-        .hint(format!("write [{}]", shown(&words.join(", "))))
+        .hint(format!("write [{}]", display_text(&words.join(", "))))
 }
 
 pub(super) fn empty_command(name: &str) -> ProblemText {

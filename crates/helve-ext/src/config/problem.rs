@@ -1,4 +1,4 @@
-//! A problem in a configuration file, for people.
+//! Problems in configuration files, as shown to people.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::tree::Position;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
     pub file: Arc<Path>,
-    /// `None` if it concerns the whole file.
+    /// `None` if the problem concerns the whole file.
     pub at: Option<Position>,
     pub severity: Severity,
     pub what: String,
@@ -56,19 +56,20 @@ pub struct ProblemExcerpt {
 }
 
 /// Maximum number of characters shown before the position.
-const BEFORE: usize = 60;
+const MAX_BEFORE: usize = 60;
 /// Maximum number of characters shown in total.
-const WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 impl ProblemExcerpt {
     /// Returns the line of `text` at `at`, cut around the position, with control characters escaped.
     pub(super) fn of(text: &str, at: Position) -> Option<Self> {
         let line = text.lines().nth(at.line.checked_sub(1)? as usize)?;
         let column = (at.column as usize).saturating_sub(1);
-        let skipped = column.saturating_sub(BEFORE);
+        let skipped = column.saturating_sub(MAX_BEFORE);
         let mut chars = line.chars().map(|c| if c == '\t' { ' ' } else { c }).skip(skipped);
         let before: String = chars.by_ref().take(column - skipped).collect();
-        let after: String = chars.by_ref().take(WIDTH.saturating_sub(column - skipped)).collect();
+        let after: String =
+            chars.by_ref().take(MAX_WIDTH.saturating_sub(column - skipped)).collect();
         let start = if skipped > 0 { "…" } else { "" };
         let before = format!("{start}{}", visible::escape_line(&before));
         let before = if skipped > 0 { before } else { before.trim_start().to_owned() };

@@ -30,12 +30,12 @@ pub struct SandboxSection {
 
 impl SandboxSection {
     pub fn mode(&self) -> Sandbox {
-        self.mode.as_ref().map_or(Sandbox::default(), |it| it.value)
+        self.mode.as_ref().map_or(Sandbox::default(), |setting| setting.value)
     }
 
     /// Off unless switched on. Has no effect without a sandbox.
     pub fn network(&self) -> Network {
-        self.network.as_ref().map_or(Network::Off, |it| it.value)
+        self.network.as_ref().map_or(Network::Off, |setting| setting.value)
     }
 }
 
@@ -50,27 +50,29 @@ pub struct EnvironmentSection {
 
 impl EnvironmentSection {
     fn inherit(&self) -> Inherit {
-        self.inherit.as_ref().map_or(Inherit::default(), |it| it.value)
+        self.inherit.as_ref().map_or(Inherit::default(), |setting| setting.value)
     }
 
-    /// Inherits little, because a setting that could have removed variables is invalid.
+    /// Makes commands inherit at most the core variables. Used if a setting is invalid that may have been meant to remove
+    /// variables.
     fn restrict(&mut self, file: &ConfigFile<'_>, field: &ConfigEntry) {
         let restricted = self.inherit().max(Inherit::Core);
         self.inherit = Some(WithSource::new(restricted, file.source(field.value.at)));
     }
 
     pub fn policy(&self) -> EnvironmentPolicy {
-        let values = |all: &[WithSource<String>]| all.iter().map(|it| it.value.clone()).collect();
+        let values =
+            |all: &[WithSource<String>]| all.iter().map(|pattern| pattern.value.clone()).collect();
         EnvironmentPolicy {
             inherit: self.inherit(),
             include: values(&self.include),
             exclude: values(&self.exclude),
-            set: self.set.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect(),
+            set: self.set.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect(),
         }
     }
 }
 
-/// A day, in milliseconds.
+/// Maximum timeout in milliseconds: a day.
 const MAX_TIMEOUT: u64 = 24 * 60 * 60 * 1000;
 /// Maximum number of names and patterns in `environment`, over all files.
 const MAX_VARIABLES: usize = 1_000;
@@ -107,7 +109,7 @@ pub(super) fn read_bash(file: &mut ConfigFile<'_>, node: &ConfigNode, bash: &mut
             }
         };
         let name = messages::key_path(&["bash", &field.key]);
-        if let Some(count) = file.count(&name, &field.value, MAX_TIMEOUT) {
+        if let Some(count) = file.unsigned(&name, &field.value, MAX_TIMEOUT) {
             *slot = Some(count);
         }
     }
@@ -189,22 +191,22 @@ pub(super) fn read_environment(
     file: &mut ConfigFile<'_>,
     node: &ConfigNode,
     section: &mut EnvironmentSection,
-    waiting: &mut Vec<SettingLine>,
+    needs_trust: &mut Vec<SettingLine>,
 ) {
     let Some(fields) = file.map("environment", node) else { return };
     for field in fields {
         let name = messages::key_path(&["environment", &field.key]);
         match (field.key.as_str(), file.authority) {
-            ("inherit", _) => read_inherit(file, field, section, waiting),
+            ("inherit", _) => read_inherit(file, field, section, needs_trust),
             ("exclude", _) => {
                 match file.texts(&name, &field.value, ExpandMode::Strict) {
                     Some(patterns) => section.exclude.extend(patterns),
-                    // The list may have named secrets, so little is inherited.
+                    // The list may have named secrets.
                     None => section.restrict(file, field),
                 }
             }
-            ("include" | "set", Authority::NarrowOnly) => {
-                waiting.push(SettingLine::waiting(file, &["environment"], field));
+            ("include" | "set", Authority::RestrictOnly) => {
+                needs_trust.push(SettingLine::needing_trust(file, &["environment"], field));
             }
             ("include", Authority::Full) => {
                 let patterns = file.texts(&name, &field.value, ExpandMode::Strict);
@@ -231,7 +233,7 @@ fn read_inherit(
     file: &mut ConfigFile<'_>,
     field: &ConfigEntry,
     section: &mut EnvironmentSection,
-    waiting: &mut Vec<SettingLine>,
+    needs_trust: &mut Vec<SettingLine>,
 ) {
     let node = &field.value;
     let Some(text) = file.text("environment.inherit", node, ExpandMode::Strict) else {
@@ -242,10 +244,10 @@ fn read_inherit(
         return section.restrict(file, field);
     };
     match file.authority {
-        Authority::NarrowOnly if inherit < section.inherit() => {
-            waiting.push(SettingLine::waiting(file, &["environment"], field));
+        Authority::RestrictOnly if inherit < section.inherit() => {
+            needs_trust.push(SettingLine::needing_trust(file, &["environment"], field));
         }
-        Authority::NarrowOnly | Authority::Full => {
+        Authority::RestrictOnly | Authority::Full => {
             section.inherit = Some(WithSource::new(inherit, text.source));
         }
     }

@@ -26,7 +26,7 @@ pub(super) struct RuleList {
 #[derive(Debug)]
 struct RuleEntry {
     rule: Rule,
-    /// The entry in `tools` that the rule comes from.
+    /// The key in `tools` that the rule comes from, if any.
     tool: Option<String>,
 }
 
@@ -36,15 +36,15 @@ impl RuleList {
         Self { rules, ..Self::default() }
     }
 
-    /// From now on nothing in this list allows.
+    /// Records a mistake. A list with a mistake allows nothing.
     pub(super) fn mark_broken(&mut self, at: Source) {
         self.broken.get_or_insert(at);
     }
 
-    /// Returns the final rules and switches. In a broken list denies and asks hold, and everything else asks: what could not
-    /// be interpreted may have been a deny.
+    /// Returns the final rules and switches. In a list with a mistake, denies and asks stay, and everything else
+    /// asks: what could not be interpreted may have been a deny.
     pub(super) fn finish(self) -> (Vec<Rule>, Vec<ToolSwitch>) {
-        let rules = self.rules.into_iter().map(|kept| kept.rule);
+        let rules = self.rules.into_iter().map(|entry| entry.rule);
         let Some(source) = self.broken else { return (rules.collect(), self.switches) };
         let mut closed = vec![Rule::new("*", "*", Action::Ask, source.clone())];
         closed.extend(rules.map(|rule| match rule.action {
@@ -88,9 +88,9 @@ impl RuleList {
         match &node.data {
             ConfigValue::Text(_) => self.rule(file, ("*", "*"), node.at, node),
             ConfigValue::Map(entries) => {
-                unique &= self.demand_unique(file, entries);
+                unique &= self.check_unique(file, entries);
                 for entry in entries {
-                    unique &= self.key(file, entry);
+                    unique &= self.permission_key(file, entry);
                 }
             }
             ConfigValue::Null
@@ -100,19 +100,19 @@ impl RuleList {
                 self.wrong_type(file, "permission", node);
             }
         }
-        let section: Vec<_> = self.rules.iter().skip(before).map(|kept| &kept.rule).collect();
+        let section: Vec<_> = self.rules.iter().skip(before).map(|entry| &entry.rule).collect();
         if section.len() <= MAX_RULES {
             shadow::warn_about_shadowed(file, &section);
         } else {
             file.error(node.at, || messages::too_many_rules(MAX_RULES));
             self.mark_broken(file.source(node.at));
-            self.keep_denies_beyond(before + MAX_RULES);
+            self.keep_only_denies_after(before + MAX_RULES);
         }
         unique
     }
 
     /// Reads one permission key. Returns whether all its patterns are unique.
-    fn key(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> bool {
+    fn permission_key(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> bool {
         let Some(key) = self.pattern(file, entry) else { return true };
         // Beyond the limit the section is broken anyway, and comparing names takes time.
         if self.rules.len() <= MAX_RULES
@@ -123,12 +123,12 @@ impl RuleList {
         match &entry.value.data {
             ConfigValue::Text(_) => self.rule(file, (&key, "*"), entry.at, &entry.value),
             ConfigValue::Map(patterns) => {
-                let unique = self.demand_unique(file, patterns);
-                for one in patterns {
-                    if let Some(pattern) = self.pattern(file, one)
-                        && let Some(pattern) = self.expand_home(file, one.at, pattern)
+                let unique = self.check_unique(file, patterns);
+                for pattern_entry in patterns {
+                    if let Some(pattern) = self.pattern(file, pattern_entry)
+                        && let Some(pattern) = self.expand_home(file, pattern_entry.at, pattern)
                     {
-                        self.rule(file, (&key, &pattern), one.at, &one.value);
+                        self.rule(file, (&key, &pattern), pattern_entry.at, &pattern_entry.value);
                     }
                 }
                 return unique;
@@ -164,11 +164,9 @@ impl RuleList {
         at: Position,
         pattern: String,
     ) -> Option<String> {
-        let below = match (pattern.strip_prefix('~'), pattern.strip_prefix("$HOME")) {
-            (Some(below), _) if below.is_empty() || below.starts_with('/') => below,
-            (_, Some(below)) if !below.starts_with(|c: char| c.is_alphanumeric() || c == '_') => {
-                below
-            }
+        let rest = match (pattern.strip_prefix('~'), pattern.strip_prefix("$HOME")) {
+            (Some(rest), _) if rest.is_empty() || rest.starts_with('/') => rest,
+            (_, Some(rest)) if !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_') => rest,
             (_, _) => return Some(pattern),
         };
         let home = file.context.home.and_then(|home| home.to_str());
@@ -177,7 +175,7 @@ impl RuleList {
             self.mark_broken(file.source(at));
             return None;
         };
-        Some(format!("{}{below}", home.trim_end_matches('/')))
+        Some(format!("{}{rest}", home.trim_end_matches('/')))
     }
 
     fn rule(
@@ -202,7 +200,7 @@ impl RuleList {
             file.wrong_type::<()>("tools", node, "an object");
             return self.mark_broken(file.source(node.at));
         };
-        self.demand_unique(file, entries);
+        self.check_unique(file, entries);
         if entries.len() > MAX_RULES {
             file.error(node.at, || messages::too_many_tools(MAX_RULES));
             self.mark_broken(file.source(node.at));
@@ -225,7 +223,7 @@ impl RuleList {
 
     fn switch(&mut self, source: Source, name: &str, on: bool) {
         if on {
-            self.rules.retain(|kept| kept.tool.as_deref() != Some(name));
+            self.rules.retain(|entry| entry.tool.as_deref() != Some(name));
         } else {
             let group = match name {
                 "write" | "edit" | "patch" => "edit",
@@ -237,8 +235,8 @@ impl RuleList {
         self.switches.push(ToolSwitch { pattern: name.to_owned(), on, source });
     }
 
-    /// Reports repeated keys: nobody can tell which one was meant.
-    fn demand_unique(&mut self, file: &mut ConfigFile<'_>, entries: &[ConfigEntry]) -> bool {
+    /// Reports repeated keys as mistakes, since it is unclear which one was meant. Returns whether there are none.
+    fn check_unique(&mut self, file: &mut ConfigFile<'_>, entries: &[ConfigEntry]) -> bool {
         let repeated = repeated(entries);
         for (again, first) in &repeated {
             file.error(again.at, || messages::repeated(&again.key, first.at));
@@ -247,15 +245,16 @@ impl RuleList {
         repeated.is_empty()
     }
 
-    /// Denies whatever is both denied and not denied because a key is repeated.
+    /// Where a repeated key both denies and does not deny something, denies it. `before` is the number of earlier rules.
     fn deny_conflicts(&mut self, before: usize) {
         let name = |rule: &Rule| (rule.permission.clone(), rule.pattern.clone());
         let new = self.rules.get(before..).unwrap_or_default();
-        let is_deny = |kept: &&RuleEntry| kept.rule.action == Action::Deny;
-        let denied: HashSet<_> = new.iter().filter(is_deny).map(|kept| name(&kept.rule)).collect();
-        for kept in self.rules.iter_mut().skip(before) {
-            if denied.contains(&name(&kept.rule)) {
-                kept.rule.action = Action::Deny;
+        let is_deny = |entry: &&RuleEntry| entry.rule.action == Action::Deny;
+        let denied: HashSet<_> =
+            new.iter().filter(is_deny).map(|entry| name(&entry.rule)).collect();
+        for entry in self.rules.iter_mut().skip(before) {
+            if denied.contains(&name(&entry.rule)) {
+                entry.rule.action = Action::Deny;
             }
         }
     }
@@ -265,11 +264,12 @@ impl RuleList {
         self.mark_broken(file.source(node.at));
     }
 
-    fn keep_denies_beyond(&mut self, max: usize) {
+    /// Drops the rules after the first `max` that are not denies.
+    fn keep_only_denies_after(&mut self, max: usize) {
         let mut count = 0;
-        self.rules.retain(|kept| {
+        self.rules.retain(|entry| {
             count += 1;
-            count <= max || kept.rule.action == Action::Deny
+            count <= max || entry.rule.action == Action::Deny
         });
     }
 }
@@ -301,10 +301,10 @@ pub(super) fn key_and_action(rule: &Rule) -> (String, &'static str) {
     let pattern = match &rule.pattern {
         Pattern::Wild(text) | Pattern::CaseInsensitive(text) | Pattern::Exact(text) => text,
     };
-    (messages::key_path(&["permission", &rule.permission, pattern]), action_word(rule.action))
+    (messages::key_path(&["permission", &rule.permission, pattern]), action_name(rule.action))
 }
 
-pub(super) fn action_word(action: Action) -> &'static str {
+pub(super) fn action_name(action: Action) -> &'static str {
     match action {
         Action::Allow => "allow",
         Action::Ask => "ask",

@@ -7,7 +7,7 @@ use super::config_file::ConfigFile;
 use super::messages;
 use super::tree::Position;
 
-/// Limit on comparisons per section, in characters times characters. Usual sections need a few thousand.
+/// Limit on comparisons per section, in characters times characters. Typical sections need a few thousand.
 const BUDGET: usize = 20_000_000;
 
 /// Warns about every rule that a later one with another action covers.
@@ -16,21 +16,21 @@ pub(super) fn warn_about_shadowed(file: &mut ConfigFile<'_>, rules: &[&Rule]) {
     for (index, rule) in rules.iter().enumerate() {
         let mut covering = None;
         for later in rules.iter().skip(index + 1).rev() {
-            let Some(left) = budget.checked_sub(cost(later, rule)) else { return };
-            budget = left;
+            let Some(rest) = budget.checked_sub(cost(later, rule)) else { return };
+            budget = rest;
             if covers(later, rule) {
                 covering = Some(later);
                 break;
             }
         }
         // The same key twice is reported as a repeated key.
-        let is_same =
+        let has_same_key =
             |other: &Rule| other.permission == rule.permission && other.pattern == rule.pattern;
         if let Some(covering) =
-            covering.filter(|other| other.action != rule.action && !is_same(other))
-            && let (Some(at), Some(by)) = (position(rule), position(covering))
+            covering.filter(|other| other.action != rule.action && !has_same_key(other))
+            && let (Some(at), Some(covering_at)) = (position(rule), position(covering))
         {
-            file.warn(at, || messages::never_decides(rule, covering, by));
+            file.warn(at, || messages::never_decides(rule, covering, covering_at));
         }
     }
 }

@@ -68,15 +68,17 @@ impl<'a> PositionTracker<'a> {
 
 /// Returns every entry whose key occurred before, with the first entry of that key.
 pub(super) fn repeated(entries: &[ConfigEntry]) -> Vec<(&ConfigEntry, &ConfigEntry)> {
-    let mut first = std::collections::HashMap::new();
-    let mut again = Vec::new();
+    let mut first_by_key = std::collections::HashMap::new();
+    let mut repetitions = Vec::new();
     for entry in entries {
-        match first.entry(entry.key.as_str()) {
+        match first_by_key.entry(entry.key.as_str()) {
             std::collections::hash_map::Entry::Vacant(slot) => {
                 slot.insert(entry);
             }
-            std::collections::hash_map::Entry::Occupied(slot) => again.push((entry, *slot.get())),
+            std::collections::hash_map::Entry::Occupied(slot) => {
+                repetitions.push((entry, *slot.get()))
+            }
         }
     }
-    again
+    repetitions
 }

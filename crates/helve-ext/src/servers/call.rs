@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::elicit::{self, ElicitForm};
 use super::events::ServerQuestion;
-use super::live_server::{LiveServer, trouble};
+use super::live_server::{LiveServer, to_server_error};
 use super::managed::ManagedServer;
 
 /// How long a call may run without progress, unless configured otherwise.
@@ -32,7 +32,7 @@ const MAX_QUESTIONS: usize = 5;
 /// Why a call failed.
 pub(super) enum CallError {
     Server(ServerError),
-    /// The call was aborted. The error is worded by the session.
+    /// The call was aborted. Contains the error to return.
     Aborted(ToolError),
 }
 
@@ -44,7 +44,8 @@ pub(super) async fn run(
     ctx: &ToolContext,
 ) -> Result<CallToolResult, CallError> {
     let idle_limit = managed.config.timeout.as_ref().map_or(IDLE_LIMIT, |given| given.value);
-    let failed = |error| CallError::Server(trouble(managed, error, ServerStep::Call, idle_limit));
+    let failed =
+        |error| CallError::Server(to_server_error(managed, error, ServerStep::Call, idle_limit));
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let call_guard = live.events.begin_call();
@@ -55,7 +56,7 @@ pub(super) async fn run(
         Err(_) => return Err(CallError::Server(no_answer)),
     };
     let mut progress = live.events.subscribe_progress(handle.progress_token.clone());
-    let latest = Instant::now() + idle_limit.max(MAX_TIME);
+    let last_deadline = Instant::now() + idle_limit.max(MAX_TIME);
     let mut deadline = Instant::now() + idle_limit;
     let mut questions = 0;
     loop {
@@ -65,19 +66,19 @@ pub(super) async fn run(
                     Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
                     Ok(Ok(_)) => Err(CallError::Server(ServerError::Nonsense)),
                     Ok(Err(error)) => Err(failed(error)),
-                    // The reason becomes known a little later.
-                    Err(_gone) => Err(CallError::Server(reason_of_end(managed).await)),
+                    // The connection ended. The reason is known a little later.
+                    Err(_) => Err(CallError::Server(reason_of_end(managed).await)),
                 };
             }
             update = progress.next() => {
                 ctx.progress(to_progress(update));
-                deadline = (Instant::now() + idle_limit).min(latest);
+                deadline = (Instant::now() + idle_limit).min(last_deadline);
             }
             question = call_guard.question() => {
                 questions += 1;
-                // Time that the person takes does not count.
-                answer(managed, question, questions, ctx).await;
-                deadline = (Instant::now() + idle_limit).min(latest);
+                // The time that the person takes does not count.
+                answer_question(managed, question, questions, ctx).await;
+                deadline = (Instant::now() + idle_limit).min(last_deadline);
             }
             () = sleep_until(deadline) => {
                 cancel(handle, "the call timed out");
@@ -104,8 +105,8 @@ async fn reason_of_end(managed: &Arc<ManagedServer>) -> ServerError {
     managed.failure().await.unwrap_or(ServerError::Ended { why: String::new() })
 }
 
-/// Puts a server's question to the person, under the rules for `question`.
-async fn answer(
+/// Asks the person a server's question, if the rules for the permission `question` allow it.
+async fn answer_question(
     managed: &ManagedServer,
     question: ServerQuestion,
     number: usize,

@@ -1,7 +1,7 @@
 //! A server's process: its own process group, a small environment, and termination of the whole group.
 #![expect(
     clippy::disallowed_methods,
-    reason = "servers run beside Helve until the machine can start them"
+    reason = "servers are started directly, since the machine cannot start them yet"
 )]
 
 use std::io;
@@ -67,15 +67,15 @@ pub(super) struct ProcessHandle {
     stop: CancellationToken,
 }
 
-pub(super) struct Launch<'a> {
+pub(super) struct LaunchRequest<'a> {
     pub(super) command: &'a [String],
     pub(super) environment: &'a [(String, String)],
     pub(super) folder: &'a Path,
 }
 
-/// Starts a server. It ends when `stop` is cancelled, or with this process, even if that is killed.
+/// Starts a server. The server is ended when `stop` is cancelled, or when this process ends, even if it is killed.
 pub(super) async fn start(
-    launch: &Launch<'_>,
+    launch: &LaunchRequest<'_>,
     stop: CancellationToken,
 ) -> io::Result<ServerProcess> {
     let (program, arguments) = launch.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -191,10 +191,10 @@ async fn collect_stderr(mut stderr: ChildStderr, handle: Arc<ProcessHandle>) {
         if read == 0 {
             return;
         }
-        let mut kept = handle.stderr.lock();
-        kept.extend(chunk.get(..read).unwrap_or_default());
-        let excess = kept.len().saturating_sub(MAX_STDERR);
-        kept.drain(..excess);
+        let mut tail = handle.stderr.lock();
+        tail.extend(chunk.get(..read).unwrap_or_default());
+        let excess = tail.len().saturating_sub(MAX_STDERR);
+        tail.drain(..excess);
     }
 }
 
@@ -218,15 +218,15 @@ impl ProcessHandle {
             None => "it closed its output".into(),
         };
         match self.last_stderr() {
-            Some(words) => format!("{how}; last output: {words}"),
+            Some(lines) => format!("{how}; last output: {lines}"),
             None => how,
         }
     }
 
     /// Returns the last lines of standard error.
     pub(super) fn last_stderr(&self) -> Option<String> {
-        let kept = self.stderr.lock().clone();
-        let text = String::from_utf8_lossy(&kept);
+        let bytes = self.stderr.lock().clone();
+        let text = String::from_utf8_lossy(&bytes);
         let text = visible::strip(&text);
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

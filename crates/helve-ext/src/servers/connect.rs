@@ -15,12 +15,12 @@ use rmcp::transport::streamable_http_client::{
 };
 use tokio::time::timeout;
 
-use super::child::{self, Launch, ProcessHandle, ServerProcess};
+use super::child::{self, LaunchRequest, ProcessHandle, ServerProcess};
 use super::events::{EventHandler, ServerEvents};
 use super::http::{HttpClient, HttpError};
 use super::live_server::LiveServer;
 use super::managed::ManagedServer;
-use super::pipe::{MAX_LINE, PipeReport, PipeTransport};
+use super::pipe::{MAX_MESSAGE, PipeReport, PipeTransport};
 use crate::config::{ServerTransport, WithSource};
 
 /// An open connection.
@@ -30,7 +30,7 @@ pub(super) struct Connection {
     pub(super) endpoint: Endpoint,
 }
 
-/// The other end of a connection, which knows why the connection ended.
+/// The other end of a connection. Knows why the connection ended.
 pub(super) enum Endpoint {
     Local { process: Arc<ProcessHandle>, report: Arc<PipeReport> },
     Remote,
@@ -46,7 +46,7 @@ impl Endpoint {
                 process.stop();
                 process.wait().await;
                 if report.too_large() {
-                    ServerError::TooLarge { limit: MAX_LINE }
+                    ServerError::TooLarge { limit: MAX_MESSAGE }
                 } else {
                     ServerError::Ended { why }
                 }
@@ -90,14 +90,14 @@ pub(super) async fn open(managed: &ManagedServer) -> Result<Connection, ServerEr
     let live = LiveServer::new(service.peer().clone(), events, endpoint.note());
     match timeout(limit, live.refresh_tools(managed)).await {
         Ok(Ok(())) => Ok(Connection { live: Arc::new(live), service, endpoint }),
-        Ok(Err(trouble)) => match endpoint.finish(managed).await {
-            // That the server ended says more than that it did not answer.
+        Ok(Err(error)) => match endpoint.finish(managed).await {
+            // How the process ended says more than that the connection was lost.
             ended @ (ServerError::Ended { .. } | ServerError::TooLarge { .. })
-                if matches!(trouble, ServerError::Ended { .. }) =>
+                if matches!(error, ServerError::Ended { .. }) =>
             {
                 Err(ended)
             }
-            _ => Err(trouble),
+            _ => Err(error),
         },
         Err(_) => Err(no_answer(managed, &endpoint, ServerStep::List).await),
     }
@@ -113,7 +113,7 @@ async fn start_process(
     let environment: Vec<(String, String)> =
         environment.iter().map(|(name, given)| (name.clone(), given.value.clone())).collect();
     let folder = cwd.map_or(managed.root.clone(), |cwd| managed.root.join(&cwd.value));
-    let launch = Launch { command: &command, environment: &environment, folder: &folder };
+    let launch = LaunchRequest { command: &command, environment: &environment, folder: &folder };
     let process = child::start(&launch, managed.stop.child_token()).await;
     process.map_err(|err| not_started(managed, &err))
 }
@@ -154,25 +154,25 @@ async fn handshake_failed(
             endpoint.finish(managed).await;
             ServerError::Answered {
                 code: error.code.0.into(),
-                message: managed.secrets.hide(&short(&error.message)),
+                message: managed.secrets.hide(&shorten(&error.message)),
             }
         }
         ClientInitializeError::TransportError { error, .. } => {
             let cause: &(dyn std::error::Error + 'static) = error.error.as_ref();
             match find_cause::<AuthRequiredError>(cause) {
                 Some(auth) => ServerError::NeedsLogin {
-                    how: managed.secrets.hide(&short(&auth.www_authenticate_header)),
+                    how: managed.secrets.hide(&shorten(&auth.www_authenticate_header)),
                 },
                 None if matches!(endpoint, Endpoint::Local { .. }) => {
                     endpoint.finish(managed).await
                 }
                 None => match find_cause::<HttpError>(cause) {
-                    Some(error) => unreachable(managed, &short(&error.to_string())),
-                    None => unreachable(managed, &short(&cause.to_string())),
+                    Some(error) => unreachable(managed, &shorten(&error.to_string())),
+                    None => unreachable(managed, &shorten(&cause.to_string())),
                 },
             }
         }
-        // The other variants quote whole messages.
+        // The other variants contain whole messages, which may be long.
         _ => {
             endpoint.finish(managed).await;
             ServerError::Nonsense
@@ -185,16 +185,16 @@ fn find_cause<'a, E: std::error::Error + 'static>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> Option<&'a E> {
     let mut cause = Some(error);
-    while let Some(this) = cause {
-        if let Some(found) = this.downcast_ref() {
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        cause = this.source();
+        cause = error.source();
     }
     None
 }
 
-pub(super) fn short(text: &str) -> String {
+pub(super) fn shorten(text: &str) -> String {
     helve_text::visible::escape_line(&text.chars().take(500).collect::<String>()).into_owned()
 }
 

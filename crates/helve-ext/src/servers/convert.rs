@@ -15,8 +15,8 @@ const MAX_ATTACHED: usize = 20;
 /// Maximum size of structured content as JSON, in bytes.
 const MAX_STRUCTURED: usize = 256 << 10;
 
-/// Joins text, checks images, attaches audio, links resources and keeps structured content.
-pub(super) async fn output(
+/// Converts a result: joins its texts, checks its images, and attaches audio, links and structured content.
+pub(super) async fn to_output(
     server: &str,
     tool: &str,
     result: CallToolResult,
@@ -40,14 +40,14 @@ pub(super) async fn output(
         let text = if text.trim().is_empty() {
             format!("The tool {tool} of the MCP server \"{server}\" failed without a message.")
         } else {
-            truncated(text)
+            truncate(text)
         };
         return Err(ToolError::new(ErrorKind::Failed, text));
     }
     let mut output = ToolOutput::text(format!("{server}: {tool}"), text)
         .with("server", server)
         .with("tool", tool)
-        // Written by others: data, never instructions.
+        // Text from a server is data, never instructions.
         .with("untrusted", true);
     match structured {
         Some(value) if value.to_string().len() <= MAX_STRUCTURED => {
@@ -63,7 +63,7 @@ pub(super) async fn output(
 }
 
 /// Cuts an error message, since the engine does not apply the session's limits to errors.
-fn truncated(text: String) -> String {
+fn truncate(text: String) -> String {
     const MAX: usize = 8_000;
     match text.char_indices().nth(MAX) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -152,7 +152,7 @@ mod tests {
 
     async fn check(result: Value, expected: Expect) {
         let result = serde_json::from_value(result).unwrap();
-        let converted = output("files", "get", result, &NoMedia).await;
+        let converted = to_output("files", "get", result, &NoMedia).await;
         expected.assert_eq(&match converted {
             Ok(output) => {
                 let attached = output.content.iter().filter_map(|content| match content {

@@ -15,7 +15,7 @@ use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// Maximum number of waiting questions. Further ones are declined.
-const MAX_WAITING: usize = 4;
+const MAX_QUESTIONS_WAITING: usize = 4;
 /// Maximum number of queued progress updates. Further ones are dropped, since a later one replaces them.
 const MAX_PROGRESS: usize = 16;
 
@@ -24,10 +24,10 @@ const MAX_PROGRESS: usize = 16;
 pub(super) struct ServerEvents {
     questions: Mutex<VecDeque<ServerQuestion>>,
     question_added: Notify,
-    calls: AtomicUsize,
+    running_calls: AtomicUsize,
     progress: Mutex<HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>>,
     /// Notified when the server announces that its tools changed.
-    pub(super) changed: Notify,
+    pub(super) tools_changed: Notify,
 }
 
 /// A question of a server to the person.
@@ -37,9 +37,9 @@ pub(super) struct ServerQuestion {
 }
 
 impl ServerEvents {
-    /// Registers a call, whose caller may be asked the server's questions.
+    /// Registers a call. While one is registered, the server may ask questions.
     pub(super) fn begin_call(self: &Arc<Self>) -> CallGuard {
-        self.calls.fetch_add(1, Ordering::SeqCst);
+        self.running_calls.fetch_add(1, Ordering::SeqCst);
         CallGuard(self.clone())
     }
 
@@ -68,7 +68,7 @@ impl CallGuard {
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        if self.0.calls.fetch_sub(1, Ordering::SeqCst) == 1 {
+        if self.0.running_calls.fetch_sub(1, Ordering::SeqCst) == 1 {
             // Dropping the senders declines the questions.
             self.0.questions.lock().clear();
         }
@@ -105,8 +105,8 @@ impl ClientHandler for EventHandler {
         let mut capabilities = ClientCapabilities::default();
         let form = ElicitationCapability::new().with_form(FormElicitationCapability::new());
         capabilities.elicitation = Some(form);
-        let us = Implementation::new("helve", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::V_2025_11_25)
+        let helve = Implementation::new("helve", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(capabilities, helve).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
     async fn create_elicitation(
@@ -116,16 +116,16 @@ impl ClientHandler for EventHandler {
     ) -> Result<ElicitResult, ErrorData> {
         let declined = || ElicitResult::new(ElicitationAction::Decline);
         // No call is running, so nobody could know what the question is about.
-        if self.0.calls.load(Ordering::SeqCst) == 0 {
+        if self.0.running_calls.load(Ordering::SeqCst) == 0 {
             return Ok(declined());
         }
         let (answer, answered) = oneshot::channel();
         {
-            let mut waiting = self.0.questions.lock();
-            if waiting.len() >= MAX_WAITING {
+            let mut questions = self.0.questions.lock();
+            if questions.len() >= MAX_QUESTIONS_WAITING {
                 return Ok(declined());
             }
-            waiting.push_back(ServerQuestion { params, answer });
+            questions.push_back(ServerQuestion { params, answer });
         }
         self.0.question_added.notify_waiters();
         Ok(answered.await.unwrap_or_else(|_| declined()))
@@ -143,6 +143,6 @@ impl ClientHandler for EventHandler {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.0.changed.notify_one();
+        self.0.tools_changed.notify_one();
     }
 }

@@ -19,11 +19,11 @@ use sse_stream::{Sse, SseStream};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use super::pipe::{MAX_LINE, MAX_VALUES, has_too_many_values};
+use super::pipe::{MAX_MESSAGE, MAX_VALUES, has_too_many_values};
 use super::rate_limit::RateLimit;
 
 const JSON: &str = "application/json";
-const EVENTS: &str = "text/event-stream";
+const EVENT_STREAM: &str = "text/event-stream";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// Maximum size of an error's body in bytes.
@@ -37,7 +37,7 @@ const STREAM_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) enum HttpError {
     #[error("{0}")]
     Request(String),
-    #[error("an answer of more than {MAX_LINE} bytes or {MAX_VALUES} values")]
+    #[error("an answer of more than {MAX_MESSAGE} bytes or {MAX_VALUES} values")]
     TooLarge,
 }
 
@@ -45,13 +45,13 @@ impl From<reqwest::Error> for HttpError {
     fn from(err: reqwest::Error) -> Self {
         // The URL may contain a token.
         let err = err.without_url();
-        let mut words = err.to_string();
+        let mut text = err.to_string();
         let mut cause = std::error::Error::source(&err);
-        while let Some(deeper) = cause {
-            words = format!("{words}: {deeper}");
-            cause = deeper.source();
+        while let Some(inner) = cause {
+            text = format!("{text}: {inner}");
+            cause = inner.source();
         }
-        HttpError::Request(words)
+        HttpError::Request(text)
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) struct HttpClient {
 
 impl HttpClient {
     pub(super) fn new() -> Result<Self, HttpError> {
-        // Another part of the program may have installed a provider. Any will do.
+        // Fails if another part of the program has installed a provider, which is fine too.
         rustls::crypto::ring::default_provider().install_default().ok();
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -129,8 +129,8 @@ fn client_error(err: reqwest::Error) -> ClientError {
     StreamableHttpError::Client(err.into())
 }
 
-fn unexpected(words: String) -> ClientError {
-    StreamableHttpError::UnexpectedServerResponse(words.into())
+fn unexpected(text: String) -> ClientError {
+    StreamableHttpError::UnexpectedServerResponse(text.into())
 }
 
 impl StreamableHttpClient for HttpClient {
@@ -145,7 +145,7 @@ impl StreamableHttpClient for HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, ClientError> {
         let in_session = session_id.is_some();
-        let request = self.http.post(&*uri).header(ACCEPT, format!("{EVENTS}, {JSON}"));
+        let request = self.http.post(&*uri).header(ACCEPT, format!("{EVENT_STREAM}, {JSON}"));
         let request = with_headers(request, session_id.as_deref(), headers).json(&message);
         let response = self.send(request).await?;
         let status = response.status();
@@ -168,14 +168,14 @@ impl StreamableHttpClient for HttpClient {
             };
         }
         let content_type = content_type(&response);
-        if content_type.starts_with(EVENTS) {
+        if content_type.starts_with(EVENT_STREAM) {
             return Ok(StreamableHttpPostResponse::Sse(self.events(response), session));
         }
         let expects_answer = matches!(message, ClientJsonRpcMessage::Request(_));
         if !content_type.starts_with(JSON) && expects_answer {
             return Err(unexpected(format!("an answer of type {content_type:?}")));
         }
-        let body = read_body(response, MAX_LINE).await.map_err(StreamableHttpError::Client)?;
+        let body = read_body(response, MAX_MESSAGE).await.map_err(StreamableHttpError::Client)?;
         if has_too_many_values(&body) {
             return Err(StreamableHttpError::Client(HttpError::TooLarge));
         }
@@ -195,7 +195,7 @@ impl StreamableHttpClient for HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), ClientError> {
         let request = with_headers(self.http.delete(&*uri), Some(&session_id), headers);
-        // The server may refuse to delete its session.
+        // An error status is accepted: the server may refuse to delete its session.
         self.send(request).await.map(drop)
     }
 
@@ -208,7 +208,7 @@ impl StreamableHttpClient for HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, ClientError> {
         self.throttle_streams().await;
-        let mut request = self.http.get(&*uri).header(ACCEPT, EVENTS);
+        let mut request = self.http.get(&*uri).header(ACCEPT, EVENT_STREAM);
         if let Some(last) = last_event_id {
             request = request.header(LAST_EVENT, last);
         }
@@ -219,7 +219,7 @@ impl StreamableHttpClient for HttpClient {
                 Err(StreamableHttpError::SessionExpired)
             }
             status if !status.is_success() => Err(unexpected(format!("HTTP {status}"))),
-            _ if content_type(&response).starts_with(EVENTS) => Ok(self.events(response)),
+            _ if content_type(&response).starts_with(EVENT_STREAM) => Ok(self.events(response)),
             _ => Err(StreamableHttpError::UnexpectedContentType(Some(content_type(&response)))),
         }
     }
@@ -273,7 +273,7 @@ fn limit_events(
                 _ => at_line_start = false,
             }
             size += 1;
-            if size > MAX_LINE {
+            if size > MAX_MESSAGE {
                 return Err(HttpError::TooLarge);
             }
         }
@@ -303,9 +303,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_event_without_end_fails_the_stream() {
+    async fn an_oversized_event_fails_the_stream() {
         let chunk = |text: &str| Ok(Bytes::from(text.to_owned()));
-        let long = "x".repeat(MAX_LINE);
+        let long = "x".repeat(MAX_MESSAGE);
         let good = limit_events(futures::stream::iter(vec![
             chunk(&long[1..]),
             chunk("\n\n"),

@@ -1,11 +1,11 @@
-//! The state of a server, to be shown to people. Contains no secrets.
+//! The state of a server, as shown to people. Contains no secrets.
 
 use std::sync::Arc;
 
 use helve_core::ServerError;
 
 use super::Inner;
-use super::connect::short;
+use super::connect::shorten;
 use super::live_server::LiveServer;
 use super::managed::{ManagedServer, RunState};
 use super::secret;
@@ -35,7 +35,7 @@ pub enum ServerStatus {
         protocol: String,
         tools: Vec<ServerToolName>,
         has_resources: bool,
-        /// Anything unusual: names that were taken, tools ignored, lines skipped.
+        /// Notes about anything unusual: names already taken, tools ignored, lines of output skipped.
         notes: Vec<String>,
     },
     Down(ServerError),
@@ -47,7 +47,7 @@ pub struct ServerToolName {
     /// Helve's name for the tool.
     pub name: String,
     /// The server's name for the tool.
-    pub tool: String,
+    pub name_on_server: String,
 }
 
 impl Inner {
@@ -58,10 +58,10 @@ impl Inner {
             ServerTransport::Remote { .. } => "remote",
         };
         let status = match (managed.check_allowed(), managed.state()) {
-            (Err(trouble), _) => ServerStatus::Down(trouble),
+            (Err(error), _) => ServerStatus::Down(error),
             (Ok(()), RunState::Idle) => ServerStatus::NotStarted,
             (Ok(()), RunState::Starting) => ServerStatus::Starting,
-            (Ok(()), RunState::Down(failure)) => ServerStatus::Down(failure.trouble),
+            (Ok(()), RunState::Down(failure)) => ServerStatus::Down(failure.error),
             (Ok(()), RunState::Ready(live)) => self.ready_status(managed, &live),
         };
         let location = managed.secrets.hide(&secret::display_location(server));
@@ -72,13 +72,13 @@ impl Inner {
         let info = live.info();
         let reported = info.as_ref().and_then(|info| info.server_info.as_ref());
         let reported_name =
-            reported.map(|server| short(&format!("{} {}", server.name, server.version)));
+            reported.map(|server| shorten(&format!("{} {}", server.name, server.version)));
         let registered = self.registered.lock();
         let definitions = live.tools();
         let tools = definitions.iter().filter_map(|definition| {
             let entry = registered.tools.iter().find(|(_, (hash, _))| *hash == definition.hash);
-            let (name, tool) = (entry?.0.clone(), short(&definition.tool));
-            Some(ServerToolName { name, tool })
+            let (name, name_on_server) = (entry?.0.clone(), shorten(&definition.tool));
+            Some(ServerToolName { name, name_on_server })
         });
         let mut notes = live.notes();
         notes.extend(registered.notes.get(managed.name()).into_iter().flatten().cloned());

@@ -12,7 +12,7 @@ use rmcp::{RoleClient, model::Tool};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::connect::short;
+use super::connect::shorten;
 use super::definition::{self, MAX_TOOLS, ToolDefinition};
 use super::events::ServerEvents;
 use super::managed::ManagedServer;
@@ -27,7 +27,7 @@ pub(super) struct LiveServer {
     pub(super) closed: CancellationToken,
     tools: Mutex<Arc<[ToolDefinition]>>,
     notes: Mutex<Vec<String>>,
-    /// About lines on its output that were not messages.
+    /// A note about lines of output that were not messages.
     skipped_lines: Option<String>,
 }
 
@@ -99,12 +99,12 @@ pub(super) async fn with_timeout<T>(
     let after = managed.start_limit();
     match timeout(after, request).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(trouble(managed, error, step, after)),
+        Ok(Err(error)) => Err(to_server_error(managed, error, step, after)),
         Err(_) => Err(ServerError::NoAnswer { step, after }),
     }
 }
 
-pub(super) fn trouble(
+pub(super) fn to_server_error(
     managed: &ManagedServer,
     error: ServiceError,
     step: ServerStep,
@@ -113,7 +113,7 @@ pub(super) fn trouble(
     match error {
         ServiceError::McpError(error) => answered(managed, &error),
         ServiceError::TransportSend(error) => {
-            ServerError::Unreachable(managed.secrets.hide(&short(&error.error.to_string())))
+            ServerError::Unreachable(managed.secrets.hide(&shorten(&error.error.to_string())))
         }
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
             ServerError::Ended { why: String::new() }
@@ -124,11 +124,12 @@ pub(super) fn trouble(
 }
 
 fn answered(managed: &ManagedServer, error: &ErrorData) -> ServerError {
-    let message = managed.secrets.hide(&short(&error.message));
+    let message = managed.secrets.hide(&shorten(&error.message));
     ServerError::Answered { code: error.code.0.into(), message }
 }
 
-/// Identifies the program or URL behind a server's name: another program under the same name is another server.
+/// Returns a text that identifies the program or URL behind a server's name. An approval of a tool does not carry over to
+/// another program of the same name.
 fn identity(managed: &ManagedServer) -> String {
     match &managed.config.transport {
         ServerTransport::Local { command, environment, cwd } => {

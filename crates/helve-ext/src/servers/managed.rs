@@ -19,7 +19,7 @@ use crate::config::{ServerConfig, SettingState};
 
 /// How long a server may take to start, unless configured otherwise.
 pub(super) const START_TIME: Duration = Duration::from_secs(30);
-/// Number of consecutive failures after which a server is not restarted automatically.
+/// Number of consecutive failures after which the server is no longer restarted automatically.
 const MAX_TRIES: u32 = 5;
 /// Delay before the second try. Each further delay is twice as long.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
@@ -55,7 +55,7 @@ pub(super) enum RunState {
 
 #[derive(Clone)]
 pub(super) struct Failure {
-    pub(super) trouble: ServerError,
+    pub(super) error: ServerError,
     tries: u32,
     since: Instant,
     /// Whether the server will be restarted automatically.
@@ -119,7 +119,7 @@ impl ManagedServer {
         }
     }
 
-    /// Waits until the server is ready, or has failed once more.
+    /// Starts the server if necessary, and waits until it is ready or another try has failed.
     pub(super) async fn ready(self: &Arc<Self>) -> Result<Arc<LiveServer>, ServerError> {
         self.check_allowed()?;
         let failed_tries = match self.state() {
@@ -128,7 +128,7 @@ impl ManagedServer {
             {
                 failure.tries
             }
-            RunState::Down(failure) => return Err(failure.trouble),
+            RunState::Down(failure) => return Err(failure.error),
             RunState::Idle | RunState::Starting | RunState::Ready(_) => 0,
         };
         self.start();
@@ -140,7 +140,7 @@ impl ManagedServer {
         });
         match settled.await.as_deref() {
             Ok(RunState::Ready(live)) => Ok(live.clone()),
-            Ok(RunState::Down(failure)) => Err(failure.trouble.clone()),
+            Ok(RunState::Down(failure)) => Err(failure.error.clone()),
             Ok(RunState::Idle | RunState::Starting) | Err(_) => {
                 Err(ServerError::Ended { why: String::new() })
             }
@@ -152,12 +152,12 @@ impl ManagedServer {
         let mut state = self.state.subscribe();
         let down = state.wait_for(|state| matches!(state, RunState::Down(_)));
         match timeout(Duration::from_secs(3), down).await.ok()?.as_deref() {
-            Ok(RunState::Down(failure)) => Some(failure.trouble.clone()),
+            Ok(RunState::Down(failure)) => Some(failure.error.clone()),
             Ok(RunState::Idle | RunState::Starting | RunState::Ready(_)) | Err(_) => None,
         }
     }
 
-    /// Returns the tools that the server offers, or registered when it was last running.
+    /// Returns the tools that the server offers, or offered when it was last running.
     pub(super) fn definitions(&self) -> Arc<[ToolDefinition]> {
         match self.live() {
             Some(live) => {
@@ -169,8 +169,8 @@ impl ManagedServer {
         }
     }
 
-    /// Waits while the server is starting.
-    pub(super) async fn settled(&self) {
+    /// Waits while the server is starting. Returns at once if it is not.
+    pub(super) async fn wait_until_started(&self) {
         let mut state = self.state.subscribe();
         // The sender lives as long as `self`.
         state.wait_for(|state| !matches!(state, RunState::Starting)).await.ok();
@@ -178,7 +178,7 @@ impl ManagedServer {
 
     pub(super) fn start_limit(&self) -> Duration {
         let configured = self.config.timeout.as_ref();
-        configured.map_or(START_TIME, |given| given.value.max(Duration::from_secs(1)))
+        configured.map_or(START_TIME, |limit| limit.value.max(Duration::from_secs(1)))
     }
 
     /// Waits until the server has ended, after `stop` was cancelled.
@@ -194,17 +194,17 @@ impl ManagedServer {
         while !self.stop.is_cancelled() {
             self.state.send_replace(RunState::Starting);
             let started = Instant::now();
-            let trouble = match connect::open(&self).await {
+            let error = match connect::open(&self).await {
                 Ok(connection) => self.supervise(connection).await,
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
             tries = if started.elapsed() >= STABLE_TIME { 1 } else { tries + 1 };
-            let will_retry = tries < MAX_TRIES && is_transient(&trouble);
-            let trouble = match trouble {
-                trouble if tries < MAX_TRIES => trouble,
+            let will_retry = tries < MAX_TRIES && is_transient(&error);
+            let error = match error {
+                error if tries < MAX_TRIES => error,
                 last => ServerError::GaveUp { tries, last: Box::new(last) },
             };
-            let failure = Failure { trouble, tries, since: Instant::now(), will_retry };
+            let failure = Failure { error, tries, since: Instant::now(), will_retry };
             self.state.send_replace(RunState::Down(failure));
             self.changed.notify_one();
             let wait = async {
@@ -238,15 +238,15 @@ impl ManagedServer {
                 () = self.stop.cancelled() => {
                     live.close();
                     closing.cancel();
-                    // A server that does not end in time is ended below.
+                    // `finish` below kills a server that does not end in time.
                     timeout(Duration::from_secs(1), &mut ended).await.ok();
                     break;
                 }
-                () = live.events.changed.notified() => {
+                () = live.events.tools_changed.notified() => {
                     if live.refresh_tools(self).await.is_ok() {
                         self.changed.notify_one();
                     }
-                    // However often the server announces changes.
+                    // Limits how often the list is read, however often the server announces changes.
                     tokio::time::sleep(LIST_INTERVAL).await;
                 }
             }
@@ -256,8 +256,8 @@ impl ManagedServer {
 }
 
 /// Whether starting the server again may help.
-fn is_transient(trouble: &ServerError) -> bool {
-    match trouble {
+fn is_transient(error: &ServerError) -> bool {
+    match error {
         ServerError::NotStarted(_)
         | ServerError::NeedsLogin { .. }
         | ServerError::Off

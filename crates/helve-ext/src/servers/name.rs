@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 
 /// Maximum length of a tool name: the smallest limit among providers.
 const MAX_LEN: usize = 64;
-/// Maximum length of the server's part.
+/// Maximum length of the server's name in it.
 const MAX_SERVER_LEN: usize = 30;
 
 /// Returns the prefix of the names of all of a server's tools.
 pub(super) fn prefix(server: &str) -> String {
-    shortened(&safe(server), server, MAX_SERVER_LEN) + "_"
+    shorten(&replace_unsafe(server), server, MAX_SERVER_LEN) + "_"
 }
 
 /// Returns `server_tool`, with a number appended if the name is taken.
 pub(super) fn tool_name(server: &str, tool: &str, taken: &BTreeSet<String>) -> String {
     let prefix = prefix(server);
-    let full = shortened(&(prefix.clone() + &safe(tool)), &format!("{server}\0{tool}"), MAX_LEN);
+    let full =
+        shorten(&(prefix.clone() + &replace_unsafe(tool)), &format!("{server}\0{tool}"), MAX_LEN);
     let is_free = |name: &str| !taken.contains(&name.to_ascii_lowercase());
     if is_free(&full) {
         return full;
@@ -29,16 +30,16 @@ pub(super) fn tool_name(server: &str, tool: &str, taken: &BTreeSet<String>) -> S
 }
 
 /// Replaces characters that some provider does not accept.
-fn safe(text: &str) -> String {
+fn replace_unsafe(text: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    // The rest is cut off anyway.
+    // Longer texts are cut later anyway.
     let safe: String =
         text.chars().take(4 * MAX_LEN).map(|c| if is_safe(c) { c } else { '_' }).collect();
     if safe.is_empty() { "unnamed".into() } else { safe }
 }
 
 /// Cuts a name to `max` bytes. A hash of the full name replaces what was cut, so that the result stays unique.
-fn shortened(safe: &str, full: &str, max: usize) -> String {
+fn shorten(safe: &str, full: &str, max: usize) -> String {
     if safe.len() <= max {
         return safe.into();
     }

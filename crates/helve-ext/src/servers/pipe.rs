@@ -15,15 +15,16 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::rate_limit::RateLimit;
 
 /// Maximum length of a message in bytes.
-pub(super) const MAX_LINE: usize = 16 << 20;
-/// Maximum number of values in one message: a short text can need much more memory when parsed.
+pub(super) const MAX_MESSAGE: usize = 16 << 20;
+/// Maximum number of values in one message. Parsed values need much more memory than their text.
 pub(super) const MAX_VALUES: usize = 200_000;
-/// How many messages may be queued for writing before a sender waits.
-const QUEUE: usize = 64;
-/// Maximum number of unwritten messages. Beyond it nothing is read from the server.
+/// Capacity of the channel to the writing task. Further senders wait.
+const CHANNEL_CAPACITY: usize = 64;
+/// Maximum number of unwritten messages, in the channel or waiting for room in it. Above this, nothing more is read from
+/// the server, since reading may cause further answers.
 const MAX_PENDING: usize = 256;
 
-/// What went wrong on the pipe.
+/// Records what went wrong on the pipe.
 #[derive(Default)]
 pub(super) struct PipeReport {
     /// Number of lines that were not messages.
@@ -41,8 +42,12 @@ impl PipeReport {
     pub(super) fn note(&self) -> Option<String> {
         let first = self.first_skipped.lock().clone()?;
         let count = self.skipped.load(Ordering::Relaxed);
-        let lines = if count == 1 { "line of output was" } else { "lines of output were" };
-        Some(format!("{count} {lines} skipped as not JSON-RPC; the first: {first}"))
+        let lines = if count == 1 {
+            "line of output that is not JSON-RPC was"
+        } else {
+            "lines of output that are not JSON-RPC were"
+        };
+        Some(format!("{count} {lines} skipped; the first: {first}"))
     }
 
     fn skip(&self, line: &[u8]) {
@@ -101,11 +106,11 @@ impl<R: AsyncRead + Send + Unpin + 'static> PipeTransport<R> {
         output: impl AsyncWrite + Send + Unpin + 'static,
         report: Arc<PipeReport>,
     ) -> Self {
-        let (out, queue) = mpsc::channel(QUEUE);
+        let (out, queue) = mpsc::channel(CHANNEL_CAPACITY);
         // A separate task writes each message completely, even if its sender stops waiting.
         tokio::spawn(write(output, queue));
         let input = BufReader::with_capacity(64 << 10, input);
-        let buffer = LineBuffer::new(MAX_LINE);
+        let buffer = LineBuffer::new(MAX_MESSAGE);
         let (rate_limit, pending) = (RateLimit::default(), Arc::default());
         Self { input, buffer, rate_limit, out: Some(out), pending, report }
     }
@@ -173,7 +178,7 @@ fn parse_line(line: &[u8]) -> ParsedLine {
     }
 }
 
-/// Whether a JSON text would need much more memory when parsed.
+/// Whether parsing a JSON text could use too much memory.
 pub(super) fn has_too_many_values(text: &[u8]) -> bool {
     count_values(text) > MAX_VALUES
 }
@@ -263,7 +268,7 @@ mod tests {
         assert_eq!(all.len(), 2, "{all:?}");
         assert_eq!(
             report.note().unwrap(),
-            "4 lines of output were skipped as not JSON-RPC; the first: starting up ..."
+            "4 lines of output that are not JSON-RPC were skipped; the first: starting up ..."
         );
     }
 

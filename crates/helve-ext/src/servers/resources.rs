@@ -26,7 +26,7 @@ impl Resources for ResourcesHandle {
         Box::pin(async move {
             let Some(inner) = self.0.upgrade() else { return Vec::new() };
             for managed in &inner.servers {
-                managed.settled().await;
+                managed.wait_until_started().await;
             }
             inner.resource_servers()
         })
@@ -47,13 +47,13 @@ impl Resources for ResourcesHandle {
                     ResourceKind::Resources => {
                         let request = live.peer.list_resources(page);
                         let page = with_timeout(&managed, ServerStep::Resource, request).await?;
-                        items.extend(page.resources.iter().filter_map(entry));
+                        items.extend(page.resources.iter().filter_map(to_map));
                         page.next_cursor
                     }
                     ResourceKind::Templates => {
                         let request = live.peer.list_resource_templates(page);
                         let page = with_timeout(&managed, ServerStep::Resource, request).await?;
-                        items.extend(page.resource_templates.iter().filter_map(entry));
+                        items.extend(page.resource_templates.iter().filter_map(to_map));
                         page.next_cursor
                     }
                 };
@@ -87,7 +87,7 @@ impl ResourcesHandle {
     }
 }
 
-fn entry(item: &impl Serialize) -> Option<Map<String, Value>> {
+fn to_map(item: &impl Serialize) -> Option<Map<String, Value>> {
     match serde_json::to_value(item) {
         Ok(Value::Object(members)) => Some(members),
         Ok(_) | Err(_) => None,

@@ -30,7 +30,7 @@ impl Secrets {
         };
         for (_, given) in pairs {
             values.push(given.value.clone());
-            // The scheme, such as `Bearer`, is not a secret, and what follows may be quoted alone.
+            // A message may quote only what follows the scheme, such as `Bearer`.
             values.extend(given.value.split_whitespace().skip(1).map(str::to_owned));
         }
         values.retain(|value| value.len() >= MIN_LEN);
@@ -52,7 +52,7 @@ pub(super) fn display_location(server: &ServerConfig) -> String {
         ServerTransport::Remote { url, .. } => {
             let shown = url.as_written();
             let shown = shown.split(['?', '#']).next().unwrap_or_default();
-            match (shown.split_once("://"), user(shown)) {
+            match (shown.split_once("://"), user_info(shown)) {
                 (Some((scheme, rest)), Some(user)) => {
                     format!("{scheme}://{}", rest.get(user.len() + 1..).unwrap_or_default())
                 }
@@ -63,7 +63,7 @@ pub(super) fn display_location(server: &ServerConfig) -> String {
 }
 
 /// Returns the user information of a URL, before `@`.
-fn user(url: &str) -> Option<&str> {
+fn user_info(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     authority.rsplit_once('@').map(|(user, _)| user)
@@ -72,7 +72,7 @@ fn user(url: &str) -> Option<&str> {
 /// Returns the parts of a URL that may hold tokens: the user information and the query.
 fn url_secrets(url: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
-    if let Some(user) = user(url) {
+    if let Some(user) = user_info(url) {
         parts.push(user.to_owned());
         parts.extend(user.split_once(':').map(|(_, password)| password.to_owned()));
     }

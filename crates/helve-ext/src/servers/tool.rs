@@ -23,13 +23,13 @@ pub(super) struct ServerTool {
 }
 
 impl AnyTool for ServerTool {
-    fn spec(&self, _who: &Caller) -> ToolSpec {
+    fn spec(&self, _caller: &Caller) -> ToolSpec {
         ToolSpec {
             name: self.name.clone(),
             group: self.name.clone(),
             about: self.definition.about.clone(),
             input: InputSpec::Json(self.definition.schema.clone()),
-            // The server's own claim lets calls run in parallel, but never makes a call look harmless.
+            // The server's claim that the tool is read-only lets calls run in parallel. It grants no permission.
             traits: Traits {
                 parallel: self.definition.claims_read_only,
                 open_world: true,
@@ -68,25 +68,26 @@ impl ServerTool {
         arguments: Map<String, Value>,
         ctx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let words = |trouble| ctx.words().server_error(self.managed.name(), &trouble);
+        let to_tool_error = |error| ctx.words().server_error(self.managed.name(), &error);
         let live = tokio::select! {
-            live = self.managed.ready() => live.map_err(words)?,
+            live = self.managed.ready() => live.map_err(to_tool_error)?,
             () = ctx.cancel.cancelled() => return Err(ctx.words().aborted()),
         };
         let tool = &self.definition.tool;
         // The approval covers the definition that was shown, not one that replaced it since.
-        if !live.tools().iter().any(|now| now.hash == self.definition.hash) {
-            return Err(words(ServerError::Changed { tool: tool.clone() }));
+        if !live.tools().iter().any(|current| current.hash == self.definition.hash) {
+            return Err(to_tool_error(ServerError::Changed { tool: tool.clone() }));
         }
         match call::run(&self.managed, &live, tool, arguments, ctx).await {
             Ok(result) => {
-                let output = convert::output(self.managed.name(), tool, result, &*self.media).await;
+                let output =
+                    convert::to_output(self.managed.name(), tool, result, &*self.media).await;
                 output.map_err(|error| ToolError {
                     message: self.managed.secrets.hide(&error.message),
                     ..error
                 })
             }
-            Err(CallError::Server(trouble)) => Err(words(trouble)),
+            Err(CallError::Server(error)) => Err(to_tool_error(error)),
             Err(CallError::Aborted(error)) => Err(error),
         }
     }

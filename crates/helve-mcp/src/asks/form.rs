@@ -40,7 +40,7 @@ impl Form {
         Self { message: message(ask), scopes: if lasting { LASTING } else { ONCE } }
     }
 
-    /// A form for an answer whose question is not known any more.
+    /// Returns a form that accepts every scope, for an answer to a question that this process no longer has.
     pub(crate) fn any_scope() -> Self {
         Self { message: String::new(), scopes: LASTING }
     }
@@ -51,7 +51,7 @@ impl Form {
         let description = match self.scopes.len() {
             1 => "Allow it this once, or not at all",
             _ => {
-                "Allow it this once, for this session, for this project, for you everywhere, or not at all"
+                "Allow it this once, for this session, for this project, in all your projects, or not at all"
             }
         };
         let decision = EnumSchema::builder(answers).title("Allow").description(description).build();
@@ -84,42 +84,44 @@ fn message(ask: &Ask) -> String {
     let mut text = String::from("Allow this?");
     if !ask.from.is_empty() {
         let from = ask.from.join(" › ");
-        push(&mut text, format_args!(" (asked by {})", visible::escape_line(&from)));
+        append(&mut text, format_args!(" (asked by {})", visible::escape_line(&from)));
     }
     for part in &ask.parts {
-        push(&mut text, format_args!("\n{}", line(part)));
+        append(&mut text, format_args!("\n{}", describe_part(part)));
         if let Some(always) = &part.remember_as
             && always.as_str() != part.subject()
         {
             let always = visible::escape_line(always.as_str());
-            push(&mut text, format_args!("\n  if allowed for longer, remembered as: {always}"));
+            append(&mut text, format_args!("\n  a lasting approval would add the rule: {always}"));
         }
     }
     let preview = visible::escape(&ask.preview);
     if !preview.trim().is_empty() {
-        push(&mut text, format_args!("\n\n{}", preview.trim_end()));
+        append(&mut text, format_args!("\n\n{}", preview.trim_end()));
     }
-    cut(text)
+    truncate(text)
 }
 
-fn line(part: &Part) -> String {
+fn describe_part(part: &Part) -> String {
     let subjects: Vec<_> =
         part.subjects.iter().map(|subject| visible::escape_line(subject)).collect();
     format!("{} {}", part.permission, subjects.join(" given as "))
 }
 
-fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
+fn append(text: &mut String, more: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     text.write_fmt(more).ok();
 }
 
-fn cut(text: String) -> String {
+fn truncate(text: String) -> String {
     if text.len() <= MAX_MESSAGE {
         return text;
     }
     let shown = &text[..text.floor_char_boundary(MAX_MESSAGE)];
     let hidden = text.len() - shown.len();
-    format!("{shown}\n\n[{hidden} more bytes are not shown. Say no if you need to see them.]")
+    format!(
+        "{shown}\n\n[{hidden} more bytes are not shown. Choose no if you need to see the rest before deciding.]"
+    )
 }
 
 #[cfg(test)]
@@ -148,11 +150,11 @@ mod tests {
             expect![[r#"
             Allow this?
             edit src/a.rs
-              if allowed for longer, remembered as: src/*
+              a lasting approval would add the rule: src/*
 
             -old
             +new\u{202e}\u{1b}[2J
-            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, for you everywhere, or not at all","enum":["once","session","project","everywhere","no"]},"word":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}
+            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, in all your projects, or not at all","enum":["once","session","project","everywhere","no"]},"word":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}
         "#]],
         );
         let once = Ask { parts: vec![Part::new("bash", "rm \u{200b}x")], ..Ask::default() };
@@ -170,7 +172,11 @@ mod tests {
     fn a_cut_message_says_so() {
         let long = Form::of(&ask().preview("é\n".repeat(200_000)));
         assert!(long.message.len() < MAX_MESSAGE + 200);
-        assert!(long.message.ends_with("Say no if you need to see them.]"), "{}", long.message);
+        assert!(
+            long.message.ends_with("Choose no if you need to see the rest before deciding.]"),
+            "{}",
+            long.message
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Limits the number of connections. A new connection is always admitted and may evict another: the oldest
-//! unauthenticated one, or, once the token was shown, the authenticated one that is idle longest.
+//! unauthenticated one, or, once the new one has presented the token, the authenticated one that has been idle longest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ struct ConnectionTable {
     clock: u64,
     /// Connections that have not ended, including evicted ones that are still closing.
     open: usize,
-    /// Connections that have not shown the token yet, oldest first.
+    /// Connections that have not presented the token yet, oldest first.
     unauthenticated: BTreeMap<u64, CancellationToken>,
     authenticated: BTreeMap<u64, Authenticated>,
 }
@@ -65,7 +65,7 @@ struct Authenticated {
 pub(super) enum Activity {
     /// A request has begun but is not complete.
     Sending,
-    /// Nothing, after an answer.
+    /// The last request was answered, and the next has not begun.
     Idle,
     /// An event stream is open.
     Listening,
@@ -81,7 +81,9 @@ pub(super) struct LimitReached;
 pub(super) struct ConnectionPermit {
     admission: Arc<Admission>,
     number: u64,
-    evicted_early: CancellationToken,
+    /// Cancelled when the connection is evicted before it presented the token, and when it presents it.
+    evicted_unauthenticated: CancellationToken,
+    /// Cancelled when the connection is evicted after it presented the token.
     evicted: CancellationToken,
 }
 
@@ -110,10 +112,15 @@ impl Admission {
             return None;
         }
         table.open += 1;
-        let (number, evicted_early) = (table.tick(), CancellationToken::new());
-        table.unauthenticated.insert(number, evicted_early.clone());
+        let (number, evicted_unauthenticated) = (table.tick(), CancellationToken::new());
+        table.unauthenticated.insert(number, evicted_unauthenticated.clone());
         let evicted = CancellationToken::new();
-        Some(Arc::new(ConnectionPermit { admission: self.clone(), number, evicted_early, evicted }))
+        Some(Arc::new(ConnectionPermit {
+            admission: self.clone(),
+            number,
+            evicted_unauthenticated,
+            evicted,
+        }))
     }
 
     /// Frees a file descriptor, if there is an unauthenticated connection.
@@ -134,10 +141,10 @@ impl ConnectionTable {
         }
     }
 
-    /// Makes room for one more authenticated connection. Slow senders evict each other first, so that they
-    /// leave half of the connections to clients that were answered.
+    /// Makes room for one more authenticated connection. Once half of the limit are still sending their request, the
+    /// oldest of those is evicted, so that slow senders never use more than half.
     fn make_room(&mut self, max: usize) -> Result<(), LimitReached> {
-        let is_sending = |other: &&Authenticated| other.activity == Activity::Sending;
+        let is_sending = |connection: &&Authenticated| connection.activity == Activity::Sending;
         let sending = self.authenticated.values().filter(is_sending).count();
         let order: &[Activity] = match (sending >= max / 2, self.authenticated.len() >= max) {
             (true, _) => &[Activity::Sending],
@@ -145,8 +152,11 @@ impl ConnectionTable {
             (false, false) => return Ok(()),
         };
         let oldest_with = |activity: &Activity| {
-            let same = self.authenticated.iter().filter(|(_, other)| other.activity == *activity);
-            same.min_by_key(|(_, other)| other.since).map(|(number, _)| *number)
+            let candidates = self
+                .authenticated
+                .iter()
+                .filter(|(_, connection)| connection.activity == *activity);
+            candidates.min_by_key(|(_, connection)| connection.since).map(|(number, _)| *number)
         };
         let oldest = order.iter().find_map(oldest_with).ok_or(LimitReached)?;
         if let Some(connection) = self.authenticated.remove(&oldest) {
@@ -157,16 +167,16 @@ impl ConnectionTable {
 }
 
 impl ConnectionPermit {
-    /// Waits until the connection must make room for another.
+    /// Waits until the connection is evicted to make room for another.
     pub(super) async fn evicted(&self) {
-        self.evicted_early.cancelled().await;
-        // A connection that shows the token while it is being evicted may stay.
+        self.evicted_unauthenticated.cancelled().await;
+        // A connection that presents the token while it is being evicted may stay.
         if self.admission.table.lock().authenticated.contains_key(&self.number) {
             self.evicted.cancelled().await;
         }
     }
 
-    /// Records that the token was shown and that a request is being sent.
+    /// Records that the token was presented and that a request is being sent.
     pub(super) fn authenticate(&self) -> Result<(), LimitReached> {
         let mut table = self.admission.table.lock();
         let since = table.tick();
@@ -180,8 +190,8 @@ impl ConnectionPermit {
                 let activity = Activity::Sending;
                 table.authenticated.insert(self.number, Authenticated { evicted, activity, since });
                 drop(table);
-                // From here on only `evicted` counts.
-                self.evicted_early.cancel();
+                // Makes `evicted` go on to wait for the other token.
+                self.evicted_unauthenticated.cancel();
             }
         }
         Ok(())

@@ -16,17 +16,17 @@ use tokio::time::timeout;
 
 use super::admission::{Activity, ConnectionPermit};
 use super::reply::{ErrorReply, HttpReply, busy, plain_text};
-use crate::transport::MAX_LINE;
+use crate::transport::MAX_MESSAGE_BYTES;
 
 /// How long a client may take to send a body.
-const BODY_TIME: Duration = Duration::from_secs(30);
-/// Part of each body that is not counted against the total: most messages are smaller.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many bytes of each body do not count against the total. Most messages are smaller.
 const UNCOUNTED: usize = 64 << 10;
 /// Maximum total size of the counted parts, in KiB.
 const MAX_COUNTED: usize = 64 << 10;
 
-/// Memory for bodies that are being received. It is reserved as bytes arrive, so a large `Content-Length` alone
-/// reserves nothing.
+/// Memory for bodies that are being received. Memory is reserved as bytes arrive, so announcing a large
+/// `Content-Length` reserves nothing.
 pub(super) struct BodyBudget(Arc<Semaphore>);
 
 /// A received body and the memory reserved for it.
@@ -52,10 +52,10 @@ impl BodyBudget {
     {
         let header = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         let length: Option<u64> = header.and_then(|length| length.parse().ok());
-        if length.is_some_and(|length| length > MAX_LINE as u64) {
+        if length.is_some_and(|length| length > MAX_MESSAGE_BYTES as u64) {
             return Err(too_large());
         }
-        match timeout(BODY_TIME, self.collect(body)).await {
+        match timeout(BODY_TIMEOUT, self.collect(body)).await {
             Ok(received) => received,
             Err(_) => {
                 Err(plain_text(StatusCode::REQUEST_TIMEOUT, "Sending the message took too long.")
@@ -71,12 +71,12 @@ impl BodyBudget {
         let mut received = RequestBody { bytes: Vec::new(), reserved: None };
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
-                let words = "The message arrived incomplete.";
-                return Err(plain_text(StatusCode::BAD_REQUEST, words).into());
+                let text = "The message arrived incomplete.";
+                return Err(plain_text(StatusCode::BAD_REQUEST, text).into());
             };
             // Trailers are ignored.
             let Ok(data) = frame.into_data() else { continue };
-            if received.bytes.len() + data.len() > MAX_LINE {
+            if received.bytes.len() + data.len() > MAX_MESSAGE_BYTES {
                 return Err(too_large());
             }
             self.reserve(&mut received, data.len())?;
@@ -104,8 +104,8 @@ impl BodyBudget {
 }
 
 fn too_large() -> ErrorReply {
-    let words = format!("A message may have at most {MAX_LINE} bytes.");
-    plain_text(StatusCode::PAYLOAD_TOO_LARGE, words).into()
+    let text = format!("A message may have at most {MAX_MESSAGE_BYTES} bytes.");
+    plain_text(StatusCode::PAYLOAD_TOO_LARGE, text).into()
 }
 
 /// Marks the connection as idle once the reply is sent.
@@ -177,7 +177,7 @@ mod tests {
     async fn an_announced_length_reserves_nothing_and_silence_times_out() {
         let budget = BodyBudget::default();
         let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_LENGTH, MAX_LINE.into());
+        headers.insert(CONTENT_LENGTH, MAX_MESSAGE_BYTES.into());
         let silent = || StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
         let waiting = (0..100).map(|_| budget.receive(&headers, silent()));
         let waited = futures::future::join_all(waiting);

@@ -23,14 +23,14 @@ pub(super) enum Rejection {
 }
 
 impl OwnAddresses {
-    /// Loopback names and the address connected to, but no names that a DNS server could forge. Browsers omit
-    /// port 80.
+    /// Returns the loopback names and the address connected to. Other names are excluded, since a DNS server could forge
+    /// them. On port 80 the port may be missing, since browsers omit it.
     pub(super) fn for_socket(local: SocketAddr) -> Self {
         let port = local.port();
-        let hosts = ["localhost".into(), "127.0.0.1".into(), "[::1]".into(), literal(local)];
-        let named = hosts.iter().map(|host| format!("{host}:{port}"));
-        let bare = hosts.iter().filter(|_| port == 80).cloned();
-        Self(named.chain(bare).collect())
+        let hosts = ["localhost".into(), "127.0.0.1".into(), "[::1]".into(), host_literal(local)];
+        let with_port = hosts.iter().map(|host| format!("{host}:{port}"));
+        let without_port = hosts.iter().filter(|_| port == 80).cloned();
+        Self(with_port.chain(without_port).collect())
     }
 
     fn contains(&self, host: &[u8]) -> bool {
@@ -38,7 +38,7 @@ impl OwnAddresses {
     }
 }
 
-fn literal(local: SocketAddr) -> String {
+fn host_literal(local: SocketAddr) -> String {
     // An IPv4 client of a dual-stack socket sends the IPv4 form of the address.
     match local.ip().to_canonical() {
         IpAddr::V4(v4) => v4.to_string(),
@@ -52,7 +52,7 @@ pub(super) fn check_request(
     ours: &OwnAddresses,
     token: &Token,
 ) -> Result<(), Rejection> {
-    // An absolute request target would override the header for some readers.
+    // Some HTTP implementations prefer the host of an absolute request target to the header.
     if head.uri.authority().is_some() {
         return Err(Rejection::Host);
     }
@@ -69,7 +69,9 @@ pub(super) fn check_request(
         SingleHeader::Value(_) | SingleHeader::Repeated => return Err(Rejection::Origin),
     }
     match single_header(&head.headers, AUTHORIZATION) {
-        SingleHeader::Value(given) if bearer(given).is_some_and(|given| token.matches(given)) => {
+        SingleHeader::Value(given)
+            if bearer_token(given).is_some_and(|given| token.matches(given)) =>
+        {
             Ok(())
         }
         SingleHeader::Value(_) | SingleHeader::Missing | SingleHeader::Repeated => {
@@ -78,12 +80,12 @@ pub(super) fn check_request(
     }
 }
 
-fn bearer(given: &[u8]) -> Option<&[u8]> {
+fn bearer_token(given: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = given.split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
 }
 
-/// A header that must not be repeated, since readers may disagree about which value counts.
+/// A header that must not be repeated, since HTTP implementations disagree about which value counts.
 enum SingleHeader<'a> {
     Missing,
     Value(&'a [u8]),

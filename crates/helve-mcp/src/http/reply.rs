@@ -16,15 +16,15 @@ pub(super) type HttpReply = Response<BoxBody<Bytes, Infallible>>;
 /// A reply that ends the handling of a request early.
 pub(super) type ErrorReply = Box<HttpReply>;
 
-/// A plain-text reply, for people.
-pub(super) fn plain_text(status: StatusCode, words: impl Into<String>) -> HttpReply {
-    let mut text: String = words.into();
+/// Returns a plain-text reply, for people to read.
+pub(super) fn plain_text(status: StatusCode, text: impl Into<String>) -> HttpReply {
+    let mut text: String = text.into();
     text.push('\n');
     let reply = with_body(status, "text/plain; charset=utf-8", text.into());
-    with(reply, CACHE_CONTROL, HeaderValue::from_static("no-store"))
+    with_header(reply, CACHE_CONTROL, HeaderValue::from_static("no-store"))
 }
 
-/// Says why a request was rejected. Does not repeat anything from the request.
+/// Explains why a request was rejected. Does not repeat anything from the request.
 pub(super) fn rejected(why: Rejection) -> HttpReply {
     match why {
         Rejection::Host => plain_text(
@@ -35,7 +35,7 @@ pub(super) fn rejected(why: Rejection) -> HttpReply {
             StatusCode::FORBIDDEN,
             "Refused: pages of other origins cannot call this server.",
         ),
-        Rejection::Token => with(
+        Rejection::Token => with_header(
             plain_text(
                 StatusCode::UNAUTHORIZED,
                 "Refused: send the server's token as `Authorization: Bearer TOKEN`. `helve serve` prints where it is stored.",
@@ -47,22 +47,22 @@ pub(super) fn rejected(why: Rejection) -> HttpReply {
 }
 
 pub(super) fn not_allowed(methods: &'static str) -> HttpReply {
-    let words = format!("This path accepts only {methods}.");
-    with(
-        plain_text(StatusCode::METHOD_NOT_ALLOWED, words),
+    let text = format!("This path accepts only {methods}.");
+    with_header(
+        plain_text(StatusCode::METHOD_NOT_ALLOWED, text),
         ALLOW,
         HeaderValue::from_static(methods),
     )
 }
 
-pub(super) fn busy(words: &str) -> HttpReply {
-    let reply = plain_text(StatusCode::SERVICE_UNAVAILABLE, words);
-    with(reply, RETRY_AFTER, HeaderValue::from_static("1"))
+pub(super) fn busy(text: &str) -> HttpReply {
+    let reply = plain_text(StatusCode::SERVICE_UNAVAILABLE, text);
+    with_header(reply, RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
 /// Closes the connection after this reply.
 pub(super) fn closing(reply: HttpReply) -> HttpReply {
-    with(reply, CONNECTION, HeaderValue::from_static("close"))
+    with_header(reply, CONNECTION, HeaderValue::from_static("close"))
 }
 
 /// A protocol error for a message that could not be parsed.
@@ -83,10 +83,10 @@ pub(super) fn accepted() -> HttpReply {
 fn with_body(status: StatusCode, kind: &'static str, body: Bytes) -> HttpReply {
     let mut reply = Response::new(Full::new(body).boxed());
     *reply.status_mut() = status;
-    with(reply, CONTENT_TYPE, HeaderValue::from_static(kind))
+    with_header(reply, CONTENT_TYPE, HeaderValue::from_static(kind))
 }
 
-fn with(mut reply: HttpReply, name: HeaderName, value: HeaderValue) -> HttpReply {
+fn with_header(mut reply: HttpReply, name: HeaderName, value: HeaderValue) -> HttpReply {
     reply.headers_mut().insert(name, value);
     reply
 }

@@ -25,11 +25,11 @@ use super::reply::{
 use super::sessions::Sessions;
 use crate::server::McpServer;
 use crate::state::{AgentInUrl, ServerState};
-use crate::transport::{MAX_LINE, ParsedLine, RawArguments, parse_line};
+use crate::transport::{MAX_MESSAGE_BYTES, ParsedMessage, RawArguments, parse_message};
 
-/// How often abandoned sessions are looked for.
+/// Time between two searches for abandoned sessions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
-/// How often a keep-alive is sent on a silent stream.
+/// Time between two keep-alives on a silent stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
@@ -54,7 +54,7 @@ impl Router {
             .with_sse_retry(None)
             .with_sse_keep_alive(Some(KEEP_ALIVE))
             .with_json_response(true)
-            .with_max_request_body_bytes(MAX_LINE)
+            .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
             .with_cancellation_token(stop);
         let serve = move || Ok(McpServer::new(state.clone()));
         let protocol = StreamableHttpService::new(serve, sessions.clone(), config);
@@ -64,10 +64,10 @@ impl Router {
 
     /// Ends abandoned sessions periodically, until `stop` is cancelled.
     pub(super) async fn sweep(self: Arc<Self>, stop: CancellationToken) {
-        let mut every = interval(SWEEP_INTERVAL);
+        let mut ticks = interval(SWEEP_INTERVAL);
         loop {
             tokio::select! {
-                _ = every.tick() => self.sessions.sweep(),
+                _ = ticks.tick() => self.sessions.sweep(),
                 () = stop.cancelled() => return,
             }
         }
@@ -101,19 +101,19 @@ impl Router {
                 Some(agent) if self.http.agents.iter().any(|known| known == agent) => Some(agent),
                 Some(_) => {
                     let known = self.http.agents.join(", ");
-                    let words = format!("No such agent; /mcp/NAME takes one of: {known}.");
-                    return plain_text(StatusCode::NOT_FOUND, words);
+                    let text = format!("No such agent; /mcp/NAME takes one of: {known}.");
+                    return plain_text(StatusCode::NOT_FOUND, text);
                 }
                 None => {
-                    let words = "No such path; try /mcp, /mcp/AGENT, /health or /.";
-                    return plain_text(StatusCode::NOT_FOUND, words);
+                    let text = "No such path; try /mcp, /mcp/AGENT, /health or /.";
+                    return plain_text(StatusCode::NOT_FOUND, text);
                 }
             },
         };
-        self.mcp(head, body, agent, permit).await.unwrap_or_else(|error| *error)
+        self.handle_mcp(head, body, agent, permit).await.unwrap_or_else(|error| *error)
     }
 
-    async fn mcp(
+    async fn handle_mcp(
         &self,
         mut head: Parts,
         body: Incoming,
@@ -123,6 +123,7 @@ impl Router {
         self.check_session(&head, agent)?;
         head.extensions.insert(AgentInUrl(agent.map(String::from)));
         let mut message = Bytes::new();
+        // Kept until the request is answered, so that its memory stays reserved.
         let _body = if head.method == Method::POST {
             check_content_type(&head.headers)?;
             let body = self.body_budget.receive(&head.headers, body).await?;
@@ -153,13 +154,13 @@ impl Router {
             };
         };
         let Some(session) = self.sessions.find(id).filter(|session| session.is_for(agent)) else {
-            let words = "No such session; initialize again.";
-            return Err(plain_text(StatusCode::NOT_FOUND, words).into());
+            let text = "No such session; initialize again.";
+            return Err(plain_text(StatusCode::NOT_FOUND, text).into());
         };
         let listens = head.method == Method::GET && !head.headers.contains_key(LAST_EVENT);
         if listens && session.has_listener() {
-            let words = "This session already has a listener.";
-            return Err(plain_text(StatusCode::CONFLICT, words).into());
+            let text = "This session already has a listener.";
+            return Err(plain_text(StatusCode::CONFLICT, text).into());
         }
         Ok(())
     }
@@ -176,30 +177,32 @@ impl Router {
     }
 }
 
-/// Browsers may send other content types to foreign sites without asking, so only JSON is accepted.
+/// Accepts only JSON. Browsers send some other content types to other origins without a CORS preflight.
 fn check_content_type(headers: &HeaderMap) -> Result<(), ErrorReply> {
     let header = headers.get(CONTENT_TYPE).and_then(|header| header.to_str().ok());
     let content_type = header.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if content_type.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let words = "Messages must be JSON: send `Content-Type: application/json`.";
-    Err(plain_text(StatusCode::UNSUPPORTED_MEDIA_TYPE, words).into())
+    let text = "Messages must be JSON: send `Content-Type: application/json`.";
+    Err(plain_text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into())
 }
 
-/// Parses a message within the same limits as over a pipe and serializes it again without its arguments, which
-/// are passed on unparsed. Returns `None` for a message that needs no answer.
+/// Parses a message within the same limits as on standard input, and serializes it again without its arguments. The
+/// arguments are returned unparsed. Returns `None` for a message that needs no answer.
 fn split_arguments(bytes: &[u8]) -> Result<Option<(Bytes, Option<RawArguments>)>, ErrorReply> {
     if bytes.trim_ascii().is_empty() {
         return Err(unreadable(None, ErrorData::parse_error("The message is empty.", None)).into());
     }
-    let mut message = match parse_line(bytes) {
-        ParsedLine::Ignored => return Ok(None),
-        ParsedLine::Invalid { id, error } => return Err(unreadable(id, error).into()),
-        ParsedLine::Message(message) => message,
+    let mut message = match parse_message(bytes) {
+        ParsedMessage::Ignored => return Ok(None),
+        ParsedMessage::Invalid { id, error } => return Err(unreadable(id, error).into()),
+        ParsedMessage::Message(message) => message,
     };
     let arguments = match &mut *message {
-        JsonRpcMessage::Request(asked) => asked.request.extensions_mut().remove::<RawArguments>(),
+        JsonRpcMessage::Request(request_message) => {
+            request_message.request.extensions_mut().remove::<RawArguments>()
+        }
         JsonRpcMessage::Response(_)
         | JsonRpcMessage::Notification(_)
         | JsonRpcMessage::Error(_) => None,

@@ -1,7 +1,7 @@
-//! The sessions of the HTTP server, and how long they last without their client.
+//! The sessions of the HTTP server, and how long they last after their client has disconnected.
 //!
-//! This replaces rmcp's session manager, in which a slow reader blocks its whole session, an answer that
-//! nobody is there to receive is lost, a long call counts as idle, and the number of sessions is unlimited.
+//! This replaces rmcp's session manager. There, a slow reader blocks its whole session, an answer is lost if its client
+//! has disconnected, a long call counts as idle, and the number of sessions is unlimited.
 
 mod event_stream;
 mod http_session;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::state::{AgentInUrl, SessionEnd};
 use http_session::{HttpSession, SessionTransport};
 
-/// Maximum number of sessions. Beyond it the one idle longest is dropped.
+/// Maximum number of sessions. Another one replaces the one idle longest.
 const MAX_SESSIONS: usize = 64;
 /// How long an idle session lasts.
 const IDLE_TIME: Duration = Duration::from_secs(3600);
@@ -75,7 +75,7 @@ impl Sessions {
     pub(super) fn sweep(&self) {
         self.open.lock().retain(|_, session| {
             let limit = if session.is_idle() { IDLE_TIME } else { ABANDONED_TIME };
-            let is_abandoned = !session.is_attended() && session.silent_for() > limit;
+            let is_abandoned = !session.has_reader() && session.idle_time() > limit;
             if is_abandoned {
                 session.end();
             }
@@ -89,7 +89,7 @@ impl Sessions {
             return Ok(());
         }
         let idle = open.iter().filter(|(_, session)| session.is_idle());
-        let oldest = idle.max_by_key(|(_, session)| session.silent_for()).map(|(id, _)| id.clone());
+        let oldest = idle.max_by_key(|(_, session)| session.idle_time()).map(|(id, _)| id.clone());
         let session = oldest.and_then(|id| open.remove(&id)).ok_or(SessionError::TooMany)?;
         session.end();
         Ok(())
@@ -172,23 +172,25 @@ impl SessionManager for Sessions {
 
 /// Attaches the token that is cancelled when the session ends.
 fn attach_session_end(message: &mut ClientJsonRpcMessage, session: &HttpSession) {
-    if let JsonRpcMessage::Request(asked) = message {
-        asked.request.extensions_mut().insert(SessionEnd(session.end_token()));
+    if let JsonRpcMessage::Request(request_message) = message {
+        request_message.request.extensions_mut().insert(SessionEnd(session.end_token()));
     }
 }
 
 /// Returns the agent that the message's URL names.
 fn agent_in_url(message: &ClientJsonRpcMessage) -> Option<String> {
-    let JsonRpcMessage::Request(asked) = message else { return None };
-    let head = asked.request.extensions().get::<http::request::Parts>()?;
+    let JsonRpcMessage::Request(request_message) = message else { return None };
+    let head = request_message.request.extensions().get::<http::request::Parts>()?;
     head.extensions.get::<AgentInUrl>()?.0.clone()
 }
 
 /// Returns the protocol revision that a client initializes with.
 fn revision(message: &ClientJsonRpcMessage) -> Option<&str> {
-    let JsonRpcMessage::Request(asked) = message else { return None };
-    match &asked.request {
-        ClientRequest::InitializeRequest(hello) => Some(hello.params.protocol_version.as_str()),
+    let JsonRpcMessage::Request(request_message) = message else { return None };
+    match &request_message.request {
+        ClientRequest::InitializeRequest(initialize) => {
+            Some(initialize.params.protocol_version.as_str())
+        }
         _ => None,
     }
 }

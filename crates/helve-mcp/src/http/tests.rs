@@ -34,13 +34,13 @@ impl TestServer {
     async fn open() -> Self {
         let world = World::new();
         let http = HttpServer::bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
-        let web = HttpConfig {
+        let http_config = HttpConfig {
             token: Token::new(SECRET).unwrap(),
             agents: vec!["build".into(), "plan".into()],
             folder: "/w".into(),
         };
         let (address, stop) = (http.address(), CancellationToken::new());
-        let serving = tokio::spawn(http.serve(world.config(), web, stop.clone()));
+        let serving = tokio::spawn(http.serve(world.config(), http_config, stop.clone()));
         Self { world, address, stop, serving }
     }
 
@@ -55,9 +55,9 @@ impl TestServer {
 
     /// Sends a request on a new connection, with all required headers, and reads the answer.
     async fn send(&self, request: &str, headers: &[&str], body: &str) -> Answer {
-        let mut line = self.connect().await;
-        line.ask(self.port(), request, headers, body).await;
-        line.answer().await
+        let mut connection = self.connect().await;
+        connection.send_request(self.port(), request, headers, body).await;
+        connection.answer().await
     }
 
     /// Opens a session at a path and initializes it.
@@ -114,15 +114,15 @@ impl Client<'_> {
 
     /// Opens a stream and reads the head of the response.
     async fn stream(&self, method: &str, body: &str) -> Connection {
-        let mut line = self.server.connect().await;
+        let mut connection = self.server.connect().await;
         let request = format!("{method} {}", self.path);
-        line.ask(self.server.port(), &request, &[&self.header], body).await;
-        assert_eq!(line.head().await.0, 200);
-        line
+        connection.send_request(self.server.port(), &request, &[&self.header], body).await;
+        assert_eq!(connection.head().await.0, 200);
+        connection
     }
 
     /// Starts a call whose answer comes as a stream.
-    async fn begin(&self, id: u32, tool: &str, arguments: &str) -> Connection {
+    async fn begin_call(&self, id: u32, tool: &str, arguments: &str) -> Connection {
         self.stream("POST", &call(id, tool, arguments)).await
     }
 }
@@ -140,21 +140,21 @@ struct Answer {
 }
 
 impl Connection {
-    async fn ask(&mut self, port: u16, request: &str, headers: &[&str], body: &str) {
+    async fn send_request(&mut self, port: u16, request: &str, headers: &[&str], body: &str) {
         let mut text = head(port, request);
         text.push_str(&format!("Content-Length: {}\r\nConnection: close\r\n", body.len()));
         headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));
         text.push_str(&format!("\r\n{body}"));
-        self.raw(text.as_bytes()).await;
+        self.send_raw(text.as_bytes()).await;
     }
 
-    async fn raw(&mut self, bytes: &[u8]) {
+    async fn send_raw(&mut self, bytes: &[u8]) {
         // The server may close the connection before everything is sent.
         self.stream.get_mut().write_all(bytes).await.ok();
     }
 
     /// Reads exactly this text.
-    async fn skip(&mut self, text: &str) {
+    async fn expect_text(&mut self, text: &str) {
         let mut read = vec![0; text.len()];
         timeout(LONG, self.stream.read_exact(&mut read)).await.unwrap().unwrap();
         assert_eq!(read, text.as_bytes());
@@ -191,8 +191,8 @@ impl Connection {
             if read == 0 {
                 return None;
             }
-            if let Some(named) = line.strip_prefix("id:") {
-                id = named.trim().into();
+            if let Some(event_id) = line.strip_prefix("id:") {
+                id = event_id.trim().into();
             }
             if let Some(data) = line.strip_prefix("data:").map(str::trim)
                 && !data.is_empty()
@@ -205,10 +205,10 @@ impl Connection {
 
 impl Answer {
     fn header(&self, name: &str) -> Option<&str> {
-        let named = |header: &&String| {
+        let has_name = |header: &&String| {
             header.split_once(':').is_some_and(|(known, _)| known.eq_ignore_ascii_case(name))
         };
-        self.headers.iter().find(named).and_then(|header| Some(header.split_once(':')?.1.trim()))
+        self.headers.iter().find(has_name).and_then(|header| Some(header.split_once(':')?.1.trim()))
     }
 
     /// Returns the messages of a stream, or the single message.

@@ -40,9 +40,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
+        Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
@@ -88,17 +88,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn writing_fails_if_nobody_reads_but_not_if_reading_is_slow() {
-        let (ours, mut theirs) = tokio::io::duplex(10);
-        let mut ours = WriteTimeout::new(ours, Duration::from_secs(30));
-        let writing = tokio::spawn(async move { ours.write_all(&[7; 100]).await });
+        let (server_end, mut client_end) = tokio::io::duplex(10);
+        let mut writer = WriteTimeout::new(server_end, Duration::from_secs(30));
+        let writing = tokio::spawn(async move { writer.write_all(&[7; 100]).await });
         for _ in 0..9 {
             sleep(Duration::from_secs(20)).await;
-            theirs.read_exact(&mut [0; 10]).await.unwrap();
+            client_end.read_exact(&mut [0; 10]).await.unwrap();
         }
         writing.await.unwrap().unwrap();
-        let (ours, _theirs) = tokio::io::duplex(10);
-        let mut ours = WriteTimeout::new(ours, Duration::from_secs(30));
-        let failed = ours.write_all(&[7; 100]).await.unwrap_err();
+        let (server_end, _client_end) = tokio::io::duplex(10);
+        let mut writer = WriteTimeout::new(server_end, Duration::from_secs(30));
+        let failed = writer.write_all(&[7; 100]).await.unwrap_err();
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
     }
 }

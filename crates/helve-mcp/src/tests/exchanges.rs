@@ -2,12 +2,12 @@
 
 use expect_test::expect;
 
-use super::{HELLO, check, check_fresh};
+use super::{INITIALIZE, check, check_fresh};
 
 #[test]
 fn initializes() {
     check_fresh(
-        HELLO,
+        INITIALIZE,
         expect![[r#"
             {"jsonrpc":"2.0","id":"hi","result":{"protocolVersion":"2025-06-18","capabilities":{"resources":{},"tools":{"listChanged":true}},"serverInfo":{"name":"helve","version":"1.2.3"},"instructions":"Be kind."}}
             opened for lab 7

@@ -1,4 +1,4 @@
-//! Test fixtures: a session in memory, a few tools, and simple words.
+//! Test fixtures: a session in memory, a few tools, and a simple dialect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,9 +37,9 @@ impl World {
     pub(crate) fn new() -> Self {
         let machine = Arc::new(MemoryMachine::default());
         let journal = Arc::new(MemoryJournal::default());
-        let none = Extensions::default();
+        let extensions = Extensions::default();
         let host = Host::new(machine.clone(), Vec::new(), None);
-        let workspace = Workspace::new("/w".into(), host, journal, none, None);
+        let workspace = Workspace::new("/w".into(), host, journal, extensions, None);
         let (registry, log): (Arc<Registry>, _) = (Arc::default(), Log::default());
         registry.register(Layer::Builtin, Arc::new(Echo)).keep();
         registry.register(Layer::Builtin, Arc::new(Show)).keep();
@@ -51,7 +51,7 @@ impl World {
     }
 
     /// Returns a tool to register and drop during a test.
-    pub(crate) fn tool(&self) -> Arc<dyn AnyTool> {
+    pub(crate) fn temporary_tool(&self) -> Arc<dyn AnyTool> {
         Arc::new(Wink)
     }
 
@@ -138,7 +138,7 @@ impl Tool for Show {
 
 #[derive(Deserialize, JsonSchema)]
 struct TouchArgs {
-    /// How often to ask
+    /// How many times to ask
     times: u32,
 }
 
@@ -277,17 +277,17 @@ impl Words for PlainWords {
     }
 
     fn refused(&self, refusal: &Refusal) -> ToolError {
-        let words = match refusal {
+        let text = match refusal {
             Refusal::Unanswered { parts } => {
-                let named =
-                    parts.iter().map(|(it, _)| format!("{} {}", it.permission, it.subject()));
-                format!("nobody answers for {}", named.collect::<Vec<_>>().join(", "))
+                let listed =
+                    parts.iter().map(|(part, _)| format!("{} {}", part.permission, part.subject()));
+                format!("nobody answers for {}", listed.collect::<Vec<_>>().join(", "))
             }
             Refusal::Forbidden(_) | Refusal::Rejected { .. } | Refusal::Explained => {
                 format!("{refusal:?}")
             }
         };
-        ToolError::new(ErrorKind::Denied, words)
+        ToolError::new(ErrorKind::Denied, text)
     }
 
     fn machine_error(&self, _shown: &str, error: &MachineError) -> ToolError {
@@ -314,7 +314,7 @@ impl Words for PlainWords {
         failed(&format!("{tool} panicked"))
     }
 
-    fn too_deep(&self, _most: u8) -> ToolError {
+    fn too_deep(&self, _max: u8) -> ToolError {
         failed("too deep")
     }
 
@@ -330,11 +330,11 @@ impl Words for PlainWords {
         failed(why)
     }
 
-    fn server_error(&self, server: &str, trouble: &helve_core::ServerError) -> ToolError {
-        failed(&format!("{server}: {trouble}"))
+    fn server_error(&self, server: &str, error: &helve_core::ServerError) -> ToolError {
+        failed(&format!("{server}: {error}"))
     }
 }
 
-fn failed(words: &str) -> ToolError {
-    ToolError::new(ErrorKind::Failed, words)
+fn failed(text: &str) -> ToolError {
+    ToolError::new(ErrorKind::Failed, text)
 }

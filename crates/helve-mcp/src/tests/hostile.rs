@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::{HELLO, accepted_without_reading, check, check_bytes, check_fresh, lines, run};
+use super::{INITIALIZE, accepted_without_reading, check, check_bytes, check_fresh, lines, run};
 
 #[test]
 fn invalid_messages_are_answered() {
@@ -135,11 +135,11 @@ fn a_client_that_does_not_read_is_not_read_from() {
 #[test]
 fn excess_requests_wait_for_their_turn() {
     let burst: String = (0..1000).map(|id| call(id, "work", r#"{"steps":0}"#)).collect();
-    let seen = run(&lines(&format!("{HELLO}{burst}? 1000")));
+    let seen = run(&lines(&format!("{INITIALIZE}{burst}? 1000")));
     assert_eq!(seen.matches(r#""text":"done""#).count(), 1000, "{seen}");
     let stuck: String = (0..256).map(|id| call(id, "wait", "{}")).collect();
     let more: String = (256..258).map(|id| call(id, "echo", "{}")).collect();
-    let seen = run(&lines(&format!("{HELLO}{stuck}{more}? 2")));
+    let seen = run(&lines(&format!("{INITIALIZE}{stuck}{more}? 2")));
     assert_eq!(
         seen.matches("Too many requests are in progress; wait for some to finish.").count(),
         2
@@ -193,7 +193,7 @@ fn a_burst_is_answered_completely_and_in_order() {
     let burst: String = (0..1000)
         .map(|id| format!("+ {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n"))
         .collect();
-    let seen = run(&lines(&format!("{HELLO}{burst}? 1000")));
+    let seen = run(&lines(&format!("{INITIALIZE}{burst}? 1000")));
     let answers = seen.lines().filter(|line| line.ends_with(r#""result":{}}"#));
     let expected = (0..1000).map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
     assert!(answers.eq(expected), "{seen}");
@@ -209,7 +209,7 @@ fn only_probes_are_answered_before_initialize() {
             {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
             {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"a"}}}}}}
             {{"jsonrpc":"2.0","id":4,"method":"initialize"}}
-            {HELLO}
+            {INITIALIZE}
             {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"a"}}}}}}"#
         ),
         expect![[r#"

@@ -5,8 +5,8 @@ use std::io;
 use helve_text::line_buffer::{LineBuffer, LineStatus};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// Maximum length of a line in bytes. A longer line is skipped.
-pub(crate) const MAX_LINE: usize = 16 << 20;
+/// Maximum length of a message in bytes. A longer line is skipped.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 /// Maximum number of skipped bytes. After that the connection is closed.
 pub(crate) const MAX_DISCARDED: usize = 128 << 20;
 /// Size of a pipe's buffer.
@@ -20,7 +20,7 @@ pub(crate) struct LineReader<R> {
 #[derive(Debug)]
 pub(crate) enum LineRead {
     Line(Vec<u8>),
-    /// The line exceeds [`MAX_LINE`]. Reported once, as soon as it is known; the rest is skipped.
+    /// The line exceeds [`MAX_MESSAGE_BYTES`]. Reported once, as soon as it is known; the rest is skipped.
     TooLong,
     /// The rest of an overlong line exceeds [`MAX_DISCARDED`].
     Endless,
@@ -29,7 +29,10 @@ pub(crate) enum LineRead {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(crate) fn new(source: R) -> Self {
-        Self { source: BufReader::with_capacity(CHUNK, source), buffer: LineBuffer::new(MAX_LINE) }
+        Self {
+            source: BufReader::with_capacity(CHUNK, source),
+            buffer: LineBuffer::new(MAX_MESSAGE_BYTES),
+        }
     }
 
     /// Reads the next line. Cancel safe.
@@ -84,7 +87,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_overlong_line_is_skipped_and_an_endless_one_is_reported() {
-        let long = vec![b'x'; MAX_LINE + 1];
+        let long = vec![b'x'; MAX_MESSAGE_BYTES + 1];
         let text = [&*long, b"\nshort\n"].concat();
         let mut lines = LineReader::new(&*text);
         assert!(matches!(lines.next().await.unwrap(), LineRead::TooLong));

@@ -1,4 +1,4 @@
-//! Parses a line into a message, within limits, or into the error that answers it. Pure.
+//! Parses a message within limits, or returns the error that answers it. Pure.
 
 use std::borrow::Cow;
 
@@ -17,14 +17,14 @@ use serde_json::{Map, Value};
 #[derive(Clone)]
 pub(crate) struct RawArguments(pub(crate) String);
 
-/// The result of parsing a line.
+/// The result of parsing a message.
 #[derive(Debug)]
-pub(crate) enum ParsedLine {
+pub(crate) enum ParsedMessage {
     Message(Box<ClientJsonRpcMessage>),
-    /// Needs no answer: an empty line, or a notification or response that is not understood.
+    /// Needs no answer: an empty message, or a notification or response that is not understood.
     Ignored,
     Invalid {
-        /// `None` if the line does not have a valid id.
+        /// `None` if the message does not have a valid id.
         id: Option<RequestId>,
         error: ErrorData,
     },
@@ -45,20 +45,20 @@ const METHODS: [&str; 9] = [
     "tools/list",
 ];
 
-pub(crate) fn parse_line(line: &[u8]) -> ParsedLine {
+pub(crate) fn parse_message(line: &[u8]) -> ParsedMessage {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
     if line.is_empty() {
-        return ParsedLine::Ignored;
+        return ParsedMessage::Ignored;
     }
     let Ok(text) = std::str::from_utf8(line) else {
         return invalid(None, ErrorData::parse_error("The message is not UTF-8.", None));
     };
     if text.starts_with('[') {
-        let words = "Batches are not supported: send each message on a line of its own.";
-        return invalid(None, ErrorData::invalid_request(words, None));
+        let text = "Batches are not supported: send each message on a line of its own.";
+        return invalid(None, ErrorData::invalid_request(text, None));
     }
     match serde_json::from_str::<Envelope<'_>>(text) {
-        Ok(envelope) => envelope.open(),
+        Ok(envelope) => envelope.into_message(),
         Err(err) if err.is_data() => {
             invalid(None, ErrorData::invalid_request("The message is not a JSON-RPC object.", None))
         }
@@ -68,30 +68,32 @@ pub(crate) fn parse_line(line: &[u8]) -> ParsedLine {
     }
 }
 
-/// A message with unparsed members, so that the id is known however deeply they nest.
+/// A message with unparsed members, so that the id is known even if another member is nested too deeply to be parsed.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default)]
     jsonrpc: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "present_or_null")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "present_or_null")]
     result: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
 
 /// Distinguishes `null` from a missing member.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(from).map(Some)
+fn present_or_null<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl<'a> Envelope<'a> {
-    fn open(self) -> ParsedLine {
+    fn into_message(self) -> ParsedMessage {
         let id = match self.id {
             Some(raw) if raw.get().len() <= MAX_ID => match serde_json::from_str(raw.get()) {
                 Ok(id) => Some(id),
@@ -106,19 +108,19 @@ impl<'a> Envelope<'a> {
         match (self.method, id, self.result, self.error) {
             (Some(method), Some(id), None, None) => request(&method, self.params, id),
             (Some(method), None, None, None) => notification(&method, self.params),
-            (None, Some(id), Some(result), None) => answer(result, id),
-            (None, id, None, Some(error)) => refusal(error, id),
+            (None, Some(id), Some(result), None) => response(result, id),
+            (None, id, None, Some(error)) => error_response(error, id),
             (_, id, _, _) => {
-                let words = "The message is not a request, a notification or a response.";
-                invalid(id, ErrorData::invalid_request(words, None))
+                let text = "The message is not a request, a notification or a response.";
+                invalid(id, ErrorData::invalid_request(text, None))
             }
         }
     }
 }
 
-fn request(method: &str, params: Option<&RawValue>, id: RequestId) -> ParsedLine {
+fn request(method: &str, params: Option<&RawValue>, id: RequestId) -> ParsedMessage {
     let (arguments, params) = match (method, params) {
-        ("tools/call", Some(params)) => match without_arguments(params.get()) {
+        ("tools/call", Some(params)) => match split_off_arguments(params.get()) {
             Ok((arguments, rest)) => (arguments, Some(Cow::Owned(rest))),
             Err(error) => return invalid(Some(id), error),
         },
@@ -130,8 +132,8 @@ fn request(method: &str, params: Option<&RawValue>, id: RequestId) -> ParsedLine
     };
     let mut request = match parsed {
         ClientRequest::CustomRequest(_) if METHODS.contains(&method) => {
-            let words = format!("The parameters of `{method}` are invalid or missing.");
-            return invalid(Some(id), ErrorData::invalid_params(words, None));
+            let text = format!("The parameters of `{method}` are invalid or missing.");
+            return invalid(Some(id), ErrorData::invalid_params(text, None));
         }
         request => request,
     };
@@ -141,16 +143,16 @@ fn request(method: &str, params: Option<&RawValue>, id: RequestId) -> ParsedLine
     valid(JsonRpcMessage::request(request, id))
 }
 
-/// Splits the parameters of a tool call into the arguments and the rest, with `null` in their place.
-fn without_arguments(params: &str) -> Result<(Option<RawArguments>, String), ErrorData> {
+/// Splits the parameters of a tool call into the arguments and the rest, in which `null` replaces the arguments.
+fn split_off_arguments(params: &str) -> Result<(Option<RawArguments>, String), ErrorData> {
     #[derive(Deserialize)]
     struct Call<'a> {
         #[serde(borrow, default)]
         arguments: Option<&'a RawValue>,
     }
     let call: Call<'_> = serde_json::from_str(params).map_err(|_| {
-        let words = "The parameters must be an object that names `arguments` at most once.";
-        ErrorData::invalid_params(words, None)
+        let text = "The parameters must be an object that names `arguments` at most once.";
+        ErrorData::invalid_params(text, None)
     })?;
     let Some(arguments) = call.arguments.map(RawValue::get) else {
         return Ok((None, params.into()));
@@ -161,26 +163,26 @@ fn without_arguments(params: &str) -> Result<(Option<RawArguments>, String), Err
     Ok((Some(RawArguments(arguments.into())), rest))
 }
 
-fn notification(method: &str, params: Option<&RawValue>) -> ParsedLine {
+fn notification(method: &str, params: Option<&RawValue>) -> ParsedMessage {
     // Notifications are never answered, so an invalid one is ignored.
     match parse_typed::<ClientNotification>(method, params.map(RawValue::get)) {
-        Ok(ClientNotification::CustomNotification(_)) | Err(_) => ParsedLine::Ignored,
+        Ok(ClientNotification::CustomNotification(_)) | Err(_) => ParsedMessage::Ignored,
         Ok(notification) => valid(JsonRpcMessage::notification(notification)),
     }
 }
 
-fn answer(result: &RawValue, id: RequestId) -> ParsedLine {
-    // Responses are never answered, or two peers could go on forever.
+fn response(result: &RawValue, id: RequestId) -> ParsedMessage {
+    // An invalid response is ignored: answering it could make two peers answer each other forever.
     let result = parse(result.get())
         .ok()
         .and_then(|result| serde_json::from_value::<ClientResult>(result).ok());
-    result.map_or(ParsedLine::Ignored, |result| valid(JsonRpcMessage::response(result, id)))
+    result.map_or(ParsedMessage::Ignored, |result| valid(JsonRpcMessage::response(result, id)))
 }
 
-fn refusal(error: &RawValue, id: Option<RequestId>) -> ParsedLine {
+fn error_response(error: &RawValue, id: Option<RequestId>) -> ParsedMessage {
     let error =
         parse(error.get()).ok().and_then(|error| serde_json::from_value::<ErrorData>(error).ok());
-    error.map_or(ParsedLine::Ignored, |error| valid(JsonRpcMessage::error(error, id)))
+    error.map_or(ParsedMessage::Ignored, |error| valid(JsonRpcMessage::error(error, id)))
 }
 
 /// Parses a request or notification by its method.
@@ -196,17 +198,17 @@ fn parse_typed<T: DeserializeOwned>(method: &str, params: Option<&str>) -> Resul
         .map_err(|_| ErrorData::invalid_params("The parameters must be an object.", None))
 }
 
-/// Says why the parameters could not be parsed, for the client's developer.
+/// Describes why the parameters could not be parsed.
 fn describe(bad: &BadInput) -> String {
     match bad {
-        BadInput::TooLarge { bytes, limit: most } => {
-            format!("The parameters have {bytes} bytes; at most {most} are read.")
+        BadInput::TooLarge { bytes, limit } => {
+            format!("The parameters have {bytes} bytes; at most {limit} are read.")
         }
-        BadInput::TooDeep { limit: most } => {
-            format!("The parameters nest deeper than {most} levels.")
+        BadInput::TooDeep { limit } => {
+            format!("The parameters nest deeper than {limit} levels.")
         }
-        BadInput::TooMany { limit: most } => {
-            format!("The parameters hold more than {most} values.")
+        BadInput::TooMany { limit } => {
+            format!("The parameters hold more than {limit} values.")
         }
         BadInput::CutOff { .. } => "The parameters are incomplete.".into(),
         BadInput::NotJson { what, .. } => format!("The parameters are not valid JSON: {what}."),
@@ -218,12 +220,12 @@ fn bad_id() -> ErrorData {
     ErrorData::invalid_request("`id` must be a string or a whole number.", None)
 }
 
-fn valid(message: ClientJsonRpcMessage) -> ParsedLine {
-    ParsedLine::Message(Box::new(message))
+fn valid(message: ClientJsonRpcMessage) -> ParsedMessage {
+    ParsedMessage::Message(Box::new(message))
 }
 
-fn invalid(id: Option<RequestId>, error: ErrorData) -> ParsedLine {
-    ParsedLine::Invalid { id, error }
+fn invalid(id: Option<RequestId>, error: ErrorData) -> ParsedMessage {
+    ParsedMessage::Invalid { id, error }
 }
 
 #[cfg(test)]
@@ -235,7 +237,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_can_be_parsed(line in proptest::collection::vec(any::<u8>(), 0..100)) {
-            parse_line(&line);
+            parse_message(&line);
         }
 
         #[test]
@@ -247,7 +249,7 @@ mod tests {
         ) {
             let members: Vec<String> =
                 members.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
-            parse_line(format!("{{{}}}", members.join(", ")).as_bytes());
+            parse_message(format!("{{{}}}", members.join(", ")).as_bytes());
         }
 
         #[test]
@@ -258,7 +260,7 @@ mod tests {
                 false => format!("{{\"arguments\":{arguments},\"name\":\"ü\"}}"),
             };
             let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
-            let ParsedLine::Message(message) = parse_line(line.as_bytes()) else { panic!("not a message") };
+            let ParsedMessage::Message(message) = parse_message(line.as_bytes()) else { panic!("not a message") };
             let (request, _) = message.into_request().unwrap();
             let found = request.extensions().get::<RawArguments>().map(|found| found.0.clone());
             prop_assert_eq!(found, Some(arguments));

@@ -7,25 +7,26 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Outgoing messages. Adding one never blocks; each task that waits for its message writes all queued ones.
+/// Outgoing messages. Adding a message never blocks. Whichever task calls `write` writes all queued messages, including
+/// those of other tasks.
 pub(crate) struct Outbox<W> {
     queued: Mutex<Vec<u8>>,
-    unwritten: AtomicUsize,
+    unwritten_bytes: AtomicUsize,
     writer: tokio::sync::Mutex<OutboxWriter<W>>,
 }
 
 struct OutboxWriter<W> {
-    to: W,
+    output: W,
     batch: Vec<u8>,
     written: usize,
 }
 
 impl<W: AsyncWrite + Unpin> Outbox<W> {
-    pub(crate) fn new(to: W) -> Self {
-        let writer = OutboxWriter { to, batch: Vec::new(), written: 0 };
+    pub(crate) fn new(output: W) -> Self {
+        let writer = OutboxWriter { output, batch: Vec::new(), written: 0 };
         Self {
             queued: Mutex::default(),
-            unwritten: AtomicUsize::new(0),
+            unwritten_bytes: AtomicUsize::new(0),
             writer: tokio::sync::Mutex::new(writer),
         }
     }
@@ -39,35 +40,35 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
             return Err(err.into());
         }
         queued.push(b'\n');
-        self.unwritten.fetch_add(queued.len() - before, Ordering::Relaxed);
+        self.unwritten_bytes.fetch_add(queued.len() - before, Ordering::Relaxed);
         Ok(())
     }
 
     /// Returns the number of queued bytes that are not written yet.
     pub(crate) fn backlog(&self) -> usize {
-        self.unwritten.load(Ordering::Relaxed)
+        self.unwritten_bytes.load(Ordering::Relaxed)
     }
 
     /// Writes everything that is queued. Cancel safe: the next writer continues.
     pub(crate) async fn write(&self) -> io::Result<()> {
         let mut writer = self.writer.lock().await;
-        let OutboxWriter { to, batch, written } = &mut *writer;
+        let OutboxWriter { output, batch, written } = &mut *writer;
         loop {
             let rest = &batch[*written..];
             if rest.is_empty() {
                 *written = 0;
                 *batch = std::mem::take(&mut *self.queued.lock());
                 if batch.is_empty() {
-                    return to.flush().await;
+                    return output.flush().await;
                 }
                 continue;
             }
-            let count = to.write(rest).await?;
+            let count = output.write(rest).await?;
             if count == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             *written += count;
-            self.unwritten.fetch_sub(count, Ordering::Relaxed);
+            self.unwritten_bytes.fetch_sub(count, Ordering::Relaxed);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Any file operation may fail with any error: every file is old or new, and nothing is left behind.
+//! Any file operation may fail with any error: each file then has its old or its new content, and no temporary files
+//! are left behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,20 +43,21 @@ fn stage() -> Stage {
     stage
 }
 
-/// Returns a host with these files and no processes.
-pub(crate) fn files_of(machine: LocalMachine) -> Host {
+/// Returns a host that has files but cannot run processes.
+pub(crate) fn host_without_processes(machine: LocalMachine) -> Host {
     Host::new(Arc::new(machine), Vec::new(), None)
 }
 
 async fn toolbox(stage: &Stage, faults: InjectedFaults) -> Toolbox {
     let machine = LocalMachine::with_faults(stage.data.path().join("locks"), faults);
-    stage.builder().host(files_of(machine)).build().await.unwrap()
+    stage.builder().host(host_without_processes(machine)).build().await.unwrap()
 }
 
-/// Decides which operation fails, counted from when it is armed.
+/// Decides which operation fails, counted from the last call of `arm`.
 #[derive(Clone)]
 struct FaultPlan {
-    armed: Arc<AtomicUsize>,
+    /// Number of the operation that fails.
+    failing: Arc<AtomicUsize>,
     count: Arc<AtomicUsize>,
 }
 
@@ -63,20 +65,20 @@ const NEVER: usize = usize::MAX;
 
 impl FaultPlan {
     fn new() -> Self {
-        Self { armed: Arc::new(AtomicUsize::new(NEVER)), count: Arc::new(AtomicUsize::new(0)) }
+        Self { failing: Arc::new(AtomicUsize::new(NEVER)), count: Arc::new(AtomicUsize::new(0)) }
     }
 
     /// Makes the nth operation from now on fail.
     fn arm(&self, nth: usize) {
         self.count.store(0, Ordering::Relaxed);
-        self.armed.store(nth, Ordering::Relaxed);
+        self.failing.store(nth, Ordering::Relaxed);
     }
 
     fn faults(&self, errno: Errno) -> InjectedFaults {
-        let Self { armed, count } = self.clone();
+        let Self { failing, count } = self.clone();
         InjectedFaults::by_number(move |operation| {
             let number = count.fetch_add(1, Ordering::Relaxed);
-            let fails = number == armed.load(Ordering::Relaxed);
+            let fails = number == failing.load(Ordering::Relaxed);
             // An interrupted read is retried at a lower level, where no fault can be injected.
             let is_retried =
                 errno == Errno::INTR && matches!(operation, "locate" | "load" | "list");
@@ -123,7 +125,7 @@ async fn sweep(case: Case) {
     let (result, operations) = reference.call(&case, NEVER).await;
     result.outcome.unwrap();
     assert!(operations > 10, "{tool}: only {operations} operations");
-    let new = reference.stage.tree();
+    let changed_tree = reference.stage.tree();
     for errno in ERRORS {
         let mut prepared = PreparedCase::new(&case, errno).await;
         for nth in 0..operations {
@@ -131,7 +133,7 @@ async fn sweep(case: Case) {
             let context = format!("{tool}, {errno:?} at {nth}: {:?}", result.outcome);
             assert!(errno != Errno::INTR || result.outcome.is_ok(), "{context}");
             if result.outcome.is_ok() {
-                assert_eq!(prepared.stage.tree(), new, "{context}");
+                assert_eq!(prepared.stage.tree(), changed_tree, "{context}");
                 prepared = PreparedCase::new(&case, errno).await;
             } else {
                 assert_eq!(prepared.stage.tree(), prepared.before, "{context}");

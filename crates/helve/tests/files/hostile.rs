@@ -15,7 +15,7 @@ use crate::stage::{Stage, call};
 
 const NOBODY: u32 = 65534;
 
-/// Root may write anywhere, so a child process does this as another user.
+/// Root may write anywhere, so the test runs itself again as another user.
 #[tokio::test]
 async fn a_read_only_folder_is_not_changed() {
     const ROLE: &str = "HELVE_TEST_NOBODY";
@@ -54,7 +54,7 @@ async fn a_read_only_folder_is_not_changed() {
 
 #[tokio::test]
 async fn mode_owner_and_attributes_survive_an_edit() {
-    // On disk, because not every kernel supports attributes in memory.
+    // On disk, because not every kernel supports extended attributes on tmpfs.
     let stage = Stage { root: tempfile::tempdir().unwrap(), ..Stage::new() };
     stage.put("s.sh", "echo one\n", 0o751);
     let path = stage.path("s.sh");
@@ -92,7 +92,8 @@ async fn a_full_disk_is_reported_and_changes_nothing() {
         stores.then(|| Errno::NOSPC.raw_os_error())
     });
     let machine = LocalMachine::with_faults(stage.data.path().join("locks"), full);
-    let toolbox = stage.builder().host(crate::faults::files_of(machine)).build().await.unwrap();
+    let toolbox =
+        stage.builder().host(crate::faults::host_without_processes(machine)).build().await.unwrap();
     let before = stage.tree();
     let patch = "*** Begin Patch\n*** Update File: a.txt\n-old\n+new\n*** Add File: deep/b\n+x\n*** End Patch";
     for (tool, input) in [
@@ -143,7 +144,7 @@ async fn binary_files_are_neither_shown_nor_edited() {
 }
 
 #[tokio::test]
-async fn huge_quotes_and_a_million_matches_are_answered_in_time() {
+async fn huge_edits_and_a_million_matches_are_answered_in_time() {
     let stage = Stage::new();
     let text = "a line of the file\n".repeat(280_000);
     stage.put("large.txt", &text, 0o644);

@@ -69,7 +69,7 @@ async fn names_as_shown_can_be_read_edited_and_undone() {
 }
 
 #[tokio::test]
-async fn a_name_that_looks_like_an_escape_is_not_confused() {
+async fn a_name_that_looks_escaped_names_its_own_file() {
     let stage = Stage::new();
     stage.put(r#""a\nb""#, "quotes and all\n", 0o644);
     stage.put("a\nb", "a newline\n", 0o644);
@@ -88,7 +88,7 @@ async fn a_name_that_looks_like_an_escape_is_not_confused() {
 }
 
 #[tokio::test]
-async fn an_escaped_name_is_judged_by_its_meaning() {
+async fn rules_apply_to_the_unescaped_name() {
     let stage = Stage::new();
     let toolbox = stage.toolbox().await;
     for given in [r#""..\x2f..\x2fetc\x2fpasswd""#, r#""\x2e\x2e"/etc"#, r#""a\x00b""#] {

@@ -12,12 +12,12 @@ use serde_json::json;
 
 use crate::stage::{Stage, call};
 
-/// Tells a test that it is the child, and where the folders are.
+/// Set in child processes: the root and the data folder.
 const ROLE: &str = "HELVE_TEST_CHILD";
 const LONG: Duration = Duration::from_secs(120);
 
-/// Starts this test again as a child process.
-fn child(test: &str, stage: &Stage) -> Child {
+/// Starts this test program again as a child process that runs `test`.
+fn spawn_child(test: &str, stage: &Stage) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([&format!("processes::{test}"), "--exact", "--nocapture"])
         .env(ROLE, format!("{}\n{}", stage.root.path().display(), stage.data.path().display()))
@@ -27,7 +27,7 @@ fn child(test: &str, stage: &Stage) -> Child {
         .unwrap()
 }
 
-/// Returns the toolbox for the parent's folders, in the child.
+/// Returns a toolbox for the parent's folders, or `None` in the parent.
 async fn child_toolbox() -> Option<Toolbox> {
     let role = std::env::var(ROLE).ok()?;
     let (root, data) = role.split_once('\n')?;
@@ -35,8 +35,9 @@ async fn child_toolbox() -> Option<Toolbox> {
     Some(builder.build().await.unwrap())
 }
 
-/// Increments a side's line in both files repeatedly. Every tenth time changes both files in one call.
-async fn count(toolbox: &Toolbox, side: &str, order: [&str; 2]) {
+/// Increments the number in the line of `side` in both files, `ROUNDS` times. Every tenth round changes both files in
+/// one call.
+async fn increment(toolbox: &Toolbox, side: &str, order: [&str; 2]) {
     let line = |file: &str, number: usize| format!("{side} {number} of {file}");
     for number in 0..ROUNDS {
         let edits = order.map(|file| (file, line(file, number), line(file, number + 1)));
@@ -66,7 +67,7 @@ const ROUNDS: usize = 60;
 async fn two_processes_that_edit_different_lines_lose_nothing() {
     const NAME: &str = "two_processes_that_edit_different_lines_lose_nothing";
     if let Some(toolbox) = child_toolbox().await {
-        count(&toolbox, "right", ["b.txt", "a.txt"]).await;
+        increment(&toolbox, "right", ["b.txt", "a.txt"]).await;
         return toolbox.close().await;
     }
     let stage = Stage::new();
@@ -74,9 +75,9 @@ async fn two_processes_that_edit_different_lines_lose_nothing() {
     for file in ["a.txt", "b.txt"] {
         stage.put(file, format!("left 0 of {file}\n{filler}right 0 of {file}\n"), 0o644);
     }
-    let mut child = child(NAME, &stage);
+    let mut child = spawn_child(NAME, &stage);
     let toolbox = stage.toolbox().await;
-    count(&toolbox, "left", ["a.txt", "b.txt"]).await;
+    increment(&toolbox, "left", ["a.txt", "b.txt"]).await;
     toolbox.close().await;
     assert!(child.wait().unwrap().success());
     for file in ["a.txt", "b.txt"] {
@@ -90,10 +91,10 @@ fn lines(number: usize) -> String {
 }
 
 /// Returns the number in a file, which must be complete.
-fn number(path: &Path) -> usize {
+fn read_number(path: &Path) -> usize {
     let text = fs::read_to_string(path).unwrap();
     let number = text.split(' ').nth(1).unwrap().parse().unwrap();
-    assert_eq!(text, lines(number), "{} is torn", path.display());
+    assert_eq!(text, lines(number), "{} is incomplete", path.display());
     number
 }
 
@@ -101,7 +102,7 @@ fn number(path: &Path) -> usize {
 async fn a_killed_call_leaves_old_or_new_files_and_can_be_undone() {
     const NAME: &str = "a_killed_call_leaves_old_or_new_files_and_can_be_undone";
     if let Some(toolbox) = child_toolbox().await {
-        for round in number(&toolbox.root().join("a.txt")).. {
+        for round in read_number(&toolbox.root().join("a.txt")).. {
             let sections: String = ["a.txt", "b.txt"]
                 .map(|file| {
                     let old: String =
@@ -121,10 +122,10 @@ async fn a_killed_call_leaves_old_or_new_files_and_can_be_undone() {
         fs::write(path, lines(0)).unwrap();
     }
     for round in 0..12u32 {
-        let mut child = child(NAME, &stage);
+        let mut child = spawn_child(NAME, &stage);
         // Killed at different moments: after a change, plus a varying delay.
-        let (start, first) = (Instant::now(), number(&paths[0]));
-        while number(&paths[0]) == first && start.elapsed() < LONG {
+        let (start, first) = (Instant::now(), read_number(&paths[0]));
+        while read_number(&paths[0]) == first && start.elapsed() < LONG {
             std::thread::yield_now();
         }
         let spin = Instant::now();
@@ -133,12 +134,12 @@ async fn a_killed_call_leaves_old_or_new_files_and_can_be_undone() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        let found = paths.each_ref().map(|path| number(path));
+        let found = paths.each_ref().map(|path| read_number(path));
         assert!(found[0].abs_diff(found[1]) <= 1, "{found:?}");
         let toolbox = stage.toolbox().await;
         call(&toolbox, "undo", json!({})).await.unwrap();
         toolbox.close().await;
-        let undone = paths.each_ref().map(|path| number(path));
+        let undone = paths.each_ref().map(|path| read_number(path));
         assert_eq!(undone[0], undone[1], "{found:?} became {undone:?} in round {round}");
         assert!(undone[0] <= found[0].min(found[1]), "{found:?} became {undone:?}");
         assert_eq!(fs::read_dir(stage.path("")).unwrap().count(), 2, "nothing is left behind");
@@ -207,8 +208,9 @@ async fn links_swapped_in_during_a_write_are_not_followed() {
 #[tokio::test]
 async fn a_host_without_processes_offers_no_bash() {
     let stage = Stage::new();
-    let host =
-        crate::faults::files_of(helve_machine::LocalMachine::with_lock_folder(stage.path("locks")));
+    let host = crate::faults::host_without_processes(
+        helve_machine::LocalMachine::with_lock_folder(stage.path("locks")),
+    );
     let toolbox = stage.builder().host(host).build().await.unwrap();
     let tools = toolbox.tools();
     assert!(tools.find("read").is_some());
@@ -217,7 +219,7 @@ async fn a_host_without_processes_offers_no_bash() {
 }
 
 #[tokio::test]
-async fn another_conversation_has_its_own_memory() {
+async fn a_conversation_must_read_a_file_itself_before_writing_it() {
     let stage = Stage::new();
     stage.put("a.txt", "one\n", 0o644);
     let first = stage.toolbox().await;

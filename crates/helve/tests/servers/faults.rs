@@ -18,10 +18,10 @@ async fn a_server_that_hangs_at_startup_is_reported() {
         check_builtin_tools(&toolbox).await;
         assert_eq!(call(&toolbox, "good_echo", json!({"text": "x"})).await, "x");
         let checked = toolbox.servers().check("stuck").await.unwrap();
-        let helve::servers::ServerStatus::Down(trouble) = checked.status else {
+        let helve::servers::ServerStatus::Down(error) = checked.status else {
             panic!("{checked:?}")
         };
-        assert_eq!(trouble.to_string(), format!("no answer to {step} within 8 s"));
+        assert_eq!(error.to_string(), format!("no answer to {step} within 8 s"));
         toolbox.close().await;
     }
 }
@@ -77,7 +77,7 @@ async fn a_server_that_always_crashes_is_given_up() {
     let server = tokio::time::timeout(LONG, gave_up).await.unwrap();
     expect!["it failed 5 times in a row; last error: it exited: exit status: 4; last output: cannot start: bad token (secret)"]
         .assert_eq(&match server.status {
-            helve::servers::ServerStatus::Down(trouble) => trouble.to_string(),
+            helve::servers::ServerStatus::Down(error) => error.to_string(),
             other => format!("{other:?}"),
         });
     assert_eq!(stage.starts("log"), 5);
@@ -161,7 +161,7 @@ async fn a_call_with_endless_progress_can_be_aborted() {
             }
         }
     };
-    let call = toolbox.call_until("odd_progress", json!({}), cancel.clone());
+    let call = toolbox.call_with_cancellation("odd_progress", json!({}), cancel.clone());
     let both = async { tokio::join!(call, watching).0 };
     let result = tokio::time::timeout(LONG, both).await.unwrap();
     assert_eq!(result.outcome.unwrap_err().kind, helve::ErrorKind::Cancelled);

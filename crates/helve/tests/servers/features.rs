@@ -111,7 +111,7 @@ async fn tool_names_are_safe_and_never_replace_others() {
     };
     expect![[r#"
         a tool is ignored: its name has 10000 bytes
-        the tool "echo" is registered twice; the first is used
+        the tool "echo" is offered twice; the first is used
         a_______etc is taken, so the tool is called a_______etc_2"#]]
     .assert_eq(&notes.join("\n"));
     toolbox.close().await;

@@ -57,7 +57,7 @@ async fn a_remote_server_is_used_and_its_failures_are_reported() {
     for name in ["good", "login", "moved", "leaky", "gone"] {
         let server = toolbox.servers().check(name).await.unwrap();
         report += &match server.status {
-            helve::servers::ServerStatus::Down(trouble) => format!("{name}: {trouble}\n"),
+            helve::servers::ServerStatus::Down(error) => format!("{name}: {error}\n"),
             _ => format!("{name} is at {}\n", server.location),
         };
     }

@@ -22,15 +22,15 @@ impl Stage {
         Self { base }
     }
 
-    pub(crate) fn path(&self, below: &str) -> PathBuf {
-        self.base.path().join(below)
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+        self.base.path().join(relative)
     }
 
-    pub(crate) fn write(&self, below: &str, text: &str) {
-        std::fs::write(self.path(below), text).unwrap();
+    pub(crate) fn write(&self, relative: &str, text: &str) {
+        std::fs::write(self.path(relative), text).unwrap();
     }
 
-    /// Returns how often the server that logs to this file was started.
+    /// Returns how many times the server that logs to this file was started.
     pub(crate) fn starts(&self, file: &str) -> usize {
         std::fs::read_to_string(self.path(file)).unwrap_or_default().lines().count()
     }
@@ -61,9 +61,9 @@ pub(crate) fn server(args: &[&str]) -> Value {
     json!({"type": "local", "command": command})
 }
 
-pub(crate) fn server_with(args: &[&str], more: Value) -> Value {
+pub(crate) fn server_with(args: &[&str], extra_fields: Value) -> Value {
     let mut server = server(args);
-    server.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    server.as_object_mut().unwrap().extend(extra_fields.as_object().unwrap().clone());
     server
 }
 

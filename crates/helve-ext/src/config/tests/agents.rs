@@ -10,7 +10,7 @@ fn agent(fixture: &str, trust: Trust, name: &str) -> Option<Agent> {
 }
 
 #[test]
-fn built_in_agents() {
+fn built_in_agents_have_their_rules() {
     let describe = |agent: &Agent| {
         format!(
             "{} {:?} {:?}\n{}",
@@ -52,7 +52,7 @@ fn built_in_agents() {
 }
 
 #[test]
-fn agents_from_json() {
+fn agents_are_read_from_json() {
     check(
         r#"
 -- user/helve.json
@@ -150,7 +150,7 @@ fn invalid_fields_are_dropped_and_the_rest_is_kept() {
 }
 
 #[test]
-fn agents_from_markdown() {
+fn agents_are_read_from_markdown() {
     check_trusted(
         r#"
 -- user/agents/docs/writer.md
@@ -243,7 +243,7 @@ D.
             ! user/agents/a.md:4:2: the front matter is not valid YAML: while parsing a block mapping, did not find expected key
               edit: [
               ^
-              until this is fixed the agent asks for everything
+              until this is fixed, the agent asks for everything
             ! user/agents/b.md:1:1: the front matter is never closed
               ---
               ^
@@ -251,17 +251,17 @@ D.
             ! user/agents/c.md:2:1: settings must be an object, not a list
               - a list
               ^
-              until this is fixed nothing here is allowed without asking; denies hold
+              until this is fixed, nothing here is allowed without asking; denies still apply
             ! user/agents/d.md:4:9: an action must be "allow", "ask" or "deny", not "alow"
               edit: alow
                     ^
-              did you mean "allow"? until this is fixed nothing here is allowed without asking; denies hold
+              did you mean "allow"? until this is fixed, nothing here is allowed without asking; denies still apply
         "#]],
     );
 }
 
 #[test]
-fn an_untrusted_project_only_narrows_existing_agents() {
+fn an_untrusted_project_only_restricts_existing_agents() {
     const FIXTURE: &str = r#"
 -- user/helve.json
 {"agent": {"mine": {"prompt": "Mine.", "permission": {"bash": "deny"}}}}

@@ -12,7 +12,7 @@ use crate::config::{
     Config, ConfigHost as _, ConfigPaths, ConfigReadError, Disk, LinkPolicy, Trust, gather,
 };
 
-/// Reads `user` and `project` in a temporary folder filled by `make`.
+/// Interprets the configuration in the folders `user` and `project`, which `make` fills.
 #[track_caller]
 fn check(trust: Trust, make: impl FnOnce(&Path), expect: Expect) -> Config {
     let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn folders_and_devices_are_refused() {
         Trust::Trusted,
         |base| {
             fs::create_dir_all(base.join("project/opencode.json/full")).unwrap();
-            // Counts as missing: an empty folder replaces a missing file while a sandboxed program runs.
+            // Counts as missing: while a sandboxed program runs, an empty folder is mounted in place of a missing file.
             fs::create_dir(base.join("project/helve.json")).unwrap();
             symlink("/dev/zero", base.join("user/helve.json")).unwrap();
         },
@@ -96,7 +96,7 @@ fn folders_and_devices_are_refused() {
 }
 
 #[test]
-fn project_links_must_not_lead_out() {
+fn links_out_of_the_project_are_not_read() {
     check(
         Trust::Trusted,
         |base| {
@@ -121,7 +121,7 @@ fn project_links_must_not_lead_out() {
 }
 
 #[test]
-fn other_links_are_followed() {
+fn links_of_the_user_and_links_inside_the_project_are_followed() {
     let config = check(
         Trust::Trusted,
         |base| {

@@ -102,7 +102,7 @@ proptest! {
 
     /// Truncating a file anywhere or changing one byte: if that is an error, nothing is allowed.
     #[test]
-    fn damage_never_loosens(cut in 0..200_usize, byte in any::<u8>(), replace in any::<bool>()) {
+    fn damage_never_allows_more(cut in 0..200_usize, byte in any::<u8>(), replace in any::<bool>()) {
         let mut bytes = section("\"ask\"").into_bytes();
         let cut = cut % bytes.len();
         if replace { bytes[cut] = byte } else { bytes.truncate(cut) }
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn denies_before_the_damage_hold(rest in "\\PC{0,20}") {
+    fn denies_before_the_damage_still_apply(rest in "\\PC{0,20}") {
         let text = format!(r#"{{"permission": {{"bash": {{"rm *": "deny"}}, "edit": {rest}"#);
         let config = config("user/helve.json", text.as_bytes());
         let rule = decide(&config.user, "bash", "rm -rf x").map(|rule| rule.action);

@@ -60,21 +60,21 @@ $EMPTY=
             user/helve.json:3:44 permission."*"."*" = ask
             user/helve.json:3:44 permission.read."*" = ask
             user/helve.json:2:12 shell = {env:NOPE}sh
-            ! user/helve.json:2:12: warning: the variable NOPE is not set; it is replaced by an empty string
+            ! user/helve.json:2:12: warning: the variable NOPE is not set; an empty string is used instead
               "shell": "{env:NOPE}sh",
                        ^
             ! user/helve.json:3:44: the variable EMPTY is not set, so this rule is invalid
               "permission": {"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOP…
                                                        ^
-              until this is fixed nothing here is allowed without asking; denies hold
+              until this is fixed, nothing here is allowed without asking; denies still apply
             ! user/helve.json:3:78: the variable NOPE is not set, so this rule is invalid
               …"read": "allow", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
                                                                            ^
-              until this is fixed nothing here is allowed without asking; denies hold
+              until this is fixed, nothing here is allowed without asking; denies still apply
             ! user/helve.json:3:92: the variable NOPE is not set, so this rule is invalid
               …", "bash": {"{env:EMPTY}*": "allow"}, "edit": "{env:NOPE}", "{env:NOPE}*": "allow"}
                                                                            ^
-              until this is fixed nothing here is allowed without asking; denies hold
+              until this is fixed, nothing here is allowed without asking; denies still apply
         "#]],
     );
 }

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::{check, check_trusted};
 
 #[test]
-fn local_and_remote_servers() {
+fn local_and_remote_servers_are_read() {
     check(
         r#"
 $TOKEN=secret
@@ -121,7 +121,7 @@ $TOKEN=secret
 }
 
 #[test]
-fn servers_from_mcp_json() {
+fn servers_are_read_from_mcp_json() {
     const FIXTURE: &str = r#"
 $TOKEN=secret
 -- project/.mcp.json

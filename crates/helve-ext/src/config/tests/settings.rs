@@ -126,7 +126,7 @@ fn the_default_agent_must_exist_and_be_primary() {
 }
 
 #[test]
-fn edit_settings() {
+fn edit_settings_are_read() {
     const FIXTURE: &str = r#"
 -- user/helve.json
 {
@@ -202,7 +202,7 @@ fn invalid_edit_settings_keep_the_earlier_ones() {
 }
 
 #[test]
-fn program_settings() {
+fn program_settings_are_read() {
     const FIXTURE: &str = r#"
 -- user/helve.json
 {
@@ -299,11 +299,11 @@ fn an_invalid_sandbox_is_the_strictest() {
             ! user/helve.json:1:13: the sandbox must be "off", "workspace-write" or "read-only", not "workspace-wirte"
               {"sandbox": "workspace-wirte"}
                           ^
-              until this is fixed programs run read-only
+              until this is fixed, programs run read-only
             ! user/helve.jsonc:1:22: the sandbox must be "off", "workspace-write" or "read-only", not true
               {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
                                    ^
-              until this is fixed programs run read-only
+              until this is fixed, programs run read-only
             ! user/helve.jsonc:1:39: sandbox.network must be true or false, not "yes"
               {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": …
                                                     ^
@@ -318,7 +318,7 @@ fn an_invalid_sandbox_is_the_strictest() {
             ! user/helve.jsonc:1:101: environment.inherit must be "all", "core" or "none", not "some"
               …es", "netwrok": 1}, "shell": "", "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "…
                                                                            ^
-              until this is fixed only the variables that programs need to run are passed on
+              until this is fixed, only the variables that programs need to run are passed on
             ! user/helve.jsonc:1:120: environment.exclude must be a list of strings, not "X"
               … "shell": "", "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
                                                                            ^
@@ -332,7 +332,7 @@ fn an_invalid_sandbox_is_the_strictest() {
             ! /named/extra.json:1:13: the sandbox must be "off", "workspace-write" or "read-only", not false
               {"sandbox": false, "bash": {"timeout": "1m"}}
                           ^
-              until this is fixed programs run read-only
+              until this is fixed, programs run read-only
             ! /named/extra.json:1:40: bash.timeout must be a whole number from 1 to 86400000, not "1m"
               {"sandbox": false, "bash": {"timeout": "1m"}}
                                                      ^
@@ -341,7 +341,7 @@ fn an_invalid_sandbox_is_the_strictest() {
 }
 
 #[test]
-fn the_environment_policy_of_programs() {
+fn environment_settings_become_a_policy() {
     let config = super::load(
         r#"
 -- user/helve.json

@@ -1,4 +1,4 @@
-//! One stream of events to a client, kept for a while so that a client that lost it can resume it.
+//! One stream of events to a client. Events are kept for a while, so that a client can resume a stream it lost.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ use super::http_session::HttpSession;
 
 /// Maximum number of events per stream. Events that were read are dropped first, then replaceable ones.
 const MAX_EVENTS: usize = 64;
-/// How soon a client that lost a stream may come back for it.
+/// How long a client that lost its stream should wait before it reconnects.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A numbered stream of numbered events. Sending never blocks, whatever the reader does.
@@ -27,15 +27,15 @@ pub(super) struct EventStream {
 
 #[derive(Default)]
 struct StreamState {
-    /// Number of the first event still held. The very first event is 1.
+    /// Number of the first event that is still kept. Numbers start at 1.
     first: u64,
     events: VecDeque<StreamEvent>,
-    /// Number after the last event handed to a reader.
-    read: u64,
+    /// Number of the first event that no reader has received yet.
+    first_unread: u64,
     phase: StreamPhase,
-    /// Number of the current reader. Each new reader takes the stream over.
+    /// Number of the current reader. A new reader replaces the previous one.
     reader: u64,
-    attended: bool,
+    has_reader: bool,
     waker: Option<Waker>,
 }
 
@@ -62,13 +62,13 @@ pub(super) enum Importance {
 
 impl EventStream {
     pub(super) fn new(number: u64) -> Arc<Self> {
-        let state = StreamState { first: 1, read: 1, ..StreamState::default() };
+        let state = StreamState { first: 1, first_unread: 1, ..StreamState::default() };
         Arc::new(Self { number, state: Mutex::new(state) })
     }
 
     pub(super) fn send(&self, message: ServerJsonRpcMessage, importance: Importance) {
         let mut state = self.state.lock();
-        while state.events.len() >= MAX_EVENTS && state.first < state.read {
+        while state.events.len() >= MAX_EVENTS && state.first < state.first_unread {
             state.events.pop_front();
             state.first += 1;
         }
@@ -87,8 +87,8 @@ impl EventStream {
         state.wake();
     }
 
-    pub(super) fn is_attended(&self) -> bool {
-        self.state.lock().attended
+    pub(super) fn has_reader(&self) -> bool {
+        self.state.lock().has_reader
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -97,14 +97,14 @@ impl EventStream {
 
     /// Reads the events after the given one. An earlier reader gets no more events.
     pub(super) fn read(self: &Arc<Self>, after: u64, session: &Arc<HttpSession>) -> EventReader {
-        // Lock order: a session's lock comes before a stream's, so ask the session first.
-        let primes = session.sends_priming() && after == 0;
+        // Lock order: the session's lock is taken before the stream's.
+        let needs_priming = session.sends_priming() && after == 0;
         let mut state = self.state.lock();
         state.reader += 1;
-        state.attended = true;
+        state.has_reader = true;
         state.wake();
         let (reader, next) = (state.reader, after.saturating_add(1));
-        let priming = primes.then(|| ServerSseMessage::priming(self.event_id(0), RETRY));
+        let priming = needs_priming.then(|| ServerSseMessage::priming(self.event_id(0), RETRY));
         EventReader { stream: self.clone(), session: session.clone(), reader, next, priming }
     }
 
@@ -180,7 +180,7 @@ impl Stream for EventReader {
         sent.event_id = Some(stream.event_id(number));
         sent.message = Some(event.message.clone());
         self.next = number + 1;
-        state.read = state.read.max(self.next);
+        state.first_unread = state.first_unread.max(self.next);
         Poll::Ready(Some(sent))
     }
 }
@@ -189,10 +189,10 @@ impl Drop for EventReader {
     fn drop(&mut self) {
         let mut state = self.stream.state.lock();
         if state.reader == self.reader {
-            state.attended = false;
+            state.has_reader = false;
             state.waker = None;
         }
         drop(state);
-        self.session.touch();
+        self.session.record_activity();
     }
 }

@@ -21,7 +21,7 @@ use super::event_stream::{EventReader, EventStream, Importance, parse_event_id};
 use super::{SessionError, agent_in_url, revision};
 
 /// Length of the queue of received messages. When it is full, the client waits.
-const INBOX: usize = 64;
+const INBOX_CAPACITY: usize = 64;
 /// Maximum number of requests of a session answered at once.
 const MAX_REQUESTS: usize = 64;
 /// How many ended streams are kept for clients that come back.
@@ -29,8 +29,8 @@ const MAX_ENDED: usize = 16;
 const MAX_ENDED_BYTES: usize = 4 << 20;
 /// Number of the stream that belongs to no request.
 const STANDALONE: u64 = 0;
-/// Clients of older revisions take a priming event for a broken message.
-const PRIMED_SINCE: &str = "2025-11-25";
+/// First revision with priming events. Older clients take one for a broken message.
+const PRIMING_SINCE: &str = "2025-11-25";
 
 pub(in crate::http) struct HttpSession {
     inbox: mpsc::Sender<ClientJsonRpcMessage>,
@@ -41,7 +41,7 @@ pub(in crate::http) struct HttpSession {
 struct SessionState {
     streams: BTreeMap<u64, Arc<EventStream>>,
     next_stream: u64,
-    /// Stream number by request, progress token, and question of ours.
+    // These map requests, progress tokens and our own questions to the numbers of their streams.
     requests: HashMap<RequestId, u64>,
     progress: HashMap<ProgressToken, u64>,
     questions: HashMap<RequestId, u64>,
@@ -58,7 +58,7 @@ pub(in crate::http) struct SessionTransport {
 
 impl HttpSession {
     pub(super) fn open(ended: CancellationToken) -> (Arc<Self>, SessionTransport) {
-        let (sender, inbox) = mpsc::channel(INBOX);
+        let (sender, inbox) = mpsc::channel(INBOX_CAPACITY);
         let state = SessionState {
             streams: BTreeMap::from([(STANDALONE, EventStream::new(STANDALONE))]),
             next_stream: STANDALONE + 1,
@@ -75,11 +75,11 @@ impl HttpSession {
 
     pub(super) fn initialize(&self, request: &ClientJsonRpcMessage) {
         let mut state = self.state.lock();
-        state.sends_priming = revision(request).is_some_and(|revision| revision >= PRIMED_SINCE);
+        state.sends_priming = revision(request).is_some_and(|revision| revision >= PRIMING_SINCE);
         state.agent = agent_in_url(request);
     }
 
-    /// Whether the session belongs to this agent, with whose rules it began.
+    /// Whether the session was initialized for this agent.
     pub(in crate::http) fn is_for(&self, agent: Option<&str>) -> bool {
         self.state.lock().agent.as_deref() == agent
     }
@@ -87,7 +87,7 @@ impl HttpSession {
     /// Whether a client listens to the stream that belongs to no request.
     pub(in crate::http) fn has_listener(&self) -> bool {
         let standalone = self.state.lock().streams.get(&STANDALONE).cloned();
-        standalone.is_some_and(|stream| stream.is_attended())
+        standalone.is_some_and(|stream| stream.has_reader())
     }
 
     pub(super) fn sends_priming(&self) -> bool {
@@ -104,11 +104,11 @@ impl HttpSession {
         self.state.lock().streams.values().for_each(|stream| stream.close());
     }
 
-    pub(super) fn touch(&self) {
+    pub(super) fn record_activity(&self) {
         self.state.lock().last_activity = Instant::now();
     }
 
-    pub(super) fn silent_for(&self) -> Duration {
+    pub(super) fn idle_time(&self) -> Duration {
         self.state.lock().last_activity.elapsed()
     }
 
@@ -117,14 +117,14 @@ impl HttpSession {
         self.state.lock().requests.is_empty()
     }
 
-    /// Whether a client reads one of its streams.
-    pub(super) fn is_attended(&self) -> bool {
+    /// Whether a client reads one of the streams.
+    pub(super) fn has_reader(&self) -> bool {
         let streams: Vec<_> = self.state.lock().streams.values().cloned().collect();
-        streams.iter().any(|stream| stream.is_attended())
+        streams.iter().any(|stream| stream.has_reader())
     }
 
     pub(super) async fn receive(&self, message: ClientJsonRpcMessage) -> Result<(), SessionError> {
-        self.touch();
+        self.record_activity();
         if let JsonRpcMessage::Notification(note) = &message
             && let ClientNotification::CancelledNotification(cancelled) = &note.notification
             && let Some(id) = &cancelled.params.request_id
@@ -134,7 +134,7 @@ impl HttpSession {
         if let JsonRpcMessage::Response(answer) = &message {
             self.state.lock().questions.remove(&answer.id);
         }
-        self.inbox.send(message).await.map_err(|_gone| SessionError::Ended)
+        self.inbox.send(message).await.map_err(|_closed| SessionError::Ended)
     }
 
     /// Starts a request. The returned stream carries the answer and everything that belongs to it.
@@ -142,20 +142,20 @@ impl HttpSession {
         self: &Arc<Self>,
         message: ClientJsonRpcMessage,
     ) -> Result<EventReader, SessionError> {
-        let JsonRpcMessage::Request(asked) = &message else {
+        let JsonRpcMessage::Request(request_message) = &message else {
             return Err(SessionError::CannotResume);
         };
-        let token = asked.request.get_meta().get_progress_token();
-        match self.open_stream(&asked.id, token) {
+        let token = request_message.request.get_meta().get_progress_token();
+        match self.open_stream(&request_message.id, token) {
             Ok(stream) => {
                 let reader = stream.read(0, self);
                 self.receive(message).await?;
                 Ok(reader)
             }
-            Err(words) => {
+            Err(text) => {
                 let stream = EventStream::new(u64::MAX);
-                let error = ErrorData::invalid_request(words, None);
-                let refusal = ServerJsonRpcMessage::error(error, Some(asked.id.clone()));
+                let error = ErrorData::invalid_request(text, None);
+                let refusal = ServerJsonRpcMessage::error(error, Some(request_message.id.clone()));
                 stream.send(refusal, Importance::Required);
                 stream.close();
                 Ok(stream.read(0, self))
@@ -185,14 +185,14 @@ impl HttpSession {
 
     /// Reads the stream that belongs to no request.
     pub(super) fn listen(self: &Arc<Self>) -> EventReader {
-        self.touch();
+        self.record_activity();
         let standalone = self.state.lock().streams.get(&STANDALONE).cloned();
         standalone.unwrap_or_else(|| EventStream::new(STANDALONE)).read(0, self)
     }
 
     /// Resumes a stream after the last event that arrived.
     pub(super) fn resume(self: &Arc<Self>, last: &str) -> Option<EventReader> {
-        self.touch();
+        self.record_activity();
         let (number, after) = parse_event_id(last)?;
         let stream = self.state.lock().streams.get(&number).cloned()?;
         Some(stream.read(after, self))
@@ -229,8 +229,9 @@ impl SessionState {
             JsonRpcMessage::Response(answer) => self.requests.get(&answer.id),
             JsonRpcMessage::Error(error) => error.id.as_ref().and_then(|id| self.requests.get(id)),
             JsonRpcMessage::Request(question) => {
-                let on_behalf_of = question.request.extensions().get::<OriginatingRequestId>();
-                let number = on_behalf_of.and_then(|asked| self.requests.get(&asked.0)).copied();
+                let originating_request =
+                    question.request.extensions().get::<OriginatingRequestId>();
+                let number = originating_request.and_then(|id| self.requests.get(&id.0)).copied();
                 self.questions.insert(question.id.clone(), number.unwrap_or(STANDALONE));
                 return number.unwrap_or(STANDALONE);
             }
@@ -276,16 +277,16 @@ impl SessionState {
     fn drop_old_streams(&mut self) {
         let open: Vec<u64> = self.requests.values().copied().collect();
         let is_ended = |number: &u64| *number != STANDALONE && !open.contains(number);
-        let (mut count, mut bytes, mut beyond) = (0, 0, Vec::new());
+        let (mut count, mut bytes, mut excess) = (0, 0, Vec::new());
         for (number, stream) in self.streams.iter().rev().filter(|(number, _)| is_ended(number)) {
             count += 1;
             bytes += stream.bytes();
-            // The newest stays, however large: its client may be reading it.
+            // The newest stream stays, however large: its client may be reading it.
             if count > 1 && (count > MAX_ENDED || bytes > MAX_ENDED_BYTES) {
-                beyond.push(*number);
+                excess.push(*number);
             }
         }
-        for number in &beyond {
+        for number in &excess {
             self.streams.remove(number);
         }
         self.questions.retain(|_, stream| self.streams.contains_key(stream));

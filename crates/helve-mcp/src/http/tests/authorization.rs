@@ -14,14 +14,14 @@ const ROUTES: &[&str] = &[
     "GET /nowhere",
 ];
 
-async fn status(server: &TestServer, route: &str, headers: &[String]) -> (u16, String) {
-    let mut line = server.connect().await;
+async fn send_ping(server: &TestServer, route: &str, headers: &[String]) -> (u16, String) {
+    let mut connection = server.connect().await;
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let mut text = format!("{route} HTTP/1.1\r\nConnection: close\r\n");
     headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));
     text.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-    line.raw(text.as_bytes()).await;
-    let answer = line.answer().await;
+    connection.send_raw(text.as_bytes()).await;
+    let answer = connection.answer().await;
     (answer.status, format!("{:?}{}", answer.headers, answer.body))
 }
 
@@ -64,7 +64,7 @@ async fn only_exact_loopback_hosts_with_the_token_are_accepted() {
     let token = format!("Authorization: Bearer {SECRET}");
     let mut checked = 0;
     let mut expect = async |route: &str, headers: Vec<String>, allowed: &dyn Fn(u16) -> bool| {
-        let (status, text) = status(&server, route, &headers).await;
+        let (status, text) = send_ping(&server, route, &headers).await;
         assert!(allowed(status), "{route} {headers:?}: {status} {text}");
         assert!(!text.contains(SECRET) && !text.to_lowercase().contains("access-control"));
         checked += 1;
@@ -105,14 +105,14 @@ async fn only_exact_loopback_hosts_with_the_token_are_accepted() {
             ] {
                 expect(route, vec![valid_host.clone(), odd, token.clone()], &rejected).await;
             }
-            let both =
+            let two_origins =
                 vec![valid_host.clone(), page, "Origin: http://evil.example".into(), token.clone()];
-            expect(route, both, &rejected).await;
+            expect(route, two_origins, &rejected).await;
         }
     }
     assert!(checked >= 60, "{checked} combinations");
-    let world = server.close().await;
-    assert!(world.log.lock().is_empty(), "{:?}", world.log.lock());
+    let fixtures = server.close().await;
+    assert!(fixtures.log.lock().is_empty(), "{:?}", fixtures.log.lock());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -134,20 +134,21 @@ async fn only_the_exact_token_is_accepted() {
         (format!("Cookie: token={SECRET}"), 401),
         (format!("Authorization: Bearer {SECRET}\r\nAuthorization: Bearer {SECRET}"), 401),
     ] {
-        let (status, text) = status(&server, "GET /health", &[host.clone(), given.clone()]).await;
+        let (status, text) =
+            send_ping(&server, "GET /health", &[host.clone(), given.clone()]).await;
         assert_eq!(status, expected, "{given}: {text}");
         assert!(!text.contains(SECRET), "{text}");
     }
     let query = format!("GET /health?token={SECRET}");
-    assert_eq!(status(&server, &query, std::slice::from_ref(&host)).await.0, 401);
-    let whole = format!("GET http://localhost:{}/health", server.port());
+    assert_eq!(send_ping(&server, &query, std::slice::from_ref(&host)).await.0, 401);
+    let absolute_target = format!("GET http://localhost:{}/health", server.port());
     let token = format!("Authorization: Bearer {SECRET}");
-    assert_eq!(status(&server, &whole, &[host, token]).await.0, 403);
+    assert_eq!(send_ping(&server, &absolute_target, &[host, token]).await.0, 403);
     server.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn content_types_that_pages_can_send_are_rejected() {
+async fn content_types_that_need_no_cors_preflight_are_rejected() {
     let server = TestServer::open().await;
     let host = format!("Host: localhost:{}", server.port());
     let token = format!("Authorization: Bearer {SECRET}");
@@ -159,9 +160,9 @@ async fn content_types_that_pages_can_send_are_rejected() {
         "",
     ] {
         let headers = [host.clone(), token.clone(), format!("Content-Type: {kind}")];
-        assert_eq!(status(&server, "POST /mcp", &headers).await.0, 415, "{kind}");
+        assert_eq!(send_ping(&server, "POST /mcp", &headers).await.0, 415, "{kind}");
     }
     let headers = [host, format!("Origin: http://localhost:{}", server.port())];
-    assert_eq!(status(&server, "POST /mcp", &headers).await.0, 401);
+    assert_eq!(send_ping(&server, "POST /mcp", &headers).await.0, 401);
     server.close().await;
 }

@@ -16,7 +16,7 @@ async fn a_session_from_initialize_to_delete() {
     assert_eq!(client.echo(2, "é").await, "é");
     let worked = client.call(3, "work", r#"{"steps":2}"#).await;
     let steps: Vec<_> =
-        worked.messages().iter().map(|it| it["params"]["message"].to_string()).collect();
+        worked.messages().iter().map(|message| message["params"]["message"].to_string()).collect();
     assert_eq!(steps, [r#""step 1""#, r#""step 2""#, "null"]);
     let twice = r#"{"text":"a","text":"b"}"#;
     let refused = client.call(4, "echo", twice).await.message();
@@ -78,9 +78,9 @@ async fn invalid_messages_are_answered() {
 async fn a_broken_stream_can_be_resumed_even_after_the_answer() {
     let server = TestServer::open().await;
     let client = server.client("/mcp", "{}").await;
-    let mut line = client.begin(1, "work", r#"{"steps":2}"#).await;
-    let (first, _) = line.event().await.unwrap();
-    drop(line);
+    let mut connection = client.begin_call(1, "work", r#"{"steps":2}"#).await;
+    let (first, _) = connection.event().await.unwrap();
+    drop(connection);
     let last = format!("Last-Event-ID: {first}");
     let again = client.send("GET", &[&last], "").await.messages();
     assert_eq!(again.last().unwrap()["result"]["content"][0]["text"], "done", "{again:?}");
@@ -96,13 +96,13 @@ async fn a_broken_stream_can_be_resumed_even_after_the_answer() {
 async fn a_question_is_sent_on_the_stream_of_its_call() {
     let server = TestServer::open().await;
     let client = server.client("/mcp", r#"{"elicitation":{}}"#).await;
-    let mut line = client.begin(1, "touch", r#"{"times":1}"#).await;
-    let (_, question) = line.event().await.unwrap();
+    let mut connection = client.begin_call(1, "touch", r#"{"times":1}"#).await;
+    let (_, question) = connection.event().await.unwrap();
     assert_eq!(question["method"], "elicitation/create");
     let yes = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"decision": "once"}}});
     assert_eq!(client.post(&yes.to_string()).await.status, 202);
     let mut last = Value::Null;
-    while let Some((_, message)) = line.event().await {
+    while let Some((_, message)) = connection.event().await {
         last = message;
     }
     assert_eq!(last["result"]["content"][0]["text"], "touched", "{last}");
@@ -113,12 +113,12 @@ async fn a_question_is_sent_on_the_stream_of_its_call() {
 async fn a_cancelled_call_ends_its_stream_and_withdraws_its_question() {
     let server = TestServer::open().await;
     let client = server.client("/mcp", r#"{"elicitation":{}}"#).await;
-    let mut line = client.begin(1, "touch", r#"{"times":1}"#).await;
-    line.event().await.unwrap();
+    let mut connection = client.begin_call(1, "touch", r#"{"times":1}"#).await;
+    connection.event().await.unwrap();
     let cancelled =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     assert_eq!(client.post(cancelled).await.status, 202);
-    while line.event().await.is_some() {}
+    while connection.event().await.is_some() {}
     let late =
         r#"{"jsonrpc":"2.0","id":0,"result":{"action":"accept","content":{"decision":"once"}}}"#;
     assert_eq!(client.post(late).await.status, 202);
@@ -137,9 +137,9 @@ async fn clients_of_the_newest_revision_need_no_session() {
         );
         server.send("POST /mcp/plan", &headers, &body).await.message()
     };
-    let asked = ask("").await;
-    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
-    let state = asked["result"]["requestState"].as_str().unwrap();
+    let question = ask("").await;
+    assert_eq!(question["result"]["resultType"], "input_required", "{question}");
+    let state = question["result"]["requestState"].as_str().unwrap();
     let done = ask(&format!(
         r#","requestState":"{state}","inputResponses":{{"approval":{{"action":"accept","content":{{"decision":"session"}}}}}}"#
     ))
@@ -155,22 +155,22 @@ async fn clients_of_the_newest_revision_need_no_session() {
 async fn a_listener_is_notified_of_changed_tools() {
     let server = TestServer::open().await;
     let client = server.client("/mcp", "{}").await;
-    let mut line = client.stream("GET", "").await;
+    let mut connection = client.stream("GET", "").await;
     assert_eq!(client.send("GET", &[], "").await.status, 409);
     let registered =
-        server.world.registry.register(helve_core::Layer::Runtime, server.world.tool());
-    let (_, notification) = line.event().await.unwrap();
+        server.world.registry.register(helve_core::Layer::Runtime, server.world.temporary_tool());
+    let (_, notification) = connection.event().await.unwrap();
     assert_eq!(notification["method"], "notifications/tools/list_changed");
     drop(registered);
     server.close().await;
-    while line.event().await.is_some() {}
+    while connection.event().await.is_some() {}
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stopping_ends_running_calls() {
     let server = TestServer::open().await;
     let client = server.client("/mcp", "{}").await;
-    let _line = client.begin(1, "wait", "{}").await;
+    let _connection = client.begin_call(1, "wait", "{}").await;
     let address = server.address;
     while !server.world.log.lock().iter().any(|entry| entry == "waiting") {
         tokio::task::yield_now().await;

@@ -22,12 +22,12 @@ async fn oversized_requests_are_refused_unread() {
         (format!("{head}X: "), &*long, 17, 431),
         (format!("{head}{}\r\n", "X: x\r\n".repeat(1000)), "", 0, 431),
     ] {
-        let mut line = server.connect().await;
-        line.raw(sent.as_bytes()).await;
+        let mut connection = server.connect().await;
+        connection.send_raw(sent.as_bytes()).await;
         for _ in 0..pieces {
-            line.raw(more.as_bytes()).await;
+            connection.send_raw(more.as_bytes()).await;
         }
-        assert_eq!(line.answer().await.status, status, "{}", &sent[..100]);
+        assert_eq!(connection.answer().await.status, status, "{}", &sent[..100]);
     }
     let ten = format!(r#"{{"text":"{}"}}"#, "x".repeat(10 << 20));
     let answer = client.call(1, "echo", &ten).await;
@@ -45,13 +45,13 @@ async fn check_is_served(client: &Client<'_>, others: Vec<Connection>) {
 
 /// Opens connections that send this text and nothing more.
 async fn open_connections(server: &TestServer, count: usize, sent: &str) -> Vec<Connection> {
-    let mut lines = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..count {
-        let mut line = server.connect().await;
-        line.raw(sent.as_bytes()).await;
-        lines.push(line);
+        let mut connection = server.connect().await;
+        connection.send_raw(sent.as_bytes()).await;
+        connections.push(connection);
     }
-    lines
+    connections
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,16 +82,16 @@ async fn slow_senders_keep_nobody_out() {
 async fn a_rejection_closes_the_connection_and_an_answer_does_not() {
     let server = TestServer::open().await;
     let health = head(server.port(), "GET /health") + "\r\n";
-    let mut line = server.connect().await;
+    let mut connection = server.connect().await;
     for _ in 0..2 {
-        line.raw(health.as_bytes()).await;
-        assert_eq!(line.head().await.0, 200);
-        line.skip("ok\n").await;
+        connection.send_raw(health.as_bytes()).await;
+        assert_eq!(connection.head().await.0, 200);
+        connection.expect_text("ok\n").await;
     }
     for wrong in [health.replace("Bearer 0", "Bearer 1"), health.replace("localhost", "evil")] {
-        let mut line = server.connect().await;
-        line.raw(wrong.as_bytes()).await;
-        let refused = line.answer().await;
+        let mut connection = server.connect().await;
+        connection.send_raw(wrong.as_bytes()).await;
+        let refused = connection.answer().await;
         assert_eq!(refused.header("connection"), Some("close"), "{refused:?}");
     }
     server.close().await;
@@ -114,7 +114,7 @@ async fn an_id_in_use_and_excess_requests_are_refused() {
     let client = server.client("/mcp", "{}").await;
     let mut waiting = Vec::new();
     for number in 0..64 {
-        waiting.push(client.begin(number, "wait", "{}").await);
+        waiting.push(client.begin_call(number, "wait", "{}").await);
     }
     let refused = async |number| client.call(number, "echo", "{}").await.message();
     for (number, words) in [
