@@ -54,7 +54,7 @@ fn files_timeouts_and_history_do_not_depend_on_the_clock() {
     let shim = build_shim(&stage, &offset);
     let mut command = stage.command();
     command.env("LD_PRELOAD", &shim);
-    let mut client = McpClient::start_as(command, &["--yes"]);
+    let mut client = McpClient::start_command(command, &["--yes"]);
     let path = stage.path("app/src/main.rs");
     let mut content = String::from("fn main() {}\n");
     for (turn, seconds) in ["0", "-3600", "315360000", "-315360000", "0"].iter().enumerate() {

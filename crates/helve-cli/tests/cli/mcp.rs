@@ -9,22 +9,22 @@ use crate::stage::Stage;
 
 pub(crate) struct McpClient {
     pub(crate) child: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-    sent: u64,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    last_id: u64,
 }
 
 impl McpClient {
     pub(crate) fn start(stage: &Stage, args: &[&str]) -> Self {
-        Self::start_as(stage.command(), args)
+        Self::start_command(stage.command(), args)
     }
 
-    /// Starts with a command that has additional environment variables.
-    pub(crate) fn start_as(mut command: Command, args: &[&str]) -> Self {
+    /// Starts a prepared `helve` command, for example one with additional environment variables.
+    pub(crate) fn start_command(mut command: Command, args: &[&str]) -> Self {
         command.arg("mcp").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut client = Self { child, to, from: BufReader::new(from), sent: 0 };
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut client = Self { child, input, output: BufReader::new(output), last_id: 0 };
         client.request(
             "initialize",
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}),
@@ -34,35 +34,37 @@ impl McpClient {
     }
 
     pub(crate) fn send(&mut self, message: Value) {
-        writeln!(self.to, "{message}").unwrap();
+        writeln!(self.input, "{message}").unwrap();
     }
 
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
-        self.sent += 1;
-        self.send(json!({"jsonrpc": "2.0", "id": self.sent, "method": method, "params": params}));
+        self.last_id += 1;
+        self.send(
+            json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}),
+        );
         loop {
             let mut line = String::new();
-            assert!(self.from.read_line(&mut line).unwrap() > 0, "the server is gone");
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the server is gone");
             let answer: Value = serde_json::from_str(&line).unwrap();
-            if answer["id"] == self.sent {
+            if answer["id"] == self.last_id {
                 return answer["result"].clone();
             }
         }
     }
 
     /// Sends all requests before reading the first answer. Returns the results in the order of arrival.
-    pub(crate) fn requests(&mut self, all: Vec<(&str, Value)>) -> Vec<Value> {
-        let count = all.len();
-        let first = self.sent + 1;
-        for (method, params) in all {
-            self.sent += 1;
-            let id = self.sent;
+    pub(crate) fn requests(&mut self, requests: Vec<(&str, Value)>) -> Vec<Value> {
+        let count = requests.len();
+        let first = self.last_id + 1;
+        for (method, params) in requests {
+            self.last_id += 1;
+            let id = self.last_id;
             self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         }
         let mut results = Vec::new();
         while results.len() < count {
             let mut line = String::new();
-            assert!(self.from.read_line(&mut line).unwrap() > 0, "the server is gone");
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the server is gone");
             let answer: Value = serde_json::from_str(&line).unwrap();
             if answer["id"].as_u64().is_some_and(|id| id >= first) {
                 assert!(answer["error"].is_null(), "{answer}");
@@ -85,14 +87,14 @@ impl McpClient {
 
     /// Closes standard input and waits for the exit code.
     fn close(self) -> i32 {
-        let Self { mut child, to, .. } = self;
-        drop(to);
+        let Self { mut child, input, .. } = self;
+        drop(input);
         child.wait().unwrap().code().unwrap()
     }
 }
 
 #[test]
-fn it_lists_reads_and_refuses_with_a_message() {
+fn tools_are_listed_and_called_and_refusals_say_how_to_allow() {
     let stage = Stage::new();
     let mut client = McpClient::start(&stage, &[]);
     let tools = client.request("tools/list", json!({}));

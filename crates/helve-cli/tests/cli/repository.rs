@@ -1,4 +1,5 @@
-//! Programs that a repository's own files make git run: rules about git commands do not allow them.
+//! Programs that git would run because a repository's own files configure them. Rules that allow git do not allow these
+//! programs.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +12,7 @@ use crate::stage::{RunOutput, Stage};
 const RULES: &str = r#"{"permission": {"bash": {"*": "ask", "git *": "allow", "git status *": "allow",
     "git diff *": "allow", "git log *": "allow", "git show *": "allow", "git commit *": "allow"}}}"#;
 
-/// A repository with a changed file, with rules that allow git. `evil.sh` creates the file `trace`.
+/// A repository with a changed file, with rules that allow git. The program `evil.sh` creates the file `trace`.
 fn repository() -> Stage {
     let stage = Stage::new();
     stage.write("home/.config/helve/helve.json", RULES);
@@ -43,10 +44,10 @@ fn bash(stage: &Stage, command: &str, options: &[&str]) -> RunOutput {
 }
 
 #[track_caller]
-fn check_asked(stage: &Stage, command: &str, named: &str) {
+fn check_asked(stage: &Stage, command: &str, expected: &str) {
     let ran = bash(stage, command, &[]);
-    assert!(ran.code != 0 && ran.err.contains(named), "{command}: {ran:?}");
-    assert!(!stage.path("trace").exists(), "{command} ran the program of {named}");
+    assert!(ran.code != 0 && ran.err.contains(expected), "{command}: {ran:?}");
+    assert!(!stage.path("trace").exists(), "{command} ran the program of {expected}");
 }
 
 #[test]

@@ -14,8 +14,8 @@ fn stage(sandbox: &str) -> Stage {
     stage
 }
 
-/// A stage with a sandbox. Where none is available nothing runs, and there is nothing to test.
-fn confined() -> Option<Stage> {
+/// Returns a stage with a sandbox, or `None` if none is available on this machine. Commands are refused then.
+fn sandboxed_stage() -> Option<Stage> {
     let stage = stage("workspace-write");
     let is_available = stage.run(&["doctor"]).code == 0;
     if !is_available {
@@ -31,7 +31,7 @@ fn a_command_stays_in_the_workspace() {
     let script = "command=echo x > in.txt && echo in; echo x > ../out.txt; touch $TMPDIR/t && echo scratch; mkdir .helve/x";
     let ran = stage.run(&[&BASH[..], &[script]].concat());
     if doctor.code != 0 {
-        // Not available here: then nothing runs, and both commands report it.
+        // No sandbox is available here, so nothing runs, and both commands report it.
         assert!(
             doctor.out.contains("sandbox: workspace-write is configured"),
             "{}",
@@ -43,8 +43,8 @@ fn a_command_stays_in_the_workspace() {
     assert!(doctor.out.contains("sandbox: workspace-write, using a mount"), "{}", doctor.shown());
     assert!(ran.out.contains("in\n") && ran.out.contains("scratch\n"), "{}", ran.shown());
     assert!(ran.out.contains("../out.txt: Read-only file system"), "{}", ran.shown());
-    let named = "the sandbox denied writing {base}/out.txt";
-    assert!(ran.out.contains(named), "{}", ran.shown());
+    let notice = "the sandbox denied writing {base}/out.txt";
+    assert!(ran.out.contains(notice), "{}", ran.shown());
     assert!(!stage.path("out.txt").exists() && stage.path("app/in.txt").exists());
     let mut names: Vec<_> = fs::read_dir(stage.path("app"))
         .unwrap()
@@ -56,7 +56,7 @@ fn a_command_stays_in_the_workspace() {
 
 #[test]
 fn denials_are_reported_even_if_the_command_hides_them() {
-    let Some(stage) = confined() else { return };
+    let Some(stage) = sandboxed_stage() else { return };
     let trace = "import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)";
     let connect = "import socket\ntry: socket.socket()\nexcept OSError: pass";
     for (code, expected) in [
@@ -75,8 +75,8 @@ fn denials_are_reported_even_if_the_command_hides_them() {
 }
 
 #[test]
-fn placeholders_are_removed_however_helve_ends() {
-    let Some(stage) = confined() else { return };
+fn placeholders_of_protected_files_are_removed_however_helve_ends() {
+    let Some(stage) = sandboxed_stage() else { return };
     for signal in ["-TERM", "-HUP", "-KILL"] {
         let mut command = stage.command();
         let mut helve =
@@ -105,7 +105,7 @@ fn without_a_sandbox_doctor_says_what_is_available() {
 }
 
 #[test]
-fn secrets_are_hidden_and_nothing_waits_for_input() {
+fn secrets_are_redacted_and_prompts_and_editors_disabled() {
     let stage = Stage::new();
     let mut command = stage.command();
     command.env("MY_TOKEN", "abcdefgh12345").env("EDITOR", "vi").env("BASH_ENV", "/x");
@@ -116,7 +116,7 @@ fn secrets_are_hidden_and_nothing_waits_for_input() {
 
 #[test]
 fn a_linked_worktree_allows_commits_but_protects_its_repository() {
-    let Some(stage) = confined() else { return };
+    let Some(stage) = sandboxed_stage() else { return };
     stage.write("home/.gitconfig", "[user]\nname = x\nemail = x@x\n");
     let setup = "git init -q ../main && cd ../main && git commit -q --allow-empty -m one && git worktree add -q ../app/tree && cp -r .git ../other.git";
     let mut unconfined = stage.isolated(Command::new("bash"));
@@ -141,7 +141,7 @@ fn a_linked_worktree_allows_commits_but_protects_its_repository() {
         let is_denied = ran.out.contains("Read-only file system");
         assert!(is_denied && !ran.out.contains("[exit code 0"), "{denied}: {}", ran.shown());
     }
-    // Another repository does not become writable because a file names it.
+    // Naming another repository in `.git` does not make it writable.
     let other = stage.path("other.git/worktrees/tree");
     stage.write("app/tree/.git", &format!("gitdir: {}\n", other.display()));
     stage.write("other.git/worktrees/tree/gitdir", "/elsewhere/.git\n");

@@ -11,7 +11,7 @@ use crate::stage::Stage;
 struct Server {
     child: Child,
     port: u16,
-    announced: Value,
+    announcement: Value,
 }
 
 impl Server {
@@ -22,35 +22,35 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let announced: Value = serde_json::from_str(&line).unwrap();
-        let port = announced["port"].as_u64().unwrap().try_into().unwrap();
-        Self { child, port, announced }
+        let announcement: Value = serde_json::from_str(&line).unwrap();
+        let port = announcement["port"].as_u64().unwrap().try_into().unwrap();
+        Self { child, port, announcement }
     }
 
     fn token(&self) -> String {
-        let file = self.announced["tokenFile"].as_str().unwrap();
+        let file = self.announcement["tokenFile"].as_str().unwrap();
         std::fs::read_to_string(file).unwrap().trim().to_owned()
     }
 
-    fn ask(&self, token: &str, session: &str, path: &str, body: &Value) -> String {
-        let mut line = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+    fn post(&self, token: &str, session_header: &str, path: &str, body: &Value) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let body = body.to_string();
         write!(
-            line,
-            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\nConnection: close\r\n{session}\r\n{body}",
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\nConnection: close\r\n{session_header}\r\n{body}",
             self.port,
             body.len()
         )
         .unwrap();
         let mut answer = String::new();
-        line.read_to_string(&mut answer).unwrap();
+        stream.read_to_string(&mut answer).unwrap();
         answer
     }
 
     /// Initializes a session and returns the header that names it.
-    fn session(&self, token: &str, path: &str) -> String {
-        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}});
-        let answer = self.ask(token, "", path, &hello);
+    fn open_session(&self, token: &str, path: &str) -> String {
+        let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}});
+        let answer = self.post(token, "", path, &initialize);
         let header = answer.lines().find(|line| line.starts_with("mcp-session-id"));
         format!("{}\r\n", header.unwrap_or_else(|| panic!("{answer}")).trim())
     }
@@ -70,22 +70,22 @@ fn call(tool: &str, arguments: &Value) -> Value {
 }
 
 #[test]
-fn it_serves_clients_with_the_token_and_keeps_the_token_secret() {
+fn clients_need_the_token_which_is_kept_secret() {
     let stage = Stage::new();
     let server = Server::start(&stage, &["--allow", "edit"], &[]);
     let token = server.token();
-    let session = server.session(&token, "/mcp");
+    let session = server.open_session(&token, "/mcp");
     let read =
-        server.ask(&token, &session, "/mcp", &call("read", &json!({"filePath": "README.md"})));
+        server.post(&token, &session, "/mcp", &call("read", &json!({"filePath": "README.md"})));
     assert!(read.contains("00001| # app"), "{read}");
     let write = json!({"filePath": "new.txt", "content": "new\n"});
-    let written = server.ask(&token, &session, "/mcp", &call("write", &write));
+    let written = server.post(&token, &session, "/mcp", &call("write", &write));
     assert_eq!(std::fs::read_to_string(stage.path("app/new.txt")).unwrap(), "new\n", "{written}");
-    let refused = server.ask("wrong", &session, "/mcp", &call("read", &write));
+    let refused = server.post("wrong", &session, "/mcp", &call("read", &write));
     assert!(refused.starts_with("HTTP/1.1 401") && !refused.contains(&token), "{refused}");
-    let plan = server.session(&token, "/mcp/plan");
+    let plan = server.open_session(&token, "/mcp/plan");
     let other = json!({"filePath": "other.txt", "content": "new\n"});
-    let denied = server.ask(&token, &plan, "/mcp/plan", &call("write", &other));
+    let denied = server.post(&token, &plan, "/mcp/plan", &call("write", &other));
     assert!(denied.contains(r#""isError":true"#), "{denied}");
     let processes = Command::new("ps").args(["-ww", "-eo", "args"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&processes.stdout).contains(&token));
@@ -104,12 +104,12 @@ fn a_token_can_be_provided_and_its_file_must_be_private() {
     let stage = Stage::new();
     let given = "a-token-that-somebody-made-up-for-this";
     let server = Server::start(&stage, &["--allow", "bash"], &[("HELVE_TOKEN", given)]);
-    assert_eq!(server.announced["tokenFile"], Value::Null);
-    let session = server.session(given, "/mcp");
+    assert_eq!(server.announcement["tokenFile"], Value::Null);
+    let session = server.open_session(given, "/mcp");
     let command =
         json!({"command": "env; printenv HELVE_TOKEN || echo none", "description": "look"});
-    let looked = server.ask(given, &session, "/mcp", &call("bash", &command));
-    assert!(looked.contains("none") && !looked.contains(given), "{looked}");
+    let answer = server.post(given, &session, "/mcp", &call("bash", &command));
+    assert!(answer.contains("none") && !answer.contains(given), "{answer}");
     server.end("-INT");
     stage.write("token", given);
     let file = stage.path("token").display().to_string();
@@ -118,7 +118,7 @@ fn a_token_can_be_provided_and_its_file_must_be_private() {
     assert!(refused.code == 2 && refused.err.contains("other users can read it"), "{refused:?}");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
     let server = Server::start(&stage, &["--token-file", &file], &[("HELVE_TOKEN", "ignored")]);
-    server.session(given, "/mcp");
+    server.open_session(given, "/mcp");
     server.end("-INT");
     let short = stage.finish(stage.command().args(["serve"]).env("HELVE_TOKEN", "secret"));
     assert!(short.code == 2 && short.err.contains("too short") && !short.err.contains("secret"));

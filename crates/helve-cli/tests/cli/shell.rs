@@ -28,9 +28,9 @@ pub(crate) fn is_alive(pid: &str) -> bool {
     state.is_some_and(|state| state != "Z" && state != "X")
 }
 
-pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     let start = Instant::now();
-    while !holds() {
+    while !is_true() {
         assert!(start.elapsed() < LIMIT, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -55,7 +55,7 @@ fn a_background_child_does_not_block_a_call() {
     let start = Instant::now();
     let (failed, text) = client.call("bash", json!({"command": "sleep 300 & echo hi"}));
     assert!(start.elapsed() < LIMIT);
-    assert!(!failed && text.starts_with("hi\n\n[exit code 0, "), "{text}");
+    assert!(!failed && text.starts_run_with("hi\n\n[exit code 0, "), "{text}");
     let (pid, handle) = (pid_in(&text), handle_in(&text));
     assert!(is_alive(&pid));
     let (_, listed) = client.call("process", json!({"action": "list"}));
@@ -86,7 +86,7 @@ fn commands_that_wait_for_input_end() {
 }
 
 #[test]
-fn a_command_that_waits_for_keys_on_its_output_is_ended_unless_it_works() {
+fn a_command_that_reads_keys_from_its_output_is_ended_unless_it_is_busy() {
     let stage = Stage::new();
     // As vim does when its input is not a terminal.
     for command in ["exec sleep 300 0>&2", "sleep 300 0>&2", "sleep 300 0>&1 | cat"] {
@@ -115,9 +115,9 @@ fn a_timeout_ends_everything_and_is_reported() {
 #[test]
 fn invalid_timeouts_are_refused_or_clamped() {
     let stage = Stage::new();
-    for odd in ["0", "-1", "\"soon\"", "1.5", "1e18", "NaN", "Infinity"] {
-        let ran = bash(&stage, "echo ran", &[&format!("timeout:={odd}")]);
-        assert!(ran.code == 2 && !ran.out.contains("ran"), "{odd}: {ran:?}");
+    for timeout in ["0", "-1", "\"soon\"", "1.5", "1e18", "NaN", "Infinity"] {
+        let ran = bash(&stage, "echo ran", &[&format!("timeout:={timeout}")]);
+        assert!(ran.code == 2 && !ran.out.contains("ran"), "{timeout}: {ran:?}");
     }
     let ran = bash(&stage, "echo ran", &["timeout:=1000000000000000000"]);
     assert!(ran.out.contains("ran"), "{ran:?}");
@@ -135,12 +135,12 @@ fn one_shot_calls_end_leftovers_except_background_commands() {
     assert!(listed.out.contains(&handle) && listed.out.contains("running"), "{listed:?}");
     let id = format!("id={handle}");
     let read = stage.run(&["--yes", "call", "process", "action=wait", "text=started", &id]);
-    assert!(read.out.starts_with("started"), "{read:?}");
-    let steer = |words: &[&str]| {
-        let ran = stage.run(&[&["--yes", "call", "process", &id], words].concat());
+    assert!(read.out.starts_run_with("started"), "{read:?}");
+    let control = |args: &[&str]| {
+        let ran = stage.run(&[&["--yes", "call", "process", &id], args].concat());
         format!("{}{}", ran.out, ran.err)
     };
-    for (words, expected) in [
+    for (args, expected) in [
         (&["action=signal", "signal=STOP"][..], "Sent STOP to"),
         (&["action=signal"], "Action \"signal\" needs signal: INT, TERM"),
         (&["action=write", "input=x"], "has no terminal, so it takes no input"),
@@ -148,7 +148,7 @@ fn one_shot_calls_end_leftovers_except_background_commands() {
         (&["action=kill"], "none is left"),
         (&["action=kill"], "has ended, so nothing was done"),
     ] {
-        assert!(steer(words).contains(expected), "{words:?}: {}", steer(words));
+        assert!(control(args).contains(expected), "{args:?}: {}", control(args));
     }
 }
 
@@ -184,16 +184,16 @@ fn an_abort_ends_the_process_tree() {
 }
 
 #[test]
-fn an_abort_at_any_moment_leaves_nothing() {
+fn an_abort_at_any_moment_leaves_no_processes() {
     let stage = Stage::new();
     let mut client = McpClient::start(&stage, &["--yes"]);
     let script = "echo $$ >> pids; (setsid sleep 300 & echo $! >> pids); seq 20000; exec sleep 300";
-    for after in (0..160).step_by(4) {
+    for delay in (0..160).step_by(4) {
         let call = json!({"name": "bash", "arguments": {"command": script}});
-        let id = format!("call {after}");
+        let id = format!("call {delay}");
         client.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call}));
-        // The abort comes at different moments, whatever the call has reached by then.
-        std::thread::sleep(Duration::from_millis(after));
+        // Each call is aborted at a different moment.
+        std::thread::sleep(Duration::from_millis(delay));
         client.send(json!({
             "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}
         }));
@@ -217,12 +217,12 @@ fn a_thousand_concurrent_calls_succeed_and_leak_no_descriptors() {
     let is_record = |entry: &std::fs::DirEntry| {
         std::fs::read_link(entry.path()).is_ok_and(|target| target.starts_with(&records))
     };
-    let open = || {
+    let count_open = || {
         let all = std::fs::read_dir(&files).unwrap();
         all.filter_map(Result::ok).filter(|entry| !is_record(entry)).count()
     };
     // A few wardens are kept. A descriptor leaked per call would be far more.
-    let base = open() + 4;
+    let limit = count_open() + 4;
     let calls = [
         ("bash", json!({"command": "echo hello"})),
         ("read", json!({"filePath": "README.md"})),
@@ -235,12 +235,12 @@ fn a_thousand_concurrent_calls_succeed_and_leak_no_descriptors() {
         ("tools/call", json!({"name": name, "arguments": arguments}))
     });
     // A connection accepts 256 requests at once.
-    for some in requests.collect::<Vec<_>>().chunks(250) {
-        for answer in client.requests(some.to_vec()) {
+    for chunk in requests.collect::<Vec<_>>().chunks(250) {
+        for answer in client.requests(chunk.to_vec()) {
             assert_ne!(answer["isError"], true, "{answer}");
         }
     }
-    wait_until("the number of open files from before", || open() <= base);
+    wait_until("the number of open files from before", || count_open() <= limit);
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn all_output_of_a_program_can_be_read_in_pieces() {
     let (_, waited) = client
         .call("process", json!({"action": "wait", "id": id, "text": "end", "timeout": 20000}));
     assert!(waited.starts_with('[') && waited.contains("\n20000\nend\n\n["), "{waited}");
-    assert!(waited.ends_with("[the text end appeared]"), "{waited}");
+    assert!(waited.ends_run_with("[the text end appeared]"), "{waited}");
     let (mut all, mut cursor) = (String::new(), 0);
     while cursor < 108_898 {
         let read = json!({"action": "read", "id": id, "cursor": cursor});
@@ -292,17 +292,20 @@ fn all_output_of_a_program_can_be_read_in_pieces() {
 #[test]
 fn other_shells_run_or_are_refused_with_a_reason() {
     let stage = Stage::new();
-    let with = |shell: &str| {
+    let run_with = |shell: &str| {
         stage.write("home/.config/helve/helve.json", &format!("{{\"shell\": \"{shell}\"}}"));
         bash(&stage, "echo ran $((1 + 1))", &[])
     };
-    assert!(with("sh").out.starts_with("ran 2"));
+    assert!(run_with("sh").out.starts_run_with("ran 2"));
     for unreadable in ["fish", "nu", "pwsh"] {
-        let ran = with(unreadable);
+        let ran = run_with(unreadable);
         assert!(ran.code != 0 && ran.err.contains("cannot be judged"), "{unreadable}: {ran:?}");
     }
-    let ran = with("zsh");
-    assert!(ran.out.starts_with("ran 2") || ran.err.contains("zsh is not installed"), "{ran:?}");
+    let ran = run_with("zsh");
+    assert!(
+        ran.out.starts_run_with("ran 2") || ran.err.contains("zsh is not installed"),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -313,7 +316,7 @@ fn a_missing_workspace_is_reported() {
     let (failed, text) = client.call("bash", json!({"command": "echo ran"}));
     assert!(failed && text.contains("does not exist"), "{text}");
     std::fs::rename(stage.path("moved"), stage.path("app")).unwrap();
-    assert!(client.call("bash", json!({"command": "echo ran"})).1.starts_with("ran"));
+    assert!(client.call("bash", json!({"command": "echo ran"})).1.starts_run_with("ran"));
 }
 
 #[test]
@@ -325,7 +328,7 @@ fn secrets_in_the_environment_are_redacted() {
     let ran = stage.finish(&mut command);
     assert!(ran.out.contains("[redacted] swordfish-two"), "{ran:?}");
     assert!(!ran.out.contains("swordfish-and-more"), "{ran:?}");
-    // Also in a list of processes, whose names may contain the secret.
+    // Secrets are also redacted in names of processes.
     let mut command = stage.command();
     command.env("SERVICE_TOKEN", "swordfish-and-more");
     let script = "command=bash -c 'exec -a \"serve-$SERVICE_TOKEN\" sleep 300' & sleep 0.3";

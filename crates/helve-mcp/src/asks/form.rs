@@ -16,7 +16,9 @@ const MAX_NOTE: usize = 2000;
 /// Name of the field with the decision.
 const DECISION: &str = "decision";
 /// Name of the field with a note for the model.
-const NOTE: &str = "word";
+const NOTE: &str = "note";
+/// Earlier name of that field, still accepted.
+const OLD_NOTE: &str = "word";
 const NO: &str = "no";
 
 /// What a person is shown, and the answers offered.
@@ -71,7 +73,8 @@ impl Form {
         let content = answer.content.unwrap_or_default();
         let decision = content[DECISION].as_str().unwrap_or_default();
         if decision == NO {
-            let note = content[NOTE].as_str().map(str::trim).filter(|note| !note.is_empty());
+            let note = [NOTE, OLD_NOTE].into_iter().find_map(|name| content[name].as_str());
+            let note = note.map(str::trim).filter(|note| !note.is_empty());
             return Reply::No { note: note.map(|note| note.chars().take(MAX_NOTE).collect()) };
         }
         let scope = self.scopes.iter().find(|(_, name)| *name == decision);
@@ -154,7 +157,7 @@ mod tests {
 
             -old
             +new\u{202e}\u{1b}[2J
-            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, in all your projects, or not at all","enum":["once","session","project","everywhere","no"]},"word":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}
+            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, in all your projects, or not at all","enum":["once","session","project","everywhere","no"]},"note":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}
         "#]],
         );
         let once = Ask { parts: vec![Part::new("bash", "rm \u{200b}x")], ..Ask::default() };
@@ -163,7 +166,7 @@ mod tests {
             expect![[r#"
             Allow this?
             bash rm \u{200b}x
-            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, or not at all","enum":["once","no"]},"word":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}
+            {"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, or not at all","enum":["once","no"]},"note":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}
         "#]],
         );
     }
@@ -201,8 +204,14 @@ mod tests {
             (
                 &lasting,
                 "accept",
-                json!({"decision": "no", "word": " not that file "}),
+                json!({"decision": "no", "note": " not that file "}),
                 Reply::No { note: Some("not that file".into()) },
+            ),
+            (
+                &lasting,
+                "accept",
+                json!({"decision": "no", "word": "the old name of the field"}),
+                Reply::No { note: Some("the old name of the field".into()) },
             ),
             (&lasting, "decline", json!({"decision": "once"}), no.clone()),
             (&lasting, "cancel", json!({"decision": "once"}), no),

@@ -11,7 +11,7 @@ const FORMS: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params"
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"touch","arguments":{"times":1}}}"#;
 
 /// The schema of the form, which has a test of its own.
-const SCHEMA: &str = r#""requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, in all your projects, or not at all","enum":["once","session","project","everywhere","no"]},"word":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}"#;
+const SCHEMA: &str = r#""requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Allow","description":"Allow it this once, for this session, for this project, in all your projects, or not at all","enum":["once","session","project","everywhere","no"]},"note":{"type":"string","title":"Note","description":"If no: a note for the model"}},"required":["decision"]}"#;
 
 fn check_with_forms(script: &str, expected: Expect) {
     let seen = run(&lines(&format!("{FORMS}{script}")));
@@ -205,16 +205,16 @@ fn a_no_refuses_and_its_note_reaches_the_model() {
             ? 1
             + {CALL}
             ? 1
-            + {{"jsonrpc":"2.0","id":2,"result":{{"action":"accept","content":{{"decision":"no","word":"not today"}}}}}}
+            + {{"jsonrpc":"2.0","id":2,"result":{{"action":"accept","content":{{"decision":"no","note":"not today"}}}}}}
             ? 1"#
         ),
         expect![[r#"
             {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: None }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
             {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: None }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
             {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"_meta":{"progressToken":2},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: Some(\"not today\") }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: Some(\"not today\") }"}],"isError":true}}
             opened for lab 7
             touch Error; touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],
@@ -271,7 +271,7 @@ fn a_cancelled_call_withdraws_its_question_and_ignores_a_late_answer() {
             {"jsonrpc":"2.0","id":0,"method":"elicitation/create","params":{"_meta":{"progressToken":0},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
             {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"The question is no longer open."}}
             {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"_meta":{"progressToken":1},"mode":"form","message":"Allow this?\nedit a1\n  a lasting approval would add the rule: *\n\n-a\n+\\u{202e}b",FORM}}
-            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { word: None }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rejected { note: None }"}],"isError":true}}
             opened for lab 7
             touch Error; touch Error; Ok(()) 0 ms after the input ended
         "#]],

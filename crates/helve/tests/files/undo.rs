@@ -24,9 +24,10 @@ enum Step {
     Delete(usize),
     /// Moves a file to another name, which may exist.
     Move(usize, usize),
+    /// Makes a file executable or not.
     Mode(usize, bool),
-    /// Changes several files in one patch.
-    Both(usize, usize, usize),
+    /// Adds, moves and deletes files in one patch.
+    ManyFiles(usize, usize, usize),
     Undo,
 }
 
@@ -43,7 +44,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => file.clone().prop_map(Step::Delete),
         2 => (file.clone(), file.clone()).prop_map(|(from, to)| Step::Move(from, to)),
         2 => (file.clone(), any::<bool>()).prop_map(|(file, on)| Step::Mode(file, on)),
-        2 => (file.clone(), file.clone(), file).prop_map(|(a, b, c)| Step::Both(a, b, c)),
+        2 => (file.clone(), file.clone(), file).prop_map(|(a, b, c)| Step::ManyFiles(a, b, c)),
         2 => Just(Step::Undo),
     ];
     proptest::collection::vec(step, 1..14)
@@ -58,8 +59,8 @@ fn contents() -> impl Strategy<Value = Vec<u8>> {
     ];
     let ending = prop_oneof![3 => Just("\n"), 2 => Just("\r\n"), 1 => Just("")];
     let lines = proptest::collection::vec((line, ending), 0..8);
-    (any::<bool>(), lines).prop_map(|(mark, lines)| {
-        let mut bytes = if mark { b"\xef\xbb\xbf".to_vec() } else { Vec::new() };
+    (any::<bool>(), lines).prop_map(|(has_bom, lines)| {
+        let mut bytes = if has_bom { b"\xef\xbb\xbf".to_vec() } else { Vec::new() };
         for (line, ending) in lines {
             bytes.extend(line);
             bytes.extend(ending.as_bytes());
@@ -73,8 +74,8 @@ fn files() -> impl Strategy<Value = Vec<Option<(Vec<u8>, u32)>>> {
     proptest::collection::vec(proptest::option::weighted(0.7, file), FILES.len())
 }
 
-/// Returns the line of a file that a step edits, as a reader sees it.
-fn line(stage: &Stage, file: usize, line: usize) -> String {
+/// Returns a line of a file, without byte order marks and carriage returns.
+fn read_line(stage: &Stage, file: usize, line: usize) -> String {
     let bytes = fs::read(stage.path(FILES[file])).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).replace(['\r', '\u{feff}'], "");
     let lines: Vec<&str> = text.lines().collect();
@@ -85,17 +86,17 @@ fn patch(sections: &str) -> (&'static str, Value) {
     ("apply_patch", json!({"patchText": format!("*** Begin Patch\n{sections}*** End Patch")}))
 }
 
-fn added(file: usize, text: &str) -> String {
+fn add_section(file: usize, text: &str) -> String {
     let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
     format!("*** Add File: {}\n{lines}", FILES[file])
 }
 
-fn moved(from: usize, to: usize) -> String {
+fn move_section(from: usize, to: usize) -> String {
     format!("*** Update File: {}\n*** Move to: {}\n", FILES[from], FILES[to])
 }
 
-fn input(stage: &Stage, step: &Step) -> (&'static str, Value) {
-    let edit = |file: usize, at: usize, text: &str| json!({"oldString": line(stage, file, at), "newString": text, "replaceAll": true});
+fn tool_call(stage: &Stage, step: &Step) -> (&'static str, Value) {
+    let edit = |file: usize, at: usize, text: &str| json!({"oldString": read_line(stage, file, at), "newString": text, "replaceAll": true});
     match step {
         Step::Write(file, text) => ("write", json!({"filePath": FILES[*file], "content": text})),
         Step::Edit(file, at, text) => {
@@ -107,17 +108,17 @@ fn input(stage: &Stage, step: &Step) -> (&'static str, Value) {
             let edits: Vec<_> = edits.iter().map(|(at, text)| edit(*file, *at, text)).collect();
             ("multiedit", json!({"filePath": FILES[*file], "edits": edits}))
         }
-        Step::Add(file, text) => patch(&added(*file, text)),
+        Step::Add(file, text) => patch(&add_section(*file, text)),
         Step::Delete(file) => patch(&format!("*** Delete File: {}\n", FILES[*file])),
-        Step::Move(from, to) => patch(&moved(*from, *to)),
+        Step::Move(from, to) => patch(&move_section(*from, *to)),
         Step::Mode(file, on) => {
             let (name, mode) = (FILES[*file], if *on { "100755" } else { "100644" });
             let text = format!("diff --git a/{name} b/{name}\nold mode 100644\nnew mode {mode}\n");
             ("apply_patch", json!({"patchText": text}))
         }
-        Step::Both(one, two, three) => {
-            let gone = format!("*** Delete File: {}\n", FILES[*three]);
-            patch(&(added(*one, "both\n") + &moved(*two, *one) + &gone))
+        Step::ManyFiles(one, two, three) => {
+            let delete_section = format!("*** Delete File: {}\n", FILES[*three]);
+            patch(&(add_section(*one, "both\n") + &move_section(*two, *one) + &delete_section))
         }
         Step::Undo => ("undo", json!({})),
     }
@@ -129,7 +130,7 @@ fn state(stage: &Stage) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
     files.filter_map(|(path, (content, mode))| Some((path, (content?, mode)))).collect()
 }
 
-async fn play(toolbox: &Toolbox, stage: &Stage, steps: Vec<Step>) {
+async fn run_and_undo(toolbox: &Toolbox, stage: &Stage, steps: Vec<Step>) {
     let mut done = Vec::new();
     for step in steps {
         for file in FILES {
@@ -137,7 +138,7 @@ async fn play(toolbox: &Toolbox, stage: &Stage, steps: Vec<Step>) {
             call(toolbox, "read", json!({"filePath": file})).await.ok();
         }
         let before = state(stage);
-        let (tool, input) = input(stage, &step);
+        let (tool, input) = tool_call(stage, &step);
         let result = toolbox.call(tool, input).await;
         let is_changed = state(stage) != before;
         assert!(result.outcome.is_ok() || !is_changed, "{step:?}: {:?}", result.outcome);
@@ -165,7 +166,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let toolbox = stage.toolbox().await;
-            play(&toolbox, &stage, steps).await;
+            run_and_undo(&toolbox, &stage, steps).await;
             toolbox.close().await;
         });
     }
