@@ -55,7 +55,7 @@ fn a_background_child_does_not_block_a_call() {
     let start = Instant::now();
     let (failed, text) = client.call("bash", json!({"command": "sleep 300 & echo hi"}));
     assert!(start.elapsed() < LIMIT);
-    assert!(!failed && text.starts_run_with("hi\n\n[exit code 0, "), "{text}");
+    assert!(!failed && text.starts_with("hi\n\n[exit code 0, "), "{text}");
     let (pid, handle) = (pid_in(&text), handle_in(&text));
     assert!(is_alive(&pid));
     let (_, listed) = client.call("process", json!({"action": "list"}));
@@ -135,7 +135,7 @@ fn one_shot_calls_end_leftovers_except_background_commands() {
     assert!(listed.out.contains(&handle) && listed.out.contains("running"), "{listed:?}");
     let id = format!("id={handle}");
     let read = stage.run(&["--yes", "call", "process", "action=wait", "text=started", &id]);
-    assert!(read.out.starts_run_with("started"), "{read:?}");
+    assert!(read.out.starts_with("started"), "{read:?}");
     let control = |args: &[&str]| {
         let ran = stage.run(&[&["--yes", "call", "process", &id], args].concat());
         format!("{}{}", ran.out, ran.err)
@@ -270,7 +270,7 @@ fn all_output_of_a_program_can_be_read_in_pieces() {
     let (_, waited) = client
         .call("process", json!({"action": "wait", "id": id, "text": "end", "timeout": 20000}));
     assert!(waited.starts_with('[') && waited.contains("\n20000\nend\n\n["), "{waited}");
-    assert!(waited.ends_run_with("[the text end appeared]"), "{waited}");
+    assert!(waited.ends_with("[the text end appeared]"), "{waited}");
     let (mut all, mut cursor) = (String::new(), 0);
     while cursor < 108_898 {
         let read = json!({"action": "read", "id": id, "cursor": cursor});
@@ -296,14 +296,14 @@ fn other_shells_run_or_are_refused_with_a_reason() {
         stage.write("home/.config/helve/helve.json", &format!("{{\"shell\": \"{shell}\"}}"));
         bash(&stage, "echo ran $((1 + 1))", &[])
     };
-    assert!(run_with("sh").out.starts_run_with("ran 2"));
+    assert!(run_with("sh").out.starts_with("ran 2"));
     for unreadable in ["fish", "nu", "pwsh"] {
         let ran = run_with(unreadable);
         assert!(ran.code != 0 && ran.err.contains("cannot be judged"), "{unreadable}: {ran:?}");
     }
     let ran = run_with("zsh");
     assert!(
-        ran.out.starts_run_with("ran 2") || ran.err.contains("zsh is not installed"),
+        ran.out.starts_with("ran 2") || ran.err.contains("zsh is not installed"),
         "{ran:?}"
     );
 }
@@ -316,7 +316,7 @@ fn a_missing_workspace_is_reported() {
     let (failed, text) = client.call("bash", json!({"command": "echo ran"}));
     assert!(failed && text.contains("does not exist"), "{text}");
     std::fs::rename(stage.path("moved"), stage.path("app")).unwrap();
-    assert!(client.call("bash", json!({"command": "echo ran"})).1.starts_run_with("ran"));
+    assert!(client.call("bash", json!({"command": "echo ran"})).1.starts_with("ran"));
 }
 
 #[test]
