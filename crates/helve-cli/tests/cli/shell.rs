@@ -302,10 +302,7 @@ fn other_shells_run_or_are_refused_with_a_reason() {
         assert!(ran.code != 0 && ran.err.contains("cannot be judged"), "{unreadable}: {ran:?}");
     }
     let ran = run_with("zsh");
-    assert!(
-        ran.out.starts_with("ran 2") || ran.err.contains("zsh is not installed"),
-        "{ran:?}"
-    );
+    assert!(ran.out.starts_with("ran 2") || ran.err.contains("zsh is not installed"), "{ran:?}");
 }
 
 #[test]
