@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
-/// The most that may be shown. The first limit that is reached applies.
+/// The maximum size of the text that is kept. The limit that is reached first applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub lines: usize,
@@ -14,9 +14,9 @@ pub struct Limits {
 pub enum Keep {
     Head,
     Tail,
-    /// Both ends, without the middle.
+    /// Both ends. The middle is removed.
     Middle,
-    /// Everything, because the text was bounded before.
+    /// Everything, for text that was limited elsewhere.
     All,
 }
 
@@ -67,8 +67,8 @@ pub fn cut(text: &str, keep: Keep, limits: Limits) -> Option<CutText<'_>> {
 
 /// Counts lines. Text after the last newline counts as a line.
 pub fn count_lines(text: &str) -> usize {
-    let open = usize::from(!text.is_empty() && !text.ends_with('\n'));
-    memchr_iter(b'\n', text.as_bytes()).count() + open
+    let unterminated = usize::from(!text.is_empty() && !text.ends_with('\n'));
+    memchr_iter(b'\n', text.as_bytes()).count() + unterminated
 }
 
 /// Returns the longest prefix of `text` within `limits`.
@@ -101,7 +101,7 @@ fn tail(text: &str, limits: Limits) -> &str {
     let line = &text.as_bytes()[..start + first];
     let is_too_long =
         line.len() >= limits.bytes && memrchr(b'\n', &line[line.len() - limits.bytes..]).is_none();
-    // The bare newline of an overlong line would show nothing.
+    // A window with only the newline of an overlong line would show nothing of it.
     if is_too_long && first > 0 { window } else { window.get(first + 1..).unwrap_or_default() }
 }
 
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_megabytes() {
+    fn a_hundred_megabytes_are_cut() {
         let text = "0123456789abcde\n".repeat(100 << 20 >> 4);
         for keep in [Keep::Head, Keep::Tail, Keep::Middle] {
             let result = cut(&text, keep, Limits { lines: 2_000, bytes: 50 << 10 }).unwrap();

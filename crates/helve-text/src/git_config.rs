@@ -21,11 +21,11 @@ pub fn parse(text: &str) -> Option<Vec<GitSetting>> {
         match rest.next() {
             None => return Some(settings),
             Some('#' | ';') => skip_line(&mut rest),
-            Some('[') => section = header(&mut rest)?,
+            Some('[') => section = parse_header(&mut rest)?,
             Some(c) if c.is_ascii_whitespace() => {}
             Some(c) if c.is_ascii_alphabetic() && !section.is_empty() => {
-                let name = name(c, &mut rest);
-                let value = value(&mut rest)?;
+                let name = parse_name(c, &mut rest);
+                let value = parse_value(&mut rest)?;
                 settings.push(GitSetting { key: format!("{section}.{name}"), value });
             }
             Some(_) => return None,
@@ -40,7 +40,7 @@ fn skip_line(rest: &mut Rest<'_>) {
 }
 
 /// Parses a section header after its opening bracket: `core]`, `filter "lfs"]`, or the old form `filter.lfs]`.
-fn header(rest: &mut Rest<'_>) -> Option<String> {
+fn parse_header(rest: &mut Rest<'_>) -> Option<String> {
     let mut section = String::new();
     loop {
         match rest.next()? {
@@ -67,7 +67,7 @@ fn header(rest: &mut Rest<'_>) -> Option<String> {
     Some(section)
 }
 
-fn name(first: char, rest: &mut Rest<'_>) -> String {
+fn parse_name(first: char, rest: &mut Rest<'_>) -> String {
     let mut name = String::from(first.to_ascii_lowercase());
     while let Some(c) = rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '-') {
         name.push(c.to_ascii_lowercase());
@@ -75,8 +75,9 @@ fn name(first: char, rest: &mut Rest<'_>) -> String {
     name
 }
 
-/// Parses what follows a name, up to the end of its line. A backslash continues the line.
-fn value(rest: &mut Rest<'_>) -> Option<String> {
+/// Parses the value after a name, up to the end of the line. A backslash continues the line. A name without a value
+/// means `true`.
+fn parse_value(rest: &mut Rest<'_>) -> Option<String> {
     while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
     match rest.next() {
         None | Some('\n') => return Some("true".into()),
@@ -85,7 +86,7 @@ fn value(rest: &mut Rest<'_>) -> Option<String> {
     }
     let mut value = String::new();
     // Length without trailing blanks.
-    let mut trimmed = 0;
+    let mut trimmed_len = 0;
     let mut is_quoted = false;
     loop {
         match rest.next() {
@@ -97,7 +98,7 @@ fn value(rest: &mut Rest<'_>) -> Option<String> {
             }
             Some('"') => {
                 is_quoted = !is_quoted;
-                trimmed = value.len();
+                trimmed_len = value.len();
             }
             Some('\\') => {
                 match rest.next()? {
@@ -108,20 +109,20 @@ fn value(rest: &mut Rest<'_>) -> Option<String> {
                     c @ ('\\' | '"') => value.push(c),
                     _ => return None,
                 }
-                trimmed = value.len();
+                trimmed_len = value.len();
             }
             Some(c) if c.is_ascii_whitespace() && !is_quoted => {
-                if trimmed > 0 {
+                if trimmed_len > 0 {
                     value.push(c);
                 }
             }
             Some(c) => {
                 value.push(c);
-                trimmed = value.len();
+                trimmed_len = value.len();
             }
         }
     }
-    value.truncate(trimmed);
+    value.truncate(trimmed_len);
     Some(value)
 }
 
@@ -134,7 +135,7 @@ mod tests {
     fn check(text: &str, expected: &[&str]) {
         let settings = parse(text).unwrap_or_else(|| panic!("{text:?} was refused"));
         let settings: Vec<_> =
-            settings.iter().map(|it| format!("{}={}", it.key, it.value)).collect();
+            settings.iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
         assert_eq!(settings, expected, "{text:?}");
     }
 

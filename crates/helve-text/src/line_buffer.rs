@@ -5,7 +5,7 @@
 pub struct LineBuffer {
     max_line: usize,
     line: Vec<u8>,
-    /// Length so far of an overlong line whose rest is being discarded.
+    /// The length so far of a line that exceeds the limit. The rest of the line is discarded.
     discarded: Option<usize>,
 }
 
@@ -16,7 +16,7 @@ pub enum LineStatus {
     Incomplete,
     /// A line without its newline.
     Complete(Vec<u8>),
-    /// The line exceeds the limit. Reported once per line, as soon as it is known; the rest is discarded.
+    /// The line exceeds the limit. Reported once per line, as soon as the limit is exceeded. The rest is discarded.
     TooLong,
 }
 

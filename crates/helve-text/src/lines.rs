@@ -31,23 +31,23 @@ pub struct Clipped<'a> {
 ///
 /// A longer `found` is shown from its start. Bounds inside a character move to its start.
 pub fn clip_around(line: &str, found: Range<usize>, max: usize) -> Clipped<'_> {
-    let from = line.floor_char_boundary(found.start);
-    let to = line.floor_char_boundary(found.end).max(from);
-    let to = forward(line, from, max).min(to);
-    let spare = max - line[from..to].chars().count();
-    let after = line[to..forward(line, to, spare)].chars().count();
-    let start = backward(line, from, (spare / 2).max(spare - after));
-    let end = forward(line, to, spare - line[start..from].chars().count());
+    let found_start = line.floor_char_boundary(found.start);
+    let found_end = line.floor_char_boundary(found.end).max(found_start);
+    let found_end = forward(line, found_start, max).min(found_end);
+    let spare = max - line[found_start..found_end].chars().count();
+    let after = line[found_end..forward(line, found_end, spare)].chars().count();
+    let start = backward(line, found_start, (spare / 2).max(spare - after));
+    let end = forward(line, found_end, spare - line[start..found_start].chars().count());
     let (is_cut_before, is_cut_after) = (start > 0, end < line.len());
     Clipped { text: &line[start..end], range: start..end, is_cut_before, is_cut_after }
 }
 
-/// Returns the offset `count` characters after `from`. Never scans further.
+/// Returns the offset `count` characters after `from`, or the end of the line.
 fn forward(line: &str, from: usize, count: usize) -> usize {
     line[from..].char_indices().nth(count).map_or(line.len(), |(at, _)| from + at)
 }
 
-/// Returns the offset `count` characters before `to`.
+/// Returns the offset `count` characters before `to`, or the start of the line.
 fn backward(line: &str, to: usize, count: usize) -> usize {
     match count.checked_sub(1) {
         None => to,
@@ -63,14 +63,14 @@ mod tests {
     use super::{clip, clip_around, numbered};
 
     #[test]
-    fn numbers() {
+    fn lines_are_numbered() {
         let lines: Vec<_> = numbered("a\r\n\nb", 9).collect();
         assert_eq!(lines, [(9, "a"), (10, ""), (11, "b")]);
         assert_eq!(numbered("", 1).count(), 0);
     }
 
     #[test]
-    fn clips() {
+    fn long_lines_are_clipped() {
         assert_eq!(clip("日本語", 3), ("日本語", false));
         assert_eq!(clip("日本語", 2), ("日本", true));
         assert_eq!(clip("abc", 0), ("", true));

@@ -18,7 +18,7 @@ pub struct Conflict {
     pub theirs: Range<usize>,
 }
 
-/// Applies both sides' changes of `base`. Binary files merge only if one side is unchanged or both are equal.
+/// Applies the changes of both sides to `base`. Binary files merge only if one side is unchanged or both sides are equal.
 pub fn merge3(base: &[u8], mine: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Conflict> {
     if mine == base || mine == theirs {
         return Ok(theirs.to_vec());
@@ -26,8 +26,8 @@ pub fn merge3(base: &[u8], mine: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Confli
     if theirs == base {
         return Ok(mine.to_vec());
     }
-    let whole = Conflict { base: 0..1, mine: 0..1, theirs: 0..1 };
-    let Some([base, mine, theirs]) = lines(base, mine, theirs) else { return Err(whole) };
+    let whole_file = Conflict { base: 0..1, mine: 0..1, theirs: 0..1 };
+    let Some([base, mine, theirs]) = lines(base, mine, theirs) else { return Err(whole_file) };
     let sides = [Side::new(&base, &mine), Side::new(&base, &theirs)];
     Merge { base: &base, sides, out: Vec::new() }.run()
 }
@@ -37,29 +37,31 @@ type Lines<'a> = Vec<&'a [u8]>;
 /// Splits all three files into lines with their endings, if all are text of compatible encodings.
 fn lines<'a>(base: &'a [u8], mine: &'a [u8], theirs: &'a [u8]) -> Option<[Lines<'a>; 3]> {
     let views = [View::new(base).ok()?, View::new(mine).ok()?, View::new(theirs).ok()?];
-    let wide = |view: &View<'_>| match view.encoding() {
+    let utf16 = |view: &View<'_>| match view.encoding() {
         Encoding::Utf16Le => Some(Encoding::Utf16Le),
         Encoding::Utf16Be => Some(Encoding::Utf16Be),
         Encoding::Utf8 | Encoding::Legacy(_) | Encoding::Unclear => None,
     };
-    if views.iter().any(|view| wide(view) != wide(&views[0])) {
+    if views.iter().any(|view| utf16(view) != utf16(&views[0])) {
         return None;
     }
     Some(views.map(|view| {
         (0..view.line_count())
-            .map(|index| &view.bytes()[start(&view, index)..view.whole_range(index).end])
+            .map(|index| &view.bytes()[line_start(&view, index)..view.whole_range(index).end])
             .collect()
     }))
 }
 
-/// The byte-order mark belongs to the first line.
-fn start(view: &View<'_>, index: usize) -> usize {
+/// Returns the byte at which a line starts. The byte-order mark belongs to the first line.
+fn line_start(view: &View<'_>, index: usize) -> usize {
     if index == 0 { 0 } else { view.whole_range(index).start }
 }
 
+/// One changed version of the file.
 struct Side<'a> {
     lines: &'a [&'a [u8]],
     hunks: Vec<DiffHunk>,
+    /// Index of the next hunk to merge.
     next: usize,
 }
 
@@ -133,17 +135,17 @@ impl Merge<'_> {
         Some((group, [from[0]..self.sides[0].next, from[1]..self.sides[1].next]))
     }
 
-    /// Returns the lines of a side that correspond to a group of base lines.
-    fn range(&self, side: usize, group: &Range<usize>, taken: &Range<usize>) -> Range<usize> {
+    /// Returns the lines of a side that correspond to a group of base lines, which its `hunks` touch.
+    fn range(&self, side: usize, group: &Range<usize>, hunks: &Range<usize>) -> Range<usize> {
         let side = &self.sides[side];
-        let hunks = &side.hunks[taken.clone()];
-        match (hunks.first(), hunks.last()) {
+        let group_hunks = &side.hunks[hunks.clone()];
+        match (group_hunks.first(), group_hunks.last()) {
             (Some(first), Some(last)) => {
                 first.new.start - (first.old.start - group.start)
                     ..last.new.end + (group.end - last.old.end)
             }
             (None, _) | (_, None) => {
-                let (old, new) = taken
+                let (old, new) = hunks
                     .start
                     .checked_sub(1)
                     .map_or((0, 0), |last| (side.hunks[last].old.end, side.hunks[last].new.end));
@@ -153,11 +155,11 @@ impl Merge<'_> {
     }
 }
 
-/// Maximum distance that a change is assumed to slide among equal lines.
+/// Maximum number of equal lines over which a change is assumed to slide.
 const MAX_SLIDE: usize = 1_000;
 
-/// Returns the base lines that a hunk may touch. An insertion or deletion among equal lines could also be further up or
-/// down.
+/// Returns the base lines that a hunk may touch. An insertion or deletion among equal lines could as well be further up
+/// or down.
 fn touched_lines(hunk: &DiffHunk, base: &[&[u8]], side: &[&[u8]]) -> Range<usize> {
     let (moving, lines) = match (hunk.old.is_empty(), hunk.new.is_empty()) {
         (true, false) => (hunk.new.clone(), side),

@@ -1,10 +1,10 @@
-//! Displays file names of any bytes on one line, and parses that form back without loss.
+//! Displays file names that may contain any bytes on one line, and parses the displayed form without loss.
 
 use std::borrow::Cow;
 
 use crate::visible::is_invisible;
 
-/// Displays one name. A name that is not plain text is quoted with escapes: `"a\nb"`, `"\xff"`.
+/// Displays one name. A name with invisible characters or invalid UTF-8 is quoted with escapes: `"a\nb"`, `"\xff"`.
 pub fn show(name: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(name) {
         Ok(plain) if !plain.contains(is_invisible) && !looks_quoted(plain) => Cow::Borrowed(plain),

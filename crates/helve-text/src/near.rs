@@ -2,11 +2,11 @@
 
 use strsim::osa_distance;
 
-/// Longer names are compared only for equality and containment.
+/// Names longer than this are compared only for equality and containment.
 const MAX_LENGTH: usize = 128;
 /// Maximum number of character comparisons per query. A list of 100,000 ordinary names stays below it.
 const MAX_COMPARISONS: usize = 50_000_000;
-/// Shorter names are not matched by containment.
+/// Minimum length of a name that is matched by containment.
 const MIN_CONTAINED: usize = 3;
 
 /// Returns up to `max` of the `known` names that are similar to `wanted`, most similar first.
@@ -34,6 +34,7 @@ pub fn nearest<'a>(
     found.into_iter().take(max).map(|(_, name)| name).collect()
 }
 
+/// How a known name resembles the wanted one, most similar first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     SameButCase,
@@ -46,6 +47,7 @@ enum Nearness {
 
 struct NormalizedName {
     lower: String,
+    /// `lower` without separators.
     letters: String,
     /// Number of characters in `lower`.
     length: usize,
@@ -80,7 +82,7 @@ fn nearness(
     contained.then(|| Nearness::Contained(long.length - short.length))
 }
 
-/// At most one typo per three characters is allowed.
+/// Returns the number of typos, if there is at most one per three characters.
 fn typos(wanted: &NormalizedName, known: &NormalizedName, budget: &mut usize) -> Option<usize> {
     let allowed = wanted.length.max(known.length).max(3) / 3;
     if wanted.length.abs_diff(known.length) > allowed
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn tools() {
+    fn misspelled_tool_names() {
         const TOOLS: &str =
             "bash edit glob grep list multiedit read todoread todowrite webfetch write";
         check("Read", TOOLS, expect!["read todoread"]);
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn files() {
+    fn misspelled_file_names() {
         const FILES: &str =
             "Cargo.toml README.md index.ts main.rs main_test.rs mod.rs utils-test.ts";
         check("index.js", FILES, expect!["index.ts"]);
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn short_names_match_little() {
+    fn short_names_need_a_close_match() {
         check("", "a ab abc", expect![""]);
         check("a", "b A ab", expect!["A ab"]);
         check("ls", "rs lsp lst l", expect!["l lsp lst"]);

@@ -6,19 +6,19 @@ use aho_corasick::{AhoCorasick, Input, MatchKind as Kind};
 /// The replacement for a secret.
 pub const REDACTED: &[u8] = b"[redacted]";
 
-/// Replaces secrets by [`REDACTED`], the longest one first if several start at the same position.
+/// Replaces secrets with [`REDACTED`]. If several start at the same position, the longest is replaced.
 ///
 /// The result does not depend on how the stream is split: a possible prefix of a secret is held back.
 #[derive(Debug)]
 pub struct Redactor {
     search: Search,
     secrets: Vec<Secret>,
-    /// Bytes that were not passed on yet: a prefix of at least one secret.
+    /// The end of the input so far, if it is a prefix of at least one secret.
     held: Vec<u8>,
     replaced: u64,
 }
 
-/// Minimum length of a prefix that is redacted at the end of a text.
+/// Minimum length of an incomplete secret that is redacted at the end of a text.
 const MIN_CUT_PREFIX: usize = 4;
 
 /// Redacts secrets in a text. The text may have been cut inside a secret at its end.
@@ -41,11 +41,11 @@ enum Search {
     /// SIMD search, for a few secrets on most processors.
     Packed(Searcher),
     Automaton(AhoCorasick),
-    /// There are too many secrets to search for, so nothing is passed on.
+    /// There are too many secrets to search for, so all output is redacted.
     Everything,
 }
 
-/// Number of bytes of a secret that are searched for. The rest is compared.
+/// Number of bytes of a secret that are searched for. The rest is compared afterwards.
 const SEARCHED_PREFIX: usize = 16;
 
 #[derive(Debug)]
@@ -80,12 +80,12 @@ impl Redactor {
     /// Takes the next piece and appends everything that cannot be part of a secret.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
-            let passed = self.pass(bytes, Stream::Open, out);
-            self.held.extend_from_slice(&bytes[passed..]);
+            let certain = self.redact_certain(bytes, Stream::Open, out);
+            self.held.extend_from_slice(&bytes[certain..]);
         } else {
             let mut held = std::mem::take(&mut self.held);
             held.extend_from_slice(bytes);
-            held.drain(..self.pass(&held, Stream::Open, out));
+            held.drain(..self.redact_certain(&held, Stream::Open, out));
             self.held = held;
         }
     }
@@ -93,7 +93,7 @@ impl Redactor {
     /// Appends what was held back, at the end of the stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let held = std::mem::take(&mut self.held);
-        self.pass(&held, Stream::Ended, out);
+        self.redact_certain(&held, Stream::Ended, out);
     }
 
     /// Returns the number of replacements so far.
@@ -101,8 +101,8 @@ impl Redactor {
         self.replaced
     }
 
-    /// Passes on as much of `bytes` as is certain, and returns how much that was.
-    fn pass(&mut self, bytes: &[u8], stream: Stream, out: &mut Vec<u8>) -> usize {
+    /// Appends the part of `bytes` that is certain, with secrets replaced. Returns the length of that part.
+    fn redact_certain(&mut self, bytes: &[u8], stream: Stream, out: &mut Vec<u8>) -> usize {
         if matches!(self.search, Search::Everything) {
             if self.replaced == 0 && !bytes.is_empty() {
                 self.replaced = 1;
@@ -110,7 +110,8 @@ impl Redactor {
             }
             return bytes.len();
         }
-        // No secret that starts before `certain_end` extends beyond the end. Everything before `done` was passed on.
+        // No secret that starts before `certain_end` extends beyond the end of `bytes`. Everything before `done` has been
+        // appended.
         let (mut done, mut certain_end) = (0, self.certain_end(bytes, stream));
         let mut from = 0;
         while let Some(at) = self.search.find(bytes, from)

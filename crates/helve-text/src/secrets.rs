@@ -1,18 +1,18 @@
-//! Names that mark secrets: of files that hold them, and of environment variables whose values are secret.
+//! Recognizes secrets by name: files that hold secrets, and environment variables whose values are secret.
 
 use std::sync::LazyLock;
 
 use crate::wildcard;
 
-/// A wildcard over names of files that hold secrets, in any directory.
+/// A wildcard pattern for names of files that hold secrets, in any directory.
 #[derive(Debug)]
 pub struct SecretFile {
     pub pattern: &'static str,
-    /// A common name that matches, if search patterns are tested against it. See [`secret_file_examples`].
+    /// A common name that matches. Search patterns are tested against it, see [`secret_file_examples`].
     pub example: Option<&'static str>,
 }
 
-/// Files that hold secrets, in the order of the permission rules made of them.
+/// Files that hold secrets, in the order of the permission rules that are derived from them.
 pub const SECRET_FILES: [SecretFile; 20] = [
     SecretFile { pattern: ".env.*", example: Some(".env.local") },
     SecretFile { pattern: "*.env", example: Some(".env") },
@@ -75,9 +75,10 @@ const SECRET_WORDS: [&str; 22] = [
     "DSN",
 ];
 /// Endings of names that run words together: `GITHUBTOKEN`, `PGPASSWORD`.
-const SECRET_ENDS: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "PASSPHRASE"];
-/// Last words that refer to a secret without being one.
-const ABOUT_SECRETS: [&str; 18] = [
+const SECRET_SUFFIXES: [&str; 6] =
+    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "PASSPHRASE"];
+/// Last words of names whose value is not secret even if another word is: `KEY_PATH`.
+const NON_SECRET_LAST_WORDS: [&str; 18] = [
     "PATH", "FILE", "DIR", "HOME", "SOCK", "SOCKET", "ID", "NAME", "URL", "URI", "HOST", "PORT",
     "TYPE", "LAYOUT", "COUNT", "LENGTH", "TTL", "MODE",
 ];
@@ -90,29 +91,29 @@ pub fn is_secret_variable(name: &str) -> bool {
     if NOT_SECRETS.iter().any(|pattern| wildcard::matches(pattern, &upper)) {
         return false;
     }
-    let name = split_humps(name);
+    let name = split_camel_case(name);
     let words: Vec<_> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-    if words.last().is_some_and(|last| ABOUT_SECRETS.contains(last)) {
+    if words.last().is_some_and(|last| NON_SECRET_LAST_WORDS.contains(last)) {
         return false;
     }
     let is_secret = |word: &&str| {
-        SECRET_WORDS.contains(word) || SECRET_ENDS.iter().any(|end| word.ends_with(end))
+        SECRET_WORDS.contains(word) || SECRET_SUFFIXES.iter().any(|end| word.ends_with(end))
     };
     words.iter().any(is_secret)
 }
 
-/// Upper case, with an underscore between lower and upper case letters: `apiKey` is two words.
-fn split_humps(name: &str) -> String {
-    let mut all = String::with_capacity(name.len() + 4);
-    let mut before = '_';
+/// Converts a name to upper case, with an underscore between words in camel case: `apiKey` becomes `API_KEY`.
+fn split_camel_case(name: &str) -> String {
+    let mut upper = String::with_capacity(name.len() + 4);
+    let mut last = '_';
     for c in name.chars() {
-        if c.is_ascii_uppercase() && before.is_ascii_lowercase() {
-            all.push('_');
+        if c.is_ascii_uppercase() && last.is_ascii_lowercase() {
+            upper.push('_');
         }
-        all.push(c.to_ascii_uppercase());
-        before = c;
+        upper.push(c.to_ascii_uppercase());
+        last = c;
     }
-    all
+    upper
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Static analysis of shell scripts: every program a script may start and every file it may access, as plain data.
 //!
-//! Two parsers look at a script. Our own follows the shell's grammar exactly and stops at whatever it does not know.
-//! Tree-sitter's grammar is an independent second opinion: a command that only one of the two sees becomes a [`Doubt`],
-//! and a script with a doubt never runs without being asked about. Everything that was recognized is still listed, so
+//! Every script is parsed twice. Our own parser follows the shell's grammar exactly and stops at syntax that it does not
+//! know. Tree-sitter's grammar is an independent second opinion: a command that only one of the two finds becomes a
+//! [`Doubt`], and a script with a doubt never runs unless it was approved. Everything that was recognized is still listed, so
 //! that rules which deny something keep working on scripts that are not fully understood.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ mod written_code;
 
 pub(crate) use mask::mask_non_ascii;
 
-/// Longer scripts are not analyzed. Linux passes no longer argument to a program.
+/// Maximum length of a script that is analyzed. Linux does not allow a longer argument of a program.
 pub const MAX_SCRIPT_BYTES: usize = 128 * 1024;
 
 /// The environment in which a script starts.
@@ -157,9 +157,9 @@ pub struct Run {
     pub parent: Option<usize>,
     pub approval: Approval,
     pub risks: Vec<Risk>,
-    /// True for an interpreter. Approving one use of it must not approve every script.
+    /// Whether the program is an interpreter. Approving one use of it must not approve every script.
     pub is_interpreter: bool,
-    /// True if the program is in the table, so that none of its arguments can be a program that it runs unnoticed.
+    /// Whether the program is in `programs.txt`, so that it cannot run one of its arguments unnoticed.
     pub is_known: bool,
 }
 
@@ -188,9 +188,9 @@ pub struct DynamicWord {
     /// Text that the value certainly starts with.
     pub prefix: String,
     pub kind: DynamicKind,
-    /// The word may become several words, or none.
+    /// Whether the word may become several words, or none.
     pub may_split: bool,
-    /// The value may be the prefix and nothing else.
+    /// Whether the value may be the prefix and nothing else.
     pub may_end_at_prefix: bool,
 }
 
@@ -201,7 +201,7 @@ pub enum DynamicKind {
     Number,
     /// A commit hash, or the empty string.
     Commit,
-    /// A commit hash inside a revision, as in `$base..HEAD`. To a program that takes revisions it is nothing else.
+    /// A commit hash inside a revision, as in `$base..HEAD`. A program that takes revisions cannot take it for a flag.
     Revision,
     /// The pipe that the shell creates for `<(…)`.
     Pipe,
@@ -225,7 +225,7 @@ pub enum WordRole {
     Script,
 }
 
-/// A word that a rule must spell out, because its wildcards are not meant to cover it.
+/// A word that a rule must spell out. A wildcard in the rule does not cover it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Risk {
     /// The index of the word in its run.
@@ -284,7 +284,7 @@ pub enum AccessKind {
     Read,
     /// Read if the word turns out to be a file.
     MaybeRead,
-    /// Passed to a program that is not in the table, if the word turns out to be a file.
+    /// Passed to a program that is not in `programs.txt`, if the word turns out to be a file.
     Passed,
     /// Read together with everything below it, including what symbolic links lead to.
     ReadTree,
@@ -292,7 +292,7 @@ pub enum AccessKind {
     Write,
     /// Becomes the working directory.
     Enter,
-    /// Meant as a name, not as a file. Harmless unless a file of this name exists.
+    /// Intended as a name, not as a file. Harmless unless a file of this name exists.
     NameOnly,
     /// Not accessed as a file, but the shell expands the glob, and a file name that starts with a dash would act as a
     /// flag.
@@ -325,7 +325,7 @@ pub enum DoubtKind {
     Indirect,
     /// Arithmetic on a value that may not be a number, which can run commands.
     Arithmetic,
-    /// A function takes the place of a program.
+    /// A function is defined, which may replace a program.
     Function,
     /// A variable that changes what the shell or its programs do.
     Variable,

@@ -11,12 +11,12 @@ use line::PendingLine;
 /// Turns raw output into plain text.
 ///
 /// Removes escape sequences. An unterminated sequence loses only its introducer. Text after a carriage return replaces
-/// its line, text after a backspace the character before it. Other control characters are removed. Tabs, newlines and
+/// its line, and text after a backspace replaces the character before it. Other control characters are removed. Tabs, newlines and
 /// invalid UTF-8 are kept. At most one line of [`MAX_LINE`] and one sequence are held back.
 #[derive(Debug, Default)]
 pub struct TerminalFilter {
     state: State,
-    /// The sequence so far, without an introducer that is dropped in any case.
+    /// The incomplete sequence so far, without an introducer that is dropped in any case.
     held: Vec<u8>,
     /// Number of continuation bytes that the current character may still have.
     continuation_bytes: u8,

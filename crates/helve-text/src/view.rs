@@ -1,4 +1,4 @@
-//! A file as text: lines that know their bytes and their line ending.
+//! A file decoded as text: its lines, each with its bytes and its line ending.
 
 mod encoding;
 
@@ -33,7 +33,7 @@ struct LineStart {
     ending: LineEnding,
 }
 
-/// The line ending between a line and the next.
+/// The line ending after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineEnding {
     Lf,
@@ -60,6 +60,7 @@ impl LineEnding {
 pub struct Binary;
 
 impl<'a> View<'a> {
+    /// Detects the encoding and decodes the bytes.
     pub fn new(bytes: &'a [u8]) -> Result<View<'a>, Binary> {
         let guess = encoding::guess(bytes)?;
         let body = &bytes[guess.bom_len..];
@@ -176,6 +177,7 @@ impl<'a> View<'a> {
         text
     }
 
+    /// Borrows valid UTF-8 without carriage returns.
     fn borrowed(bytes: &'a [u8], text: &'a str, guess: &Guess) -> View<'a> {
         let bom_len = guess.bom_len;
         let mut lines = vec![LineStart { text: 0, byte: bom_len, ending: LineEnding::None }];
@@ -196,7 +198,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Decodes encodings in which a line feed is one byte that occurs nowhere else.
+    /// Decodes text in an encoding in which the line feed byte is never part of another character.
     fn byte_view(bytes: &'a [u8], guess: &Guess) -> View<'a> {
         let has_line_feeds = memchr(b'\n', bytes).is_some();
         let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);

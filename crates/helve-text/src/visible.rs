@@ -47,7 +47,7 @@ pub(crate) fn find_control(text: &str) -> Option<usize> {
     // C1 control characters are encoded as this byte and one from 0x80 to 0x9f.
     let may_start_control =
         |byte: u8| byte < 0x20 && byte != b'\n' && byte != b'\t' || byte == 0x7f || byte == 0xc2;
-    let is = |at: &usize| {
+    let is_control_at = |at: &usize| {
         may_start_control(bytes[*at])
             && (bytes[*at] != 0xc2 || bytes.get(at + 1).is_some_and(|next| *next < 0xa0))
     };
@@ -55,7 +55,7 @@ pub(crate) fn find_control(text: &str) -> Option<usize> {
     for chunk in bytes.chunks(64) {
         // No branch per byte, so that the loop can be vectorized.
         if chunk.iter().fold(false, |any, byte| any | may_start_control(*byte))
-            && let Some(found) = (start..start + chunk.len()).find(is)
+            && let Some(found) = (start..start + chunk.len()).find(is_control_at)
         {
             return Some(found);
         }
@@ -64,9 +64,9 @@ pub(crate) fn find_control(text: &str) -> Option<usize> {
     None
 }
 
-/// Shows control, bidirectional, zero-width and other invisible characters as `\u{202e}`, for a person to judge.
+/// Escapes control, bidirectional, zero-width and other invisible characters as `\u{202e}`, for a person to read.
 ///
-/// Newlines and tabs are kept. Text that already reads `\u{202e}` is kept too, so this cannot be reversed.
+/// Newlines and tabs are kept. Text that is already of the form `\u{202e}` is kept too, so this cannot be reversed.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_matching(text, |c| is_control(c) || is_hidden(c))
 }
@@ -81,15 +81,15 @@ pub(crate) fn is_invisible(c: char) -> bool {
     c.is_control() || is_hidden(c)
 }
 
-fn escape_matching(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let Some(first) = text.find(&hidden) else { return Cow::Borrowed(text) };
+fn escape_matching(text: &str, must_escape: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let Some(first) = text.find(&must_escape) else { return Cow::Borrowed(text) };
     let mut shown = String::with_capacity(text.len() + 16);
     shown.push_str(&text[..first]);
     for c in text[first..].chars() {
         match c {
-            '\n' if hidden(c) => shown.push_str("\\n"),
-            '\t' if hidden(c) => shown.push_str("\\t"),
-            c if hidden(c) => shown.extend(c.escape_unicode()),
+            '\n' if must_escape(c) => shown.push_str("\\n"),
+            '\t' if must_escape(c) => shown.push_str("\\t"),
+            c if must_escape(c) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }
@@ -102,7 +102,7 @@ fn is_hidden(c: char) -> bool {
         return false;
     }
     matches!(c,
-        // spaces that are not the space of the keyboard
+        // spaces other than the ASCII space
         '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}'
         // zero width, joiners, soft hyphen, line and paragraph separators
         | '\u{ad}' | '\u{34f}' | '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{feff}'

@@ -6,64 +6,64 @@
 /// including backslashes and brackets, is literal. A trailing ` *` is optional:
 /// `git status *` also matches `git status`.
 pub fn matches(pattern: &str, text: &str) -> bool {
-    readings(pattern).any(|reading| glob(reading, text))
+    alternatives(pattern).any(|pattern| glob(pattern, text))
 }
 
 /// Whether `wide` certainly matches every text that `narrow` matches.
 ///
-/// `true` is always right. `false` may mean that it could not be determined.
+/// `false` may also mean that this could not be determined.
 pub fn covers(wide: &str, narrow: &str) -> bool {
-    readings(narrow).all(|narrow| readings(wide).any(|wide| includes(wide, narrow)))
+    alternatives(narrow).all(|narrow| alternatives(wide).any(|wide| includes(wide, narrow)))
 }
 
 /// Returns the patterns that `pattern` stands for: itself, and without a trailing ` *`.
-fn readings(pattern: &str) -> impl Iterator<Item = &str> {
+fn alternatives(pattern: &str) -> impl Iterator<Item = &str> {
     pattern.strip_suffix(" *").into_iter().chain([pattern])
 }
 
 /// Greedy matching that backtracks only to the last `*`, so at worst pattern length × text length.
 fn glob(pattern: &str, text: &str) -> bool {
-    let (wanted, given) = (pattern.as_bytes(), text.as_bytes());
-    let (mut at, mut here) = (0, 0);
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut pattern_at, mut text_at) = (0, 0);
     let mut last_star = None;
-    while here < given.len() {
+    while text_at < text.len() {
         // A `*` or `?` byte is never part of a longer character, and equal literals have equal bytes.
-        match wanted.get(at) {
+        match pattern.get(pattern_at) {
             Some(b'*') => {
-                at += 1;
-                last_star = Some((at, here));
+                pattern_at += 1;
+                last_star = Some((pattern_at, text_at));
                 continue;
             }
             Some(b'?') => {
-                at += 1;
-                here = next_char(given, here);
+                pattern_at += 1;
+                text_at = next_char(text, text_at);
                 continue;
             }
-            Some(byte) if *byte == given[here] => {
-                at += 1;
-                here += 1;
+            Some(byte) if *byte == text[text_at] => {
+                pattern_at += 1;
+                text_at += 1;
                 continue;
             }
             Some(_) | None => {}
         }
         let Some((after_star, from)) = last_star else { return false };
-        let from = next_char(given, from);
-        (at, here) = (after_star, from);
+        let from = next_char(text, from);
+        (pattern_at, text_at) = (after_star, from);
         last_star = Some((after_star, from));
     }
-    wanted[at..].iter().all(|byte| *byte == b'*')
+    pattern[pattern_at..].iter().all(|byte| *byte == b'*')
 }
 
-/// Returns the start of the character after the one at `here`.
-fn next_char(text: &[u8], here: usize) -> usize {
+/// Returns the start of the character after the one at `at`.
+fn next_char(text: &[u8], at: usize) -> usize {
     let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
-    here + 1 + text[here + 1..].iter().take_while(continues).count()
+    at + 1 + text[at + 1..].iter().take_while(continues).count()
 }
 
 /// A part of a pattern. Adjacent `?` and `*` are one gap, because their order does not matter.
 enum PatternToken {
     Literal(char),
-    One,
+    AnyChar,
     /// At least this many characters.
     Gap(usize),
 }
@@ -83,7 +83,7 @@ fn tokens(pattern: &str) -> Vec<PatternToken> {
         if run.contains('*') {
             tokens.push(PatternToken::Gap(singles));
         } else {
-            tokens.extend((0..singles).map(|_| PatternToken::One));
+            tokens.extend((0..singles).map(|_| PatternToken::AnyChar));
         }
         rest = after;
     }
@@ -91,20 +91,20 @@ fn tokens(pattern: &str) -> Vec<PatternToken> {
 }
 
 /// Returns the minimum number of characters that a token matches.
-fn least(token: &PatternToken) -> usize {
+fn min_chars(token: &PatternToken) -> usize {
     match token {
-        PatternToken::Literal(_) | PatternToken::One => 1,
-        PatternToken::Gap(least) => *least,
+        PatternToken::Literal(_) | PatternToken::AnyChar => 1,
+        PatternToken::Gap(min) => *min,
     }
 }
 
-/// Matches the tokens of `wide` against those of `narrow`, each against whole tokens.
+/// Whether one alternative certainly covers another. Each token of `wide` must match whole tokens of `narrow`.
 fn includes(wide: &str, narrow: &str) -> bool {
     let narrow = tokens(narrow);
     // `lengths[n]` is the minimum number of characters that the first n tokens of `narrow` match.
     let mut lengths = vec![0];
     for token in &narrow {
-        lengths.push(lengths[lengths.len() - 1] + least(token));
+        lengths.push(lengths[lengths.len() - 1] + min_chars(token));
     }
     // `reached[n]` says whether the tokens of `wide` so far cover exactly the first n tokens of `narrow`.
     let mut reached = vec![false; narrow.len() + 1];
@@ -114,14 +114,14 @@ fn includes(wide: &str, narrow: &str) -> bool {
             PatternToken::Literal(wanted) => step(
                 &reached,
                 &narrow,
-                |given| matches!(given, PatternToken::Literal(c) if *c == wanted),
+                |token| matches!(token, PatternToken::Literal(c) if *c == wanted),
             ),
-            PatternToken::One => {
-                step(&reached, &narrow, |given| !matches!(given, PatternToken::Gap(_)))
+            PatternToken::AnyChar => {
+                step(&reached, &narrow, |token| !matches!(token, PatternToken::Gap(_)))
             }
-            PatternToken::Gap(least) => {
+            PatternToken::Gap(min) => {
                 let Some(first) = reached.iter().position(|yes| *yes) else { return false };
-                let enough = |n: usize| n >= first && lengths[n] - lengths[first] >= least;
+                let enough = |n: usize| n >= first && lengths[n] - lengths[first] >= min;
                 (0..reached.len()).map(enough).collect()
             }
         };
@@ -129,13 +129,13 @@ fn includes(wide: &str, narrow: &str) -> bool {
     reached[narrow.len()]
 }
 
-/// Advances by one token of `narrow`, which must satisfy `fit`.
+/// Advances by one token of `narrow`, which must satisfy `is_covered`.
 fn step(
     reached: &[bool],
     narrow: &[PatternToken],
-    fit: impl Fn(&PatternToken) -> bool,
+    is_covered: impl Fn(&PatternToken) -> bool,
 ) -> Vec<bool> {
-    let stepped = reached.iter().zip(narrow).map(|(yes, given)| *yes && fit(given));
+    let stepped = reached.iter().zip(narrow).map(|(yes, token)| *yes && is_covered(token));
     std::iter::once(false).chain(stepped).collect()
 }
 
@@ -251,7 +251,7 @@ mod tests {
             || pattern.strip_suffix(" *").is_some_and(|bare| plain(&chars(bare), &chars(text)))
     }
 
-    /// Returns all texts of up to five characters from the patterns below, and of one other character.
+    /// Returns all texts of up to five characters, from those in the patterns below and one other character.
     fn texts() -> Vec<String> {
         let mut all = vec![String::new()];
         let mut from = 0;
@@ -284,13 +284,13 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
         #[test]
-        fn covers_is_never_wrong(wide in "[aé *?]{0,5}", narrow in "[aé *?]{0,5}") {
+        fn covers_has_no_false_positives(wide in "[aé *?]{0,5}", narrow in "[aé *?]{0,5}") {
             let counterexample = texts().into_iter().find(|t| matches(&narrow, t) && !matches(&wide, t));
             prop_assert!(!covers(&wide, &narrow) || counterexample.is_none(), "{counterexample:?}");
         }
 
         #[test]
-        fn covers_misses_no_short_pattern(wide in "[aé *?]{0,3}", narrow in "[aé *?]{0,3}") {
+        fn covers_has_no_false_negatives_for_short_patterns(wide in "[aé *?]{0,3}", narrow in "[aé *?]{0,3}") {
             let counterexample = texts().into_iter().find(|t| matches(&narrow, t) && !matches(&wide, t));
             prop_assert!(covers(&wide, &narrow) || counterexample.is_some());
         }

@@ -26,7 +26,7 @@ fn check(old: &[u8], new: &[u8], expect: Expect) {
 }
 
 #[test]
-fn changes() {
+fn changed_lines_are_shown_with_context() {
     check(
         b"a\nb\nc\nd\n",
         b"a\nB\nc\nd\n",
@@ -108,7 +108,7 @@ fn changes() {
 }
 
 #[test]
-fn the_last_line() {
+fn a_missing_final_newline_is_shown() {
     check(
         b"a\nb",
         b"a\nb\n",
@@ -140,7 +140,7 @@ fn the_last_line() {
 }
 
 #[test]
-fn endings() {
+fn changed_line_endings_are_shown() {
     check(
         b"a\r\nb\r\n",
         b"a\r\nc\r\n",
@@ -170,7 +170,7 @@ fn endings() {
 }
 
 #[test]
-fn other_encodings() {
+fn files_in_other_encodings_are_compared() {
     check(
         b"caf\xe9\n",
         b"th\xe9\n",
@@ -193,7 +193,7 @@ fn other_encodings() {
 }
 
 #[test]
-fn too_long() {
+fn a_long_diff_is_cut() {
     check(
         b"a\n",
         "é".repeat(200).as_bytes(),
@@ -208,7 +208,7 @@ fn too_long() {
 }
 
 #[test]
-fn large_files() {
+fn large_files_are_compared_fast() {
     let line = |index: usize| index % 7;
     let old: Vec<usize> = (0..300_000).map(line).collect();
     let mut new = old.clone();
@@ -222,7 +222,7 @@ fn large_files() {
         ]
     );
     let other: Vec<usize> = (0..300_000).map(|index| index * index % 5).collect();
-    assert_eq!(rebuilt(&hunks(&old, &other), &old, &other), other);
+    assert_eq!(apply_hunks(&hunks(&old, &other), &old, &other), other);
 }
 
 fn few_values() -> impl Strategy<Value = Vec<u8>> {
@@ -230,7 +230,7 @@ fn few_values() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Rebuilds the new side from the old one and the hunks.
-fn rebuilt<T: Clone>(hunks: &[DiffHunk], old: &[T], new: &[T]) -> Vec<T> {
+fn apply_hunks<T: Clone>(hunks: &[DiffHunk], old: &[T], new: &[T]) -> Vec<T> {
     let mut rebuilt = Vec::new();
     let mut at = 0;
     for hunk in hunks {
@@ -243,7 +243,7 @@ fn rebuilt<T: Clone>(hunks: &[DiffHunk], old: &[T], new: &[T]) -> Vec<T> {
 }
 
 /// Applies a patch of one file.
-fn patched(old: &str, diff: &str) -> Vec<u8> {
+fn apply_patch(old: &str, diff: &str) -> Vec<u8> {
     let Some(FilePatch::Update { hunks, .. }) = patch::parse(diff).unwrap().files.pop() else {
         panic!("{diff}");
     };
@@ -269,7 +269,7 @@ proptest! {
         let head = diff.text.lines().find_map(|line| line.strip_prefix("@@ -")).unwrap();
         let number: usize = head.split([',', ' ']).next().unwrap().parse().unwrap();
         prop_assert_eq!(number, first.saturating_sub(3) + 1);
-        prop_assert_eq!(patched(&old, &diff.text), new.into_bytes());
+        prop_assert_eq!(apply_patch(&old, &diff.text), new.into_bytes());
     }
 
     #[test]
@@ -277,21 +277,21 @@ proptest! {
         let hunks = hunks(&old, &new);
         prop_assert!(hunks.iter().all(|hunk| !hunk.old.is_empty() || !hunk.new.is_empty()));
         prop_assert!(hunks.windows(2).all(|pair| pair[0].old.end < pair[1].old.start));
-        prop_assert_eq!(rebuilt(&hunks, &old, &new), new);
+        prop_assert_eq!(apply_hunks(&hunks, &old, &new), new);
     }
 
     #[test]
-    fn anchors_increase(old in prop::collection::vec(0..80_usize, 0..60), new in prop::collection::vec(0..80_usize, 0..60)) {
+    fn anchors_are_in_order_on_both_sides(old in prop::collection::vec(0..80_usize, 0..60), new in prop::collection::vec(0..80_usize, 0..60)) {
         let anchors = unique_anchors(&old, &new);
         prop_assert!(anchors.iter().all(|(at, to)| old[*at] == new[*to]));
         prop_assert!(anchors.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
         let mut found = HunkList { hunks: Vec::new() };
         found.add_gaps(&anchors, &old, &new, 0);
-        prop_assert_eq!(rebuilt(&found.hunks, &old, &new), new);
+        prop_assert_eq!(apply_hunks(&found.hunks, &old, &new), new);
     }
 
     #[test]
-    fn greedy_is_shortest(old in prop::collection::vec(0..4_usize, 0..60), new in prop::collection::vec(0..4_usize, 0..60)) {
+    fn the_greedy_difference_is_shortest(old in prop::collection::vec(0..4_usize, 0..60), new in prop::collection::vec(0..4_usize, 0..60)) {
         let common = greedy::common_items(&old, &new).expect("within the limits");
         prop_assert!(common.iter().all(|(at, to)| old[*at] == new[*to]));
         prop_assert!(common.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));

@@ -24,13 +24,13 @@ fn render(file: &str, edit: &Edit<'_>, policy: MatchPolicy) -> String {
         Ok(applied) => format!(
             "{:?}{}",
             applied.change.tolerances,
-            picture(&String::from_utf8_lossy(&applied.bytes))
+            show_invisible(&String::from_utf8_lossy(&applied.bytes))
         ),
         Err(refusal) => format!("{refusal:?}\n"),
     }
 }
 
-fn picture(text: &str) -> String {
+fn show_invisible(text: &str) -> String {
     let mut picture = String::from("\n");
     for line in text.split_inclusive('\n') {
         let end = if line.ends_with('\n') { "\n" } else { "¶\n" };
@@ -46,7 +46,7 @@ fn picture(text: &str) -> String {
 }
 
 #[test]
-fn exact() {
+fn exact_matches_are_replaced() {
     check(
         "a\nfoo(1);\nb\n",
         "foo(1);",
@@ -134,7 +134,7 @@ fn an_exact_match_keeps_white_space() {
 }
 
 #[test]
-fn all_occurrences() {
+fn all_occurrences_are_replaced() {
     check_all(
         "a b a\nc\na\n",
         "a",
@@ -211,7 +211,7 @@ fn new_text_may_contain_the_old() {
 }
 
 #[test]
-fn trailing_blanks() {
+fn trailing_blanks_are_tolerated() {
     check(
         "a  \nb\nc \nd\n",
         "a\nb\nc\n",
@@ -260,7 +260,7 @@ fn trailing_blanks() {
 }
 
 #[test]
-fn indentation_shift() {
+fn shifted_indentation_is_tolerated() {
     check(
         "{\n    a();\n    if b {\n        c();\n    }\n}\n",
         "a();\nif b {\n    c();\n}\n",
@@ -304,7 +304,7 @@ fn indentation_shift() {
 }
 
 #[test]
-fn tabs_versus_spaces() {
+fn tabs_match_spaces() {
     check(
         "f() {\n\tif a {\n\t\tb();\n\t}\n}\n",
         "    if a {\n        b();\n    }\n",
@@ -361,7 +361,7 @@ fn tabs_versus_spaces() {
 }
 
 #[test]
-fn a_first_line_without_its_indentation() {
+fn a_first_line_may_lack_its_indentation() {
     check(
         "    a(1, \n        2);\n",
         "a(1,\n        2);\n",
@@ -386,7 +386,7 @@ fn a_first_line_without_its_indentation() {
 }
 
 #[test]
-fn deliberate_indentation() {
+fn deliberate_changes_of_indentation_are_kept() {
     check(
         "{\n    a();\n    b();\n}\n",
         "a();\nb();\n",
@@ -416,7 +416,7 @@ fn deliberate_indentation() {
 }
 
 #[test]
-fn inner_blanks() {
+fn inner_blanks_are_tolerated() {
     check(
         "let  a = 1;\nlet b\t=  2;\n",
         "let a = 1;\nlet b = 2;\n",
@@ -449,7 +449,7 @@ fn inner_blanks() {
 }
 
 #[test]
-fn typography() {
+fn typography_is_tolerated() {
     check(
         "say \"hi\" - it's\nb\n",
         "say “hi” – it’s\nb\n",
@@ -505,7 +505,7 @@ fn typography() {
 }
 
 #[test]
-fn boundary_lines() {
+fn blank_boundary_lines_are_tolerated() {
     check(
         "a\nb\nc\n",
         "b\n\n\n",
@@ -543,7 +543,7 @@ fn boundary_lines() {
 }
 
 #[test]
-fn escapes() {
+fn extra_escapes_are_tolerated() {
     check(
         "a {\n\tb(\"x\");\n}\n",
         "a {\\n\\tb(\\\"x\\\");\\n}",
@@ -601,7 +601,7 @@ fn escapes() {
 }
 
 #[test]
-fn line_numbers() {
+fn line_numbers_are_stripped() {
     check(
         "a();\nb();\nc();\n",
         "00002| b();\n00003| c();\n",
@@ -650,7 +650,7 @@ fn line_numbers() {
 }
 
 #[test]
-fn several_changes_at_once() {
+fn several_tolerances_are_combined() {
     let file = "{\n  a();\n  b(); \n  c();\n  d();\n  e();  \n}\n";
     check(
         file,
@@ -698,7 +698,7 @@ fn one_of_two_similar_lines() {
 }
 
 #[test]
-fn endings() {
+fn line_endings_are_kept() {
     check(
         "a\r\nb\r\nc\r\n",
         "a\nb",
@@ -760,7 +760,7 @@ fn endings() {
 }
 
 #[test]
-fn the_end_of_the_file() {
+fn the_final_newline_is_kept() {
     check(
         "a\nb",
         "b",
@@ -836,7 +836,7 @@ fn the_end_of_the_file() {
 }
 
 #[test]
-fn the_whole_file() {
+fn the_whole_file_can_be_replaced() {
     check(
         "  a\n  b\n",
         "a\nb\n",
@@ -860,7 +860,7 @@ fn the_whole_file() {
 }
 
 #[test]
-fn edits_in_sequence() {
+fn edits_are_applied_in_sequence() {
     let edit = |old, new| Edit { old, new, all: false };
     let done = apply_all(
         b"a\nb\n",

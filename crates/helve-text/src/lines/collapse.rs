@@ -4,7 +4,7 @@ use crate::visible::{EscapeSequence, escape_sequence, find_control};
 
 /// Maximum number of characters of a line that can still be overwritten. Earlier ones are final.
 const MAX_LINE: usize = 64 * 1024;
-/// Maximum length of an unfinished escape sequence that is held back.
+/// Maximum length of an incomplete escape sequence that is held back until more output arrives.
 const MAX_HELD: usize = 4 * 1024;
 
 /// Returns what a terminal would show of `text`, without control sequences.
@@ -22,9 +22,12 @@ pub fn collapse(text: &str) -> String {
 /// as one column. Other sequences and control characters are dropped.
 #[derive(Debug, Default)]
 pub struct LineCollapser {
+    /// The current line.
     line: Vec<char>,
+    /// Where the next character goes.
     column: usize,
     is_overwritten: bool,
+    /// An incomplete escape sequence at the end of the last piece.
     held: String,
 }
 
@@ -53,12 +56,12 @@ impl LineCollapser {
         self.finish_line(shown);
     }
 
-    /// Processes `text`, and returns an unfinished sequence at its end.
+    /// Processes `text`, and returns an incomplete sequence at its end.
     fn process<'a>(&mut self, text: &'a str, shown: &mut String) -> &'a str {
         let mut rest = text;
         loop {
             if self.line.is_empty() && self.column == 0 && !self.is_overwritten {
-                rest = pass_whole_lines(rest, shown);
+                rest = copy_plain_lines(rest, shown);
             }
             let Some(first) = rest.chars().next() else { return "" };
             rest = match escape_sequence(rest) {
@@ -111,10 +114,10 @@ impl LineCollapser {
         else {
             return;
         };
-        let Some(verb) = body.chars().next_back() else { return };
-        let number = body[..body.len() - verb.len_utf8()].parse::<usize>().ok();
+        let Some(final_char) = body.chars().next_back() else { return };
+        let number = body[..body.len() - final_char.len_utf8()].parse::<usize>().ok();
         let distance = number.unwrap_or(1).max(1);
-        match verb {
+        match final_char {
             'K' => self.erase(number.unwrap_or(0)),
             'C' => self.column = self.column.saturating_add(distance).min(MAX_LINE),
             'D' => self.column = self.column.saturating_sub(distance),
@@ -145,8 +148,8 @@ impl LineCollapser {
     }
 }
 
-/// Copies lines without control characters, which is nearly all output. Returns the rest.
-fn pass_whole_lines<'a>(text: &'a str, shown: &mut String) -> &'a str {
+/// Copies the leading lines that have no control characters, as nearly all lines do. Returns the rest.
+fn copy_plain_lines<'a>(text: &'a str, shown: &mut String) -> &'a str {
     let mut rest = text;
     loop {
         let plain = find_control(rest).unwrap_or(rest.len());
@@ -236,7 +239,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
         #[test]
-        fn pieces_do_not_matter(pieces in output()) {
+        fn the_result_does_not_depend_on_the_pieces(pieces in output()) {
             let mut shown = String::new();
             let mut state = LineCollapser::default();
             for c in pieces.concat().chars() {

@@ -14,20 +14,20 @@ fn check(base: &str, mine: &str, theirs: &str, expect: Expect) {
 }
 
 #[test]
-fn separate_changes() {
+fn separate_changes_are_merged() {
     check("a\nb\nc\nd\n", "A\nb\nc\nd\n", "a\nb\nC\nd\n", expect!["A b C d "]);
     check("a\nb\nc\nd\n", "x\na\nb\nc\nd\n", "a\nb\nc\n", expect!["x a b c "]);
     check("a\nb\nc\n", "a\nc\n", "a\nb\nc\nd\n", expect!["a c d "]);
 }
 
 #[test]
-fn equal_changes() {
+fn equal_changes_are_merged_once() {
     check("a\nb\nc\n", "a\nB\nc\n", "a\nB\nc\n", expect!["a B c "]);
     check("a\nb\nc\nd\ne\n", "a\nB\nc\nd\ne\n", "a\nB\nc\nd\nE\n", expect!["a B c d E "]);
 }
 
 #[test]
-fn touching_changes() {
+fn touching_changes_conflict() {
     check(
         "a\nb\nc\n",
         "a\nB\nc\n",
@@ -62,7 +62,7 @@ fn touching_changes() {
 }
 
 #[test]
-fn binary_files() {
+fn binary_files_merge_only_if_one_side_changed() {
     check(
         "a\0\nb\nc\n",
         "A\0\nb\nc\n",
@@ -73,7 +73,7 @@ fn binary_files() {
 }
 
 #[test]
-fn utf16_files() {
+fn utf16_files_are_merged() {
     let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let merged = merge3(
         &wide("\u{feff}a\nb\nc\n"),
@@ -91,7 +91,7 @@ fn lines() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn one_side_alone(base in lines(), other in lines()) {
+    fn a_change_of_one_side_is_taken(base in lines(), other in lines()) {
         prop_assert_eq!(merge3(&base, &base, &other), Ok(other.clone()));
         prop_assert_eq!(merge3(&base, &other, &base), Ok(other.clone()));
         prop_assert_eq!(merge3(&base, &other, &other), Ok(other));

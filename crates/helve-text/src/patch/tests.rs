@@ -73,7 +73,7 @@ mod apply_patch_format {
     use super::*;
 
     #[test]
-    fn all_kinds() {
+    fn files_are_added_deleted_updated_and_moved() {
         check_body(
             "*** Add File: new.txt\n+one\n+\n+two\n*** Delete File: old.txt\n*** Update File: a.rs\n*** Move to: b.rs\n@@ fn main() {\n     let x = 1;\n-    let y = 2;\n+    let y = 3;\n",
             expect![[r#"
@@ -182,7 +182,7 @@ mod apply_patch_format {
     }
 
     #[test]
-    fn wrapped() {
+    fn here_documents_and_code_fences_are_unwrapped() {
         let patch = "*** Begin Patch\n*** Delete File: q\n*** End Patch";
         for (open, close) in [
             ("<<EOF", "EOF"),
@@ -307,7 +307,7 @@ mod unified {
     use super::*;
 
     #[test]
-    fn plain() {
+    fn plain_diffs() {
         check(
             "--- a.txt\t2024-01-01 10:00:00\n+++ a.txt\t2024-01-02\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
             expect![[r#"
@@ -346,7 +346,7 @@ mod unified {
     }
 
     #[test]
-    fn git() {
+    fn git_diffs() {
         check(
             "diff --git a/x b/x\nindex 111..222 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\ndiff --git a/new b/new\nnew file mode 100755\nindex 000..111\n--- /dev/null\n+++ b/new\n@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file\ndiff --git a/old b/old\ndeleted file mode 100644\n--- a/old\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n",
             expect![[r#"
@@ -404,7 +404,7 @@ mod unified {
     }
 
     #[test]
-    fn mails_and_logs() {
+    fn text_of_mails_and_logs_is_skipped() {
         check(
             "From 123\nSubject: x\n\n---\n a | 2 +-\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n-- \n2.40.0\n\n",
             expect![[r#"
@@ -515,7 +515,7 @@ mod unified {
     }
 
     #[test]
-    fn miscounted() {
+    fn wrong_line_counts_are_tolerated() {
         check(
             "--- a\n+++ a\n@@ -1,1 +1,1 @@\n x\n-y\n+z\n w\n",
             expect![[r#"
@@ -585,7 +585,7 @@ mod unified {
     }
 
     #[test]
-    fn carriage_returns() {
+    fn carriage_returns_at_row_ends_are_dropped() {
         check(
             "--- a\r\n+++ a\r\n@@ -1 +1 @@\r\n-x\r\n+y\r\n",
             expect![[r#"
@@ -707,7 +707,7 @@ fn error_messages() {
 }
 
 #[test]
-fn too_large() {
+fn a_patch_that_is_too_large_is_refused() {
     let long = "x".repeat(MAX_BYTES + 1);
     assert_eq!(parse(&long).unwrap_err().problem, PatchProblem::TooLarge);
     assert_eq!(parse(&"\n".repeat(1_000_001)).unwrap_err().problem, PatchProblem::TooLarge);

@@ -11,13 +11,14 @@ use super::{
 /// Uses of standard output and error by name. Opening `/dev/stdout` reopens the underlying file for writing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StdStreams {
-    /// The name under which one of them was opened.
+    /// The name under which standard output or error was opened.
     pub(super) opened: Option<String>,
-    /// One of them may refer to a file that was opened for reading.
+    /// Whether standard output or error may refer to a file that was opened for reading.
     pub(super) may_be_input: bool,
 }
 
 impl Walker<'_> {
+    /// Records the effects of redirects. Returns the new standard input.
     pub(super) fn redirects(
         &mut self,
         redirects: &[Redirect],
@@ -92,7 +93,7 @@ impl Walker<'_> {
         matches!(kind, RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateIn)
     }
 
-    /// Whether `-` means a standard stream to a program. Some programs that read, and most that write, take it for a
+    /// Whether a program takes `-` for a standard stream. Some programs that read, and most that write, take it for a
     /// file.
     fn takes_dash_for_stream(&self, run: usize, kind: AccessKind) -> bool {
         let program = self.script.runs.get(run).and_then(|run| run.words.first());
@@ -120,7 +121,7 @@ impl Walker<'_> {
                 self.streams.opened = Some(text.clone());
                 return;
             }
-            // This reopens for writing what may have been opened for reading.
+            // This reopens a descriptor for writing that may have been opened for reading.
             Word::Literal(text) if kind == AccessKind::Write && is_descriptor(text) => {
                 vec![FileTarget::Unknown(text.clone())]
             }
@@ -154,7 +155,7 @@ impl Walker<'_> {
     fn is_covered(&self, value: DynamicKind, kind: AccessKind, state: &ShellState) -> bool {
         let expands = matches!(kind, AccessKind::Expand | AccessKind::ExpandAgain);
         let may_read = matches!(kind, AccessKind::MaybeRead | AccessKind::Passed);
-        let is_here = self.find_ran_in == state.dirs;
+        let is_same_dir = self.find_ran_in == state.dirs;
         match value {
             DynamicKind::Pipe => true,
             DynamicKind::Number | DynamicKind::Commit => {
@@ -162,7 +163,7 @@ impl Walker<'_> {
             }
             DynamicKind::FindResult { regular } => {
                 let reads = kind == AccessKind::Read || may_read;
-                expands || is_here && (kind == AccessKind::Stat || regular && reads)
+                expands || is_same_dir && (kind == AccessKind::Stat || regular && reads)
             }
             DynamicKind::Anything | DynamicKind::Revision => false,
         }

@@ -1,4 +1,4 @@
-//! What a program does with each of its arguments, according to the argument's role.
+//! Records what a program does with each of its arguments, according to the argument's role.
 
 use super::arg_role::ArgRole;
 use super::args::Argument;
@@ -38,7 +38,7 @@ const CHECKS: &[(ArgRole, ValueTest, RiskKind)] = &[
     (ArgRole::MakeGoal, safe_values::is_make_goal, RiskKind::Runs),
 ];
 
-/// The same for values whose flag must be spelled out if the test fails.
+/// Like [`CHECKS`], for values whose flag a rule must spell out if the test fails.
 const FLAG_CHECKS: &[(ArgRole, ValueTest)] = &[
     (ArgRole::PluginOff, |value| value.prefix().starts_with("no:")),
     (ArgRole::GitSetting, |value| value.literal().is_some_and(safe_values::is_harmless_setting)),
@@ -62,7 +62,7 @@ pub(super) fn apply(
         risk(walker, call, argument, *kind);
     }
     if FLAG_CHECKS.iter().any(|(role, test)| *role == argument.role && !test(value)) {
-        blame_flag(walker, call, argument);
+        risk_flag(walker, call, argument);
     }
     apply_role(walker, call, argument, state);
 }
@@ -103,7 +103,7 @@ fn apply_role(
         }
         ArgRole::Variable => builtins::assign_unknown(walker, value, state),
         ArgRole::Script => script(walker, value, state, call.run),
-        ArgRole::Argument => path_args::note_paths(walker, value, state, call.run),
+        ArgRole::Argument => path_args::record_paths(walker, value, state, call.run),
         ArgRole::Sed => sed_program(walker, call, argument, state),
         ArgRole::PrintfFormat => printf_format(walker, call, argument, state),
         ArgRole::Dd => dd_operand(walker, call, argument, state),
@@ -150,7 +150,7 @@ fn risk(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument, kin
 }
 
 /// Marks the flag that a value belongs to as risky. Both may be in the same word.
-fn blame_flag(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument) {
+fn risk_flag(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument) {
     let shown = call.words[argument.word].shown();
     let flag = if shown.starts_with('-') { argument.word } else { argument.word.saturating_sub(1) };
     let spelled = argument.flag.as_deref().unwrap_or(shown);
@@ -164,7 +164,7 @@ fn list(
     state: &mut ShellState,
 ) {
     let no_list = call.args.has_any(&call.args.spec.no_list);
-    let lists = !no_list && !call.args.is_shallow();
+    let is_listed = !no_list && !call.args.is_shallow();
     // Any of these may name a symbolic link to a directory.
     let may_be_link = |kind| match kind {
         DynamicKind::Number | DynamicKind::Commit | DynamicKind::FindResult { regular: false } => {
@@ -178,8 +178,8 @@ fn list(
     let value = &argument.value;
     let is_link = matches!(value, Word::Dynamic(dynamic) if may_be_link(dynamic.kind));
     let shown = call.words[argument.word].shown();
-    let value = if lists && is_link { &unknown(shown) } else { value };
-    // The shell has already looked at names that it expands.
+    let value = if is_listed && is_link { &unknown(shown) } else { value };
+    // The shell has already accessed the names that a glob expands to.
     if !(no_list && matches!(value, Word::Glob(_))) {
         walker.access(value, AccessKind::Stat, state, Some(call.run));
     }
@@ -226,13 +226,13 @@ fn name_only(
     if argument.value.literal().is_some_and(is_pattern) {
         // The name of a commit cannot look like this, but a set of files can.
         let subcommand = call.args.roles.iter().rposition(|role| *role == WordRole::Subcommand);
-        let blamed = subcommand.unwrap_or(argument.word);
-        walker.risk(call.run, blamed, call.words[blamed].shown(), RiskKind::Destroys);
+        let risky_word = subcommand.unwrap_or(argument.word);
+        walker.risk(call.run, risky_word, call.words[risky_word].shown(), RiskKind::Destroys);
     }
     walker.access(&argument.value, AccessKind::NameOnly, state, Some(call.run));
 }
 
-/// Adds the directory of an argument like `env -C` to those that later file names may be relative to.
+/// Adds the directory of an argument like `env -C` to the directories that later file names may be relative to.
 fn add_dir(value: &Word, state: &mut ShellState) {
     state.dirs = match (value.literal(), &state.dirs) {
         (Some(path), Some(dirs)) => {
@@ -259,7 +259,7 @@ fn sed_program(
     }
 }
 
-/// `%n` in a format stores a number in the variable that an operand names.
+/// Records the variables that a format with `%n` sets. Their names are operands.
 fn printf_format(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -316,12 +316,12 @@ pub(super) fn apply_command(walker: &mut Walker<'_>, call: &Invocation<'_>, stat
     let is_fed = !matches!(call.stdin, StdinSource::Nothing);
     let runs_input = traits.runs_stdin || traits.runs_fed_stdin && is_fed;
     if runs_input && !has_code && !args.has_any(&args.spec.harmless_with) {
-        code_from_input(walker, call.run);
+        record_code_from_input(walker, call.run);
     }
 }
 
 /// Records that a program runs its standard input as code.
-pub(super) fn code_from_input(walker: &mut Walker<'_>, run: usize) {
+pub(super) fn record_code_from_input(walker: &mut Walker<'_>, run: usize) {
     let name = walker.script.runs[run].words.first().map_or("", Word::shown).to_string();
     walker.doubt(DoubtKind::Input, &name);
 }
@@ -337,7 +337,7 @@ pub(super) fn script(walker: &mut Walker<'_>, value: &Word, state: &ShellState, 
         Word::Glob(_) | Word::Dynamic(_) => true,
     };
     if is_stream {
-        code_from_input(walker, run);
+        record_code_from_input(walker, run);
     }
     walker.access(value, AccessKind::Read, state, Some(run));
 }

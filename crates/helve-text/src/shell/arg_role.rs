@@ -5,7 +5,7 @@
 pub(super) enum ArgRole {
     Text,
     Stat,
-    /// A directory whose entries are listed, through a symbolic link too.
+    /// A directory whose entries are listed, even if it is a symbolic link.
     List,
     Read,
     /// A git revision, or a file that is read.
@@ -16,7 +16,7 @@ pub(super) enum ArgRole {
     /// A name or glob of files that are read.
     Pattern,
     Enter,
-    /// A name. Asked about if a file of this name exists.
+    /// A name. If a file of this name exists, the user is asked.
     NameOnly,
     /// The name of a shell variable.
     Variable,
@@ -42,7 +42,7 @@ pub(super) enum ArgRole {
     Url,
     /// The body of a `curl` request. A leading `@` means a file.
     Data,
-    /// The same with a name before it. An `@` without a `=` before it means a file.
+    /// The body of a `curl` request with a name before it. An `@` without a `=` before it means a file.
     Encoded,
     /// A cookie for `curl`. Without a `=` it is a file.
     Cookie,

@@ -15,6 +15,7 @@ pub(super) struct ParsedArgs {
     /// Indices of words that are several one-letter flags.
     pub(super) flag_clusters: Vec<usize>,
     pub(super) spec: &'static ProgramSpec,
+    /// Number of words that become operands.
     pub(super) operands: usize,
 }
 
@@ -76,7 +77,7 @@ pub(super) struct ArgParser<'w> {
     /// The full name so far: `git stash list`.
     pub(super) name: String,
     pub(super) forbidden: Vec<&'static str>,
-    /// Index of the word that selected the spec.
+    /// Index of the word that selected the current spec: the program or a subcommand.
     pub(super) subcommand_at: usize,
     pub(super) at: usize,
     /// A `--` or an operand has ended the flags.
@@ -120,7 +121,7 @@ impl ArgParser<'_> {
         }
         let spec = self.parsed.spec;
         let is_harmless = self.parsed.has_any(&spec.harmless_with);
-        if let Some(kind) = spec.own_risk.filter(|_| !is_harmless) {
+        if let Some(kind) = spec.program_risk.filter(|_| !is_harmless) {
             self.risk(self.subcommand_at, None, kind);
         }
     }
@@ -128,7 +129,7 @@ impl ArgParser<'_> {
     /// Whether a word contains a forbidden text.
     fn has_forbidden(&self, at: usize) -> bool {
         let shown = self.words[at].shown();
-        // In its formats, git allows a sign after the percent sign.
+        // Formats of git may have a sign after the percent sign.
         let signs = ["%+", "%-", "% "];
         let without_signs =
             || signs.iter().fold(shown.to_string(), |text, it| text.replace(it, "%"));
@@ -143,8 +144,8 @@ impl ArgParser<'_> {
     /// Whether a word is the value of a `literal-value` flag but is not fully known.
     fn is_value_unknown(&self, at: usize) -> bool {
         let Word::Dynamic(value) = &self.words[at] else { return false };
-        let before = at.checked_sub(1).and_then(|before| self.words[before].literal());
-        let is_value_of = |flag: &&str| value.prefix.starts_with(*flag) || before == Some(*flag);
+        let previous = at.checked_sub(1).and_then(|at| self.words[at].literal());
+        let is_value_of = |flag: &&str| value.prefix.starts_with(*flag) || previous == Some(*flag);
         self.parsed.spec.literal_value.iter().any(is_value_of)
     }
 
@@ -234,7 +235,7 @@ impl ArgParser<'_> {
         let start = self.words[at].prefix();
         let may_be_any_name = matches!(self.words[at], Word::Glob(_)) && start.is_empty();
         let is_command =
-            start.starts_with('+') && !self.words[at].literal().is_some_and(goes_to_line);
+            start.starts_with('+') && !self.words[at].literal().is_some_and(is_start_position);
         if spec.traits.plus_command && (is_command || may_be_any_name) {
             self.risk(at, None, RiskKind::Runs);
         }
@@ -259,7 +260,7 @@ impl ArgParser<'_> {
         spec.operands.get(n + usize::from(replaced)).copied().or(spec.more_operands)
     }
 
-    /// Records that the value of a flag may expand to several words, of which the others are operands.
+    /// Handles the value of a flag that may expand to several words. Those after the first become operands.
     pub(super) fn add_spilled_operands(&mut self, at: usize) {
         let (_, may_be_more) = word_count(&self.words[at]);
         if may_be_more && self.parsed.spec.traits.subcommands {
@@ -341,8 +342,8 @@ fn word_count(word: &Word) -> (usize, bool) {
     }
 }
 
-/// Whether a word is `+50`, `+G` or `+/word`, which only say where to start.
-fn goes_to_line(word: &str) -> bool {
+/// Whether a word is `+50`, `+G` or `+/word`, which only tells an editor or pager where to start.
+fn is_start_position(word: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-');
     let is_search = |it: &str| it.strip_prefix('/').is_some_and(|it| it.chars().all(is_plain));
     let is_number = |it: &str| it.bytes().all(|c| c.is_ascii_digit());

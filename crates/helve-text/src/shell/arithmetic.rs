@@ -17,7 +17,7 @@ pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec
                 text.push('0');
             }
             Piece::Parameter { parameter, .. } => {
-                let plain = match parameter.operator {
+                let is_number = match parameter.operator {
                     Operator::Length => true,
                     Operator::None => {
                         parameter.index.is_none() && state.value(&parameter.name).is_number()
@@ -28,7 +28,7 @@ pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec
                     | Operator::Slice
                     | Operator::Indirect => false,
                 };
-                if !plain {
+                if !is_number {
                     return None;
                 }
                 text.push('0');
@@ -39,11 +39,11 @@ pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec
     if !has_operators_between(&text) {
         return None;
     }
-    let known = |c: char| c.is_ascii_alphanumeric() || "_ \t\n+-*/%<>=!&|^~?:,();".contains(c);
-    if !text.chars().all(known) {
+    let is_known = |c: char| c.is_ascii_alphanumeric() || "_ \t\n+-*/%<>=!&|^~?:,();".contains(c);
+    if !text.chars().all(is_known) {
         return None;
     }
-    let sets = text.contains('=') || text.contains("++") || text.contains("--");
+    let may_assign = text.contains('=') || text.contains("++") || text.contains("--");
     let mut found = Vec::new();
     for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
         if word.is_empty() || word.starts_with(|c: char| c.is_ascii_digit()) {
@@ -52,7 +52,7 @@ pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec
         if !state.is_number_or_inherited(word) {
             return None;
         }
-        if sets {
+        if may_assign {
             found.push(word.to_string());
         }
     }
@@ -63,10 +63,11 @@ pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec
 pub(super) fn may_fail(pieces: &[Piece]) -> bool {
     pieces.iter().any(|piece| match piece {
         Piece::Text { text, .. } => {
-            let odd = text.contains(['/', '%', '[', '#', '"', '\'']) || text.contains("**");
+            let may_be_invalid =
+                text.contains(['/', '%', '[', '#', '"', '\'']) || text.contains("**");
             let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            // This may be an invalid octal number.
-            odd || words.into_iter().any(|word| word.len() > 1 && word.starts_with('0'))
+            // A word with a leading zero may be an invalid octal number.
+            may_be_invalid || words.into_iter().any(|word| word.len() > 1 && word.starts_with('0'))
         }
         Piece::Arithmetic { inside, .. } => may_fail(inside),
         Piece::Parameter { parameter, .. } => {
@@ -78,25 +79,25 @@ pub(super) fn may_fail(pieces: &[Piece]) -> bool {
 
 /// Whether there is an operator between any two operands. Otherwise this may be a command with arguments.
 fn has_operators_between(text: &str) -> bool {
-    let operand = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut before = None;
+    let is_operand = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut last = None;
     let mut blank = false;
     for c in text.chars() {
         if c.is_whitespace() {
             blank = true;
             continue;
         }
-        if blank && operand(c) && before.is_some_and(operand) {
+        if blank && is_operand(c) && last.is_some_and(is_operand) {
             return false;
         }
-        (before, blank) = (Some(c), false);
+        (last, blank) = (Some(c), false);
     }
     true
 }
 
 /// Returns the variable names in an expression.
 pub(super) fn variable_names(pieces: &[Piece]) -> impl Iterator<Item = &str> {
-    let word = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+    let is_separator = |c: char| !c.is_ascii_alphanumeric() && c != '_';
     let texts = pieces.iter().filter_map(|piece| match piece {
         Piece::Text { text, .. } => Some(text.as_str()),
         Piece::Parameter { .. }
@@ -104,6 +105,6 @@ pub(super) fn variable_names(pieces: &[Piece]) -> impl Iterator<Item = &str> {
         | Piece::Arithmetic { .. }
         | Piece::Process { .. } => None,
     });
-    let words = texts.flat_map(move |text| text.split(word));
+    let words = texts.flat_map(move |text| text.split(is_separator));
     words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }

@@ -30,13 +30,13 @@ pub(super) enum Node {
     },
     For {
         name: String,
-        over: Option<Vec<RawWord>>,
+        words: Option<Vec<RawWord>>,
         body: Box<Node>,
     },
-    /// `select`. The variable is what the user chooses, or empty.
+    /// `select`. The variable is set to the choice of the user, or to an empty text.
     Select {
         name: String,
-        over: Option<Vec<RawWord>>,
+        words: Option<Vec<RawWord>>,
         body: Box<Node>,
     },
     ForArithmetic {
@@ -99,7 +99,7 @@ pub(super) struct Redirect {
     pub(super) target: RedirectTarget,
     /// The name in `{name}>`. The shell stores the descriptor in this variable.
     pub(super) variable: Option<String>,
-    /// A descriptor precedes the operator.
+    /// Whether a descriptor precedes the operator.
     pub(super) numbered: bool,
 }
 
@@ -127,14 +127,14 @@ impl Redirect {
     /// Whether the redirect cannot fail, because it opens nothing that may be missing.
     pub(super) fn cannot_fail(&self) -> bool {
         let RedirectTarget::Word(raw) = &self.target else { return true };
-        let digits = !raw.shown.is_empty() && raw.shown.bytes().all(|it| it.is_ascii_digit());
+        let is_number = !raw.shown.is_empty() && raw.shown.bytes().all(|it| it.is_ascii_digit());
         match self.kind {
             RedirectKind::HereText => true,
             RedirectKind::Read | RedirectKind::Write | RedirectKind::ReadWrite => {
                 raw.shown == "/dev/null"
             }
             RedirectKind::DuplicateOut | RedirectKind::DuplicateIn => {
-                digits && matches!(raw.shown.as_str(), "0" | "1" | "2")
+                is_number && matches!(raw.shown.as_str(), "0" | "1" | "2")
             }
         }
     }
@@ -179,7 +179,7 @@ pub(super) struct Parameter {
     pub(super) name: String,
     pub(super) index: Option<Vec<Piece>>,
     pub(super) operator: Operator,
-    /// What follows the operator.
+    /// The text after the operator.
     pub(super) operand: Vec<Piece>,
 }
 
@@ -203,7 +203,7 @@ pub(super) enum Operator {
 
 impl Operator {
     /// Whether the result may contain the operand.
-    pub(super) fn fills_in(self) -> bool {
+    pub(super) fn may_yield_operand(self) -> bool {
         match self {
             Operator::Default | Operator::Assign | Operator::Edit | Operator::Indirect => true,
             Operator::None | Operator::Length | Operator::Slice => false,

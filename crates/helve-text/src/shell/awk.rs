@@ -2,7 +2,7 @@
 
 use super::bracket;
 
-/// Words with which a program accesses more than its input and output.
+/// Words that access more than the input and output of the program.
 const UNSAFE_WORDS: &[&str] =
     &["system", "getline", "ARGV", "ARGC", "SYMTAB", "FUNCTAB", "load", "include", "namespace"];
 /// Words after which an operand follows, so that a slash starts a regular expression.
@@ -13,21 +13,23 @@ const BEFORE_OPERAND: &[&str] = &[
 /// Whether the program certainly runs, writes and opens nothing.
 pub(super) fn is_harmless(program: &str) -> bool {
     let open = Vec::new();
-    Awk { rest: program, before: Before::Operator, open, printing: None }.program().is_some()
+    Awk { rest: program, previous: PreviousToken::Operator, open, printing: None }
+        .program()
+        .is_some()
 }
 
 struct Awk<'a> {
     rest: &'a str,
-    before: Before,
+    previous: PreviousToken,
     /// The open parentheses and brackets.
     open: Vec<char>,
-    /// The nesting depth of the current `print` statement.
+    /// The number of open brackets at the start of the current `print` statement.
     printing: Option<usize>,
 }
 
 /// The kind of the preceding token, which decides what a slash means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
+enum PreviousToken {
     Operator,
     Operand,
     /// A slash may be either a division or a regular expression.
@@ -51,52 +53,54 @@ impl Awk<'_> {
             ' ' | '\t' => self.skip(1),
             '\n' => {
                 // After an operator, the statement continues in the next line.
-                if self.before != Before::Operator && self.open.is_empty() {
+                if self.previous != PreviousToken::Operator && self.open.is_empty() {
                     self.printing = None;
                 }
                 self.skip(1);
-                self.before = Before::Operator;
+                self.previous = PreviousToken::Operator;
             }
             '#' => self.skip(self.rest.find('\n').unwrap_or(self.rest.len())),
             '"' => {
                 self.quoted('"')?;
-                self.before = Before::Operand;
+                self.previous = PreviousToken::Operand;
             }
             '/' => self.slash()?,
             '0'..='9' | '.' => {
                 self.number()?;
-                self.before = Before::Operand;
+                self.previous = PreviousToken::Operand;
             }
             c if c.is_ascii_alphabetic() || c == '_' => self.word()?,
             ';' | '{' | '}' => {
                 self.printing = None;
                 self.skip(1);
-                self.before = Before::Operator;
+                self.previous = PreviousToken::Operator;
             }
             '(' | '[' => {
                 self.open.push(c);
                 self.skip(1);
-                self.before = Before::Operator;
+                self.previous = PreviousToken::Operator;
             }
             ')' | ']' => {
                 let opening = if c == ')' { '(' } else { '[' };
                 self.open.pop().filter(|open| *open == opening)?;
                 self.skip(1);
-                self.before = if c == ')' { Before::Unclear } else { Before::Operand };
+                self.previous =
+                    if c == ')' { PreviousToken::Unclear } else { PreviousToken::Operand };
             }
             '|' => {
                 self.rest = self.rest.strip_prefix("||")?;
-                self.before = Before::Operator;
+                self.previous = PreviousToken::Operator;
             }
             '>' if self.printing == Some(self.open.len()) => self.output_redirect()?,
             '+' | '-' => {
                 let is_double = self.rest.starts_with("++") || self.rest.starts_with("--");
                 self.skip(if is_double { 2 } else { 1 });
-                self.before = if is_double { Before::Unclear } else { Before::Operator };
+                self.previous =
+                    if is_double { PreviousToken::Unclear } else { PreviousToken::Operator };
             }
             '$' | '*' | '%' | '^' | '!' | '~' | '=' | '&' | '?' | ':' | ',' | '<' | '>' => {
                 self.skip(1);
-                self.before = Before::Operator;
+                self.previous = PreviousToken::Operator;
             }
             _ => return None,
         }
@@ -108,20 +112,23 @@ impl Awk<'_> {
         let target = self.rest[1..].trim_start_matches('>').trim_start();
         let streams = ["\"/dev/stderr\"", "\"/dev/stdout\""];
         self.rest = streams.into_iter().find_map(|it| target.strip_prefix(it))?;
-        self.before = Before::Operand;
+        self.previous = PreviousToken::Operand;
         // Anything else would be appended to the file name.
         let next = self.rest.trim_start_matches([' ', '\t']).chars().next();
         next.is_none_or(|c| matches!(c, ';' | '}' | '\n' | '#')).then_some(())
     }
 
-    /// Skips a number. Letters directly after it would be a separate word, so these are refused.
+    /// Skips a number. Letters directly after it would be a separate word, so they are refused.
     fn number(&mut self) -> Option<()> {
-        let digits = |text: &str| text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let len_after_digits =
+            |text: &str| text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let whole = self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
         let exponent = whole.strip_prefix(['e', 'E']);
         let exponent = exponent.map(|it| it.strip_prefix(['+', '-']).unwrap_or(it));
         let rest = match exponent {
-            Some(power) if digits(power) < power.len() => &power[power.len() - digits(power)..],
+            Some(power) if len_after_digits(power) < power.len() => {
+                &power[power.len() - len_after_digits(power)..]
+            }
             Some(_) | None => whole,
         };
         let has_suffix = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -138,26 +145,26 @@ impl Awk<'_> {
         if word == "print" || word == "printf" {
             self.printing = Some(self.open.len());
         }
-        self.before = match word {
-            word if BEFORE_OPERAND.contains(&word) => Before::Operator,
+        self.previous = match word {
+            word if BEFORE_OPERAND.contains(&word) => PreviousToken::Operator,
             // The argument is optional.
-            "length" => Before::Unclear,
-            _ => Before::Operand,
+            "length" => PreviousToken::Unclear,
+            _ => PreviousToken::Operand,
         };
         self.skip(word.len());
         Some(())
     }
 
     fn slash(&mut self) -> Option<()> {
-        match self.before {
-            Before::Operator => {
+        match self.previous {
+            PreviousToken::Operator => {
                 self.quoted('/')?;
-                self.before = Before::Operand;
+                self.previous = PreviousToken::Operand;
             }
-            Before::Unclear if self.rest[1..].contains('/') => return None,
-            Before::Operand | Before::Unclear => {
+            PreviousToken::Unclear if self.rest[1..].contains('/') => return None,
+            PreviousToken::Operand | PreviousToken::Unclear => {
                 self.skip(1);
-                self.before = Before::Operator;
+                self.previous = PreviousToken::Operator;
             }
         }
         Some(())

@@ -2,9 +2,9 @@
 
 use super::ast::Piece;
 
-/// Words with more alternatives than this are not expanded.
+/// Maximum number of words that a word is expanded to.
 const MAX_WORDS: usize = 128;
-/// Words with more braces than this are not expanded.
+/// Maximum number of opening braces in a word that is expanded.
 const MAX_BRACES: usize = 32;
 
 /// A piece of a word for brace expansion: one unquoted character, or anything else as a whole.
@@ -54,7 +54,8 @@ fn alternatives<'a>(items: &[Item<'a>]) -> Option<Vec<Vec<Item<'a>>>> {
     Some(vec![items.to_vec()])
 }
 
-/// Returns where the brace at `open` closes, with its alternatives, if it expands at all.
+/// Returns the index of the closing brace and the alternatives of the brace at `open`, if it expands. The alternatives
+/// are `None` if there are too many.
 fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Option<Vec<Vec<Item<'a>>>>)> {
     let mut depth = 0_usize;
     let mut separators = vec![open];
@@ -103,7 +104,7 @@ fn range<'a>(inside: &[Item<'a>]) -> Option<Option<Vec<Vec<Item<'a>>>>> {
         let number = |text: &str| text.parse::<i32>().ok().map(i64::from);
         (number(first)?, number(last)?)
     };
-    // Leading zeros ask for padding, which is not supported.
+    // Leading zeros mean padding, which is not supported.
     let is_padded = |text: &str| text.trim_start_matches('-').starts_with('0') && text.len() > 1;
     if (to - from).abs() / step >= MAX_WORDS as i64 || is_padded(first) || is_padded(last) {
         return Some(None);

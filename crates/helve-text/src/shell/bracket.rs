@@ -1,13 +1,13 @@
 //! Bracket expressions in patterns, as far as all dialects agree on where they end.
 
-/// Returns the length of a bracket expression after its `[`, including the `]`. Returns `None` if dialects differ,
-/// which they do on a delimiter inside.
+/// Returns the length of a bracket expression after its `[`, including the `]`. Returns `None` if dialects differ on
+/// where it ends, as they do if it contains the delimiter.
 pub(super) fn length(rest: &str, delimiter: char) -> Option<usize> {
     let start = rest.strip_prefix('^').unwrap_or(rest);
     let inner = start.strip_prefix(']').unwrap_or(start);
-    // If some dialects have already seen the end, another bracket would open a new expression only for them. After `[]`
-    // this does not matter: a dialect that sees an end there sees the end of the other expression at the next `]` too.
-    let mut closed_to_some = false;
+    // If the expression has already ended in some dialects, another bracket opens a new expression only there. After `[]`
+    // this does not matter: such a dialect ends its new expression at the next `]` too.
+    let mut some_dialect_closed = false;
     let mut at = rest.len() - inner.len();
     while let Some(c) = rest[at..].chars().next() {
         at += c.len_utf8();
@@ -20,14 +20,14 @@ pub(super) fn length(rest: &str, delimiter: char) -> Option<usize> {
                 if escaped == delimiter {
                     return None;
                 }
-                closed_to_some |= escaped == ']';
+                some_dialect_closed |= escaped == ']';
                 at += escaped.len_utf8();
             }
             '[' if rest[at..].starts_with([':', '.', '=']) => {
-                at += class(&rest[at..], delimiter)?;
-                closed_to_some = true;
+                at += class_length(&rest[at..], delimiter)?;
+                some_dialect_closed = true;
             }
-            '[' if closed_to_some => return None,
+            '[' if some_dialect_closed => return None,
             _ => {}
         }
     }
@@ -35,13 +35,13 @@ pub(super) fn length(rest: &str, delimiter: char) -> Option<usize> {
 }
 
 /// Returns the length of a character class like `:alpha:]`.
-fn class(rest: &str, delimiter: char) -> Option<usize> {
-    let sign = rest.chars().next()?;
+fn class_length(rest: &str, delimiter: char) -> Option<usize> {
+    let kind = rest.chars().next()?;
     let end = rest[1..].find(']')? + 1;
-    let name = rest[1..end].strip_suffix(sign)?;
-    let plain =
+    let name = rest[1..end].strip_suffix(kind)?;
+    let is_plain =
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() && c != delimiter);
-    plain.then_some(end + 1)
+    is_plain.then_some(end + 1)
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     use super::length;
 
     #[test]
-    fn where_brackets_end() {
+    fn bracket_expressions_are_measured() {
         let check = |rest: &str, expected: Option<usize>| {
             assert_eq!(length(rest, '/'), expected, "{rest}");
         };

@@ -1,4 +1,4 @@
-//! The shell's own commands, and what they do to variables and the working directory.
+//! Records the effects of shell builtins on variables and the working directory.
 
 use super::args::ParsedArgs;
 use super::ast::Piece;
@@ -12,14 +12,14 @@ use super::{AccessKind, DoubtKind, Risk, RiskKind, ShellLanguage, Word, certain}
 /// Values of `set -o` that do not change what later commands mean.
 const HARMLESS_SET_OPTIONS: &[&str] =
     &["pipefail", "errexit", "nounset", "xtrace", "verbose", "noclobber"];
-/// Letters of `set` that do not.
+/// Flags of `set` that do not change what later commands mean.
 const HARMLESS_SET_LETTERS: &str = "euxvnCfb";
 /// Flags of `declare` that make no reference, index, export or case conversion.
 const HARMLESS_DECLARE_LETTERS: &str = "garpfFt";
 
 /// Whether a name is a builtin that is not in the table of programs.
 pub(super) fn is_builtin(name: &str) -> bool {
-    names::is(NameGroup::Builtin, name)
+    names::contains(NameGroup::Builtin, name)
 }
 
 /// Records the effects of a builtin. Commands with other names have none.
@@ -59,7 +59,9 @@ pub(super) fn apply(
                 walker.inner_text(run, action, &mut state.clone(), &StdinSource::Nothing);
             }
         }
-        name if names::is(NameGroup::StateBuiltin, name) => walker.doubt(DoubtKind::State, name),
+        name if names::contains(NameGroup::StateBuiltin, name) => {
+            walker.doubt(DoubtKind::State, name)
+        }
         _ => {}
     }
 }
@@ -85,15 +87,15 @@ fn push_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut She
 }
 
 fn pop_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
-    let back = match (&mut state.stack, words.len()) {
+    let popped = match (&mut state.stack, words.len()) {
         (Some(stack), 1) => stack.pop().flatten(),
         (Some(_) | None, _) => None,
     };
-    if back.is_none() {
+    if popped.is_none() {
         walker.access(&unknown("popd"), AccessKind::Enter, state, Some(run));
         state.stack = None;
     }
-    state.dirs = back;
+    state.dirs = popped;
     state.previous = None;
 }
 
@@ -147,9 +149,9 @@ fn new_dir(
         (Some(Word::Literal(path)), Some(dirs)) if !path.starts_with(['-', '+']) => {
             walker.access(&Word::Literal(path.clone()), AccessKind::Enter, state, Some(run));
             let is_anchored = path.starts_with('/') || path.starts_with('.');
-            let searches = !is_anchored && walker.context.exported.contains("CDPATH");
+            let uses_cdpath = !is_anchored && walker.context.exported.contains("CDPATH");
             let entered = dirs.iter().map(|dir| normalize(dir, path)).collect();
-            (!resolves_links && !searches).then_some(entered)
+            (!resolves_links && !uses_cdpath).then_some(entered)
         }
         _ => {
             let target = unknown(target.map_or("cd", Word::shown));
@@ -159,16 +161,16 @@ fn new_dir(
     }
 }
 
-/// How `export`, `declare` and their relatives assign.
+/// A command like `export` or `declare`.
 struct Declaration<'w> {
     run: usize,
     words: &'w [Word],
     exports: bool,
-    /// The variables certainly get their values.
+    /// Whether the variables certainly get their values.
     is_certain: bool,
 }
 
-/// Records `export a=b` and its relatives.
+/// Records `export a=b` and similar commands.
 fn declare(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     let name = words.first().and_then(Word::literal);
     let has_flag = |flag: char| {

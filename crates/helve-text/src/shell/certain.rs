@@ -16,14 +16,15 @@ pub(super) fn cd_succeeds(
     to: &PossibleDirs,
 ) -> bool {
     let (Some([from]), Some([to])) = (from.as_deref(), to.as_deref()) else { return false };
-    // Not every shell knows the other commands, or flags of `cd`.
+    // Not every shell has `pushd` and `popd`, or the flags of `cd`.
     let is_plain_cd = words.len() == 2
         && words[0].literal() == Some("cd")
         && words[1].literal().is_some_and(goes_up_then_down);
     let goes_up = from.strip_prefix(to.trim_end_matches('/')).is_some_and(|it| it.starts_with('/'));
-    let returns = goes_up && runs_alone(walker) && !walker.script.runs.iter().any(sets_variables);
+    let can_go_up =
+        goes_up && runs_alone(walker) && !walker.script.runs.iter().any(may_set_read_only);
     let is_known = walker.context.enterable.contains(to) && files_are_unchanged(walker);
-    is_plain_cd && (returns || is_known)
+    is_plain_cd && (can_go_up || is_known)
 }
 
 /// Whether a path has `..` only at its start. Elsewhere the directory before `..` must exist.
@@ -36,17 +37,17 @@ pub(super) fn files_are_unchanged(walker: &Walker<'_>) -> bool {
     runs_alone(walker) && walker.script.runs.iter().all(only_reads)
 }
 
-/// Whether the current command runs exactly once, with nothing running beside it, and nothing was written before it.
+/// Whether the current command runs exactly once, with no other command in parallel and nothing written before it.
 fn runs_alone(walker: &Walker<'_>) -> bool {
     let script = &walker.script;
-    let wrote = script.accesses.iter().any(|access| access.kind == AccessKind::Write)
+    let has_written = script.accesses.iter().any(|access| access.kind == AccessKind::Write)
         || script.runs.iter().any(|run| !run.risks.is_empty());
-    let alone = walker.parent.is_none() && walker.uncertain_depth == 0 && !walker.may_skip;
-    alone && !wrote && script.doubts.is_empty()
+    let runs_once = walker.parent.is_none() && walker.uncertain_depth == 0 && !walker.may_skip;
+    runs_once && !has_written && script.doubts.is_empty()
 }
 
 /// Whether a run may make a variable read-only, so that a later assignment fails and the rest of its line is skipped.
-fn sets_variables(run: &Run) -> bool {
+fn may_set_read_only(run: &Run) -> bool {
     run.approval == Approval::Required
         && run.words.first().and_then(Word::literal).is_none_or(builtins::is_builtin)
 }
@@ -55,5 +56,5 @@ fn only_reads(run: &Run) -> bool {
     let name = run.words.first().and_then(Word::literal);
     run.approval == Approval::Exempt
         || run.assignments.is_empty()
-            && name.is_some_and(|name| names::is(NameGroup::OnlyReads, name))
+            && name.is_some_and(|name| names::contains(NameGroup::OnlyReads, name))
 }

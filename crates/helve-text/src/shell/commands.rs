@@ -1,4 +1,4 @@
-//! From the words of one command to the programs it starts, the files it accesses and the state it changes.
+//! Records the programs that one command starts, the files it accesses and the state it changes.
 
 use super::arg_role::ArgRole;
 use super::args::{self, Argument, ParsedArgs};
@@ -19,7 +19,7 @@ pub(super) struct Invocation<'c> {
     pub(super) stdin: &'c StdinSource,
 }
 
-/// A command before it is known what its program is.
+/// The words of a command and the assignments before it.
 pub(super) struct CommandLine {
     pub(super) words: Vec<Word>,
     /// Assignments before the name that may be harmful.
@@ -55,13 +55,13 @@ impl Walker<'_> {
         };
         let base = basename(&name);
         if programs::traits(base).obeys_local_config && state.dirs.is_none() {
-            // The configuration of an unknown directory may make it run anything.
+            // The configuration in an unknown directory may make the program run anything.
             self.doubt(DoubtKind::Indirect, &name);
         }
         if let Some(kind) = shells::shell_kind(base) {
             return shells::shell(self, line, kind, state, stdin);
         }
-        if names::is(NameGroup::DirCommand, &name) {
+        if names::contains(NameGroup::DirCommand, &name) {
             return self.dir_command(&name, line, state);
         }
         match programs::table_name(base).and_then(|known| args::parse_args(&line.words, known)) {
@@ -116,7 +116,7 @@ impl Walker<'_> {
             });
         }
         arg_effects::apply_command(self, &call, state);
-        transfer::note(self, base, &call, state);
+        transfer::record(self, base, &call, state);
         if args.arguments.iter().any(|it| it.role == ArgRole::Enter) {
             state.dirs = dirs;
         }
@@ -127,8 +127,8 @@ impl Walker<'_> {
     /// Whether a program without arguments needs no rule.
     fn is_exempt_alone(&self, run: usize, args: &ParsedArgs, stdin: &StdinSource) -> bool {
         let traits = args.spec.traits;
-        let gets_text = traits.exempt_with_text && matches!(stdin, StdinSource::Text(_));
-        traits.exempt_alone || gets_text && self.script.runs[run].assignments.is_empty()
+        let reads_text = traits.exempt_with_text && matches!(stdin, StdinSource::Text(_));
+        traits.exempt_alone || reads_text && self.script.runs[run].assignments.is_empty()
     }
 
     fn apply_argument(
@@ -144,7 +144,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Reads an argument that a program passes to a shell.
+    /// Analyzes an argument that a program passes to a shell.
     fn shell_argument(
         &mut self,
         call: &Invocation<'_>,
@@ -189,7 +189,7 @@ impl Walker<'_> {
         // The program may start a shell and pass its own input on to it.
         let is_shell = |word: &Word| shells::shell_kind(basename(word.shown())).is_some();
         if !matches!(stdin, StdinSource::Nothing) && words[1..].iter().any(is_shell) {
-            arg_effects::code_from_input(self, run);
+            arg_effects::record_code_from_input(self, run);
         }
         self.dashed_subcommand(name, words, run, state);
         self.shell_among_arguments(words, run, state);
@@ -203,27 +203,28 @@ impl Walker<'_> {
         }
         if !builtins::is_builtin(name) {
             for word in &words[1..] {
-                path_args::note_paths(self, word, state, run);
+                path_args::record_paths(self, word, state, run);
             }
         }
         builtins::apply(self, name, words, run, state);
     }
 
-    /// Reads `sh -c TEXT` among the arguments of an unknown program.
+    /// Analyzes `sh -c TEXT` among the arguments of an unknown program.
     fn shell_among_arguments(&mut self, words: &[Word], run: usize, state: &ShellState) {
         let is_shell = |word: &Word| {
             word.literal().is_some_and(|it| shells::shell_kind(basename(it)).is_some())
         };
         let takes_text =
             |word: &Word| word.literal().is_some_and(|it| it.starts_with('-') && it.ends_with('c'));
-        let found = words.windows(2).skip(1).position(|it| is_shell(&it[0]) && takes_text(&it[1]));
-        if let Some(at) = found {
+        let shell_at =
+            words.windows(2).skip(1).position(|it| is_shell(&it[0]) && takes_text(&it[1]));
+        if let Some(at) = shell_at {
             let inner = words[at + 1..].to_vec();
             self.inner_command(run, CommandLine::new(inner), state);
         }
     }
 
-    /// Reads `git-push` as `git push`.
+    /// Analyzes `git-push` as `git push`.
     fn dashed_subcommand(&mut self, name: &str, words: &[Word], run: usize, state: &ShellState) {
         let Some((program, subcommand)) = basename(name).split_once('-') else { return };
         if programs::spec(&format!("{program} {subcommand}")).is_none() {

@@ -9,14 +9,14 @@ use tree_sitter::{ParseOptions, Tree};
 use super::mask_non_ascii;
 use super::parser::Parser;
 
-/// How often the grammar may report progress before it is stopped.
+/// The parser is stopped after this many progress reports.
 const MAX_STEPS: usize = 20_000;
 
 thread_local! {
     static PARSER: RefCell<Option<tree_sitter::Parser>> = const { RefCell::new(None) };
 }
 
-/// Returns a command or redirect that only the grammar sees, or an empty text if the grammar gives up.
+/// Returns a command or redirect that only the grammar finds, or an empty text if the grammar gives up.
 pub(super) fn disagreement(text: &str, ours: &Parser<'_>) -> Option<String> {
     let Some(tree) = parse(text) else { return Some(String::new()) };
     let programs: HashSet<usize> = ours.program_offsets.iter().copied().collect();
@@ -65,8 +65,8 @@ fn parse(text: &str) -> Option<Tree> {
         };
         let options = ParseOptions::new().progress_callback(&mut progress);
         let bytes = mask_non_ascii(text);
-        let mut read = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
-        let tree = parser.parse_with_options(&mut read, None, Some(options));
+        let mut input = |at: usize, _| bytes.get(at..).unwrap_or(&[]);
+        let tree = parser.parse_with_options(&mut input, None, Some(options));
         parser.reset();
         *slot = Some(parser);
         tree

@@ -18,16 +18,16 @@ impl Parser<'_> {
                 let start = self.at;
                 self.expect("((")?;
                 let inside = self.nested(Self::arithmetic)?;
-                // In a here-document, tree-sitter takes arithmetic for commands. An expression without commands can be
-                // ignored.
-                if !inside.iter().any(may_run) {
+                // In a here-document, tree-sitter takes arithmetic for commands. An expression that cannot run any is hidden
+                // from the comparison.
+                if !inside.iter().any(may_run_commands) {
                     self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
                 }
                 Piece::Arithmetic { inside, quoted }
             }
             Some('(') => {
                 self.expect("(")?;
-                Piece::Command { body: Box::new(self.until_parenthesis()?), quoted }
+                Piece::Command { body: Box::new(self.list_in_parentheses()?), quoted }
             }
             Some('{') => {
                 self.expect("{")?;
@@ -36,9 +36,9 @@ impl Parser<'_> {
             }
             Some('\'') if !quoted => {
                 self.next();
-                return self.ansi(pieces);
+                return self.ansi_string(pieces);
             }
-            // A translated string in some shells, a dollar sign before a string in others.
+            // Some shells take this for a translated string, others for a dollar sign before a string.
             Some('"') if !quoted => return self.syntax_error(),
             // Old arithmetic in bash; expansion flags in zsh.
             Some('[' | '~' | '=' | '^') => return self.syntax_error(),
@@ -63,21 +63,23 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn until_parenthesis(&mut self) -> Result<Node, ParseError> {
+    /// Parses commands up to `)`, which is consumed.
+    fn list_in_parentheses(&mut self) -> Result<Node, ParseError> {
         self.nested(|it| {
             let list = it.list()?;
-            it.no_pending_body_here()?;
+            it.check_no_pending_body_at_depth()?;
             it.expect(")")?;
             Ok(list)
         })
     }
 
+    /// Parses `<(…)` or `>(…)`.
     pub(super) fn process(&mut self) -> Result<Piece, ParseError> {
         self.reject_in_posix()?;
         self.count_node()?;
         self.next();
         self.expect("(")?;
-        Ok(Piece::Process { body: Box::new(self.until_parenthesis()?) })
+        Ok(Piece::Process { body: Box::new(self.list_in_parentheses()?) })
     }
 
     /// Parses up to `))`. If the two parentheses are not adjacent, some shells see commands.
@@ -97,7 +99,7 @@ impl Parser<'_> {
                     match c {
                         '(' => open += 1,
                         ')' => open -= 1,
-                        '\n' => self.no_pending_body()?,
+                        '\n' => self.check_no_pending_body()?,
                         _ => {}
                     }
                     self.next();
@@ -107,7 +109,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses what follows `${`, including the `}`.
+    /// Parses a parameter expansion after `${`, including the `}`.
     fn parameter(&mut self, quoted: bool) -> Result<Parameter, ParseError> {
         let length = self.peek(0) == Some('#') && self.peek(1) != Some('}');
         let indirect = self.peek(0) == Some('!');
@@ -218,7 +220,7 @@ impl Parser<'_> {
             }
         }
         if text.contains('\n') {
-            self.no_pending_body()?;
+            self.check_no_pending_body()?;
         }
         let body = Box::new(self.parse_inner_text(&text, None, parse_script)?);
         self.opaque_ranges.extend(self.base.map(|base| (base + start, base + self.at)));
@@ -227,7 +229,7 @@ impl Parser<'_> {
     }
 
     /// Parses `$'…'`.
-    fn ansi(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
+    fn ansi_string(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
         self.reject_in_posix()?;
         let mut text = String::new();
         loop {
@@ -238,7 +240,7 @@ impl Parser<'_> {
                 Some(c) => c,
             };
             if c == '\n' {
-                self.no_pending_body()?;
+                self.check_no_pending_body()?;
             }
             text.push(c);
         }
@@ -289,11 +291,12 @@ impl Parser<'_> {
     }
 }
 
-fn may_run(piece: &Piece) -> bool {
+/// Whether expanding a piece may run commands.
+fn may_run_commands(piece: &Piece) -> bool {
     match piece {
         Piece::Text { .. } => false,
         Piece::Parameter { parameter, .. } => **parameter != unmodified(parameter.name.clone()),
-        Piece::Arithmetic { inside, .. } => inside.iter().any(may_run),
+        Piece::Arithmetic { inside, .. } => inside.iter().any(may_run_commands),
         Piece::Command { .. } | Piece::Process { .. } => true,
     }
 }

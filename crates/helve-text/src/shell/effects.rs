@@ -30,12 +30,12 @@ impl Walker<'_> {
             match piece {
                 Piece::Text { .. } => {}
                 Piece::Command { body, .. } | Piece::Process { body } => {
-                    let (found, fed) = (self.find_output.take(), self.has_stdin);
-                    let stdin = if fed { StdinSource::File } else { StdinSource::Nothing };
+                    let (outer_find, has_stdin) = (self.find_output.take(), self.has_stdin);
+                    let stdin = if has_stdin { StdinSource::File } else { StdinSource::Nothing };
                     self.uncertain_depth += 1;
                     self.node(body, &mut state.clone(), &stdin);
                     self.uncertain_depth -= 1;
-                    (self.find_output, self.has_stdin) = (found, fed);
+                    (self.find_output, self.has_stdin) = (outer_find, has_stdin);
                 }
                 Piece::Arithmetic { inside, .. } => self.calculate(inside, shown, state),
                 Piece::Parameter { parameter, .. } => {

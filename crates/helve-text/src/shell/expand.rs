@@ -1,4 +1,4 @@
-//! Expansion: from a word as written to the words that the program gets.
+//! Expands a word as written to the words that the program receives.
 
 use super::ast::{Operator, Piece, RawWord};
 use super::braces::{self, Item};
@@ -51,7 +51,8 @@ pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<Strin
     raw.pieces.iter().filter_map(pattern).collect()
 }
 
-/// Expands a word in a place without brace expansion, splitting and globbing: redirects, tests, here-strings.
+/// Expands a word to a single word, where the shell does no brace expansion, splitting and globbing: in redirects, tests
+/// and here-strings.
 pub(super) fn single(pieces: &[Piece], shown: &str, state: &ShellState) -> Word {
     let items: Vec<Item<'_>> = pieces.iter().flat_map(items).collect();
     let joined: Vec<Fragment> = fields::expand(&items, state).into_iter().flatten().collect();
@@ -95,7 +96,7 @@ pub(super) fn is_wild(raw: &RawWord, state: &ShellState) -> bool {
     raw.pieces.iter().any(|piece| match piece {
         Piece::Parameter { parameter, quoted: false } => {
             state.value(&parameter.name) == Value::UnknownGlob
-                || parameter.operator.fills_in()
+                || parameter.operator.may_yield_operand()
                     && parameter.operand.iter().any(|piece| has_wildcard(piece, state))
         }
         Piece::Command { body, quoted: false } => prints_wildcard(body),

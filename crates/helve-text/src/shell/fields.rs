@@ -11,9 +11,9 @@ use super::{DynamicKind, MAX_SCRIPT_BYTES};
 /// Returns the fields that the items of a word expand to, each as a list of fragments.
 pub(super) fn expand(items: &[Item<'_>], state: &ShellState) -> Vec<Vec<Fragment>> {
     let mut fields = Fields::default();
-    let (tilde, rest) = tilde(items, state);
+    let (tilde, rest) = expand_tilde(items, state);
     fields.current.extend(tilde);
-    if names_program(items) {
+    if is_zsh_program_path(items) {
         fields.current.push(anything(false));
     }
     let equals_sign = assignment_sign(rest);
@@ -141,13 +141,16 @@ fn assignment_sign(items: &[Item<'_>]) -> Option<usize> {
 }
 
 /// Whether zsh would expand `=name` to the path of a program.
-fn names_program(items: &[Item<'_>]) -> bool {
-    let other = |item: &Item<'_>| !matches!(item, Item::Char('=' | '~'));
-    items.first() == Some(&Item::Char('=')) && items.iter().any(other)
+fn is_zsh_program_path(items: &[Item<'_>]) -> bool {
+    let is_other = |item: &Item<'_>| !matches!(item, Item::Char('=' | '~'));
+    items.first() == Some(&Item::Char('=')) && items.iter().any(is_other)
 }
 
 /// Expands a leading `~`. Returns the result and the remaining items.
-fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &ShellState) -> (Option<Fragment>, &'i [Item<'p>]) {
+fn expand_tilde<'i, 'p>(
+    items: &'i [Item<'p>],
+    state: &ShellState,
+) -> (Option<Fragment>, &'i [Item<'p>]) {
     if items.first() != Some(&Item::Char('~')) {
         return (None, items);
     }
@@ -169,9 +172,9 @@ fn tilde<'i, 'p>(items: &'i [Item<'p>], state: &ShellState) -> (Option<Fragment>
 }
 
 fn parameter_fragment(parameter: &Parameter, quoted: bool, state: &ShellState) -> Fragment {
-    let is_one = |index: &[Piece]| matches!(index, [Piece::Text { text, .. }] if text.bytes().all(|it| it.is_ascii_digit()));
-    let is_list =
-        parameter.name == "@" || parameter.index.as_deref().is_some_and(|index| !is_one(index));
+    let is_single_index = |index: &[Piece]| matches!(index, [Piece::Text { text, .. }] if text.bytes().all(|it| it.is_ascii_digit()));
+    let is_list = parameter.name == "@"
+        || parameter.index.as_deref().is_some_and(|index| !is_single_index(index));
     let unknown = anything(!quoted || is_list);
     if parameter.index.is_some() || is_list {
         return match parameter.operator {

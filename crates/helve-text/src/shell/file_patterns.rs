@@ -5,14 +5,14 @@ use crate::secrets::secret_file_examples;
 use crate::wildcard;
 
 /// Flags of `find` that select files by name.
-const BY_NAME: &[&str] =
+const NAME_FLAGS: &[&str] =
     &["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-samefile"];
 
 /// Flags of `find` that select files by regular expression.
-const BY_REGEX: &[&str] = &["-regex", "-iregex"];
+const REGEX_FLAGS: &[&str] = &["-regex", "-iregex"];
 
 /// Patterns for all hidden files.
-const HIDDEN: &[&str] = &[".*", ".?*", ".[!.]*", ".[^.]*"];
+const ALL_HIDDEN: &[&str] = &[".*", ".?*", ".[!.]*", ".[^.]*"];
 
 /// Patterns with more alternatives than this count as selecting everything.
 const MAX_ALTERNATIVES: usize = 32;
@@ -26,9 +26,9 @@ pub(super) fn selected(value: &str) -> Vec<Word> {
         return Vec::new();
     }
     // `--type-add` takes the name of a file type before the glob.
-    let of_type =
+    let typed =
         value.split_once(':').filter(|(kind, _)| kind.bytes().all(|c| c.is_ascii_alphanumeric()));
-    in_either_case(of_type.map_or(value, |(_, pattern)| pattern))
+    in_either_case(typed.map_or(value, |(_, pattern)| pattern))
 }
 
 fn in_either_case(value: &str) -> Vec<Word> {
@@ -39,7 +39,7 @@ fn in_either_case(value: &str) -> Vec<Word> {
 
 /// Returns the file that a name or glob stands for.
 fn file_for(value: &str) -> Option<Word> {
-    // No path is this long, and a pattern that is not examined may select anything.
+    // No path is this long. A pattern that is too long to examine may select anything.
     if value.len() > MAX_PATH_BYTES {
         return Some(Word::Literal(secret_file_examples()[0].to_string()));
     }
@@ -54,7 +54,7 @@ fn file_for(value: &str) -> Option<Word> {
             return Some(Word::Literal(secret_file_examples()[0].to_string()));
         }
     }
-    patterns.iter().find_map(|pattern| secret(pattern))
+    patterns.iter().find_map(|pattern| secret_match(pattern))
 }
 
 /// Expands `a{b,c}` to `ab` and `ac`. One alternative more than the limit shows that there are too many.
@@ -66,24 +66,26 @@ fn alternatives(pattern: &str) -> Option<Vec<String>> {
     Some(inside.map(|it| format!("{before}{it}{after}")).collect())
 }
 
-fn secret(pattern: &str) -> Option<Word> {
+/// Returns a secret file that a glob matches.
+fn secret_match(pattern: &str) -> Option<Word> {
     let last = pattern.rsplit('/').next().unwrap_or(pattern);
     let name = simplified(last);
     let has_letters = name.contains(|character: char| character.is_alphanumeric());
-    let is_hidden = name.starts_with('.') && !HIDDEN.contains(&last);
+    let is_hidden = name.starts_with('.') && !ALL_HIDDEN.contains(&last);
     let is_match = |secret: &&&str| (has_letters || is_hidden) && wildcard::matches(&name, secret);
     secret_file_examples().iter().find(is_match).map(|secret| Word::Literal((*secret).to_string()))
 }
 
 /// Returns the secret file whose name a regular expression contains.
 fn secret_in_regex(expression: &str) -> Option<Word> {
-    const SPELLED: &[(&str, &str)] = &[("env", ".env"), ("id_rsa", "id_rsa"), ("pem", "key.pem")];
+    const SECRET_PARTS: &[(&str, &str)] =
+        &[("env", ".env"), ("id_rsa", "id_rsa"), ("pem", "key.pem")];
     let expression = expression.replace('\\', "").to_ascii_lowercase();
     let is_end = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
-    let has = |(part, _): &&(&str, &str)| {
+    let contains = |(part, _): &&(&str, &str)| {
         expression.match_indices(part).any(|(at, _)| is_end(&expression[at + part.len()..]))
     };
-    SPELLED.iter().find(has).map(|(_, secret)| Word::Literal((*secret).to_string()))
+    SECRET_PARTS.iter().find(contains).map(|(_, secret)| Word::Literal((*secret).to_string()))
 }
 
 /// Returns the files that an argument of git selects: `HEAD:.env`, `:(top).env`, `'.en?'`.
@@ -110,8 +112,8 @@ fn path_in_git_argument(text: &str) -> Option<&str> {
             let staged =
                 rest.strip_prefix(['0', '1', '2', '3']).and_then(|it| it.strip_prefix(':'));
             let path = staged.unwrap_or(rest).trim_start_matches('/');
-            let is_left_out = staged.is_none() && path.starts_with(['!', '^']);
-            (!is_left_out).then_some(path)
+            let is_excluded = staged.is_none() && path.starts_with(['!', '^']);
+            (!is_excluded).then_some(path)
         }
         Some((_, path)) => Some(path),
         None => {
@@ -134,8 +136,10 @@ pub(super) fn in_find(words: &[Word]) -> Vec<Word> {
     let starts = starts.filter(hidden).map(|text| Word::Literal((*text).to_string()));
     let tests = texts.windows(3).flat_map(|test| match test {
         ["!" | "-not", ..] => Vec::new(),
-        [_, flag, value] if BY_NAME.contains(flag) => selected(value),
-        [_, flag, value] if BY_REGEX.contains(flag) => secret_in_regex(value).into_iter().collect(),
+        [_, flag, value] if NAME_FLAGS.contains(flag) => selected(value),
+        [_, flag, value] if REGEX_FLAGS.contains(flag) => {
+            secret_in_regex(value).into_iter().collect()
+        }
         _ => Vec::new(),
     });
     starts.chain(tests).collect()
@@ -166,13 +170,13 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let picked = in_git_argument(text);
-        let picked: Vec<&str> = picked.iter().map(Word::shown).collect();
-        assert_eq!(picked, expected, "{text:?}");
+        let found = in_git_argument(text);
+        let found: Vec<&str> = found.iter().map(Word::shown).collect();
+        assert_eq!(found, expected, "{text:?}");
     }
 
     #[test]
-    fn a_path_of_git_is_told_as_it_is() {
+    fn paths_in_git_arguments_are_found() {
         check("HEAD:A/B", &["A/B"]);
         check("HEAD:3rdparty/.env", &["3rdparty/.env"]);
         check("HEAD:1", &["1"]);
@@ -195,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn names_are_picked_in_either_case() {
-        let picked =
+    fn names_are_selected_in_either_case() {
+        let found =
             |value| selected(value).iter().map(|it| it.shown().to_string()).collect::<Vec<_>>();
-        assert_eq!(picked("A.txt"), ["A.txt", "a.txt"]);
-        assert_eq!(picked("web:*.ENV"), [".env", ".env"]);
-        assert!(picked("!.env").is_empty() && picked("*.rs").is_empty());
+        assert_eq!(found("A.txt"), ["A.txt", "a.txt"]);
+        assert_eq!(found("web:*.ENV"), [".env", ".env"]);
+        assert!(found("!.env").is_empty() && found("*.rs").is_empty());
     }
 
     #[test]
-    fn what_is_too_much_to_look_at_may_be_anything() {
+    fn patterns_that_are_too_large_count_as_secret_files() {
         let start = std::time::Instant::now();
         let many = format!("HEAD:{{{}}}{}", ",".repeat(64_000), "x".repeat(64_000));
         check(&many, &[".env"]);

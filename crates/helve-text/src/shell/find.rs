@@ -6,11 +6,11 @@ use super::flags::exec_end;
 use super::state::{PossibleDirs, ShellState};
 use super::{DynamicKind, DynamicWord, Word};
 
-/// Flags with which `find` prints more than paths.
-const PRINTING: &[&str] =
+/// Flags with which `find` prints other text than paths that end with NUL.
+const PRINTING_FLAGS: &[&str] =
     &["-print", "-printf", "-ls", "-exec", "-execdir", "-ok", "-okdir", "-help", "--help"];
 
-/// Words after which a `-type` test may not apply to every path, or a path may be a symbolic link all the same.
+/// Words with which a `-type` test may not apply to every path, or a path may be a symbolic link despite the test.
 const CANCELS_TYPE: &[&str] =
     &["-o", "-or", "!", "-not", ",", "(", "-L", "-follow", "-fprintf", "-files0-from", ""];
 
@@ -19,9 +19,9 @@ const CANCELS_TYPE: &[&str] =
 pub(super) struct FindOutput {
     /// Every path is a regular file or a directory.
     pub(super) regular: bool,
-    /// Each path ends with a NUL, so that none can be taken for two.
+    /// Each path ends with a NUL, so that a path with blanks is not split.
     pub(super) nul_separated: bool,
-    /// Files that the command names in its tests.
+    /// Files that the tests of the command select by name.
     pub(super) selected: Vec<Word>,
     /// The working directory of the command.
     pub(super) dirs: PossibleDirs,
@@ -32,7 +32,7 @@ pub(super) fn output(words: &[Word], args: &ParsedArgs, state: &ShellState) -> F
     let print = words.iter().position(|word| word.literal() == Some("-print0"));
     FindOutput {
         regular: excludes_links(words, print.unwrap_or(0)),
-        nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING),
+        nul_separated: args.has_any(&["-print0"]) && !args.has_any(PRINTING_FLAGS),
         selected: file_patterns::in_find(words),
         dirs: state.dirs.clone(),
     }

@@ -129,8 +129,8 @@ impl ArgParser<'_> {
     /// Whether a word is a flag with an attached number.
     fn has_attached_number(&self, name: &str) -> bool {
         let flag = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let takes = self.parsed.spec.flag(flag);
-        flag.len() < name.len() && matches!(takes, Some(FlagValue::Value(ArgRole::Text)))
+        let value = self.parsed.spec.flag(flag);
+        flag.len() < name.len() && matches!(value, Some(FlagValue::Value(ArgRole::Text)))
     }
 
     /// Parses the next word as the value of a flag.
@@ -278,8 +278,8 @@ impl ArgParser<'_> {
             });
         }
         for at in start..end {
-            // A word that may turn out to be the terminator would make flags of the words after it.
-            let may_end = match &self.words[at] {
+            // If a word turns out to be the terminator, the words after it may be flags of `find`.
+            let may_be_terminator = match &self.words[at] {
                 Word::Literal(_) => false,
                 Word::Glob(_) => self.words[at].prefix().is_empty(),
                 Word::Dynamic(it) => it.kind == DynamicKind::Anything && it.prefix.is_empty(),
@@ -288,7 +288,7 @@ impl ArgParser<'_> {
                 Some(text) => text.starts_with('-'),
                 None => word.prefix().is_empty() || word.prefix().starts_with('-'),
             };
-            if may_end && self.words[at + 1..end].iter().any(may_be_flag) {
+            if may_be_terminator && self.words[at + 1..end].iter().any(may_be_flag) {
                 self.risk(at, None, RiskKind::Unlisted);
             }
         }
@@ -301,7 +301,7 @@ fn is_mode(text: &str) -> bool {
     has_sign && text.chars().all(|c| "-ugoa+=rwxXst,".contains(c))
 }
 
-/// Returns where the command of `-exec` ends: at `;`, or at `+` directly after `{}`.
+/// Returns the index at which the command of `-exec` ends: at `;`, or at `+` directly after `{}`.
 pub(super) fn exec_end(words: &[Word], start: usize, flag: &str) -> usize {
     let allows_plus = matches!(flag, "-exec" | "-execdir");
     let is_end = |at: &usize| match words[*at].literal() {

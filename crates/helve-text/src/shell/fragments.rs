@@ -17,7 +17,7 @@ pub(super) enum MayBeEmpty {
     No,
 }
 
-/// Joins fragments into the word that a program gets.
+/// Joins fragments into the word that the program receives.
 pub(super) fn word(fragments: &[Fragment], shown: &str) -> Word {
     if fragments.iter().any(|fragment| matches!(fragment, Fragment::Unknown { .. })) {
         return Word::Dynamic(dynamic(fragments, shown));
@@ -62,11 +62,11 @@ fn dynamic(fragments: &[Fragment], shown: &str) -> DynamicWord {
         *splits && (is_alone || !matches!(kind, DynamicKind::Number | DynamicKind::Commit))
     };
     let may_split = unknowns.iter().any(makes_split);
-    let may_vanish = |fragment: &Fragment| match fragment {
+    let may_be_empty = |fragment: &Fragment| match fragment {
         Fragment::Unknown { empty, .. } => *empty == MayBeEmpty::Yes,
         Fragment::Text { text, .. } | Fragment::Glob(text) => text.is_empty(),
     };
-    let may_end_at_prefix = fragments.iter().skip_while(is_known).all(may_vanish);
+    let may_end_at_prefix = fragments.iter().skip_while(is_known).all(may_be_empty);
     DynamicWord { shown: shown.to_string(), prefix, kind, may_split, may_end_at_prefix }
 }
 

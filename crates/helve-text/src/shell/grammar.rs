@@ -180,7 +180,7 @@ impl Parser<'_> {
             }
             None if self.eat("(") => {
                 let list = self.filled_list()?;
-                self.no_pending_body_here()?;
+                self.check_no_pending_body_at_depth()?;
                 self.expect(")")?;
                 Node::Subshell(list)
             }
@@ -244,19 +244,19 @@ impl Parser<'_> {
         }
         let name = self.name()?;
         self.skip_lines()?;
-        let mut over = None;
+        let mut words = None;
         if self.peek(0) == Some('i') {
             if self.word()?.bare() != Some("in") {
                 return self.syntax_error();
             }
-            over = Some(self.words()?);
+            words = Some(self.words()?);
         }
         self.skip_blanks();
         self.eat(";");
         let body = self.do_group()?;
         Ok(match word {
-            "select" => Node::Select { name, over, body },
-            _ => Node::For { name, over, body },
+            "select" => Node::Select { name, words, body },
+            _ => Node::For { name, words, body },
         })
     }
 
@@ -349,7 +349,7 @@ impl Parser<'_> {
             let start = self.at;
             let operator = ["&&", "||", "(", ")", "<", ">"]
                 .into_iter()
-                .find(|operator| !pattern && !self.process_next() && self.eat(operator));
+                .find(|operator| !pattern && !self.is_process_substitution() && self.eat(operator));
             // In zsh a parenthesis directly after a word belongs to the word.
             if operator == Some("(") && !self.text[..start].ends_with([' ', '\t', '\n', '(', '!']) {
                 return self.syntax_error();

@@ -1,4 +1,4 @@
-//! Loops: analyzed once for each known value of the loop variable, or once for all of them.
+//! Analyzes loops: once for each known value of the loop variable, or once with an unknown value.
 
 use super::ast::{Node, RawWord};
 use super::mutations::Mutations;
@@ -6,9 +6,10 @@ use super::state::{ShellState, Value, join_path};
 use super::walk::{StdinSource, Walker};
 use super::{DoubtKind, DynamicKind, ShellContext, Word, certain, fragments, variables};
 
-/// Loops over more words than this are analyzed once, with the variable unknown.
+/// Maximum number of words of a loop that is analyzed for each word. Other loops are analyzed once, with the variable
+/// unknown.
 const MAX_UNROLLED: usize = 8;
-/// Limit on loop bodies that are analyzed with a known variable, for the whole script: nested loops multiply.
+/// Maximum number of loop bodies that are analyzed with a known variable in the whole script. Nested loops multiply.
 pub(super) const MAX_BODIES: usize = 128;
 
 impl Walker<'_> {
@@ -22,7 +23,7 @@ impl Walker<'_> {
         forget_mutations(state, condition);
         forget_mutations(state, body);
         self.uncertain(|walker| {
-            // A `break` may leave either of them early.
+            // A `break` may end the condition or the body early.
             walker.branch(condition, state, stdin);
             walker.branch(body, state, stdin);
         });
@@ -31,12 +32,12 @@ impl Walker<'_> {
     pub(super) fn for_loop(
         &mut self,
         name: &str,
-        over: Option<&[RawWord]>,
+        raw_words: Option<&[RawWord]>,
         body: &Node,
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        let words = self.loop_head(name, over.unwrap_or(&[]), state);
+        let words = self.loop_head(name, raw_words.unwrap_or(&[]), state);
         let words = self.expand_globs(words, state);
         forget_mutations(state, body);
         let values: Option<Vec<Value>> = words
@@ -52,8 +53,8 @@ impl Walker<'_> {
             .collect();
         let max = MAX_UNROLLED.min(self.bodies_left);
         let values = match values {
-            // Without words, the loop is over the positional parameters.
-            Some(values) if over.is_none() || values.is_empty() => vec![Value::Unknown],
+            // Without words, the loop iterates over the positional parameters.
+            Some(values) if raw_words.is_none() || values.is_empty() => vec![Value::Unknown],
             Some(values) if values.len() <= max => values,
             Some(values) if values.iter().all(Value::is_number) => vec![Value::Number],
             Some(_) | None => vec![Value::Unknown],
@@ -65,22 +66,27 @@ impl Walker<'_> {
     pub(super) fn select(
         &mut self,
         name: &str,
-        over: &[RawWord],
+        raw_words: &[RawWord],
         body: &Node,
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        self.loop_head(name, over, state);
+        self.loop_head(name, raw_words, state);
         forget_mutations(state, body);
         self.loop_bodies(name, vec![Value::Unknown], body, state, stdin);
     }
 
-    /// Records that a loop sets its variable, and returns the words that the loop is over.
-    fn loop_head(&mut self, name: &str, over: &[RawWord], state: &mut ShellState) -> Vec<Word> {
+    /// Records that a loop sets its variable, and returns the words that it iterates over.
+    fn loop_head(
+        &mut self,
+        name: &str,
+        raw_words: &[RawWord],
+        state: &mut ShellState,
+    ) -> Vec<Word> {
         if variables::reaches_programs(name, self.context, self.language) {
             self.doubt(DoubtKind::Variable, name);
         }
-        over.iter().flat_map(|raw| self.expand(raw, state)).collect()
+        raw_words.iter().flat_map(|raw| self.expand(raw, state)).collect()
     }
 
     fn loop_bodies(
@@ -125,7 +131,7 @@ fn glob_words(pattern: &str, dir: &str, context: &ShellContext) -> Option<Vec<Wo
     if pattern.contains(['?', '[', '\\']) || pattern.contains("**") {
         return None;
     }
-    // What follows a directory with a wildcard may not exist.
+    // The part after a directory with a wildcard may not exist.
     if pattern.split('*').next_back().is_some_and(|rest| rest.contains('/')) {
         return None;
     }

@@ -1,9 +1,9 @@
-//! Preparation of text for tree-sitter's bash scanner.
+//! Prepares text for tree-sitter's bash scanner.
 
 use std::borrow::Cow;
 
-/// Replaces each non-ASCII byte with a letter. The scanner indexes a table for ASCII with any character, out of bounds.
-/// All offsets stay the same, and to a shell every non-ASCII character is an ordinary letter.
+/// Replaces each non-ASCII byte with a letter, because the scanner indexes a table for ASCII with any character and would
+/// read out of bounds. Offsets stay the same, and a shell treats non-ASCII characters like letters.
 pub(crate) fn mask_non_ascii(text: &str) -> Cow<'_, [u8]> {
     if text.is_ascii() {
         return Cow::Borrowed(text.as_bytes());

@@ -44,24 +44,24 @@ impl Run {
         let is_flag = |it: &str| it.starts_with('-');
         let previous = word(at - 1);
         // The value of a flag may be anything.
-        if is_flag(word(at)) || is_flag(previous) && !names::is(NameGroup::Switch, previous) {
+        if is_flag(word(at)) || is_flag(previous) && !names::contains(NameGroup::Switch, previous) {
             return false;
         }
         let program = basename(word(0));
-        let is_manager = names::is(NameGroup::Manager, program);
-        let is_installer = names::is(NameGroup::Installer, program);
-        let has_group = is_manager && names::is(NameGroup::ManagerGroup, word(1));
+        let is_manager = names::contains(NameGroup::Manager, program);
+        let is_installer = names::contains(NameGroup::Installer, program);
+        let has_group = is_manager && names::contains(NameGroup::ManagerGroup, word(1));
         let subcommand_at = if has_group { 2 } else { 1 };
-        let runs_script = names::is(NameGroup::ScriptRunner, program) && word(1) == "run";
+        let runs_script = names::contains(NameGroup::ScriptRunner, program) && word(1) == "run";
         let installer_subcommand =
-            is_installer && names::is(NameGroup::InstallerSubcommand, word(1));
+            is_installer && names::contains(NameGroup::InstallerSubcommand, word(1));
         let is_subcommand = is_manager && at <= subcommand_at
             || runs_script && at == 2
             || installer_subcommand && at == 1;
-        let is_object = names::is(NameGroup::NamesOnly, program)
+        let is_object = names::contains(NameGroup::NamesOnly, program)
             || (is_manager || is_installer)
                 && at > subcommand_at
-                && names::is(NameGroup::TakesNames, word(subcommand_at));
+                && names::contains(NameGroup::TakesNames, word(subcommand_at));
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         let is_object_name = |c: char| is_word(c) || "./:@".contains(c);
         is_subcommand && word(at).chars().all(is_word)
@@ -74,6 +74,6 @@ fn programs_of(command: &str) -> impl Iterator<Item = &str> {
     let mut is_program = true;
     let words = command.split_whitespace().filter(|word| !word.contains('='));
     words.take_while(move |word| {
-        std::mem::replace(&mut is_program, names::is(NameGroup::Launcher, word))
+        std::mem::replace(&mut is_program, names::contains(NameGroup::Launcher, word))
     })
 }

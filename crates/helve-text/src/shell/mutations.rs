@@ -1,4 +1,4 @@
-//! Finds what a part of a script may change when it runs again.
+//! Finds the variables and the working directory that a part of a script may change.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use super::{ShellContext, Word, arithmetic, expand};
 pub(super) struct Mutations {
     /// Variables that are set, and whether all their values are numbers.
     pub(super) variables: BTreeMap<String, bool>,
-    /// Variables with unknown names may be set.
+    /// Whether variables with unknown names may be set.
     pub(super) any_variable: bool,
-    /// The working directory may change.
+    /// Whether the working directory may change.
     pub(super) changes_dir: bool,
     /// State without variables, for expanding literal words.
     empty_state: ShellState,
@@ -56,9 +56,9 @@ impl Mutations {
                 self.visit(condition);
                 self.visit(body);
             }
-            Node::For { name, over, body } | Node::Select { name, over, body } => {
+            Node::For { name, words, body } | Node::Select { name, words, body } => {
                 self.set(name, false);
-                over.iter().flatten().for_each(|raw| self.pieces(&raw.pieces));
+                words.iter().flatten().for_each(|raw| self.pieces(&raw.pieces));
                 self.visit(body);
             }
             Node::ForArithmetic { head, body } => {
@@ -149,7 +149,7 @@ impl Mutations {
         simple.words.iter().for_each(|raw| self.pieces(&raw.pieces));
         match self.words(&simple.words) {
             Some(words) => self.command(&words),
-            None => self.set_all(),
+            None => self.change_anything(),
         }
     }
 
@@ -161,22 +161,22 @@ impl Mutations {
         Some(words)
     }
 
-    fn set_all(&mut self) {
+    fn change_anything(&mut self) {
         self.any_variable = true;
         self.changes_dir = true;
     }
 
-    /// Records what builtins change. A word that is not a plain name may turn out to be one of them.
+    /// Records the changes by a builtin. A program whose name is unknown may be any builtin.
     fn command(&mut self, words: &[Word]) {
         let Some(program) = words.first() else { return };
         match program.literal() {
-            None | Some("eval" | "source" | ".") => self.set_all(),
+            None | Some("eval" | "source" | ".") => self.change_anything(),
             Some("cd" | "chdir" | "pushd" | "popd") => self.changes_dir = true,
             Some("command" | "builtin" | "noglob" | "nocorrect") => {
                 match words.get(1).map(Word::literal) {
                     Some(Some("-v" | "-V")) | None => {}
                     Some(Some(text)) if !text.starts_with('-') => self.command(&words[1..]),
-                    Some(Some(_) | None) => self.set_all(),
+                    Some(Some(_) | None) => self.change_anything(),
                 }
             }
             Some("set" | "shift") => (1..10).for_each(|n| self.set(&n.to_string(), false)),
@@ -194,7 +194,7 @@ impl Mutations {
                     }
                 }
             }
-            Some(name) => self.fill(name, words),
+            Some(name) => self.set_by_builtin(name, words),
         }
     }
 
@@ -208,7 +208,7 @@ impl Mutations {
     }
 
     /// Records the variables that `read` and similar commands set.
-    fn fill(&mut self, program: &str, words: &[Word]) {
+    fn set_by_builtin(&mut self, program: &str, words: &[Word]) {
         const DEFAULTS: &[(&str, &[&str])] = &[
             ("read", &["REPLY"]),
             ("mapfile", &["MAPFILE"]),

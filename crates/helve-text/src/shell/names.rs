@@ -1,11 +1,11 @@
-//! Reader of `names.txt`: groups of names that the table of programs does not cover.
+//! Reads `names.txt`: groups of names that `programs.txt` does not cover.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 static NAMES: LazyLock<NameTable> = LazyLock::new(|| NameTable::parse(include_str!("names.txt")));
 
-/// A group of names. The file explains each.
+/// A group of names. Comments in `names.txt` explain each group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameGroup {
     GnuTool,
@@ -64,13 +64,13 @@ const GROUPS: &[(&str, NameGroup)] = &[
 ];
 
 /// Whether a group contains a name.
-pub(super) fn is(group: NameGroup, name: &str) -> bool {
+pub(super) fn contains(group: NameGroup, name: &str) -> bool {
     NAMES.groups.get(name).is_some_and(|groups| groups.contains(&group))
 }
 
 /// Returns `rm` for `grm`, the same program under its other name.
 pub(super) fn without_gnu_prefix(base: &str) -> Option<&str> {
-    base.strip_prefix('g').filter(|name| is(NameGroup::GnuTool, name))
+    base.strip_prefix('g').filter(|name| contains(NameGroup::GnuTool, name))
 }
 
 /// Returns the program whose rules also apply to this one.
@@ -90,14 +90,14 @@ impl NameTable {
     fn parse(text: &'static str) -> Self {
         let mut names = Self::default();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            if names.line(line).is_none() {
+            if names.parse_line(line).is_none() {
                 names.problems.push(line);
             }
         }
         names
     }
 
-    fn line(&mut self, line: &'static str) -> Option<()> {
+    fn parse_line(&mut self, line: &'static str) -> Option<()> {
         let mut words = line.split_whitespace();
         let keyword = words.next()?;
         if keyword == "rule-alias" {
@@ -115,7 +115,7 @@ impl NameTable {
 
 #[cfg(test)]
 mod tests {
-    use super::{NAMES, NameGroup, is, rule_alias, without_gnu_prefix};
+    use super::{NAMES, NameGroup, contains, rule_alias, without_gnu_prefix};
 
     #[test]
     fn every_line_is_parsed() {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn names_are_found() {
-        assert!(is(NameGroup::ReadsCode, "bat") && !is(NameGroup::ReadsCode, "bash"));
+        assert!(contains(NameGroup::ReadsCode, "bat") && !contains(NameGroup::ReadsCode, "bash"));
         assert_eq!(without_gnu_prefix("grm"), Some("rm"));
         assert_eq!(rule_alias("grm"), Some("rm"));
         assert_eq!((without_gnu_prefix("sudoedit"), rule_alias("sudoedit")), (None, Some("sudo")));

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::ShellLanguage;
 use super::ast::{Node, ParseError, Piece};
 
-/// Limit on nesting: more than people write, little enough for any stack.
+/// Maximum nesting depth: more than people write, and small enough for any stack.
 const MAX_DEPTH: usize = 40;
 
 /// Parser for one text. Nested texts in backticks get a parser of their own.
@@ -23,7 +23,7 @@ pub(super) struct Parser<'a> {
     pending: Vec<PendingHereDocument>,
     /// Offsets in the whole script of words that name programs.
     pub(super) program_offsets: Vec<usize>,
-    /// Offsets in the whole script of words that redirects name.
+    /// Offsets in the whole script of the targets of redirects.
     pub(super) redirect_offsets: Vec<usize>,
     /// Ranges of the whole script whose contents were parsed as a separate text.
     pub(super) opaque_ranges: Vec<(usize, usize)>,
@@ -58,12 +58,12 @@ impl<'a> Parser<'a> {
         &mut self,
         text: &str,
         base: Option<usize>,
-        read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParseError>,
+        parse: impl FnOnce(&mut Parser<'_>) -> Result<T, ParseError>,
     ) -> Result<T, ParseError> {
         let mut inner = Parser::new(text, self.language, self.nodes_left);
         inner.base = base;
         inner.depth = self.depth;
-        let result = inner.nested(read)?;
+        let result = inner.nested(parse)?;
         self.nodes_left = inner.nodes_left;
         self.program_offsets.append(&mut inner.program_offsets);
         self.redirect_offsets.append(&mut inner.redirect_offsets);
@@ -71,15 +71,16 @@ impl<'a> Parser<'a> {
         Ok(result)
     }
 
+    /// Parses something one nesting level deeper.
     pub(super) fn nested<T>(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, ParseError>,
+        parse: impl FnOnce(&mut Self) -> Result<T, ParseError>,
     ) -> Result<T, ParseError> {
         if self.depth >= MAX_DEPTH {
             return Err(ParseError::TooDeep);
         }
         self.depth += 1;
-        let result = read(self);
+        let result = parse(self);
         self.depth -= 1;
         result
     }
@@ -133,7 +134,7 @@ impl<'a> Parser<'a> {
         Some(c)
     }
 
-    /// Takes the next character without skipping line continuations, as inside single quotes.
+    /// Consumes the next character without skipping line continuations, as inside single quotes.
     pub(super) fn next_raw(&mut self) -> Option<char> {
         let c = self.rest().chars().next()?;
         self.at += c.len_utf8();
@@ -148,15 +149,15 @@ impl<'a> Parser<'a> {
         &self.text[self.at..]
     }
 
-    /// Takes `operator` if it comes next.
+    /// Consumes `operator` if it comes next. Returns whether it did.
     pub(super) fn eat(&mut self, operator: &str) -> bool {
-        let next = self.starts_with(operator);
-        if next {
+        let is_next = self.starts_with(operator);
+        if is_next {
             for _ in operator.chars() {
                 self.next();
             }
         }
-        next
+        is_next
     }
 
     pub(super) fn starts_with(&self, operator: &str) -> bool {
@@ -189,7 +190,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes a newline and the bodies of the here-documents that the line announced.
+    /// Consumes a newline and the bodies of the here-documents that the line announced.
     pub(super) fn newline(&mut self) -> Result<(), ParseError> {
         self.expect("\n")?;
         for pending in std::mem::take(&mut self.pending) {
@@ -215,13 +216,13 @@ impl<'a> Parser<'a> {
         body
     }
 
-    /// Stops at a newline inside quotes while a body is pending, on which shells differ.
-    pub(super) fn no_pending_body(&self) -> Result<(), ParseError> {
+    /// Stops if the body of a here-document is pending. Shells differ on a newline inside quotes in that case.
+    pub(super) fn check_no_pending_body(&self) -> Result<(), ParseError> {
         if self.pending.is_empty() { Ok(()) } else { self.syntax_error() }
     }
 
-    /// The same for bodies that were announced at this nesting level.
-    pub(super) fn no_pending_body_here(&self) -> Result<(), ParseError> {
+    /// Stops if the body of a here-document that was announced at this nesting level is pending.
+    pub(super) fn check_no_pending_body_at_depth(&self) -> Result<(), ParseError> {
         if self.pending.iter().all(|pending| pending.depth < self.depth) {
             Ok(())
         } else {
@@ -281,6 +282,6 @@ fn skip_continuations(mut rest: &str) -> &str {
 /// Parses a whole script.
 pub(super) fn parse_script(parser: &mut Parser<'_>) -> Result<Node, ParseError> {
     let list = parser.list()?;
-    parser.no_pending_body()?;
+    parser.check_no_pending_body()?;
     if parser.rest().is_empty() { Ok(list) } else { parser.syntax_error() }
 }

@@ -5,7 +5,7 @@ use super::walk::{Walker, unknown};
 use super::{AccessKind, DynamicKind, Word};
 
 /// Records every path that a word may contain.
-pub(super) fn note_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellState, run: usize) {
+pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellState, run: usize) {
     match word {
         Word::Literal(text) => {
             for path in paths_in(text) {
@@ -28,7 +28,7 @@ pub(super) fn note_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellStat
 /// Returns the parts of a word that may be paths: `src`, `--out=/x`, `-I/x`, `/a:/b`.
 pub(super) fn paths_in(text: &str) -> Vec<&str> {
     let is_flag = text.starts_with('-') && text != "-";
-    // Where a path may begin that contains such separators: `--file=x`, `a@x`, `-fx`, `--out/x`.
+    // Positions at which a path may begin that contains separators itself: `--file=x`, `a@x`, `-fx`, `--out/x`.
     let mut starts: Vec<usize> = match is_flag {
         true => text.find('/').filter(|_| !text.contains('=')).into_iter().collect(),
         false => vec![0],
@@ -43,7 +43,7 @@ pub(super) fn paths_in(text: &str) -> Vec<&str> {
     for rest in starts.into_iter().filter(|at| !is_host(text, *at)).map(|at| &text[at..]) {
         paths.push(rest.split(SEPARATORS).next().unwrap_or(rest));
     }
-    paths.retain(|path| !path.is_empty() && !is_web(path));
+    paths.retain(|path| !path.is_empty() && !is_web_address(path));
     paths.sort_unstable();
     paths.dedup();
     paths
@@ -60,7 +60,7 @@ fn is_host(text: &str, at: usize) -> bool {
         && scheme.is_some_and(|it| it.ends_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
-/// Returns the path in an address like `file:///x`, which is absolute whatever host precedes it.
+/// Returns the path in an address like `file:///x`. It is absolute even if a host precedes it.
 fn path_in_address(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
     let schemes = ["file:", "unix:", "sqlite:"].into_iter();
@@ -70,7 +70,7 @@ fn path_in_address(text: &str) -> Option<&str> {
     (path.len() < rest.len()).then(|| &rest[rest.len() - path.len() - 1..])
 }
 
-fn is_web(text: &str) -> bool {
+fn is_web_address(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 

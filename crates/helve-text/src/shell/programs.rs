@@ -1,4 +1,4 @@
-//! Reader of `programs.txt`: what is known about programs. The header of the file explains its keywords.
+//! Reads `programs.txt`, the table of known programs. The header of the file explains its keywords.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -27,10 +27,11 @@ pub(super) fn has_subcommands(name: &str) -> bool {
 
 /// Returns the name of a program in the table, which has no versions: `python3.11` is `python`.
 pub(super) fn table_name(base: &str) -> Option<&'static str> {
-    let versionless = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    let windows = base.strip_suffix(".exe").unwrap_or(base);
+    let without_version =
+        base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let without_exe = base.strip_suffix(".exe").unwrap_or(base);
     let gnu = names::without_gnu_prefix(base).unwrap_or(base);
-    let names = [base, versionless, windows, gnu];
+    let names = [base, without_version, without_exe, gnu];
     names.into_iter().find_map(|name| PROGRAMS.names.get_key_value(name)).map(|(name, _)| *name)
 }
 
@@ -55,7 +56,7 @@ pub(super) struct ProgramSpec {
     pub(super) last_operand: Option<ArgRole>,
     pub(super) replaces_operand: Vec<&'static str>,
     /// Why the program itself must be spelled out.
-    pub(super) own_risk: Option<RiskKind>,
+    pub(super) program_risk: Option<RiskKind>,
     pub(super) harmless_with: Vec<&'static str>,
     pub(super) creates_with: Vec<&'static str>,
     pub(super) in_place: Vec<&'static str>,
@@ -114,7 +115,7 @@ pub(super) struct ProgramTraits {
     pub(super) obeys_local_config: bool,
 }
 
-/// What kind of value a flag value, and whether the flag is dangerous.
+/// What kind of value a flag takes, and whether the flag is dangerous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlagValue {
     Nothing,
@@ -128,7 +129,7 @@ pub(super) enum FlagValue {
     Risk(RiskKind),
     /// Dangerous only with a value in the same word.
     RiskIfAttached(RiskKind),
-    /// Dangerous, and value a value.
+    /// Dangerous, and takes a value.
     RiskWithValue(RiskKind),
 }
 
@@ -141,7 +142,7 @@ fn risk_with_value(name: &str) -> Option<FlagValue> {
 
 fn risk_if_attached(name: &str) -> Option<FlagValue> {
     let kind = name.strip_prefix("attached-").and_then(risk)?;
-    // On other systems `sed -i` value the next word.
+    // On other systems, `sed -i` takes the next word as its value.
     Some(if cfg!(target_os = "linux") {
         FlagValue::RiskIfAttached(kind)
     } else {
@@ -167,15 +168,15 @@ impl ProgramTable {
                 continue;
             }
             match content.strip_prefix("  ") {
-                Some(content) => table.line(content),
-                None => table.head(content),
+                Some(content) => table.parse_line(content),
+                None => table.start_block(content),
             }
         }
         table
     }
 
     /// Starts the block of these programs.
-    fn head(&mut self, names: &'static str) {
+    fn start_block(&mut self, names: &'static str) {
         for name in names.split(", ") {
             self.parents.extend(name.match_indices(' ').map(|(at, _)| &name[..at]));
             if self.names.insert(name, self.specs.len()).is_some() {
@@ -185,10 +186,10 @@ impl ProgramTable {
         self.specs.push(ProgramSpec::default());
     }
 
-    fn line(&mut self, line: &'static str) {
+    fn parse_line(&mut self, line: &'static str) {
         let parsed = match line.strip_prefix("use ") {
             Some(names) => self.use_flags(names),
-            None => self.specs.last_mut().and_then(|spec| spec.line(line)),
+            None => self.specs.last_mut().and_then(|spec| spec.parse_line(line)),
         };
         if parsed.is_none() {
             self.problems.push(line.to_string());
@@ -210,22 +211,22 @@ impl ProgramTable {
 
 impl ProgramSpec {
     /// Parses a line of a block.
-    fn line(&mut self, line: &'static str) -> Option<()> {
+    fn parse_line(&mut self, line: &'static str) -> Option<()> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let mut words = rest.split_whitespace();
         match word {
             "operands" => return self.parse_operands(words),
-            "risk" => self.own_risk = Some(risk(rest)?),
+            "risk" => self.program_risk = Some(risk(rest)?),
             "default-output" => self.default_output = Some(rest),
             "default-command" => self.default_command = Some(rest),
-            "plain" => self.flags(words, FlagValue::Nothing),
-            "optional" => self.flags(words, FlagValue::Optional),
-            "exec" => self.flags(words, FlagValue::Exec),
+            "plain" => self.add_flags(words, FlagValue::Nothing),
+            "optional" => self.add_flags(words, FlagValue::Optional),
+            "exec" => self.add_flags(words, FlagValue::Exec),
             "pair" => {
                 let role = ArgRole::parse(words.next()?)?;
-                self.flags(words, FlagValue::Pair(role));
+                self.add_flags(words, FlagValue::Pair(role));
             }
-            word if words.clone().next().is_none() => *self.traits.named(word)? = true,
+            word if words.clone().next().is_none() => *self.traits.by_keyword(word)? = true,
             word => {
                 if let Some(flags) = self.flag_list(word) {
                     flags.extend(words);
@@ -236,7 +237,7 @@ impl ProgramSpec {
                     .or_else(|| risk(word).map(FlagValue::Risk))
                     .or_else(|| risk_with_value(word))
                     .or_else(|| risk_if_attached(word))?;
-                self.flags(words, value);
+                self.add_flags(words, value);
             }
         }
         Some(())
@@ -276,7 +277,7 @@ impl ProgramSpec {
     }
 
     /// Adds flags. `-abc` is three flags, unless the block has single-dash flags.
-    fn flags(&mut self, words: impl Iterator<Item = &'static str>, value: FlagValue) {
+    fn add_flags(&mut self, words: impl Iterator<Item = &'static str>, value: FlagValue) {
         for word in words {
             let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
             match letters {
@@ -302,7 +303,7 @@ impl ProgramSpec {
         self.flag(name).is_some() || letter != "--" && self.flag(&letter).is_some()
     }
 
-    /// Returns what a flag value.
+    /// Returns what kind of value a flag takes, or `None` if the flag is not listed.
     pub(super) fn flag(&self, flag: &str) -> Option<FlagValue> {
         let mut chars = flag.chars();
         let letter = match (chars.next(), chars.next(), chars.next()) {
@@ -315,7 +316,7 @@ impl ProgramSpec {
 
 impl ProgramTraits {
     /// Returns the property that a keyword of the table names.
-    fn named(&mut self, keyword: &str) -> Option<&mut bool> {
+    fn by_keyword(&mut self, keyword: &str) -> Option<&mut bool> {
         Some(match keyword {
             "exempt" => &mut self.exempt,
             "exempt-alone" => &mut self.exempt_alone,

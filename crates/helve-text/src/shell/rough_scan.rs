@@ -1,13 +1,13 @@
 //! A rough scan of text that cannot be parsed, and a search for hidden characters.
 
-/// More commands than this are not listed.
+/// Maximum number of commands that are listed.
 const MAX_COMMANDS: usize = 400;
 const RESERVED: &[&str] = &[
     "if", "then", "elif", "else", "while", "until", "do", "{", "}", "!", "time", "case", "in",
     "coproc", "fi", "done", "esac", "function",
 ];
 
-/// Returns the words of everything between separators, without quotes and escapes.
+/// Splits a text at separators into commands. Returns the words of each, without quotes and escapes.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = Some(text);
@@ -18,7 +18,7 @@ pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Scans up to the end or to an unclosed quote. Returns what follows the quote.
+/// Scans up to the end or to an unclosed quote. Returns the text after the quote.
 fn scan<'a>(text: &'a str, found: &mut Vec<Vec<String>>) -> Option<&'a str> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
@@ -34,13 +34,13 @@ fn scan<'a>(text: &'a str, found: &mut Vec<Vec<String>>) -> Option<&'a str> {
             '\'' | '"' => {
                 let after = &text[at + 1..];
                 let Some(end) = after.find(c) else {
-                    finish(&mut words, &mut word, found);
+                    end_command(&mut words, &mut word, found);
                     return Some(after);
                 };
                 word.get_or_insert_default().push_str(&after[..end]);
-                while chars.next_if(|(place, _)| *place <= at + 1 + end).is_some() {}
+                while chars.next_if(|(offset, _)| *offset <= at + 1 + end).is_some() {}
             }
-            '\n' | ';' | '&' | '|' | '(' | ')' | '`' => finish(&mut words, &mut word, found),
+            '\n' | ';' | '&' | '|' | '(' | ')' | '`' => end_command(&mut words, &mut word, found),
             ' ' | '\t' | '<' | '>' => words.extend(word.take()),
             c => word.get_or_insert_default().push(c),
         }
@@ -48,11 +48,11 @@ fn scan<'a>(text: &'a str, found: &mut Vec<Vec<String>>) -> Option<&'a str> {
             return None;
         }
     }
-    finish(&mut words, &mut word, found);
+    end_command(&mut words, &mut word, found);
     None
 }
 
-fn finish(words: &mut Vec<String>, word: &mut Option<String>, found: &mut Vec<Vec<String>>) {
+fn end_command(words: &mut Vec<String>, word: &mut Option<String>, found: &mut Vec<Vec<String>>) {
     words.extend(word.take());
     let skipped = words
         .iter()

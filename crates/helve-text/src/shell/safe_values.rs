@@ -10,18 +10,18 @@ pub(super) fn is_harmless_setting(text: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let section = key.split_inclusive('.').next().unwrap_or("");
     let is_plain = |c: char| c.is_alphanumeric() || " -_.@+".contains(c);
-    let is_listed =
-        names::is(NameGroup::GitSetting, &key) || names::is(NameGroup::GitSetting, section);
+    let is_listed = names::contains(NameGroup::GitSetting, &key)
+        || names::contains(NameGroup::GitSetting, section);
     let is_off = matches!(value, "" | "cat" | "false" | "no" | "off" | "0" | "never");
     value.chars().all(is_plain)
-        && (is_listed || is_off && names::is(NameGroup::GitSettingOff, &key))
+        && (is_listed || is_off && names::contains(NameGroup::GitSettingOff, &key))
 }
 
 /// Whether an ssh option only sets a timeout or what is printed.
 pub(super) fn is_harmless_option(text: &str) -> bool {
     let Some((key, value)) = text.split_once('=') else { return false };
     let is_plain = value.chars().all(|c| c.is_ascii_alphanumeric());
-    is_plain && names::is(NameGroup::SshOption, &key.to_ascii_lowercase())
+    is_plain && names::contains(NameGroup::SshOption, &key.to_ascii_lowercase())
 }
 
 /// Whether an operand of make is a target, or sets a variable to a number, which cannot name a program.
@@ -38,7 +38,7 @@ fn is_numeric_variable((name, value): (&str, &str)) -> bool {
     !is_special && is_name(name) && is_number
 }
 
-/// Whether SQL only touches the database, and runs no commands of the client or on the server's machine.
+/// Whether SQL only accesses the database, and runs no commands in the client or on the server's machine.
 pub(super) fn is_query(text: &str) -> bool {
     const UNSAFE_WORDS: &[&str] =
         &["program", "system", "source", "outfile", "infile", "load", "copy", "pager", "edit"];
@@ -132,8 +132,8 @@ pub(super) fn is_gentle_refspec(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.starts_with(['+', ':']))
 }
 
-/// Whether a refspec names a branch. Otherwise git may take it for the place to fetch from.
+/// Whether a refspec names a branch. Otherwise git may take it for the repository to fetch from.
 pub(super) fn is_branch_refspec(word: &Word) -> bool {
-    let is_place = |it: &str| it.contains("::") || it.starts_with(['/', '.', '~', '-']);
-    !word.literal().is_some_and(is_place)
+    let is_address = |it: &str| it.contains("::") || it.starts_with(['/', '.', '~', '-']);
+    !word.literal().is_some_and(is_address)
 }

@@ -30,10 +30,10 @@ impl Sed<'_> {
     fn command(&mut self) -> Option<()> {
         self.skip(|c| c.is_ascii_whitespace() || c == ';');
         self.address()?;
-        self.blanks();
+        self.skip_blanks();
         if self.rest.starts_with(',') {
             self.next();
-            self.blanks();
+            self.skip_blanks();
             self.skip(|c| c == '+' || c == '~');
             self.address()?;
         }
@@ -42,17 +42,17 @@ impl Sed<'_> {
         match command {
             '{' | '}' => Some(()),
             '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | 'z' | 'F' => {
-                self.end()
+                self.expect_end()
             }
             'l' | 'q' | 'Q' => {
-                self.blanks();
+                self.skip_blanks();
                 self.skip(|c| c.is_ascii_digit());
-                self.end()
+                self.expect_end()
             }
             ':' | 'b' | 't' | 'T' => {
-                self.blanks();
+                self.skip_blanks();
                 self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
-                self.end()
+                self.expect_end()
             }
             // Dialects differ on where a text of several lines ends.
             'a' | 'i' | 'c' if !self.rest.contains('\n') => {
@@ -61,16 +61,16 @@ impl Sed<'_> {
             }
             's' => {
                 let delimiter = self.delimiter()?;
-                self.until(delimiter, Side::Pattern)?;
-                self.until(delimiter, Side::Replacement)?;
+                self.skip_through(delimiter, Side::Pattern)?;
+                self.skip_through(delimiter, Side::Replacement)?;
                 self.skip(|c| "gpiImM".contains(c) || c.is_ascii_digit());
-                self.end()
+                self.expect_end()
             }
             'y' => {
                 let delimiter = self.delimiter()?;
-                self.until(delimiter, Side::Replacement)?;
-                self.until(delimiter, Side::Replacement)?;
-                self.end()
+                self.skip_through(delimiter, Side::Replacement)?;
+                self.skip_through(delimiter, Side::Replacement)?;
+                self.expect_end()
             }
             'r' => {
                 let (file, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
@@ -86,7 +86,7 @@ impl Sed<'_> {
         }
     }
 
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         self.skip(|c| c == ' ' || c == '\t');
     }
 
@@ -105,13 +105,13 @@ impl Sed<'_> {
             }
             Some('/') => {
                 self.next();
-                self.until('/', Side::Pattern)?;
+                self.skip_through('/', Side::Pattern)?;
                 self.skip(|c| c == 'I' || c == 'M');
             }
             Some('\\') => {
                 self.next();
                 let delimiter = self.delimiter()?;
-                self.until(delimiter, Side::Pattern)?;
+                self.skip_through(delimiter, Side::Pattern)?;
                 self.skip(|c| c == 'I' || c == 'M');
             }
             _ => {}
@@ -124,7 +124,7 @@ impl Sed<'_> {
     }
 
     /// Skips up to and including the delimiter.
-    fn until(&mut self, delimiter: char, side: Side) -> Option<()> {
+    fn skip_through(&mut self, delimiter: char, side: Side) -> Option<()> {
         loop {
             match self.next()? {
                 c if c == delimiter => return Some(()),
@@ -151,8 +151,8 @@ impl Sed<'_> {
     }
 
     /// Checks that a command has ended.
-    fn end(&mut self) -> Option<()> {
-        self.blanks();
+    fn expect_end(&mut self) -> Option<()> {
+        self.skip_blanks();
         match self.rest.chars().next() {
             None | Some('\n' | ';' | '}' | '#') => Some(()),
             Some(_) => None,
@@ -160,6 +160,7 @@ impl Sed<'_> {
     }
 }
 
+/// The two parts of a substitution. Only a pattern has bracket expressions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Pattern,

@@ -29,7 +29,8 @@ pub(super) enum ShellKind {
 pub(super) fn shell_kind(base: &str) -> Option<ShellKind> {
     match ShellLanguage::of(base) {
         Some(language) => Some(ShellKind::Analyzed(language)),
-        None => names::is(NameGroup::OtherShell, without_version(base)).then_some(ShellKind::Other),
+        None => names::contains(NameGroup::OtherShell, without_version(base))
+            .then_some(ShellKind::Other),
     }
 }
 
@@ -62,14 +63,14 @@ pub(super) fn shell(
             walker.script.runs[run].roles[operands] = WordRole::Script;
             arg_effects::script(walker, word, state, run);
             for word in &words[operands + 1..] {
-                path_args::note_paths(walker, word, state, run);
+                path_args::record_paths(walker, word, state, run);
             }
         }
         (None, _) => {
-            let only_informs =
+            let only_prints_info =
                 words.iter().any(|it| matches!(it.literal(), Some("--version" | "--help")));
-            if !only_informs {
-                arg_effects::code_from_input(walker, run);
+            if !only_prints_info {
+                arg_effects::record_code_from_input(walker, run);
             }
             if let StdinSource::Text(Some(text)) = stdin {
                 let mut inner = state.for_new_shell(walker.context, walker.language);
@@ -122,7 +123,7 @@ fn parse_shell_flags(walker: &mut Walker<'_>, words: &[Word], run: usize) -> (us
                     }
                     at += 1;
                 }
-                's' => arg_effects::code_from_input(walker, run),
+                's' => arg_effects::record_code_from_input(walker, run),
                 letter if HARMLESS_LETTERS.contains(letter) => {}
                 _ => walker.risk(run, flag_at, text, RiskKind::Runs),
             }
@@ -150,7 +151,7 @@ pub(super) fn eval(
     state: &mut ShellState,
     stdin: &StdinSource,
 ) {
-    // In a shell where `--` does not end the flags, no program has this name.
+    // Some shells do not accept `--` here and run it as a program, but no program has this name.
     let double_dash = usize::from(words.get(1).and_then(Word::literal) == Some("--"));
     let words = &words[1 + double_dash..];
     let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
@@ -164,7 +165,7 @@ pub(super) fn eval(
     }
 }
 
-/// Records `source FILE`, after which no variable and no directory is known any more.
+/// Records `source FILE`. Afterwards all variables and the working directory are unknown.
 pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     walker.script.runs[run].is_interpreter = true;
     let at = if words.get(1).and_then(Word::literal) == Some("--") { 2 } else { 1 };
@@ -173,7 +174,7 @@ pub(super) fn source(walker: &mut Walker<'_>, words: &[Word], run: usize, state:
         arg_effects::script(walker, file, state, run);
     }
     for word in words.iter().skip(at + 1) {
-        path_args::note_paths(walker, word, state, run);
+        path_args::record_paths(walker, word, state, run);
     }
     // The activation script of a virtual environment is well known and does not change the directory.
     let file = words.get(at).and_then(Word::literal);

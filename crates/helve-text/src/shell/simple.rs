@@ -42,8 +42,8 @@ impl Parser<'_> {
             self.count_node()?;
             simple.words.push(self.word()?);
         }
-        let empty = simple.words.is_empty() && simple.assignments.is_empty();
-        if empty && simple.redirects.is_empty() {
+        let has_no_command = simple.words.is_empty() && simple.assignments.is_empty();
+        if has_no_command && simple.redirects.is_empty() {
             return self.syntax_error();
         }
         Ok(Node::Simple(simple))
@@ -77,7 +77,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         if append || index.is_some() || self.peek(0) == Some('(') {
-            // In other shells this is the name of a program.
+            // A plain `sh` takes this for the name of a program.
             self.reject_in_posix()?;
         }
         let value = if self.eat("(") { self.array()? } else { AssignValue::Text(self.value()?) };
@@ -100,11 +100,11 @@ impl Parser<'_> {
         Ok(AssignValue::Array(words))
     }
 
-    /// Parses what follows `=`, which may be empty.
+    /// Parses the value after `=`, which may be empty.
     fn value(&mut self) -> Result<RawWord, ParseError> {
         match self.peek(0) {
             None => Ok(RawWord::default()),
-            Some(c) if ends_word(c) && !self.process_next() => Ok(RawWord::default()),
+            Some(c) if ends_word(c) && !self.is_process_substitution() => Ok(RawWord::default()),
             Some(_) => self.word(),
         }
     }
@@ -113,13 +113,14 @@ impl Parser<'_> {
         let start = self.at;
         let variable = self.descriptor();
         let is_bare = self.at == start;
-        let Some(operator) = self.redirect_operator().filter(|it| is_bare || !it.starts_with('&'))
+        let Some(operator) =
+            self.redirect_operator().filter(|operator| is_bare || !operator.starts_with('&'))
         else {
             self.at = start;
             return Ok(None);
         };
         if variable.is_some() || operator.starts_with('&') {
-            // In other shells this is a word, or the end of a command.
+            // A plain `sh` takes this for a word, or for the end of a command.
             self.reject_in_posix()?;
         }
         for _ in operator.chars() {
@@ -147,14 +148,15 @@ impl Parser<'_> {
         Ok(Some(Redirect { kind, target, variable, numbered: !is_bare }))
     }
 
-    /// Parses the target of `<&` or `>&`. Some shells take a dash for a word of its own, whatever follows it.
+    /// Parses the target of `<&` or `>&`. A word that only starts with a dash is refused, because some shells treat the
+    /// dash as a separate word.
     fn descriptor_word(&mut self) -> Result<RawWord, ParseError> {
         let word = self.word()?;
         let is_whole = !word.shown.starts_with('-') || word.shown == "-";
         if is_whole { Ok(word) } else { self.syntax_error() }
     }
 
-    /// Takes what may precede a redirect: a number, or a name in braces.
+    /// Consumes the descriptor before a redirect, if there is one. Returns the name if it is a name in braces.
     fn descriptor(&mut self) -> Option<String> {
         while self.peek(0).is_some_and(|c| c.is_ascii_digit()) {
             self.next();
@@ -172,11 +174,14 @@ impl Parser<'_> {
 
     fn redirect_operator(&self) -> Option<&'static str> {
         let operators = ["&>>", "&>", "<<<", "<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">"];
-        operators.into_iter().find(|it| self.starts_with(it)).filter(|_| !self.process_next())
+        operators
+            .into_iter()
+            .find(|it| self.starts_with(it))
+            .filter(|_| !self.is_process_substitution())
     }
 
     /// Whether `<(` or `>(` comes next, which is part of a word.
-    pub(super) fn process_next(&self) -> bool {
+    pub(super) fn is_process_substitution(&self) -> bool {
         matches!(self.peek(0), Some('<' | '>')) && self.peek(1) == Some('(')
     }
 }

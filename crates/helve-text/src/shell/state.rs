@@ -1,16 +1,15 @@
-//! The state of the shell at a point of a script: variables and working directory. Both may be unknown or one of
-//! several.
+//! The state of the shell at a point of a script: variables and working directory, as far as they are known.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::{ShellContext, ShellLanguage, variables};
 
-/// Limit on the number of variables that are tracked.
+/// Maximum number of variables that are tracked.
 const MAX_VARIABLES: usize = 256;
-/// Longer values are not tracked.
+/// Maximum length of a value that is tracked.
 const MAX_VALUE_BYTES: usize = 4096;
-/// Limit on the number of possible working directories. With more, the directory is unknown.
+/// Maximum number of possible working directories. With more, the directory is unknown.
 const MAX_DIRS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -38,12 +37,13 @@ pub(super) struct ShellState {
     /// Shared between the branches of a script until one of them sets something.
     pub(super) variables: Rc<BTreeMap<String, Value>>,
     pub(super) dirs: PossibleDirs,
+    /// The directory that `cd -` returns to.
     pub(super) previous: PossibleDirs,
     /// The directory stack of `pushd`, if known.
     pub(super) stack: Option<Vec<PossibleDirs>>,
-    /// What holds if the last command succeeded, that is, after `&&`.
+    /// The directories if the last command was a `cd` that succeeded, as after `&&`.
     pub(super) after_cd: Option<AfterCd>,
-    /// There were too many variables to track, so a name that is not listed may have any value.
+    /// Whether a variable that is not in `variables` may have been set by the script.
     pub(super) has_untracked: bool,
     /// The language of the shell that has this state.
     language: ShellLanguage,
@@ -94,8 +94,8 @@ impl ShellState {
     /// Returns the value of a variable. A variable that the script never set comes from the environment.
     pub(super) fn value(&self, name: &str) -> Value {
         let known = match name {
-            "PWD" => single(&self.dirs),
-            "OLDPWD" => single(&self.previous),
+            "PWD" => only_dir(&self.dirs),
+            "OLDPWD" => only_dir(&self.previous),
             _ => None,
         };
         known
@@ -104,7 +104,7 @@ impl ShellState {
             .unwrap_or(Value::Unknown)
     }
 
-    /// Assigns a variable. One that was set before may keep its old value, because it may be read-only.
+    /// Assigns a variable. A variable that was set before may keep its old value, because it may be read-only.
     pub(super) fn set(&mut self, name: &str, value: Value) {
         let value = match self.variables.get(name) {
             Some(current) => current.clone().or(&value),
@@ -235,6 +235,7 @@ impl Value {
         self.is_number() || *self == Value::NumberOrInherited
     }
 
+    /// Returns what is known of a variable that has one of two values.
     pub(super) fn or(self, other: &Value) -> Value {
         if self == *other {
             self
@@ -251,14 +252,14 @@ impl Value {
     }
 }
 
-fn single(dirs: &PossibleDirs) -> Option<String> {
+fn only_dir(dirs: &PossibleDirs) -> Option<String> {
     match dirs.as_deref() {
         Some([dir]) => Some(dir.clone()),
         _ => None,
     }
 }
 
-/// Returns the directories of both.
+/// Returns the directories of both sets, or `None` if there are too many.
 pub(super) fn union(one: &PossibleDirs, other: &PossibleDirs) -> PossibleDirs {
     let mut all = one.clone()?;
     for dir in other.as_ref()? {

@@ -1,4 +1,4 @@
-//! `test`, `[` and `[[`: the files they look at, and whether they evaluate anything.
+//! Records the files that `test`, `[` and `[[` access, and values that they may evaluate.
 
 use super::grammar::is_name;
 use super::state::ShellState;
@@ -9,10 +9,10 @@ use super::{AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word};
 const NUMERIC: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 /// Operators that compare files.
 const FILE_COMPARISON: &[&str] = &["-nt", "-ot", "-ef"];
-/// Letters of the operators that look at one file, like `-f`.
+/// Letters of the operators that test one file, like `-f`.
 const FILE_TESTS: &str = "abcdefghkprstuwxGLNOS";
-/// Other operators and delimiters that stand between two operands, or after one.
-const BETWEEN: &[&str] =
+/// Other operators and delimiters that follow an operand.
+const INFIX_OPERATORS: &[&str] =
     &["=", "==", "=~", "!=", "<", ">", "&&", "||", "-a", "-o", "-nt", "-ot", "-ef", "]", ")"];
 
 /// Records the effects of a test. `run` is `None` for `[[`, which is not a command.
@@ -61,15 +61,15 @@ fn is_file_test(text: &str, previous: Option<&Word>) -> bool {
 }
 
 /// Whether a new expression begins after this word.
-fn begins_expression(before: &Word) -> bool {
-    before.literal().is_none_or(|it| matches!(it, "!" | "(" | "-a" | "-o" | "&&" | "||"))
+fn begins_expression(previous: &Word) -> bool {
+    previous.literal().is_none_or(|it| matches!(it, "!" | "(" | "-a" | "-o" | "&&" | "||"))
 }
 
 /// Whether a word may turn out to be `-v`, which evaluates the word after it.
 fn may_be_operator(word: &Word, next: Option<&Word>) -> bool {
     let Word::Dynamic(dynamic) = word else { return false };
     let is_operator = |next: &Word| {
-        next.literal().is_some_and(|it| BETWEEN.contains(&it) || NUMERIC.contains(&it))
+        next.literal().is_some_and(|it| INFIX_OPERATORS.contains(&it) || NUMERIC.contains(&it))
     };
     dynamic.kind == DynamicKind::Anything
         && "-v".starts_with(&*dynamic.prefix)

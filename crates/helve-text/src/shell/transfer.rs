@@ -1,4 +1,4 @@
-//! Programs that put a file in another place: `cp`, `mv`, `ln` and their relatives.
+//! Programs that copy, move or link files: `cp`, `mv`, `ln` and similar ones.
 
 use super::arg_role::ArgRole;
 use super::args::{Argument, ParsedArgs};
@@ -12,14 +12,19 @@ use super::{AccessKind, FileTarget, Transfer, Word, fragments};
 const DIR_FLAGS: &[&str] =
     &["-t", "--target-directory", "-P", "--directory-prefix", "--output-dir"];
 
-/// Records where the operands of a command end up.
-pub(super) fn note(walker: &mut Walker<'_>, base: &str, call: &Invocation<'_>, state: &ShellState) {
+/// Records the transfers of a command.
+pub(super) fn record(
+    walker: &mut Walker<'_>,
+    base: &str,
+    call: &Invocation<'_>,
+    state: &ShellState,
+) {
     let args = call.args;
     if saves_by_name(base, args) {
-        return note_downloads(walker, args, state);
+        return record_downloads(walker, args, state);
     }
     let moves = base != "git" || call.words.iter().any(|word| word.literal() == Some("mv"));
-    if !names::is(NameGroup::Transfers, base) || !moves {
+    if !names::contains(NameGroup::Transfers, base) || !moves {
         return;
     }
     let is_path = |it: &&Argument| {
@@ -30,10 +35,10 @@ pub(super) fn note(walker: &mut Walker<'_>, base: &str, call: &Invocation<'_>, s
     let mut paths: Vec<&Argument> = args.arguments.iter().filter(is_path).collect();
     paths.dedup_by_key(|it| it.word);
     let mut operands: Vec<&Word> = paths.iter().map(|it| &it.value).collect();
-    let here = Word::Literal(".".into());
+    let current_dir = Word::Literal(".".into());
     let to = match destination_flag(args) {
         Some(dir) => &dir.value,
-        None if base == "ln" && operands.len() == 1 => &here,
+        None if base == "ln" && operands.len() == 1 => &current_dir,
         None => match operands.pop() {
             Some(last) => last,
             None => return,
@@ -47,7 +52,7 @@ pub(super) fn note(walker: &mut Walker<'_>, base: &str, call: &Invocation<'_>, s
         slash_merges: base == "rsync",
     };
     for from in operands {
-        add(walker, from, to, state, mode);
+        add_transfer(walker, from, to, state, mode);
     }
 }
 
@@ -60,12 +65,12 @@ fn saves_by_name(base: &str, args: &ParsedArgs) -> bool {
     }
 }
 
-fn note_downloads(walker: &mut Walker<'_>, args: &ParsedArgs, state: &ShellState) {
+fn record_downloads(walker: &mut Walker<'_>, args: &ParsedArgs, state: &ShellState) {
     let dir = destination_flag(args).map_or(".", |it| it.value.shown());
     let to = Word::Literal(format!("{dir}/"));
     for address in args.arguments.iter().filter(|it| it.role == ArgRole::Url) {
         let mode = TransferMode { symbolic: false, merges: false, slash_merges: false };
-        add(walker, &address.value, &to, state, mode);
+        add_transfer(walker, &address.value, &to, state, mode);
     }
 }
 
@@ -79,11 +84,17 @@ struct TransferMode {
     symbolic: bool,
     /// The entries of a source directory go into the destination.
     merges: bool,
-    /// The same, but only if the source ends with a slash.
+    /// The entries of a source directory go into the destination if the source ends with a slash.
     slash_merges: bool,
 }
 
-fn add(walker: &mut Walker<'_>, from: &Word, to: &Word, state: &ShellState, mode: TransferMode) {
+fn add_transfer(
+    walker: &mut Walker<'_>,
+    from: &Word,
+    to: &Word,
+    state: &ShellState,
+    mode: TransferMode,
+) {
     let Some(dirs) = &state.dirs else { return };
     let Some(to) = to.literal() else {
         walker.script.needs_facts |= matches!(to, Word::Glob(_));

@@ -16,26 +16,26 @@ use super::{
     written_code,
 };
 
-/// Scripts that start more programs than this are not analyzed to the end.
+/// Maximum number of programs that are recorded for a script.
 const MAX_RUNS: usize = 1_000;
-/// Limit on the nodes of a script and of all texts inside it, like that of `sh -c`.
+/// Maximum number of nodes of a script and of all texts inside it, like that of `sh -c`.
 const MAX_NODES: usize = 20_000;
-/// Limit on texts inside texts: `sh -c "sh -c …"`.
+/// Maximum depth of texts inside texts: `sh -c "sh -c …"`.
 const MAX_TEXT_DEPTH: usize = 6;
-/// Limit on programs inside programs: `env nice timeout …`.
+/// Maximum depth of programs inside programs: `env nice timeout …`.
 const MAX_WRAPPER_DEPTH: usize = 16;
 
 pub(super) struct Walker<'a> {
     pub(super) context: &'a ShellContext,
     pub(super) script: Script,
     nodes_left: usize,
-    /// How many loop bodies may still be analyzed with a known value of the loop variable.
+    /// Number of loop bodies that may still be analyzed with a known value of the loop variable.
     pub(super) bodies_left: usize,
     text_depth: usize,
     wrapper_depth: usize,
     /// Number of enclosing constructs whose contents may run in parallel, repeatedly, or not at all.
     pub(super) uncertain_depth: usize,
-    /// An expansion before this point may fail, and then the shell skips the rest of the line.
+    /// Whether an expansion before this point may fail. The shell would then skip the rest of the line.
     pub(super) may_skip: bool,
     /// Number of enclosing wrappers whose inner command is only a guess.
     pub(super) guess_depth: usize,
@@ -49,7 +49,8 @@ pub(super) struct Walker<'a> {
     pub(super) has_stdin: bool,
     /// The output of the last command, if it was `find`.
     pub(super) find_output: Option<FindOutput>,
-    /// Where the `find` ran whose results are among the current words. In another directory they are other files.
+    /// The directory of the `find` whose results are among the current words. In another directory, the same paths are
+    /// other files.
     pub(super) find_ran_in: PossibleDirs,
 }
 
@@ -139,7 +140,7 @@ impl<'a> Walker<'a> {
         self.text_depth -= 1;
     }
 
-    /// Records what `run` starts.
+    /// Calls `record` to record the programs that `run` starts.
     pub(super) fn inside(&mut self, run: usize, record: impl FnOnce(&mut Self)) {
         if self.wrapper_depth >= MAX_WRAPPER_DEPTH {
             return self.doubt(DoubtKind::TooDeep, "");
@@ -171,13 +172,14 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whether one more run or file may be recorded. Otherwise this is a doubt.
+    /// Whether one more run or file may be recorded. If not, records a doubt.
     pub(super) fn has_room(&mut self) -> bool {
-        let room = self.script.runs.len() < MAX_RUNS && self.script.accesses.len() < MAX_RUNS * 4;
-        if !room {
+        let has_room =
+            self.script.runs.len() < MAX_RUNS && self.script.accesses.len() < MAX_RUNS * 4;
+        if !has_room {
             self.doubt(DoubtKind::TooMany, "");
         }
-        room
+        has_room
     }
 
     /// Records what `record` finds as something that may run in parallel, repeatedly, or not at all.
@@ -231,11 +233,11 @@ impl<'a> Walker<'a> {
             Node::If(nodes) => self.branches(nodes, state, stdin),
             Node::Case { subject, arms } => self.case(subject, arms, state, stdin),
             Node::While { condition, body } => self.while_loop(condition, body, state, stdin),
-            Node::For { name, over, body } => {
-                self.for_loop(name, over.as_deref(), body, state, stdin);
+            Node::For { name, words, body } => {
+                self.for_loop(name, words.as_deref(), body, state, stdin);
             }
-            Node::Select { name, over, body } => {
-                self.select(name, over.as_deref().unwrap_or(&[]), body, state, stdin);
+            Node::Select { name, words, body } => {
+                self.select(name, words.as_deref().unwrap_or(&[]), body, state, stdin);
             }
             Node::ForArithmetic { head, body } => {
                 forget_mutations(state, body);
@@ -273,7 +275,7 @@ impl<'a> Walker<'a> {
     }
 
     fn arithmetic_command(&mut self, raw: &RawWord, state: &mut ShellState) {
-        // To a shell without arithmetic commands, these are two nested subshells.
+        // A shell without arithmetic commands takes this for two nested subshells.
         if arithmetic::variable_names(&raw.pieces).any(|it| !state.variables.contains_key(it)) {
             self.doubt(DoubtKind::Arithmetic, &raw.shown);
         }
@@ -309,7 +311,7 @@ impl<'a> Walker<'a> {
             // In a compound command, other commands than `find` may print too.
             let found = self.find_output.take().filter(|_| matches!(node, Node::Simple(_)));
             stdin = StdinSource::Pipe(found);
-            // Some shells run the last part themselves, so that its effects remain.
+            // Some shells run the last part without a subshell, so that its assignments remain.
             if n + 1 == nodes.len() {
                 state.join(&inner);
             }

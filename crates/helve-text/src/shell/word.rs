@@ -4,7 +4,7 @@ use super::ast::{ParseError, Piece, RawWord};
 use super::grammar::ends_word;
 use super::parser::Parser;
 
-/// What kind of text is being parsed, which decides where it ends.
+/// Where a word occurs, which decides where it ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordContext {
     Word,
@@ -25,14 +25,14 @@ impl Parser<'_> {
         self.raw(WordContext::Pattern)
     }
 
-    /// Parses up to `]`, which is taken too.
+    /// Parses up to `]`, which is consumed.
     pub(super) fn index_word(&mut self) -> Result<RawWord, ParseError> {
         let raw = self.raw(WordContext::Index)?;
         self.expect("]")?;
         Ok(raw)
     }
 
-    /// Parses up to `))`, which is taken too.
+    /// Parses up to `))`, which is consumed.
     pub(super) fn arithmetic_word(&mut self) -> Result<RawWord, ParseError> {
         let start = self.at;
         let pieces = self.arithmetic()?;
@@ -59,7 +59,9 @@ impl Parser<'_> {
         let mut open_parens = 0_usize;
         while let Some(c) = self.peek(0) {
             match (context, c) {
-                (WordContext::Word | WordContext::Operand, '<' | '>') if self.process_next() => {
+                (WordContext::Word | WordContext::Operand, '<' | '>')
+                    if self.is_process_substitution() =>
+                {
                     pieces.push(self.process()?);
                     continue;
                 }
@@ -82,11 +84,11 @@ impl Parser<'_> {
                 }
                 '\'' => {
                     self.next();
-                    self.single(&mut pieces)?;
+                    self.single_quoted(&mut pieces)?;
                 }
                 '"' => {
                     self.next();
-                    self.double(&mut pieces)?;
+                    self.double_quoted(&mut pieces)?;
                 }
                 '$' => self.dollar(&mut pieces, false)?,
                 '`' => self.backtick(&mut pieces, false)?,
@@ -99,18 +101,18 @@ impl Parser<'_> {
         Ok(pieces)
     }
 
-    fn single(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
+    fn single_quoted(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
         let Some(length) = self.rest().find('\'') else { return self.syntax_error() };
         let text = &self.rest()[..length];
         if text.contains('\n') {
-            self.no_pending_body()?;
+            self.check_no_pending_body()?;
         }
         pieces.push(Piece::Text { text: text.to_string(), quoted: true });
         self.at += length + 1;
         Ok(())
     }
 
-    pub(super) fn double(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
+    pub(super) fn double_quoted(&mut self, pieces: &mut Vec<Piece>) -> Result<(), ParseError> {
         pieces.push(Piece::Text { text: String::new(), quoted: true });
         loop {
             match self.peek(0) {
@@ -143,7 +145,7 @@ impl Parser<'_> {
         match c {
             '$' => return self.dollar(pieces, true),
             '`' => return self.backtick(pieces, true),
-            '\n' => self.no_pending_body()?,
+            '\n' => self.check_no_pending_body()?,
             _ => {}
         }
         self.next();
@@ -159,7 +161,7 @@ impl Parser<'_> {
         self.rest().chars().next()
     }
 
-    /// Parses the delimiter of a here-document. Returns it with whether any of it is quoted.
+    /// Parses the delimiter of a here-document. Also returns whether any part of it is quoted.
     pub(super) fn delimiter(&mut self) -> Result<(String, bool), ParseError> {
         let word = self.word()?;
         let mut text = String::new();
@@ -180,9 +182,10 @@ impl Parser<'_> {
     }
 }
 
+/// Appends a character, to the last piece if that is text with the same quoting.
 pub(super) fn push(pieces: &mut Vec<Piece>, c: char, quoted: bool) {
     match pieces.last_mut() {
-        Some(Piece::Text { text, quoted: same }) if *same == quoted => text.push(c),
+        Some(Piece::Text { text, quoted: last_quoted }) if *last_quoted == quoted => text.push(c),
         _ => pieces.push(Piece::Text { text: c.to_string(), quoted }),
     }
 }

@@ -15,7 +15,7 @@ const PLACEHOLDER_FLAGS: &[&str] = &["-I", "-i", "--replace"];
 /// Flags of `xargs` that make it append its input even if there is a placeholder.
 const APPENDING_FLAGS: &[&str] = &["-n", "-L", "-l", "--max-args", "--max-lines"];
 
-/// Unwraps a wrapper: records the command among its arguments.
+/// Records the command that a wrapper starts, which is among its arguments.
 pub(super) fn inner_command(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -56,14 +56,14 @@ pub(super) fn inner_command(
             }
             find_ran_in.clone_from(&inner_state.dirs);
         }
-        name if names::is(NameGroup::AssigningWrapper, name) => {
+        name if names::contains(NameGroup::AssigningWrapper, name) => {
             line.assignments = take_assignments(&mut line.words);
         }
         _ => {}
     }
     let outer = std::mem::replace(&mut walker.find_ran_in, find_ran_in);
     walker.inside(call.run, |walker| {
-        let runs_in_shell = names::is(NameGroup::InShellWrapper, name);
+        let runs_in_shell = names::contains(NameGroup::InShellWrapper, name);
         let state = if runs_in_shell { state } else { &mut inner_state };
         walker.command(line, state, call.stdin);
     });
@@ -92,15 +92,15 @@ fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
         word.prefix().split_once('=').map(|(name, _)| name.to_string())
     };
     let count = words.iter().take_while(|word| name(word).is_some()).count();
-    let taken: Vec<Word> = words.drain(..count).collect();
+    let assignments: Vec<Word> = words.drain(..count).collect();
     let is_harmful = |word: &&Word| {
         let value = word.literal().and_then(|text| Some(text.split_once('=')?.1));
         !name(word).is_some_and(|it| variables::is_harmless_before("", &it, value))
     };
-    taken.iter().filter(is_harmful).map(|word| word.shown().to_string()).collect()
+    assignments.iter().filter(is_harmful).map(|word| word.shown().to_string()).collect()
 }
 
-/// Adds the words that `xargs` reads from its input, which may be anything unless `find` printed them.
+/// Adds the words that `xargs` reads from its input. They may be anything unless `find` printed them.
 fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource) {
     let splits_at_nul = args.flags.iter().any(|flag| flag == "-0" || flag == "--null");
     let kind = match stdin {
@@ -120,7 +120,7 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
     if args.has_any(&["-i", "--replace"]) {
         placeholders.push("{}");
     }
-    // Only the last placeholder counts, and any of them may be the last.
+    // `xargs` uses only the last placeholder. Which one that is does not matter if all are substituted.
     for placeholder in &placeholders {
         words.iter_mut().for_each(|word| find::substitute(word, placeholder, kind));
     }

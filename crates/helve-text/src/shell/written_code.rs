@@ -1,4 +1,4 @@
-//! Detection of code that a script writes into a file and then runs. It counts as code on the command line.
+//! Detects code that a script writes into a file and then runs. It is treated like code on the command line.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use super::{Doubt, DoubtKind, FileTarget, Run, Script, Word, WordRole, path_args
 pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
     let doubt = |shown: &str| Doubt { kind: DoubtKind::Input, shown: shown.into() };
     let mut doubts: Vec<Doubt> = repository_files(script).map(doubt).collect();
-    let by_text = script.written_paths().filter(|(path, run)| receives_text(script, path, *run));
-    let mut written: HashSet<&str> = by_text.map(|(path, _)| file_name(path)).collect();
+    let with_text = script.written_paths().filter(|(path, run)| receives_text(script, path, *run));
+    let mut written: HashSet<&str> = with_text.map(|(path, _)| file_name(path)).collect();
     add_copies(script, &mut written);
     add_entry_dirs(script, &mut written);
     if written.is_empty() {
@@ -34,14 +34,16 @@ pub(super) fn doubts(script: &Script) -> Vec<Doubt> {
 
 /// Returns written files that make a directory a repository, if the script also runs git, which would obey them.
 fn repository_files(script: &Script) -> impl Iterator<Item = &str> {
-    let obeys = |run: &Run| has_trait(run, |traits| traits.obeys_local_config);
-    let is_obeyed = script.runs.iter().any(obeys);
+    let obeys_config = |run: &Run| has_trait(run, |traits| traits.obeys_local_config);
+    let is_obeyed = script.runs.iter().any(obeys_config);
     let written = script.written_paths().map(|(path, _)| path);
-    written.filter(move |path| is_obeyed && names::is(NameGroup::RepositoryFile, file_name(path)))
+    written.filter(move |path| {
+        is_obeyed && names::contains(NameGroup::RepositoryFile, file_name(path))
+    })
 }
 
-fn has_trait(run: &Run, has: impl Fn(programs::ProgramTraits) -> bool) -> bool {
-    run.words.first().is_some_and(|name| has(programs::traits(name.shown())))
+fn has_trait(run: &Run, is_set: impl Fn(programs::ProgramTraits) -> bool) -> bool {
+    run.words.first().is_some_and(|name| is_set(programs::traits(name.shown())))
 }
 
 /// Whether a file receives text from the script: through a redirect, or through a program that copies its input.
@@ -62,7 +64,7 @@ fn is_stream(path: &str) -> bool {
 fn add_copies<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
     const MAX_ROUNDS: usize = 8;
     for _ in 0..MAX_ROUNDS {
-        let before = written.len();
+        let old_len = written.len();
         for transfer in &script.transfers {
             let from_text = match &transfer.from {
                 FileTarget::Path(path) => written.contains(file_name(path)) || is_stream(path),
@@ -73,7 +75,7 @@ fn add_copies<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
                 written.insert(file_name(&transfer.to));
             }
         }
-        // Whatever an unknown program makes of such a file, under whatever name, counts as the file.
+        // An unknown program may copy such a file to any of its other arguments.
         for run in script.runs.iter().filter(|run| !run.is_known) {
             let words = || run.words.iter().skip(1);
             // A dynamic word may be any file, and standard input may carry text of the script.
@@ -88,7 +90,7 @@ fn add_copies<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
                 written.extend(paths.map(file_name));
             }
         }
-        if written.len() == before {
+        if written.len() == old_len {
             return;
         }
     }
@@ -97,8 +99,8 @@ fn add_copies<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
 /// Adds directories into which an entry point like `__main__.py` is written.
 fn add_entry_dirs<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
     let paths = script.written_paths().filter_map(|(path, _)| path.rsplit_once('/'));
-    let entries =
-        paths.filter(|(_, name)| names::is(NameGroup::EntryPoint, name) && written.contains(name));
+    let entries = paths
+        .filter(|(_, name)| names::contains(NameGroup::EntryPoint, name) && written.contains(name));
     let dirs: Vec<&str> = entries.flat_map(|(dir, _)| [file_name(dir), "."]).collect();
     written.extend(dirs);
 }
@@ -108,14 +110,14 @@ fn add_entry_dirs<'s>(script: &'s Script, written: &mut HashSet<&'s str>) {
 fn executed_files(run: &Run) -> impl Iterator<Item = &Word> {
     let is_code = |word: &Word| {
         let extension = word.literal().and_then(|it| Some(it.rsplit_once('.')?.1));
-        extension.is_some_and(|it| names::is(NameGroup::CodeExtension, it))
+        extension.is_some_and(|it| names::contains(NameGroup::CodeExtension, it))
     };
     let may_execute = !run.is_known
         || run.roles.contains(&WordRole::Script)
         || has_trait(run, |traits| traits.runs_fed_stdin);
     let program = run.words.first().map_or("", Word::shown);
-    let only_reads = names::is(NameGroup::ReadsCode, file_name(program));
-    // After a flag it may be a configuration file, which some programs run as code.
+    let only_reads = names::contains(NameGroup::ReadsCode, file_name(program));
+    // The value of a flag may be a configuration file, which some programs run as code.
     let after_flag =
         |at: usize| at.checked_sub(1).is_some_and(|at| run.words[at].prefix().starts_with('-'));
     let words = run.words.iter().zip(&run.roles).enumerate();

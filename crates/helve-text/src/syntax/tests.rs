@@ -1,4 +1,4 @@
-//! Checks a small valid and a broken text in each language, and errors introduced by edits.
+//! Tests that check valid and broken texts in each language, and errors introduced by edits.
 #![cfg(feature = "syntax")]
 
 use expect_test::{Expect, expect};
@@ -11,13 +11,13 @@ use super::{
 fn check_file(path: &str, text: &str, expect: Expect) {
     let language = language(path).expect("a supported language");
     let rendered = match check(language, text) {
-        SyntaxCheck::Errors(errors) => shown(&errors),
+        SyntaxCheck::Errors(errors) => render(&errors),
         SyntaxCheck::Unchecked => "unchecked".to_string(),
     };
     expect.assert_eq(&rendered);
 }
 
-fn shown(errors: &[super::SyntaxError]) -> String {
+fn render(errors: &[super::SyntaxError]) -> String {
     let line = |error: &super::SyntaxError| match &error.kind {
         SyntaxErrorKind::Missing(what) => format!("{}: missing {what}", error.line),
         SyntaxErrorKind::Unexpected(what) => format!("{}: unexpected {what}", error.line),
@@ -27,7 +27,7 @@ fn shown(errors: &[super::SyntaxError]) -> String {
 
 fn check_edit(path: &str, before: &str, after: &str, expect: Expect) {
     let language = language(path).expect("a supported language");
-    expect.assert_eq(&shown(&introduced(language, Some(before), after)));
+    expect.assert_eq(&render(&introduced(language, Some(before), after)));
 }
 
 const RUST: &str = "use std::fmt;\n\nimpl A {\n    fn a(&self) {\n        b();\n    }\n\n    fn c(&self) {\n        d();\n    }\n}\n";
@@ -175,7 +175,7 @@ fn bash() {
 }
 
 #[test]
-fn names() {
+fn languages_are_recognized_by_file_name() {
     let describe = |path: &str| match language(path) {
         Some(language) => format!("{language:?}"),
         None => "-".to_string(),
@@ -226,7 +226,7 @@ fn an_old_error_is_not_reported() {
 }
 
 #[test]
-fn an_unsupported_dialect_is_not_reported() {
+fn errors_of_an_unsupported_dialect_are_not_reported() {
     let broken = "let = ;\n".repeat(5);
     check_edit("a.rs", &broken, &format!("{broken}fn a( {{\n"), expect![[""]]);
     assert_eq!(introduced(Language::Rust, None, &"let = ;\n".repeat(MAX_ERRORS + 1)), []);
@@ -303,6 +303,6 @@ proptest! {
 }
 
 #[test]
-fn a_shell_script_with_non_ascii_letters() {
+fn a_shell_script_may_have_non_ascii_letters() {
     check_file("a.sh", "echo {é..3} {1..\u{10ffff}} {\u{10ffff}\n", expect![[""]]);
 }

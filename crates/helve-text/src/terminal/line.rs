@@ -1,17 +1,18 @@
 //! The line being printed, held back until it ends because it may be rewritten.
 
-/// A longer line is passed through, and text that would rewrite it starts a new line.
+/// Maximum length of a line that is held back. A longer line is written at once, and text that would rewrite it starts a
+/// new line.
 pub const MAX_LINE: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct PendingLine {
     held: Vec<u8>,
-    /// Whether its start was already passed on.
-    spilled: bool,
+    /// Whether the start of the line has already been written.
+    is_partly_written: bool,
     cursor: Cursor,
 }
 
-/// Where further text goes. Ignored if the line ends first.
+/// The position at which the next text is written. Ignored if the line ends first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Cursor {
     #[default]
@@ -53,7 +54,7 @@ impl PendingLine {
     pub(super) fn flush(&mut self, out: &mut Vec<u8>) {
         if !self.held.is_empty() {
             out.append(&mut self.held);
-            self.spilled = true;
+            self.is_partly_written = true;
         }
     }
 
@@ -61,7 +62,7 @@ impl PendingLine {
         out.extend_from_slice(&self.held);
         out.push(b'\n');
         self.held.clear();
-        self.spilled = false;
+        self.is_partly_written = false;
         self.cursor = Cursor::End;
     }
 
@@ -73,22 +74,22 @@ impl PendingLine {
             Cursor::End => {}
             Cursor::Start => {
                 self.held.clear();
-                if std::mem::take(&mut self.spilled) {
+                if std::mem::take(&mut self.is_partly_written) {
                     out.push(b'\n');
                 }
             }
-            Cursor::Back(steps) => self.remove(steps),
+            Cursor::Back(steps) => self.remove_chars(steps),
         }
-        if !self.spilled && self.held.len() + text.len() <= MAX_LINE {
+        if !self.is_partly_written && self.held.len() + text.len() <= MAX_LINE {
             return self.held.extend_from_slice(text);
         }
         self.flush(out);
-        self.spilled = true;
+        self.is_partly_written = true;
         out.extend_from_slice(text);
     }
 
-    fn remove(&mut self, steps: u32) {
-        for _ in 0..steps {
+    fn remove_chars(&mut self, count: u32) {
+        for _ in 0..count {
             let continues = |byte: &&u8| (0x80..=0xbf).contains(*byte);
             let tail = self.held.iter().rev().take(3).take_while(continues).count();
             let character = match self.held.iter().rev().nth(tail) {

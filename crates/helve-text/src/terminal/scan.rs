@@ -4,19 +4,19 @@
 pub(super) fn plain_prefix(bytes: &[u8]) -> usize {
     let mut length = 0;
     loop {
-        length += ascii(&bytes[length..]);
+        length += ascii_prefix(&bytes[length..]);
         match bytes.get(length) {
             Some(0x80..=0xff) => {}
             Some(_) | None => return length,
         }
-        match beyond_ascii(&bytes[length..]) {
+        match non_ascii_prefix(&bytes[length..]) {
             0 => return length,
-            more => length += more,
+            count => length += count,
         }
     }
 }
 
-fn ascii(bytes: &[u8]) -> usize {
+fn ascii_prefix(bytes: &[u8]) -> usize {
     let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) | (byte == b'\n') | (byte == b'\t');
     let mut length = 0;
     for chunk in bytes.chunks(64) {
@@ -29,15 +29,15 @@ fn ascii(bytes: &[u8]) -> usize {
     length
 }
 
-/// Number of bytes decoded at once. Text after a control character would have to be decoded again.
+/// Number of bytes decoded at once. Small, because text after a control character is decoded again.
 const WINDOW: usize = 256;
 
-fn beyond_ascii(bytes: &[u8]) -> usize {
+fn non_ascii_prefix(bytes: &[u8]) -> usize {
     let window = &bytes[..bytes.len().min(WINDOW)];
     let valid = match std::str::from_utf8(window) {
         Ok(text) => text,
         // The part before the first error is valid, by definition of `valid_up_to`.
-        Err(fault) => std::str::from_utf8(&window[..fault.valid_up_to()]).unwrap_or_default(),
+        Err(error) => std::str::from_utf8(&window[..error.valid_up_to()]).unwrap_or_default(),
     };
     crate::visible::find_control(valid).unwrap_or(valid.len())
 }

@@ -1,4 +1,4 @@
-//! Filters raw terminal output.
+//! Tests that filter raw terminal output.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -82,7 +82,7 @@ fn an_endlessly_rewritten_line_is_bounded() {
 }
 
 #[test]
-fn a_long_line_is_passed_through() {
+fn a_long_line_is_written_at_once() {
     let (mut filter, mut out) = (TerminalFilter::new(), Vec::new());
     filter.push(&vec![b'x'; MAX_LINE], &mut out);
     assert!(out.is_empty());
@@ -142,7 +142,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn pieces_do_not_matter(output in output(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+    fn the_result_does_not_depend_on_the_pieces(output in output(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
         let whole = filtered([output.as_slice()]);
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(output.len() + 1)).collect();
         cuts.extend([0, output.len()]);

@@ -108,7 +108,8 @@ fn detect_utf16(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Other encodings contain valid UTF-8 sequences by accident, but far more invalid ones.
+/// Whether most sequences are valid UTF-8. Text in other encodings contains a few by accident, but far more invalid
+/// ones.
 fn mostly_utf8(bytes: &[u8]) -> bool {
     let (mut multibyte, mut broken) = (0usize, 0usize);
     for chunk in bytes.utf8_chunks() {
@@ -120,21 +121,21 @@ fn mostly_utf8(bytes: &[u8]) -> bool {
 
 fn detect(bytes: &[u8]) -> Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    let (mut fed, mut high) = (0, HighBytes::default());
+    let (mut sampled, mut high) = (0, HighBytes::default());
     for line in bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.is_ascii()) {
-        let line = &line[..line.len().min(MAX_SAMPLE - fed)];
+        let line = &line[..line.len().min(MAX_SAMPLE - sampled)];
         high.count(line);
         detector.feed(line, false);
-        fed += line.len();
-        if fed == MAX_SAMPLE {
+        sampled += line.len();
+        if sampled == MAX_SAMPLE {
             break;
         }
     }
     detector.feed(b"", true);
     let mut legacy = detector.guess(None, Utf8Detection::Deny);
-    let clear = if legacy.is_single_byte() {
+    let is_clear = if legacy.is_single_byte() {
         if high.all < MIN_HIGH_BYTES && high.letters == high.all && high.in_words * 2 >= high.all {
-            // Accented letters among plain ones, too few to tell a rare alphabet from the usual one.
+            // Only a few accented letters inside words: not enough to detect a rarer encoding.
             legacy = encoding_rs::WINDOWS_1252;
         }
         let is_foreign = legacy == encoding_rs::WINDOWS_1252 && high.signs_in_words > 0;
@@ -143,18 +144,18 @@ fn detect(bytes: &[u8]) -> Encoding {
         high.all >= MIN_HIGH_BYTES
             && legacy.decode_without_bom_handling_and_without_replacement(bytes).is_some()
     };
-    if clear { Encoding::Legacy(legacy) } else { Encoding::Unclear }
+    if is_clear { Encoding::Legacy(legacy) } else { Encoding::Unclear }
 }
 
 /// Counts of bytes outside ASCII.
 #[derive(Default)]
 struct HighBytes {
     all: usize,
-    /// Next to an ASCII letter, as an accented letter would be.
+    /// Bytes next to an ASCII letter, as an accented letter would be.
     in_words: usize,
-    /// Letters in the usual western encodings.
+    /// Bytes that are letters in the usual western encodings.
     letters: usize,
-    /// Between ASCII letters, but punctuation in windows-1252. These are letters of another encoding.
+    /// Bytes between ASCII letters that are punctuation in windows-1252. They must be letters of another encoding.
     signs_in_words: usize,
 }
 
@@ -211,7 +212,7 @@ fn decode_wide(bytes: &[u8], unit: fn([u8; 2]) -> u16, text: &mut String) -> boo
     damaged || !odd.is_empty()
 }
 
-/// Returns the number of bytes that encode `text`, with which they start.
+/// Returns the number of bytes that encode `text`. `bytes` must start with it.
 pub(super) fn width(encoding: Encoding, bytes: &[u8], text: &str) -> usize {
     let width = match encoding {
         Encoding::Utf8 | Encoding::Unclear => utf8_width(bytes, text.len()),
@@ -224,12 +225,13 @@ pub(super) fn width(encoding: Encoding, bytes: &[u8], text: &str) -> usize {
     width.min(bytes.len())
 }
 
-fn utf8_width(bytes: &[u8], wanted: usize) -> usize {
+/// Returns the number of bytes that decode to the first `text_len` bytes of text.
+fn utf8_width(bytes: &[u8], text_len: usize) -> usize {
     let (mut decoded, mut taken) = (0, 0);
     for chunk in bytes.utf8_chunks() {
         let valid = chunk.valid().len();
-        if decoded + valid >= wanted {
-            return taken + (wanted - decoded);
+        if decoded + valid >= text_len {
+            return taken + (text_len - decoded);
         }
         decoded += valid + char::REPLACEMENT_CHARACTER.len_utf8();
         taken += valid + chunk.invalid().len();
@@ -237,13 +239,14 @@ fn utf8_width(bytes: &[u8], wanted: usize) -> usize {
     taken
 }
 
-/// These encodings are stateless, so decoding byte by byte shows where each character ends.
-fn legacy_width(legacy: &'static encoding_rs::Encoding, bytes: &[u8], wanted: usize) -> usize {
+/// Like [`utf8_width`], for multi-byte legacy encodings. They are stateless, so decoding byte by byte shows where each
+/// character ends.
+fn legacy_width(legacy: &'static encoding_rs::Encoding, bytes: &[u8], text_len: usize) -> usize {
     let mut decoder = legacy.new_decoder_without_bom_handling();
     let mut decoded = 0;
     let mut buffer = [0; 16];
     for (at, byte) in bytes.iter().enumerate() {
-        if decoded >= wanted {
+        if decoded >= text_len {
             return at;
         }
         let (_, _, written, _) =
@@ -255,9 +258,9 @@ fn legacy_width(legacy: &'static encoding_rs::Encoding, bytes: &[u8], wanted: us
 
 fn encode_legacy(legacy: &'static encoding_rs::Encoding, text: &str) -> Result<Vec<u8>, char> {
     let mut encoder = legacy.new_encoder();
-    let room =
+    let capacity =
         encoder.max_buffer_length_from_utf8_without_replacement(text.len()).unwrap_or(text.len());
-    let mut bytes = Vec::with_capacity(room);
+    let mut bytes = Vec::with_capacity(capacity);
     let (result, _) = encoder.encode_from_utf8_to_vec_without_replacement(text, &mut bytes, true);
     match result {
         EncoderResult::Unmappable(character) => return Err(character),
@@ -265,7 +268,7 @@ fn encode_legacy(legacy: &'static encoding_rs::Encoding, text: &str) -> Result<V
     }
     // Some encodings map two characters to one byte, so the result is decoded again and compared.
     let (back, _) = legacy.decode_without_bom_handling(&bytes);
-    match text.chars().zip(back.chars()).find(|(wanted, got)| wanted != got) {
+    match text.chars().zip(back.chars()).find(|(expected, decoded)| expected != decoded) {
         Some((character, _)) => Err(character),
         None if back.len() == text.len() => Ok(bytes),
         None => Err(text.chars().next_back().unwrap_or(char::REPLACEMENT_CHARACTER)),

@@ -1,4 +1,4 @@
-//! Decodes files and renders their lines.
+//! Tests that decode files and render their lines.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -24,12 +24,12 @@ fn check(bytes: &[u8], expect: Expect) {
     expect.assert_eq(&seen);
 }
 
-fn wide(text: &str, unit: fn(u16) -> [u8; 2]) -> Vec<u8> {
+fn utf16_bytes(text: &str, unit: fn(u16) -> [u8; 2]) -> Vec<u8> {
     text.encode_utf16().flat_map(unit).collect()
 }
 
 #[test]
-fn a_few_accents_are_western_and_older_alphabets_are_not_guessed() {
+fn a_few_accented_letters_count_as_windows_1252() {
     let name = |bytes: &[u8]| View::new(bytes).unwrap().encoding().name();
     assert_eq!(name(b"# na\xefve\n"), "windows-1252");
     assert_eq!(View::new(b"# na\xefve\n").unwrap().line(0), "# naïve");
@@ -45,7 +45,7 @@ fn a_few_accents_are_western_and_older_alphabets_are_not_guessed() {
 }
 
 #[test]
-fn endings() {
+fn line_endings_are_recognized() {
     check(
         b"a\nb\r\nc\rd",
         expect![[r#"
@@ -78,7 +78,7 @@ fn endings() {
 }
 
 #[test]
-fn byte_order_marks() {
+fn byte_order_marks_are_recognized() {
     check(
         b"\xef\xbb\xbfa\n",
         expect![[r#"
@@ -87,7 +87,7 @@ fn byte_order_marks() {
         "" None 5..5"#]],
     );
     check(
-        &wide("\u{feff}a\r\nb\n", u16::to_le_bytes),
+        &utf16_bytes("\u{feff}a\r\nb\n", u16::to_le_bytes),
         expect![[r#"
         UTF-16LE
         "a" CrLf 2..4
@@ -95,7 +95,7 @@ fn byte_order_marks() {
         "" None 12..12"#]],
     );
     check(
-        &wide("\u{feff}\u{a05}\n", u16::to_be_bytes),
+        &utf16_bytes("\u{feff}\u{a05}\n", u16::to_be_bytes),
         expect![[r#"
         UTF-16BE
         "ਅ" Lf 2..4
@@ -104,16 +104,16 @@ fn byte_order_marks() {
 }
 
 #[test]
-fn utf16_without_a_byte_order_mark() {
+fn utf16_without_a_byte_order_mark_is_detected() {
     check(
-        &wide("ab\ncd", u16::to_le_bytes),
+        &utf16_bytes("ab\ncd", u16::to_le_bytes),
         expect![[r#"
         UTF-16LE
         "ab" Lf 0..4
         "cd" None 6..10"#]],
     );
     check(
-        &wide("ab\ncd", u16::to_be_bytes),
+        &utf16_bytes("ab\ncd", u16::to_be_bytes),
         expect![[r#"
         UTF-16BE
         "ab" Lf 0..4
@@ -122,15 +122,15 @@ fn utf16_without_a_byte_order_mark() {
 }
 
 #[test]
-fn binary() {
+fn binary_files_are_refused() {
     check(b"text\0more\n", expect!["binary"]);
     check(b"\0\0\0\0\0\0", expect!["binary"]);
     check(b"\xff\xfe\0\0a\0\0\0", expect!["binary"]);
-    check(&wide("\u{feff}a\0b", u16::to_le_bytes), expect!["binary"]);
+    check(&utf16_bytes("\u{feff}a\0b", u16::to_le_bytes), expect!["binary"]);
 }
 
 #[test]
-fn other_encodings() {
+fn legacy_encodings_are_detected() {
     check(
         b"caf\xe9 d\xe9j\xe0\n",
         expect![[r#"
@@ -157,7 +157,7 @@ fn other_encodings() {
 }
 
 #[test]
-fn invalid_bytes() {
+fn invalid_bytes_are_decoded_as_replacement_characters() {
     check(
         b"\xc3\xa9t\xc3\xa9 \xff\n",
         expect![[r#"
@@ -181,12 +181,12 @@ fn invalid_bytes() {
 }
 
 #[test]
-fn columns() {
+fn columns_map_to_byte_offsets() {
     let view = View::new(b"\xc3\xa9\xff\xc3\xa9x\n").expect("text");
     let columns: Vec<usize> =
         view.line(0).char_indices().map(|(at, _)| view.byte_offset(0, at)).collect();
     assert_eq!(columns, [0, 2, 3, 5]);
-    let bytes = wide("\u{feff}a🚀b", u16::to_le_bytes);
+    let bytes = utf16_bytes("\u{feff}a🚀b", u16::to_le_bytes);
     let view = View::new(&bytes).expect("text");
     let columns: Vec<usize> =
         view.line(0).char_indices().map(|(at, _)| view.byte_offset(0, at)).collect();

@@ -36,7 +36,7 @@ pub fn escape_sequence(text: &str) -> EscapeSequence {
     }
 }
 
-/// Parameter bytes, intermediate bytes, one final byte.
+/// Measures a control sequence: parameter bytes, intermediate bytes, one final byte.
 fn control(text: &str, introducer: usize) -> EscapeSequence {
     let bytes = text.as_bytes();
     let mut at = introducer;
@@ -50,7 +50,7 @@ fn control(text: &str, introducer: usize) -> EscapeSequence {
     }
 }
 
-/// Printable characters up to BEL or the string terminator.
+/// Measures a control string: printable characters up to BEL or the string terminator.
 fn string(text: &str, introducer: usize) -> EscapeSequence {
     let body = &text[introducer..];
     let length = body.find(|c: char| c.is_control() && c != '\t').unwrap_or(body.len());
@@ -67,7 +67,7 @@ fn string(text: &str, introducer: usize) -> EscapeSequence {
     }
 }
 
-/// ESC, intermediate bytes, one final byte.
+/// Measures a short sequence: ESC, intermediate bytes, one final byte.
 fn short(text: &str) -> EscapeSequence {
     let bytes = text.as_bytes();
     let at = 1 + bytes[1..].iter().take_while(|byte| (0x20..=0x2f).contains(*byte)).count();

@@ -1,4 +1,4 @@
-//! Strips and escapes control characters.
+//! Tests that strip and escape control characters.
 
 use std::borrow::Cow;
 
@@ -48,7 +48,7 @@ fn other_controls_are_removed() {
 }
 
 #[test]
-fn carriage_returns() {
+fn carriage_returns_are_removed_or_become_newlines() {
     check_strip("a\r\nb\r\n", expect![[r#""a\nb\n""#]]);
     check_strip("10%\r20%\r\n", expect![[r#""10%\n20%\n""#]]);
     check_strip("a\r\r\nb\r", expect![[r#""a\nb""#]]);
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn finds_the_first_control(text in "[a-zé\u{80}\u{9f}\u{a0}\u{ff}\n\t]{0,150}\\PC{0,3}") {
+    fn the_first_control_character_is_found(text in "[a-zé\u{80}\u{9f}\u{a0}\u{ff}\n\t]{0,150}\\PC{0,3}") {
         prop_assert_eq!(find_control(&text), text.find(is_control));
     }
 }

@@ -17,7 +17,7 @@ use super::change::syntax::{self, Draft, IntroducedError};
 use super::change::{ChangeError, EditSettings};
 use super::missing::missing;
 
-/// A patch in the marked form or as a unified diff.
+/// A patch in the `apply_patch` format or as a unified diff.
 pub(crate) struct PatchRequest<'a> {
     /// The permission key besides `edit`.
     pub(crate) key: &'static str,

@@ -12,18 +12,18 @@ fn check(file: &[u8], old: &str, new: &str, expect: Expect) {
     expect.assert_eq(&seen);
 }
 
-fn wide(text: &str) -> Vec<u8> {
+fn utf16_bytes(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
 #[test]
-fn byte_order_mark() {
+fn a_byte_order_mark_is_kept() {
     check(b"\xef\xbb\xbfa\nb\n", "a\n", "x\na\n", expect![[r#"\xef\xbb\xbfx\na\nb\n"#]]);
     check(b"\xef\xbb\xbfa\nb\n", "\u{feff}a\n", "\u{feff}c\n", expect![[r#"\xef\xbb\xbfc\nb\n"#]]);
 }
 
 #[test]
-fn latin() {
+fn latin_1_is_kept() {
     let file = b"# d\xe9j\xe0 vu\n  caf\xe9 = 1 \n  b = 2\n";
     check(file, "b = 2", "b = 3", expect![[r#"# d\xe9j\xe0 vu\n  caf\xe9 = 1 \n  b = 3\n"#]]);
     check(
@@ -43,9 +43,9 @@ fn latin() {
 }
 
 #[test]
-fn utf16() {
+fn utf16_is_kept() {
     check(
-        &wide("\u{feff}a = 'é'\r\n  b\r\n"),
+        &utf16_bytes("\u{feff}a = 'é'\r\n  b\r\n"),
         "    b\n",
         "    b\n    🚀\n",
         expect![[
@@ -53,7 +53,7 @@ fn utf16() {
         ]],
     );
     check(
-        &wide("a = 1;\nb = 2;\n"),
+        &utf16_bytes("a = 1;\nb = 2;\n"),
         "b = 2",
         "c = 3",
         expect![[r#"a\x00 \x00=\x00 \x001\x00;\x00\n\x00c\x00 \x00=\x00 \x003\x00;\x00\n\x00"#]],
@@ -84,7 +84,7 @@ fn invalid_bytes_stay() {
 }
 
 #[test]
-fn too_few_bytes_to_detect_an_encoding() {
+fn only_ascii_is_written_if_the_encoding_is_unclear() {
     check(b"a \xff b\nc\n", "c", "d", expect![[r#"a \xff b\nd\n"#]]);
     check(
         b"a \xff b\nc\n",
@@ -95,7 +95,7 @@ fn too_few_bytes_to_detect_an_encoding() {
 }
 
 #[test]
-fn two_characters_encoded_as_one_byte() {
+fn characters_that_do_not_round_trip_are_refused() {
     let file = "設定を読み込む時の注意事項です\nprice = 1\n";
     let (bytes, _, _) = encoding_rs::SHIFT_JIS.encode(file);
     check(
@@ -117,6 +117,6 @@ fn two_characters_encoded_as_one_byte() {
 }
 
 #[test]
-fn not_text() {
+fn binary_files_are_refused() {
     check(b"a\0b\n", "a", "c", expect!["Binary"]);
 }

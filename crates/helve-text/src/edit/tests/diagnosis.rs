@@ -5,10 +5,10 @@ use expect_test::{Expect, expect};
 use crate::edit::*;
 
 fn check(file: &str, old: &str, expect: Expect) {
-    check_how(file, old, MatchPolicy::Safe, expect);
+    check_with_policy(file, old, MatchPolicy::Safe, expect);
 }
 
-fn check_how(file: &str, old: &str, policy: MatchPolicy, expect: Expect) {
+fn check_with_policy(file: &str, old: &str, policy: MatchPolicy, expect: Expect) {
     let seen = match apply(file.as_bytes(), &Edit { old, new: "new", all: false }, policy) {
         Err(EditRefusal::NotFound(Some(nearest))) => {
             let NearestMatch { first_line, last_line, mismatch, difference, .. } = *nearest;
@@ -25,7 +25,7 @@ fn check_how(file: &str, old: &str, policy: MatchPolicy, expect: Expect) {
 const FILE: &str = "use std::fs;\n\nfn load(path: &str) -> Option<String> {\n    let limit = 4096;\n    let text = fs::read(path).ok()?;\n    check(&text, limit)?;\n    Some(text)\n}\n";
 
 #[test]
-fn mismatches() {
+fn each_mismatch_is_diagnosed() {
     check(
         FILE,
         "    let limit = 1024;\n    let text = fs::read(path).ok()?;\n",
@@ -89,13 +89,13 @@ fn mismatches() {
 }
 
 #[test]
-fn part_of_a_line() {
+fn a_quote_of_part_of_a_line_is_diagnosed() {
     check(FILE, "fs::read(paths).ok()", expect!["Changed 5-5, 5:29 Some('s') is Some(')')"]);
     check(FILE, "colour = mauve", expect!["Err(NotFound(None))"]);
 }
 
 #[test]
-fn first_and_last_line() {
+fn the_first_and_last_quoted_lines_locate_a_block() {
     let file = "start of it\none two\nthree four\nfive six\nend of it\n";
     check(
         file,
@@ -106,50 +106,50 @@ fn first_and_last_line() {
 
 #[test]
 fn exact_mode_reports_the_tolerant_match() {
-    check_how(
+    check_with_policy(
         "  a b\n  c\n",
         "  a b \n  c\n",
         MatchPolicy::Exact,
         expect!["TrailingBlanks 1-2, 1:6 Some(' ') is None"],
     );
-    check_how(
+    check_with_policy(
         "\ta b\n\t\tc\n",
         "    a b\n        c\n",
         MatchPolicy::Exact,
         expect![[r#"TabsAgainstSpaces 1-2, 1:1 Some(' ') is Some('\t')"#]],
     );
-    check_how(
+    check_with_policy(
         "  a b\n  c\n",
         "a b\nc\n",
         MatchPolicy::Exact,
         expect!["Indentation 1-2, 1:1 Some('a') is Some(' ')"],
     );
-    check_how(
+    check_with_policy(
         "a  b\nc\n",
         "a b\nc\n",
         MatchPolicy::Exact,
         expect!["Spacing 1-2, 1:3 Some('b') is Some(' ')"],
     );
-    check_how(
+    check_with_policy(
         "“a” b\nc\n",
         "\"a\" b\nc\n",
         MatchPolicy::Exact,
         expect![[r#"Typographic 1-2, 1:1 Some('"') is Some('“')"#]],
     );
-    check_how(
+    check_with_policy(
         "a \"b\"\nc\n",
         "a \\\"b\\\"\nc\n",
         MatchPolicy::Exact,
         expect![[r#"Escapes 1-2, 1:3 Some('\\') is Some('"')"#]],
     );
-    check_how(
+    check_with_policy(
         "a b\nc\n",
         "1: a b\n2: c\n",
         MatchPolicy::Exact,
         expect!["LineNumbers 1-2, 1:1 Some('1') is Some('a')"],
     );
-    check_how("a b\nc\n", "a b\nc\n\n\n", MatchPolicy::Exact, expect!["BlankLines 1-2"]);
-    check_how(
+    check_with_policy("a b\nc\n", "a b\nc\n\n\n", MatchPolicy::Exact, expect!["BlankLines 1-2"]);
+    check_with_policy(
         "a b\r\nc\r\n",
         "a b\nc\n",
         MatchPolicy::Exact,

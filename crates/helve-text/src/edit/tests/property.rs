@@ -49,7 +49,7 @@ fn file() -> impl Strategy<Value = String> {
     })
 }
 
-fn damaged() -> impl Strategy<Value = Vec<u8>> {
+fn damaged_file() -> impl Strategy<Value = Vec<u8>> {
     (file(), prop::collection::vec((any::<prop::sample::Index>(), 0x80..=0xff_u8), 0..3)).prop_map(
         |(text, bad)| {
             let mut bytes = text.into_bytes();
@@ -77,7 +77,7 @@ fn drifted_quote(text: &str, at: usize, length: usize, drift: usize) -> String {
 }
 
 /// Returns all lines outside the changed ranges, each with its ending. An empty last line is ignored.
-fn untouched(bytes: &[u8], changed_lines: &[Range<usize>]) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn unchanged_lines(bytes: &[u8], changed_lines: &[Range<usize>]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let view = View::new(bytes).expect("text");
     let outside = (0..view.line_count())
         .filter(|index| !changed_lines.iter().any(|place| place.contains(&(index + 1))));
@@ -91,13 +91,13 @@ fn untouched(bytes: &[u8], changed_lines: &[Range<usize>]) -> Vec<(Vec<u8>, Vec<
     lines
 }
 
-fn check_untouched(before: &[u8], applied: &AppliedEdit) {
+fn check_unchanged_lines(before: &[u8], applied: &AppliedEdit) {
     let changed_lines = &applied.change.changed_lines;
-    let old = untouched(
+    let old = unchanged_lines(
         before,
         &changed_lines.iter().map(|place| place.before.clone()).collect::<Vec<_>>(),
     );
-    let new = untouched(
+    let new = unchanged_lines(
         &applied.bytes,
         &changed_lines.iter().map(|place| place.after.clone()).collect::<Vec<_>>(),
     );
@@ -128,7 +128,7 @@ proptest! {
                 let naive = text.replace(&old, &new);
                 let after = view.decode(&applied.bytes[view.bom_len()..]).replace("\r\n", "\n");
                 prop_assert_eq!(after, naive);
-                check_untouched(&bytes, &applied);
+                check_unchanged_lines(&bytes, &applied);
             }
             Err(EditRefusal::Ambiguous { .. }) => prop_assert!(count > 1),
             Err(EditRefusal::CannotEncode { character, .. }) => prop_assert!(new.contains(character) || text.contains(character)),
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn other_lines_keep_their_bytes(file in damaged(), at in 0..30_usize, length in 1..6_usize, drift in 0..7_usize, change in 0..6_usize, all: bool) {
+    fn other_lines_keep_their_bytes(file in damaged_file(), at in 0..30_usize, length in 1..6_usize, drift in 0..7_usize, change in 0..6_usize, all: bool) {
         let view = View::new(&file).expect("text");
         let old = drifted_quote(view.text(), at, length, drift);
         let new = match change {
@@ -151,7 +151,7 @@ proptest! {
             _ => String::new(),
         };
         if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all }, MatchPolicy::Safe) {
-            check_untouched(&file, &applied);
+            check_unchanged_lines(&file, &applied);
         }
     }
 
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn large_files(files in prop::collection::vec(damaged(), 4), times in 20..80_usize, drift in 0..3_usize) {
+    fn large_files_are_edited(files in prop::collection::vec(damaged_file(), 4), times in 20..80_usize, drift in 0..3_usize) {
         let unit = [&files[0][..], b"\n", &files[1], b"\n"].concat();
         let half = unit.repeat(times);
         let marked = b"\n  if only_here {  \r\n    \xff old(1);\r\n  }\r\n";
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn from_one_byte_to_a_megabyte(power in 0..=20_u32, more in 0..1000_usize, form in form(), at in any::<prop::sample::Index>(), endings in prop::collection::vec(prop::sample::select(vec!["\n", "\r\n", " \n", "\t\r\n"]), 1..7), bad in any::<bool>(), new in "[a-z]{0,9}(\n[a-z]{0,9}){0,2}") {
+    fn files_up_to_a_megabyte_are_edited(power in 0..=20_u32, more in 0..1000_usize, form in form(), at in any::<prop::sample::Index>(), endings in prop::collection::vec(prop::sample::select(vec!["\n", "\r\n", " \n", "\t\r\n"]), 1..7), bad in any::<bool>(), new in "[a-z]{0,9}(\n[a-z]{0,9}){0,2}") {
         let (size, mut text, mut lines) = ((1usize << power) * (1000 + more) / 1000, String::new(), 0);
         while text.len() < size {
             text.push_str(&format!("line {lines} é{}", endings[lines % endings.len()]));
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(file in prop::collection::vec(any::<u8>(), 0..300), old in "\\PC{0,20}|[ \n\\\\nt\"1:|]{1,12}", new in "\\PC{0,20}", all: bool) {
+    fn no_edit_panics(file in prop::collection::vec(any::<u8>(), 0..300), old in "\\PC{0,20}|[ \n\\\\nt\"1:|]{1,12}", new in "\\PC{0,20}", all: bool) {
         for policy in [MatchPolicy::Safe, MatchPolicy::Exact] {
             if let Ok(applied) = apply(&file, &Edit { old: &old, new: &new, all }, policy) {
                 prop_assert_ne!(&applied.bytes, &file);

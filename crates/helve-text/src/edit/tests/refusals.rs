@@ -6,7 +6,7 @@ use super::{check, check_all};
 use crate::edit::{Edit, EditRefusal, MatchPolicy, apply};
 
 #[test]
-fn nothing_to_do() {
+fn edits_without_effect_are_refused() {
     check(
         "a\n",
         "",
@@ -66,7 +66,7 @@ fn nothing_to_do() {
 }
 
 #[test]
-fn several_matches() {
+fn ambiguous_matches_are_refused() {
     check(
         "a\nb\na\n",
         "a",
@@ -139,7 +139,7 @@ fn the_least_tolerance_decides() {
 }
 
 #[test]
-fn only_white_space() {
+fn white_space_only_changes_need_an_exact_match() {
     check(
         "  a\n  b\n",
         "a\nb\n",
@@ -159,7 +159,7 @@ fn only_white_space() {
 }
 
 #[test]
-fn indentation() {
+fn unclear_indentation_is_refused() {
     check(
         "    a\n        b\n",
         "a\n  b\n",
@@ -204,7 +204,7 @@ fn indentation() {
 }
 
 #[test]
-fn typography() {
+fn unclear_typography_is_refused() {
     check(
         "say “a” and “b”\n",
         "say \"a\" and \"b\"\n",
@@ -257,7 +257,7 @@ fn typography() {
 }
 
 #[test]
-fn escapes() {
+fn unclear_escapes_are_refused() {
     check(
         "p(\"a\");\n",
         "p(\\\"a\\\");",
@@ -285,7 +285,7 @@ fn escapes() {
 }
 
 #[test]
-fn line_numbers() {
+fn unclear_line_numbers_are_refused() {
     check(
         "a\nb\n",
         "1: a\n2: b\n",
@@ -313,7 +313,7 @@ fn line_numbers() {
 }
 
 #[test]
-fn too_large() {
+fn results_that_are_too_large_are_refused() {
     check_all(
         &"a".repeat(1 << 16),
         "a",
