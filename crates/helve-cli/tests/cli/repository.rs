@@ -142,7 +142,7 @@ fn hooks_are_asked_about_when_they_would_run() {
     for n in 0..100 {
         stage.write(&format!("app/.git/hooks/a{n}"), "");
     }
-    check_asked(&stage, "git commit -qam two", ".git/hooks: what git runs cannot be told");
+    check_asked(&stage, "git commit -qam two", ".git/hooks: cannot determine what git would run");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn all_files_of_a_submodule_are_checked() {
     for n in 0..100 {
         stage.write(&format!("app/.git/modules/a{n}/x"), "");
     }
-    check_asked(&stage, "git status", ".git/modules: what git runs cannot be told");
+    check_asked(&stage, "git status", ".git/modules: cannot determine what git would run");
     let stage = module();
     let odd = stage.path("app/.git/modules").join(OsStr::from_bytes(b"\xff"));
     fs::create_dir(&odd).unwrap();
@@ -231,7 +231,7 @@ fn nested_repositories_are_checked() {
     check_asked(&stage, "git status", "src/tree/sub/.git/config: filter.x.clean");
     let stage = nested(&[]);
     stage.write("app/.git/index", "DIRC");
-    check_asked(&stage, "git status", ".git/index: what git runs cannot be told");
+    check_asked(&stage, "git status", ".git/index: cannot determine what git would run");
 }
 
 #[test]
