@@ -89,8 +89,8 @@ fn long_and_deep_lines_are_answered() {
         expect![[r#"
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is longer than 16777216 bytes."}}
             {"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is longer than 16777216 bytes."}}
-            {"jsonrpc":"2.0","id":"deep","result":{"content":[{"type":"text","text":"echo: TooDeep { most: 64 }"}],"isError":true}}
-            {"jsonrpc":"2.0","id":"deep","result":{"content":[{"type":"text","text":"echo: TooDeep { most: 64 }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":"deep","result":{"content":[{"type":"text","text":"echo: TooDeep { limit: 64 }"}],"isError":true}}
+            {"jsonrpc":"2.0","id":"deep","result":{"content":[{"type":"text","text":"echo: TooDeep { limit: 64 }"}],"isError":true}}
             {"jsonrpc":"2.0","id":1,"result":{}}
             opened for lab 7
             echo Error; echo Error; Ok(()) 0 ms after the input ended
